@@ -1,0 +1,7 @@
+"""`python -m agentfs`: the command line."""
+
+import sys
+
+from agentfs.cli import main
+
+sys.exit(main())

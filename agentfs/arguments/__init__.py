@@ -1,0 +1,1 @@
+"""From a model's JSON to typed arguments: taken leniently, checked strictly. Pure."""

@@ -1,0 +1,19 @@
+"""The disk: path rules, the confined walk, and changes that happen whole or not at all."""
+
+from agentfs.disk.changing import Changed, Current
+from agentfs.disk.opened import Directory, OpenFile
+from agentfs.disk.paths import quote, show_name
+from agentfs.disk.revisions import revision_of, revision_of_stat
+from agentfs.disk.root import Root
+
+__all__ = [
+    "Changed",
+    "Current",
+    "Directory",
+    "OpenFile",
+    "Root",
+    "quote",
+    "revision_of",
+    "revision_of_stat",
+    "show_name",
+]

@@ -1,0 +1,70 @@
+"""What the rest of the room asks of an operating system: calls on one name in one open directory."""
+
+import os
+from typing import Any, Protocol
+
+# A descriptor where the system can open names relative to one, else an absolute path.
+Handle = int | str
+
+
+class Backend(Protocol):
+    """The calls, each on a single name (never a path) in the directory that a handle stands for.
+
+    None of them follows a link at that name. They raise OSError; a link in the way is ELOOP or ENOTDIR.
+    """
+
+    def open_root(self, path: str) -> Any:
+        """Return a handle on the directory at an absolute path, links followed."""
+        ...
+
+    def enter(self, handle: Any, name: str) -> Any:
+        """Return a handle on a directory, good for going on from."""
+        ...
+
+    def open_directory(self, handle: Any, name: str) -> Any:
+        """Return a handle on a directory (`.`: this one), good for scanning too."""
+        ...
+
+    def close(self, handle: Any) -> None:
+        """Give a handle back."""
+        ...
+
+    def open_file(self, handle: Any, name: str) -> int:
+        """Return a descriptor for reading whatever stands there, without waiting for a FIFO's writer."""
+        ...
+
+    def create_file(self, handle: Any, name: str, mode: int) -> int:
+        """Return a descriptor for writing a file that was not there."""
+        ...
+
+    def check_writable(self, handle: Any, name: str) -> None:
+        """Raise OSError when the file there may not be written."""
+        ...
+
+    def lstat(self, handle: Any, name: str) -> os.stat_result:
+        """Return what stands there."""
+        ...
+
+    def readlink(self, handle: Any, name: str) -> str:
+        """Return the target of a link; EINVAL when it is none."""
+        ...
+
+    def make_directory(self, handle: Any, name: str) -> None:
+        """Make a directory."""
+        ...
+
+    def remove_directory(self, handle: Any, name: str) -> None:
+        """Remove an empty directory."""
+        ...
+
+    def replace(self, handle: Any, source: str, name: str) -> None:
+        """Rename, over what stands there."""
+        ...
+
+    def link(self, handle: Any, source: str, name: str) -> None:
+        """Give a file a second name; EEXIST when that is taken."""
+        ...
+
+    def remove(self, handle: Any, name: str) -> None:
+        """Remove a file's name."""
+        ...

@@ -1,0 +1,87 @@
+"""POSIX: names are opened relative to a descriptor, so that no swap above them can lead astray."""
+
+import os
+
+
+def _flags(*names: str) -> int:
+    # By name, because the module is imported on Windows too, which has few of them.
+    return sum(getattr(os, name, 0) for name in names)
+
+
+_FILE = _flags("O_RDONLY", "O_NOFOLLOW", "O_NONBLOCK", "O_NOCTTY")
+_WRITE = _flags("O_WRONLY", "O_NOFOLLOW", "O_NONBLOCK", "O_NOCTTY")
+_CREATE = _flags("O_WRONLY", "O_CREAT", "O_EXCL", "O_NOFOLLOW")
+_ROOT = _flags("O_RDONLY", "O_DIRECTORY")
+_SCAN = _flags("O_RDONLY", "O_NOFOLLOW", "O_DIRECTORY")
+# O_PATH opens a directory that may be passed through but not listed, too.
+_ENTER = _flags("O_PATH" if hasattr(os, "O_PATH") else "O_RDONLY", "O_NOFOLLOW", "O_DIRECTORY")
+
+
+def open_root(path: str) -> int:
+    """Open the root, links in its own path followed."""
+    return os.open(path, _ROOT)
+
+
+def enter(handle: int, name: str) -> int:
+    """Open a directory to go on from."""
+    return os.open(name, _ENTER, dir_fd=handle)
+
+
+def open_directory(handle: int, name: str) -> int:
+    """Open a directory to scan."""
+    return os.open(name, _SCAN, dir_fd=handle)
+
+
+def close(handle: int) -> None:
+    """Close a directory."""
+    os.close(handle)
+
+
+def open_file(handle: int, name: str) -> int:
+    """Open whatever stands there for reading."""
+    return os.open(name, _FILE, dir_fd=handle)
+
+
+def create_file(handle: int, name: str, mode: int) -> int:
+    """Create a file."""
+    return os.open(name, _CREATE, mode, dir_fd=handle)
+
+
+def check_writable(handle: int, name: str) -> None:
+    """Open the file for writing, and close it again."""
+    os.close(os.open(name, _WRITE, dir_fd=handle))
+
+
+def lstat(handle: int, name: str) -> os.stat_result:
+    """Return what stands there."""
+    return os.stat(name, dir_fd=handle, follow_symlinks=False)
+
+
+def readlink(handle: int, name: str) -> str:
+    """Return the target of a link."""
+    return os.readlink(name, dir_fd=handle)
+
+
+def make_directory(handle: int, name: str) -> None:
+    """Make a directory."""
+    os.mkdir(name, dir_fd=handle)
+
+
+def remove_directory(handle: int, name: str) -> None:
+    """Remove an empty directory."""
+    os.rmdir(name, dir_fd=handle)
+
+
+def replace(handle: int, source: str, name: str) -> None:
+    """Rename within the directory."""
+    os.replace(source, name, src_dir_fd=handle, dst_dir_fd=handle)
+
+
+def link(handle: int, source: str, name: str) -> None:
+    """Link within the directory."""
+    os.link(source, name, src_dir_fd=handle, dst_dir_fd=handle, follow_symlinks=False)
+
+
+def remove(handle: int, name: str) -> None:
+    """Remove a name."""
+    os.unlink(name, dir_fd=handle)

@@ -1,0 +1,273 @@
+"""Changing a file: read, compute, and replace as one step that happens whole or not at all."""
+
+import errno
+import os
+import stat
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Self
+
+from agentfs.disk import failures
+from agentfs.disk.backend import Handle
+from agentfs.disk.locks import FileLock
+from agentfs.disk.opened import open_regular
+from agentfs.disk.paths import Asked, quote, show_name
+from agentfs.disk.revisions import revision_of
+from agentfs.disk.trail import Base, Trail
+from agentfs.errors import BusyError, RefusedError, TooLargeError
+
+_ATTEMPTS = 20
+_NO_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK}
+
+
+@dataclass(frozen=True)
+class Current:
+    """A file as it stands, before a change.
+
+    Attributes:
+        path: The path as it was asked for, fit to show.
+        real_path: The path of the file itself, links resolved.
+        data: Its content; None when nothing is there.
+        stat: What the system says of it; None when nothing is there.
+    """
+
+    path: str
+    real_path: str
+    data: bytes | None
+    stat: os.stat_result | None
+
+    @property
+    def revision(self) -> str | None:
+        """The revision of the content; None when nothing is there."""
+        return None if self.data is None else revision_of(self.data)
+
+
+@dataclass(frozen=True)
+class Changed:
+    """What a change did, or would do.
+
+    Attributes:
+        path: The path as it was asked for, fit to show.
+        real_path: The path of the file itself, links resolved.
+        before: The content before; None when nothing was there.
+        after: The content after.
+        created: Whether the file is new.
+        revision: The revision of the content after.
+        notes: What else the caller should know.
+    """
+
+    path: str
+    real_path: str
+    before: bytes | None
+    after: bytes
+    created: bool
+    revision: str
+    notes: tuple[str, ...]
+
+
+class _ChangedMeanwhile(Exception):  # noqa: N818 - a signal within this module
+    """Another program got in between the read and the replace."""
+
+
+def change_file(
+    base: Base,
+    root_path: str,
+    path: str,
+    asked: Asked,
+    compute: Callable[[Current], bytes],
+    *,
+    max_bytes: int,
+    preview: bool,
+) -> Changed:
+    """Do the work of `Root.change`.
+
+    Args:
+        base: Where walks start.
+        root_path: The absolute path of the root.
+        path: The path as it was asked for.
+        asked: The same in parts.
+        compute: Returns the new content for the present one.
+        max_bytes: The largest file that is read.
+        preview: Write nothing.
+
+    Returns:
+        What was done.
+
+    Raises:
+        AgentFSError: as `Root.change` says.
+    """
+    for _ in range(_ATTEMPTS):
+        with _Target(base, path, asked) as target:
+            key = os.path.join(root_path, target.real_path)
+        with FileLock(key, path), _Target(base, path, asked) as target:
+            # The way may have changed while the lock was waited for; then it is the lock of another file.
+            if os.path.join(root_path, target.real_path) != key:
+                continue
+            try:
+                return target.change(compute, max_bytes, preview=preview)
+            except _ChangedMeanwhile:
+                continue
+    raise BusyError(
+        f"{quote(path)} kept changing while it was being changed.",
+        hint="Try the same call again.",
+        details={"path": show_name(path)},
+    )
+
+
+class _Target:
+    """The place that a change is for: an open directory and a name in it that is no link."""
+
+    def __init__(self, base: Base, path: str, asked: Asked) -> None:
+        self._base = base
+        self._asked_path = path
+        self._trail = Trail(base, path, asked, creating=True)
+        try:
+            self._name = self._find()
+        except BaseException:
+            self._trail.close()
+            raise
+        self.path = self._trail.shown(self._name)
+        self.real_path = self._trail.place(self._name)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._trail.close()
+
+    def _find(self) -> str:
+        trail = self._trail
+        while (name := trail.advance()) is not None:
+            if trail.missing or not trail.follow_link(name):
+                return name
+        raise failures.not_a_file(self._asked_path)
+
+    def change(self, compute: Callable[[Current], bytes], max_bytes: int, *, preview: bool) -> Changed:
+        data, found = self._read(max_bytes)
+        after = compute(Current(self.path, self.real_path, data, found))
+        notes: list[str] = []
+        if after != data and not preview:
+            self._write(after, data, found, max_bytes, notes)
+        return Changed(self.path, self.real_path, data, after, data is None, revision_of(after), tuple(notes))
+
+    def _read(self, max_bytes: int) -> tuple[bytes, os.stat_result] | tuple[None, None]:
+        trail = self._trail
+        if trail.missing:
+            return None, None
+        try:
+            fd = self._base.backend.open_file(trail.handle, self._name)
+        except FileNotFoundError:
+            return None, None
+        except OSError as error:
+            if error.errno == errno.ELOOP:
+                raise _ChangedMeanwhile from None
+            raise trail.failure(error, self._name) from None
+        with open_regular(fd, self.path, self.real_path) as file:
+            size = file.stat.st_size
+            data = file.read(max_bytes + 1) if size <= max_bytes else b""
+            if size > max_bytes or len(data) > max_bytes:
+                raise TooLargeError(
+                    f"{quote(self.path)} has {max(size, len(data))} bytes, and {max_bytes} is the most that"
+                    " a file to be changed may have.",
+                    details={"path": self.path, "size": max(size, len(data)), "limit": max_bytes},
+                )
+            return data, file.stat
+
+    def _write(
+        self,
+        after: bytes,
+        before: bytes | None,
+        found: os.stat_result | None,
+        max_bytes: int,
+        notes: list[str],
+    ) -> None:
+        if found is not None:
+            self._check_writable(found)
+        backend = self._base.backend
+        temporary = f".agentfs-{os.urandom(8).hex()}.tmp"
+        try:
+            self._trail.make_missing()
+            handle = self._trail.handle
+            self._fill(handle, temporary, after, found)
+            if found is None:
+                self._place_new(handle, temporary)
+            else:
+                self._check_unchanged(before, max_bytes)
+                backend.replace(handle, temporary, self._name)
+        except BaseException as error:
+            self._discard(temporary)
+            self._trail.unmake()
+            if isinstance(error, OSError):
+                raise self._trail.failure(error, self._name) from None
+            raise
+        if found is not None:
+            notes.extend(_notes(found))
+
+    def _fill(self, handle: Handle, temporary: str, after: bytes, found: os.stat_result | None) -> None:
+        fd = self._base.backend.create_file(handle, temporary, 0o666 if found is None else 0o600)
+        try:
+            view = memoryview(after)
+            while view:
+                view = view[os.write(fd, view) :]
+            if found is not None and hasattr(os, "fchmod"):
+                os.fchmod(fd, found.st_mode & 0o777)
+            os.fsync(fd)
+        except BaseException:
+            os.close(fd)
+            raise
+        os.close(fd)
+
+    def _place_new(self, handle: Handle, temporary: str) -> None:
+        backend = self._base.backend
+        try:
+            backend.link(handle, temporary, self._name)
+        except FileExistsError:
+            raise _ChangedMeanwhile from None
+        except OSError as error:
+            if error.errno not in _NO_LINKS:
+                raise
+            # A file system without hard links: a name that appears just now could be replaced.
+            backend.replace(handle, temporary, self._name)
+            return
+        backend.remove(handle, temporary)
+
+    def _check_unchanged(self, before: bytes | None, max_bytes: int) -> None:
+        # A program that does not take our lock may have written since; its work must not be lost.
+        if self._read(max_bytes)[0] != before:
+            raise _ChangedMeanwhile
+
+    def _discard(self, temporary: str) -> None:
+        with suppress(OSError):
+            self._base.backend.remove(self._trail.handle, temporary)
+
+    def _check_writable(self, found: os.stat_result) -> None:
+        # A rename asks for no permission on the file itself, but whoever made it read-only meant it.
+        if hasattr(os, "geteuid") and found.st_uid == os.geteuid():
+            if found.st_mode & stat.S_IWUSR or found.st_uid == 0:
+                return
+        else:
+            try:
+                self._base.backend.check_writable(self._trail.handle, self._name)
+            except PermissionError:
+                pass
+            except OSError as error:
+                if error.errno == errno.ETXTBSY:
+                    return
+                raise self._trail.failure(error, self._name) from None
+            else:
+                return
+        raise RefusedError(
+            f"{quote(self.path)} is write-protected on disk (mode {stat.S_IMODE(found.st_mode):04o}).",
+            hint="Ask the user to make it writable.",
+            details={"path": self.path},
+        )
+
+
+def _notes(found: os.stat_result) -> list[str]:
+    notes: list[str] = []
+    if found.st_nlink > 1:
+        notes.append(f"the file had {found.st_nlink} hard links; the other names keep the old content")
+    if found.st_mode & (stat.S_ISUID | stat.S_ISGID):
+        notes.append("the setuid and setgid bits were dropped")
+    return notes

@@ -1,0 +1,73 @@
+"""The typed entry of a name: what stands there, and where a link leads."""
+
+import os
+import stat
+
+from agentfs.disk import failures
+from agentfs.disk.paths import Asked, show_name
+from agentfs.disk.trail import Base, Trail
+from agentfs.errors import AgentFSError, LinkLoopError, NotFoundError
+from agentfs.results import Entry, EntryType
+
+
+def entry_of(base: Base, path: str, real_path: str, name: str, status: os.stat_result) -> Entry:
+    """Return the entry of a name.
+
+    Args:
+        base: Where walks start.
+        path: Its path as shown.
+        real_path: Its path with the links above it resolved.
+        name: Its name, as the system spells it.
+        status: What stands there, links not followed.
+
+    Returns:
+        The entry.
+    """
+    mode = status.st_mode
+    kind = type_of(mode)
+    is_dir, target = kind == "directory", None
+    if kind == "symlink":
+        target, is_dir = _where_it_leads(base, real_path)
+    shown = show_name(name)
+    return Entry(
+        path=path,
+        name=shown,
+        type=kind,
+        is_dir=is_dir,
+        size=status.st_size if kind == "file" else None,
+        mtime=status.st_mtime,
+        ext=os.path.splitext(shown)[1][1:].lower(),
+        target=target,
+    )
+
+
+def type_of(mode: int) -> EntryType:
+    """Return the type that a mode tells."""
+    if stat.S_ISREG(mode):
+        return "file"
+    if stat.S_ISDIR(mode):
+        return "directory"
+    return "symlink" if stat.S_ISLNK(mode) else "other"
+
+
+def _where_it_leads(base: Base, real_path: str) -> tuple[str | None, bool]:
+    following = Base(base.backend, base.handle, base.roots, follow=True)
+    trail = Trail(following, real_path, Asked(tuple(real_path.split("/"))))
+    target: str | None = None
+    try:
+        while (name := trail.advance()) is not None:
+            if target is None:
+                target = show_name(base.backend.readlink(trail.handle, name))
+            if not trail.follow_link(name):
+                mode = base.backend.lstat(trail.handle, name).st_mode
+                return target, base.follow and stat.S_ISDIR(mode)
+    except (NotFoundError, LinkLoopError):
+        return target, False
+    except AgentFSError:
+        return None, False
+    except OSError as error:
+        gone = isinstance(failures.of_system(error, real_path), NotFoundError)
+        return (target if gone else None), False
+    finally:
+        trail.close()
+    return target, base.follow

@@ -1,0 +1,167 @@
+"""What the system's errors become: typed, with what is there instead and what to call next."""
+
+import errno
+import os
+import stat
+from typing import Any
+
+from agentfs.disk.paths import quote, show_name
+from agentfs.errors import (
+    AgentFSError,
+    InputOutputError,
+    InvalidPathError,
+    LinkLoopError,
+    NameTooLongError,
+    NotAFileError,
+    NotDirectoryError,
+    NotFoundError,
+    NotRegularError,
+    OutsideWorkspaceError,
+    RefusedError,
+)
+
+_ONLY_REGULAR = "Only regular files can be read or changed; choose another path."
+_KINDS = {
+    stat.S_IFIFO: "a FIFO",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a character device",
+    stat.S_IFBLK: "a block device",
+}
+
+
+def of_system(error: OSError, path: str, place: str | None = None) -> AgentFSError:
+    """Return the typed form of an OSError.
+
+    Args:
+        error: What the system raised.
+        path: The path that was asked for.
+        place: The part of it, from the root on, where the error arose; None for the path itself.
+
+    Returns:
+        The error to raise.
+    """
+    shown = quote(path)
+    where = shown if place is None else quote(place)
+    details = {"path": show_name(path)}
+    match error.errno:
+        case errno.ENOENT:
+            return missing(path, place)
+        case errno.ENOTDIR:
+            return not_a_directory(path, place)
+        case errno.EISDIR:
+            return not_a_file(path)
+        case errno.ELOOP:
+            return LinkLoopError(f"{where} is a symbolic link that cannot be followed here.", details=details)
+        case errno.ENXIO | errno.EOPNOTSUPP:
+            return NotRegularError(
+                f"{shown} is a socket or device, not a regular file.", hint=_ONLY_REGULAR, details=details
+            )
+        case errno.ENAMETOOLONG:
+            return NameTooLongError(
+                f"The name {where} is longer than this file system takes.", details=details
+            )
+        case errno.EILSEQ:
+            return InvalidPathError(
+                f"The name {where} is not one that this file system takes.", details=details
+            )
+        case number:
+            text = os.strerror(number) if number else str(error)
+            return InputOutputError(
+                f"The system failed on {where}: {text}.", details={**details, "errno": number, "error": text}
+            )
+
+
+def missing(path: str, place: str | None = None, similar: tuple[str, ...] = ()) -> NotFoundError:
+    """Return not_found for a path.
+
+    Args:
+        path: The path that was asked for.
+        place: The part of it, from the root on, that is the first not to exist.
+        similar: Paths that do exist, and may have been meant.
+
+    Returns:
+        The error to raise.
+    """
+    details: dict[str, Any] = {"path": show_name(path)}
+    if similar:
+        details["similar"] = [show_name(other) for other in similar]
+    directory = os.path.dirname(place or path)
+    what = f"{quote(path)} does not exist"
+    if place is not None and place != path.strip("/"):
+        what += f": there is no {quote(place)}"
+    hints: list[str] = []
+    if similar:
+        hints.append(f"Did you mean {' or '.join(quote(other) for other in similar)}?")
+    elif path.startswith("~"):
+        hints.append("`~` is not expanded: paths are relative to the workspace root.")
+    elif "://" in path or path.startswith("file:"):
+        hints.append("Give a path, not a URL.")
+    elif "\\" in path:
+        hints.append("Put `/` between names.")
+    hints.append(f"Call ls with path={quote(show_name(directory) or '.')} to see what is there.")
+    return NotFoundError(f"{what}.", hint=" ".join(hints), details=details)
+
+
+def not_a_directory(path: str, place: str | None = None) -> NotDirectoryError:
+    """Return not_a_directory for a path, `place` being the part of it that is a file."""
+    where = path if place is None else place
+    return NotDirectoryError(
+        f"{quote(where)} is a file, not a directory.",
+        hint=f"Call read with path={quote(where)} to see its content.",
+        details={"path": show_name(path)},
+    )
+
+
+def not_a_file(path: str) -> NotAFileError:
+    """Return not_a_file for a path."""
+    return NotAFileError(
+        f"{quote(path)} is a directory, not a file.",
+        hint=f"Call ls with path={quote(path)} to see what is in it.",
+        details={"path": show_name(path)},
+    )
+
+
+def not_regular(path: str, mode: int) -> AgentFSError:
+    """Return the error for what is no regular file."""
+    if stat.S_ISDIR(mode):
+        return not_a_file(path)
+    kind = _KINDS.get(stat.S_IFMT(mode), "something else")
+    return NotRegularError(
+        f"{quote(path)} is {kind}, not a regular file.",
+        hint=_ONLY_REGULAR,
+        details={"path": show_name(path), "kind": kind},
+    )
+
+
+def outside(path: str, link: str | None = None) -> OutsideWorkspaceError:
+    """Return outside_workspace for a path, naming the link that leads out but not where it leads."""
+    details = {"path": show_name(path)}
+    if link is None:
+        return OutsideWorkspaceError(
+            f"{quote(path)} leads out of the workspace.",
+            hint="Only what lies under the workspace root can be reached.",
+            details=details,
+        )
+    return OutsideWorkspaceError(
+        f"{quote(path)} leads out of the workspace through the symbolic link {quote(link)}.",
+        hint="Only what lies under the workspace root can be reached.",
+        details={**details, "link": show_name(link)},
+    )
+
+
+def link_loop(path: str, limit: int) -> LinkLoopError:
+    """Return link_loop for a path."""
+    return LinkLoopError(
+        f"{quote(path)} goes through more than {limit} symbolic links.",
+        hint="Links that lead to each other lead nowhere; name the file itself.",
+        details={"path": show_name(path)},
+    )
+
+
+def link_refused(path: str, link: str) -> RefusedError:
+    """Return refused for a path through a link, where the policy follows none."""
+    return RefusedError(
+        f"{quote(link)} is a symbolic link, and this workspace follows none.",
+        hint="Name the file itself.",
+        details={"path": show_name(path), "link": show_name(link)},
+    )

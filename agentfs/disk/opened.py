@@ -1,0 +1,240 @@
+"""What the door hands out: an open file, and an open directory that the walk steps through."""
+
+import errno
+import os
+import stat
+from types import TracebackType
+from typing import Self
+
+from agentfs.disk import failures
+from agentfs.disk.backend import Handle
+from agentfs.disk.entries import entry_of
+from agentfs.disk.paths import show_name
+from agentfs.disk.trail import Base
+from agentfs.results import Entry
+
+_FORMAT = 0o170000
+_REGULAR = stat.S_IFREG
+_CHUNK = 64 * 1024
+
+
+class OpenFile:
+    """A regular file, open for reading. A context manager.
+
+    Attributes:
+        fd: The descriptor.
+        stat: What the system says of it, taken from the descriptor.
+        path: The path as it was asked for, from the root on, fit to show.
+        real_path: The path of the file itself, links resolved, as the system spells it.
+    """
+
+    __slots__ = ("fd", "path", "real_path", "stat")
+
+    def __init__(self, fd: int, found: os.stat_result, path: str, real_path: str) -> None:
+        self.fd = fd
+        self.stat = found
+        self.path = path
+        self.real_path = real_path
+
+    def read(self, limit: int) -> bytes:
+        """Return the first bytes of the file.
+
+        Args:
+            limit: The most bytes to return.
+
+        Returns:
+            The whole file when it is not longer; the size that the system claims is only a hint.
+
+        Raises:
+            InputOutputError: io, when the system fails to read.
+        """
+        chunks: list[bytes] = []
+        got = 0
+        # One byte more than the size that is claimed: a file that grows, or claims nothing, shows itself so.
+        want = self.stat.st_size + 1
+        try:
+            os.lseek(self.fd, 0, os.SEEK_SET)
+            while got < limit:
+                chunk = os.read(self.fd, min(limit - got, want))
+                if not chunk:
+                    break
+                chunks.append(chunk)
+                got += len(chunk)
+                want = _CHUNK
+        except OSError as error:
+            raise failures.of_system(error, self.path) from None
+        return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+
+    def close(self) -> None:
+        """Close the file; again is harmless."""
+        fd, self.fd = self.fd, -1
+        if fd >= 0:
+            os.close(fd)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class Directory:
+    """An open directory. A context manager.
+
+    Attributes:
+        path: The path as it was asked for, from the root on, fit to show; "" for the root.
+        real_path: The path of the directory itself, links resolved, as the system spells it; "" for the root.
+        handle: The descriptor, or the path on Windows.
+    """
+
+    __slots__ = ("_base", "_open", "handle", "path", "real_path")
+
+    def __init__(self, base: Base, handle: Handle, path: str, real_path: str) -> None:
+        self._base = base
+        self._open = base.backend.open_file
+        self.handle = handle
+        self.path = path
+        self.real_path = real_path
+
+    def scan(self) -> list[os.DirEntry[str]]:
+        """Return what is in the directory, in the system's order.
+
+        Returns:
+            The entries; their `stat` works as long as the directory is open.
+
+        Raises:
+            AgentFSError: io, when the system fails.
+        """
+        try:
+            with os.scandir(self.handle) as found:
+                return list(found)
+        except OSError as error:
+            raise failures.of_system(error, self.path or ".") from None
+
+    def entry(self, found: os.DirEntry[str]) -> Entry:
+        """Return the typed entry of what a scan found.
+
+        Args:
+            found: One of what `scan` returned.
+
+        Returns:
+            The entry; a link is not followed, but says where it leads as long as that is inside.
+
+        Raises:
+            AgentFSError: not_found, when it is gone; io.
+        """
+        name = found.name
+        try:
+            status = found.stat(follow_symlinks=False)
+        except OSError as error:
+            raise failures.of_system(error, self._child(name)) from None
+        return entry_of(self._base, self._child(name), self._real_child(name), name, status)
+
+    def open_directory(self, name: str) -> "Directory":
+        """Open a directory in this one; a link is not followed.
+
+        Args:
+            name: A single name.
+
+        Returns:
+            The directory, to be closed by the caller.
+
+        Raises:
+            AgentFSError: not_found, not_a_directory, link_loop (a link stands there), io.
+        """
+        _check_name(name)
+        try:
+            handle = self._base.backend.open_directory(self.handle, name)
+        except OSError as error:
+            raise failures.of_system(error, self._child(name)) from None
+        return Directory(self._base, handle, self._child(name), self._real_child(name))
+
+    def open_file(self, name: str) -> OpenFile:
+        """Open a regular file in this directory; a link is not followed.
+
+        Args:
+            name: A single name.
+
+        Returns:
+            The file, to be closed by the caller.
+
+        Raises:
+            AgentFSError: not_found, not_a_file, not_regular, link_loop (a link stands there), io.
+        """
+        _check_name(name)
+        try:
+            fd = self._open(self.handle, name)
+        except OSError as error:
+            raise failures.of_system(error, self._child(name)) from None
+        return open_regular(fd, self._child(name), self._real_child(name))
+
+    def open_fd(self, name: str) -> int:
+        """Open a regular file in this directory, as `open_file` does but with nothing around it.
+
+        Args:
+            name: A single name, as `scan` gave it.
+
+        Returns:
+            A descriptor, to be closed by the caller with `os.close`.
+
+        Raises:
+            OSError: whatever the system says; EINVAL for what is no regular file.
+        """
+        if "/" in name:
+            raise OSError(errno.EINVAL, "not a single name", name)
+        fd = self._open(self.handle, name)
+        if os.fstat(fd).st_mode & _FORMAT != _REGULAR:
+            os.close(fd)
+            raise OSError(errno.EINVAL, "not a regular file", name)
+        return fd
+
+    def close(self) -> None:
+        """Close the directory; again is harmless."""
+        handle, self.handle = self.handle, -1
+        if handle != -1:
+            self._base.backend.close(handle)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _child(self, name: str) -> str:
+        shown = show_name(name)
+        return f"{self.path}/{shown}" if self.path else shown
+
+    def _real_child(self, name: str) -> str:
+        return f"{self.real_path}/{name}" if self.real_path else name
+
+
+def open_regular(fd: int, path: str, real_path: str) -> OpenFile:
+    """Return an open file around a descriptor, or close it and raise when it is on no regular file.
+
+    Args:
+        fd: The descriptor, taken over.
+        path: The path to show.
+        real_path: The path, links resolved.
+
+    Returns:
+        The open file.
+
+    Raises:
+        AgentFSError: not_a_file for a directory, not_regular for the rest.
+    """
+    found = os.fstat(fd)
+    if found.st_mode & _FORMAT != _REGULAR:
+        os.close(fd)
+        raise failures.not_regular(path, found.st_mode)
+    return OpenFile(fd, found, path, real_path)
+
+
+def _check_name(name: str) -> None:
+    # The kernel follows links in all but the last part of a name, and `..` would leave the directory.
+    if "/" in name or "\0" in name or name in {"", "..", "."}:
+        msg = f"{name!r} is not a single name"
+        raise ValueError(msg)

@@ -1,0 +1,219 @@
+"""The one door to the disk: every byte that is read or written goes through a `Root`."""
+
+import os
+from collections.abc import Callable
+from types import TracebackType
+from typing import Self
+
+from agentfs.disk import by_descriptor, by_path, failures
+from agentfs.disk.backend import Backend
+from agentfs.disk.changing import Changed, Current, change_file
+from agentfs.disk.entries import entry_of
+from agentfs.disk.opened import Directory, OpenFile, open_regular
+from agentfs.disk.paths import WINDOWS, Asked, absolute_parts, quote, show_name, split_path
+from agentfs.disk.trail import Base, Trail
+from agentfs.errors import NotDirectoryError, NotFoundError, OutsideWorkspaceError, ReadOnlyError
+from agentfs.policy import Policy
+from agentfs.results import Entry
+
+# By descriptor nothing can be swapped under a walk; by path, on Windows, that is not promised.
+BACKEND: Backend = by_path if WINDOWS else by_descriptor
+
+_HERE = Asked((), directory=True)
+
+
+class Root:
+    """One directory tree, and the only way into it.
+
+    Every path is walked one name at a time from a descriptor on the root, each directory held open and no
+    link followed by the system, so that what is swapped meanwhile cannot lead outside. It may be used by
+    several threads. A context manager.
+
+    Attributes:
+        path: The root's absolute path, links resolved.
+        policy: What may be done.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], policy: Policy) -> None:
+        backend = BACKEND
+        given = os.path.abspath(path)
+        self.path = os.path.realpath(given)
+        self.policy = policy
+        try:
+            handle = backend.open_root(self.path)
+        except FileNotFoundError:
+            raise NotFoundError(
+                f"The workspace root {quote(given)} does not exist.", details={"path": given}
+            ) from None
+        except NotADirectoryError:
+            raise NotDirectoryError(
+                f"The workspace root {quote(given)} is not a directory.", details={"path": given}
+            ) from None
+        except OSError as error:
+            raise failures.of_system(error, given) from None
+        # The root may be known to the model by either spelling.
+        roots = tuple(dict.fromkeys((absolute_parts(self.path), absolute_parts(given))))
+        self._base = Base(backend, handle, roots, follow=policy.symlinks == "inside")
+
+    def close(self) -> None:
+        """Close the root; again is harmless, and no other call works afterwards."""
+        handle, self._base.handle = self._base.handle, -1
+        if handle != -1:
+            self._base.backend.close(handle)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def open_file(self, path: str) -> OpenFile:
+        """Open a regular file for reading.
+
+        Args:
+            path: Relative to the root, or absolute inside it.
+
+        Returns:
+            The file, to be closed by the caller.
+
+        Raises:
+            AgentFSError: outside_workspace, not_found, not_a_file, not_a_directory, not_regular, link_loop,
+                invalid_path, name_too_long, refused (a link, where none is followed), io.
+        """
+        trail = Trail(self._base, path, self._split(path))
+        try:
+            while (name := trail.advance()) is not None:
+                try:
+                    fd = self._base.backend.open_file(trail.handle, name)
+                except OSError as error:
+                    if trail.follow(error, name):
+                        continue
+                    raise trail.failure(error, name) from None
+                return open_regular(fd, trail.shown(name), trail.place(name))
+            raise failures.not_a_file(path)
+        finally:
+            trail.close()
+
+    def open_directory(self, path: str) -> Directory:
+        """Open a directory.
+
+        Args:
+            path: Relative to the root, or absolute inside it; "" is the root.
+
+        Returns:
+            The directory, to be closed by the caller.
+
+        Raises:
+            AgentFSError: outside_workspace, not_found, not_a_directory, link_loop, invalid_path,
+                name_too_long, refused (a link, where none is followed), io.
+        """
+        trail = Trail(self._base, path, self._split_directory(path))
+        try:
+            while True:
+                name = trail.advance()
+                try:
+                    handle = self._base.backend.open_directory(trail.handle, name or ".")
+                except OSError as error:
+                    if name is not None and trail.follow(error, name):
+                        continue
+                    raise trail.failure(error, name) from None
+                return Directory(self._base, handle, trail.shown(name), trail.place(name))
+        finally:
+            trail.close()
+
+    def entry(self, path: str) -> Entry:
+        """Return what a path names.
+
+        Args:
+            path: Relative to the root, or absolute inside it; "" is the root.
+
+        Returns:
+            The entry; a link at the end is not followed, but says where it leads as long as that is inside.
+
+        Raises:
+            AgentFSError: outside_workspace, not_found, not_a_directory, link_loop, invalid_path,
+                name_too_long, refused (a link on the way, where none is followed), io.
+        """
+        trail = Trail(self._base, path, self._split_directory(path))
+        try:
+            name = trail.advance()
+            try:
+                if name is None:
+                    handle = self._base.backend.open_directory(trail.handle, ".")
+                    self._base.backend.close(handle)
+                status = self._base.backend.lstat(trail.handle, name or ".")
+            except OSError as error:
+                raise trail.failure(error, name) from None
+            shown, place = trail.shown(name) or ".", trail.place(name)
+            return entry_of(self._base, shown, place, name or os.path.basename(shown), status)
+        finally:
+            trail.close()
+
+    def exists(self, path: str) -> bool:
+        """Tell whether a path names something; a link at the end counts, wherever it leads.
+
+        Args:
+            path: Relative to the root, or absolute inside it; "" is the root.
+
+        Returns:
+            Whether it is there.
+
+        Raises:
+            AgentFSError: as `entry`, except not_found and not_a_directory.
+        """
+        try:
+            self.entry(path)
+        except (NotFoundError, NotDirectoryError):
+            return False
+        return True
+
+    def change(
+        self, path: str, compute: Callable[[Current], bytes], *, max_bytes: int, preview: bool = False
+    ) -> Changed:
+        """Change a file, or create one with the directories above it, whole or not at all.
+
+        The file is read, `compute` returns its new content, and that replaces the old one by a rename, all
+        under a lock of that file. A link at the end is kept: what it leads to is changed, and created when it
+        is not there. Mode is kept, setuid and setgid are not.
+
+        Args:
+            path: Relative to the root, or absolute inside it.
+            compute: Returns the new content; the same bytes back mean that nothing is written. It raises to
+                leave the file as it is, and is called again when another program wrote in between.
+            max_bytes: The largest file that is read.
+            preview: Compute, and write nothing.
+
+        Returns:
+            What was done, or would be.
+
+        Raises:
+            AgentFSError: read_only, outside_workspace, not_a_file, not_a_directory, not_regular, link_loop,
+                invalid_path, name_too_long, too_large, refused, busy, io, and what `compute` raises.
+        """
+        asked = self._split(path)
+        if self.policy.read_only:
+            raise ReadOnlyError(
+                f"{quote(path)} cannot be changed: this workspace may only be read.",
+                details={"path": show_name(path)},
+            )
+        return change_file(self._base, self.path, path, asked, compute, max_bytes=max_bytes, preview=preview)
+
+    def _split_directory(self, path: str) -> Asked:
+        return self._split(path) if path else _HERE
+
+    def _split(self, path: str) -> Asked:
+        try:
+            return split_path(path, self._base.roots)
+        except OutsideWorkspaceError as error:
+            inside = path.lstrip("/")
+            if inside and inside != path and self._is_there(inside):
+                error.hint = f"Did you mean {quote(inside)}? Paths are relative to the workspace root."
+            raise
+
+    def _is_there(self, path: str) -> bool:
+        try:
+            return self.exists(path)
+        except Exception:  # noqa: BLE001 - it is only asked for a hint
+            return False

@@ -1,0 +1,291 @@
+"""The walk along a path: one name at a time, each directory held open, links read and walked alike."""
+
+import errno
+import os
+import stat
+
+from agentfs.disk import failures
+from agentfs.disk.backend import Backend, Handle
+from agentfs.disk.paths import MAX_PARTS, Asked, is_absolute, show_name, split_link, unshow_name
+from agentfs.errors import AgentFSError, NameTooLongError
+
+MAX_LINKS = 40
+_MAX_RETRIES = 128
+_SIMILAR_NAMES = 5000
+# What systems say when O_NOFOLLOW meets a link: Linux and macOS, FreeBSD, NetBSD; ENOTDIR with O_DIRECTORY.
+_MAY_BE_LINK = {errno.ELOOP, errno.ENOTDIR, errno.EMLINK, getattr(errno, "EFTYPE", errno.ELOOP)}
+
+
+class Base:
+    """Where every walk starts.
+
+    Attributes:
+        backend: The calls of this system.
+        handle: The root, open.
+        roots: The absolute spellings of the root, in parts.
+        follow: Whether links are followed.
+    """
+
+    __slots__ = ("backend", "follow", "handle", "roots")
+
+    def __init__(
+        self, backend: Backend, handle: Handle, roots: tuple[tuple[str, ...], ...], *, follow: bool
+    ) -> None:
+        self.backend = backend
+        self.handle = handle
+        self.roots = roots
+        self.follow = follow
+
+
+class Trail:
+    """One walk: how far it has come, and what is still to go. Close it.
+
+    `advance` enters directories until one name is left, for the caller to act on in `handle`. When that fails
+    because a link stands there, `follow` takes the link into the walk, and the caller advances again.
+    """
+
+    __slots__ = (
+        "_after_link",
+        "_asked",
+        "_base",
+        "_creating",
+        "_directory",
+        "_handles",
+        "_link",
+        "_links",
+        "_made",
+        "_path",
+        "_pending",
+        "_retries",
+        "handle",
+        "missing",
+        "real",
+    )
+
+    def __init__(self, base: Base, path: str, asked: Asked, *, creating: bool = False) -> None:
+        self._base = base
+        self._path = path
+        self._asked = asked
+        self._pending = list(reversed(asked.parts))
+        self._directory = asked.directory
+        self._creating = creating
+        self._handles: list[Handle] = []
+        self._links = 0
+        self._retries = 0
+        self._made: list[tuple[int, str]] = []
+        self._link = ""
+        self._after_link = 0
+        self.handle = base.handle
+        self.real: list[str] = []
+        self.missing: list[str] = []
+
+    def close(self) -> None:
+        """Close the directories that were entered."""
+        close = self._base.backend.close
+        while self._handles:
+            close(self._handles.pop())
+
+    @property
+    def directory_meant(self) -> bool:
+        """Whether the path ends as only a directory may."""
+        return self._directory
+
+    def advance(self) -> str | None:
+        """Enter directories until one name is left.
+
+        Returns:
+            That name, in the directory `handle`; None when the path ends in the directory `handle` itself.
+            With `creating`, `missing` holds the directories before that name that do not exist yet.
+
+        Raises:
+            AgentFSError: whatever stands in the way, typed.
+        """
+        pending = self._pending
+        while pending:
+            name = pending.pop()
+            if name == "..":
+                self._climb()
+                continue
+            if self._asked.escaped and "\\x" in name:
+                name = self._spelling(name)
+            if not pending and not self._directory:
+                return name
+            if self.missing:
+                self.missing.append(name)
+            else:
+                self._enter(name)
+        return None
+
+    def follow(self, error: OSError, name: str) -> bool:
+        """Take the link at a name into the walk, after the system refused to open it.
+
+        Args:
+            error: What the system said.
+            name: The name that it said it of.
+
+        Returns:
+            Whether to advance again; False when no link is to blame.
+
+        Raises:
+            AgentFSError: outside_workspace, link_loop, refused, name_too_long.
+        """
+        if error.errno not in _MAY_BE_LINK:
+            return False
+        backend = self._base.backend
+        try:
+            target = backend.readlink(self.handle, name)
+        except OSError:
+            return self._swapped(error, name)
+        self._expand(name, target)
+        return True
+
+    def follow_link(self, name: str) -> bool:
+        """Take a link at a name into the walk, if one is there; tell whether it was."""
+        try:
+            target = self._base.backend.readlink(self.handle, name)
+        except OSError:
+            return False
+        self._expand(name, target)
+        return True
+
+    def make_missing(self) -> None:
+        """Make the directories of `missing` and enter them."""
+        backend = self._base.backend
+        missing, self.missing = self.missing, []
+        for name in missing:
+            try:
+                try:
+                    backend.make_directory(self.handle, name)
+                    self._made.append((len(self._handles), name))
+                except FileExistsError:
+                    pass
+                handle = backend.enter(self.handle, name)
+            except OSError as error:
+                raise self.failure(error, name) from None
+            self._push(handle, name)
+
+    def unmake(self) -> None:
+        """Remove again the directories that were made, as far as they are empty."""
+        for depth, name in reversed(self._made):
+            handle = self._handles[depth - 1] if depth else self._base.handle
+            try:
+                self._base.backend.remove_directory(handle, name)
+            except OSError:
+                return
+
+    def place(self, name: str | None = None) -> str:
+        """Return the path from the root on, links resolved, of a name here (or of this directory)."""
+        parts = [*self.real, *self.missing]
+        return "/".join(parts if name is None else [*parts, name])
+
+    def shown(self, name: str | None = None) -> str:
+        """Return the path as it was asked for, normalised and fit to show; resolved where it climbs."""
+        if self._asked.climbs:
+            return show_name(self.place(name))
+        return show_name("/".join(self._asked.parts))
+
+    def failure(self, error: OSError, name: str | None = None) -> AgentFSError:
+        """Return the typed form of an error at a name here."""
+        if error.errno == errno.ENOENT and name is not None:
+            return failures.missing(self._path, self.place(name), self._similar(name))
+        return failures.of_system(error, self._path, self.place(name))
+
+    def _push(self, handle: Handle, name: str) -> None:
+        self._handles.append(handle)
+        self.real.append(name)
+        self.handle = handle
+
+    def _climb(self) -> None:
+        if self.missing:
+            raise failures.missing(self._path, self.place())
+        if not self._handles:
+            raise failures.outside(self._path, self._link if self._in_link() else None)
+        self._base.backend.close(self._handles.pop())
+        self.real.pop()
+        self.handle = self._handles[-1] if self._handles else self._base.handle
+
+    def _in_link(self) -> bool:
+        return self._links > 0 and len(self._pending) >= self._after_link
+
+    def _enter(self, name: str) -> None:
+        try:
+            handle = self._base.backend.enter(self.handle, name)
+        except OSError as error:
+            if self.follow(error, name):
+                return
+            if self._creating and error.errno == errno.ENOENT:
+                self.missing.append(name)
+                return
+            raise self.failure(error, name) from None
+        self._push(handle, name)
+
+    def _expand(self, name: str, target: str) -> None:
+        link = self.place(name)
+        if not self._base.follow:
+            raise failures.link_refused(self._path, link)
+        self._links += 1
+        if self._links > MAX_LINKS:
+            raise failures.link_loop(self._path, MAX_LINKS)
+        led = split_link(target, self._base.roots)
+        if led is None:
+            raise failures.outside(self._path, link)
+        if is_absolute(target):
+            self.close()
+            self.real.clear()
+            self.handle = self._base.handle
+        if not self._pending:
+            self._directory = self._directory or led.directory
+        self._link, self._after_link = link, len(self._pending)
+        self._pending.extend(reversed(led.parts))
+        if len(self._pending) + len(self.real) > MAX_PARTS:
+            raise NameTooLongError(
+                f"With its links resolved the path has more than {MAX_PARTS} parts.",
+                hint="Name the file itself.",
+                details={"path": show_name(self._path)},
+            )
+
+    def _swapped(self, error: OSError, name: str) -> bool:
+        # What stood there was a link when it was opened and is none now, or the other way round: look again.
+        try:
+            mode = self._base.backend.lstat(self.handle, name).st_mode
+        except OSError:
+            return False
+        if error.errno == errno.ENOTDIR and not (stat.S_ISDIR(mode) or stat.S_ISLNK(mode)):
+            return False
+        self._retries += 1
+        if self._retries > _MAX_RETRIES:
+            return False
+        self._pending.append(name)
+        return True
+
+    def _spelling(self, name: str) -> str:
+        other = unshow_name(name)
+        if other == name or self.missing:
+            return name
+        for spelling in (name, other):
+            try:
+                self._base.backend.lstat(self.handle, spelling)
+            except OSError:
+                continue
+            return spelling
+        return name
+
+    def _similar(self, name: str) -> tuple[str, ...]:
+        import difflib  # noqa: PLC0415 - only a miss needs it
+        from itertools import islice  # noqa: PLC0415
+
+        backend = self._base.backend
+        try:
+            handle = backend.open_directory(self.handle, ".")
+        except OSError:
+            return ()
+        try:
+            with os.scandir(handle) as found:
+                names = [entry.name for entry in islice(found, _SIMILAR_NAMES)]
+        except OSError:
+            return ()
+        finally:
+            backend.close(handle)
+        folded = {other.casefold(): other for other in names}
+        close = difflib.get_close_matches(name.casefold(), folded, n=2, cutoff=0.75)
+        return tuple(self.place(folded[key]) for key in close)

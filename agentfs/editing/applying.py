@@ -1,0 +1,191 @@
+"""Edits applied to a document in memory: in order, all or nothing."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from agentfs.disk import quote
+from agentfs.editing.document import UNKNOWN_8BIT, Document
+from agentfs.editing.matching import Place, all_places, occurrences, to_lf
+from agentfs.editing.miss import miss
+from agentfs.editing.pieces import Piece, cut, hunks
+from agentfs.editing.places import ambiguous
+from agentfs.editing.splicing import View, splices
+from agentfs.errors import AgentFSError, EncodingError, InvalidArgumentError, NoChangeError, TooLargeError
+from agentfs.results import Edit
+from agentfs.shown import Hunk
+
+
+@dataclass(frozen=True)
+class Applied:
+    """What edits made of a document.
+
+    Attributes:
+        document: The document after.
+        replacements: How many places were replaced.
+        via: How the old texts were found.
+        hunks: The lines replaced, from the document before to the one after.
+    """
+
+    document: Document
+    replacements: int
+    via: str
+    hunks: tuple[Hunk, ...]
+
+
+def check_edits(edits: Sequence[Edit], *, tool: str) -> None:
+    """Refuse what no file could make right.
+
+    Args:
+        edits: The edits of one call.
+        tool: The name of the call.
+
+    Raises:
+        InvalidArgumentError: `invalid_argument`: no edits, an empty old text, or a NUL in a new one.
+        NoChangeError: `no_change`: old and new text are the same.
+    """
+    if not edits:
+        raise InvalidArgumentError(
+            "edits is empty.", hint=f"Call {tool} with at least one edit.", details={"parameter": "edits"}
+        )
+    for number, edit in enumerate(edits):
+        try:
+            _check(edit)
+        except AgentFSError as error:
+            raise _numbered(error, number, len(edits)) from None
+
+
+def _check(edit: Edit) -> None:
+    if not edit.old_string:
+        raise InvalidArgumentError(
+            "old_string is empty.",
+            hint="To insert, pass as old_string a line next to the place, and as new_string that line and "
+            "the new text. To create a file or replace its whole content, call write.",
+            details={"parameter": "old_string"},
+        )
+    if "\x00" in edit.new_string:
+        raise InvalidArgumentError(
+            "new_string holds a NUL character, which would make the file binary.",
+            hint="Pass new_string without \\u0000.",
+            details={"parameter": "new_string"},
+        )
+    if to_lf(edit.old_string, lone=False) == to_lf(edit.new_string, lone=False):
+        raise NoChangeError(
+            "old_string and new_string are the same."
+            if edit.old_string == edit.new_string
+            else "old_string and new_string differ only in line ends, and an edit keeps those of the file.",
+            hint="Pass as new_string the text as it shall be.",
+        )
+
+
+def apply_edits(document: Document, edits: Sequence[Edit], *, path: str, max_bytes: int) -> Applied:
+    """Apply edits in order, each to the outcome of the one before.
+
+    Args:
+        document: The file.
+        edits: The edits, as `check_edits` passed them.
+        path: The path as shown, for messages.
+        max_bytes: The size that the file may reach.
+
+    Returns:
+        The outcome.
+
+    Raises:
+        NoMatchError: `no_match`: an old text is not there.
+        AmbiguousError: `ambiguous`: it is there more than once.
+        NoChangeError: `no_change`: the edits together leave the file as it is.
+        EncodingError: `encoding`: the file's encoding cannot hold a new text, or is unknown.
+        TooLargeError: `too_large`: the outcome would be larger than `max_bytes`.
+    """
+    present = document
+    pieces: list[Piece] = [Piece(len(document.decoded.text), 0)] if document.decoded.text else []
+    replacements = 0
+    for number, edit in enumerate(edits):
+        try:
+            view = View(present.decoded.text)
+            places = _places(present, view, edit, path)
+            changes = splices(view, places)
+            growth = sum(len(change.new) - (change.end - change.start) for change in changes)
+            # Characters are a lower bound of bytes that is known before anything so large is made.
+            _check_size(len(view.exact) + growth, path, max_bytes)
+            present = present.spliced(changes)
+            _check_size(len(present.data), path, max_bytes)
+        except AgentFSError as error:
+            raise _explained(_numbered(error, number, len(edits)), document, edit, number) from None
+        pieces = cut(pieces, changes)
+        replacements += len(places)
+    if present.data == document.data:
+        raise NoChangeError(
+            f"The change would leave {quote(path)} as it is.",
+            hint="Pass as new_string the text as it shall be.",
+            details={"path": path},
+        )
+    found = hunks(document.decoded.text, present.decoded.text, pieces)
+    return Applied(present, replacements, "exact", tuple(found))
+
+
+def _places(document: Document, view: View, edit: Edit, path: str) -> list[Place]:
+    """Return where an edit applies, found exactly."""
+    if document.decoded.encoding == UNKNOWN_8BIT:
+        _check_ascii(edit, path)
+    old, new = to_lf(edit.old_string, lone=view.lone), to_lf(edit.new_string, lone=view.lone)
+    if edit.replace_all:
+        places = all_places(view.text, old, new)
+        if places:
+            return places
+    else:
+        starts = occurrences(view.text, old)
+        if len(starts) > 1:
+            raise ambiguous(view.text, old, starts, path)
+        if starts:
+            return [Place(starts[0], starts[0] + len(old), new)]
+    raise miss(view.text, old, path)
+
+
+def _check_ascii(edit: Edit, path: str) -> None:
+    for name, text in (("old_string", edit.old_string), ("new_string", edit.new_string)):
+        if not text.isascii():
+            character = next(c for c in text if not c.isascii())
+            raise EncodingError(
+                f"{quote(path)} is in an unknown 8-bit encoding, and {name} holds {character!r}.",
+                hint=f"Choose {name} from the ASCII parts of the text; the other bytes around them are kept.",
+                details={"path": path, "encoding": UNKNOWN_8BIT, "parameter": name, "character": character},
+            )
+
+
+def _check_size(size: int, path: str, max_bytes: int) -> None:
+    if size > max_bytes:
+        raise TooLargeError(
+            f"{quote(path)} would grow over the limit of {max_bytes} bytes.",
+            hint="Make the new text smaller, or write a second file.",
+            details={"path": path, "limit": max_bytes},
+        )
+
+
+def _numbered(error: AgentFSError, number: int, total: int) -> AgentFSError:
+    """Say which edit of several it was, and that none was applied."""
+    if total == 1:
+        return error
+    # The file on disk still has other numbers, and the model may go and look.
+    counted = (
+        "Line numbers count the edits before it as applied. " if number and "lines" in error.details else ""
+    )
+    return type(error)(
+        f"Edit {number + 1} of {total}: {error.message}",
+        hint=f"{error.hint} {counted}None of the edits was applied; pass them all again.".lstrip(),
+        details={**error.details, "edit": number + 1, "edits": total},
+    )
+
+
+def _explained(error: AgentFSError, document: Document, edit: Edit, number: int) -> AgentFSError:
+    """Say so where an earlier edit of the same call took the old text away, or made it ambiguous."""
+    if number == 0 or error.code not in {"no_match", "ambiguous"}:
+        return error
+    view = View(document.decoded.text)
+    times = len(occurrences(view.text, to_lf(edit.old_string, lone=view.lone)))
+    if times != 1:
+        return error
+    return type(error)(
+        error.message,
+        hint=f"In the file as it is, it stands once: an earlier edit of this call changed that. {error.hint}",
+        details={**error.details, "caused_by_earlier_edit": True},
+    )

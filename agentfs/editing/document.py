@@ -1,0 +1,75 @@
+"""A file in memory: its bytes and its text, spliced together so that all other bytes stay as they are."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from agentfs.editing.splicing import Splice
+from agentfs.text import Decoded, decode
+
+UNKNOWN_8BIT = "unknown-8bit"
+_WIDTHS = {UNKNOWN_8BIT: 1, "utf-32-le": 4, "utf-32-be": 4}
+
+
+@dataclass(frozen=True)
+class Document:
+    """The content of a file.
+
+    Attributes:
+        data: The bytes.
+        decoded: The text of these bytes, with its encoding and byte order mark.
+    """
+
+    data: bytes
+    decoded: Decoded
+
+    @classmethod
+    def of(cls, data: bytes) -> "Document":
+        """Decode the bytes of a file.
+
+        Args:
+            data: The bytes of the whole file.
+
+        Returns:
+            The document.
+
+        Raises:
+            BinaryError: `binary`: the file is no text.
+        """
+        return cls(data, decode(data))
+
+    def spliced(self, splices: Sequence[Splice]) -> "Document":
+        """Replace stretches of the text in the original bytes.
+
+        Args:
+            splices: Stretches by offsets in the text, in order and apart.
+
+        Returns:
+            The document with every byte outside the stretches as it was.
+
+        Raises:
+            EncodingError: `encoding`: the file's encoding cannot hold a new text.
+        """
+        text = self.decoded.text
+        width = (
+            1 if self.decoded.encoding == "utf-8" and text.isascii() else _WIDTHS.get(self.decoded.encoding)
+        )
+        data_parts: list[bytes] = []
+        text_parts: list[str] = []
+        position = 0
+        offset = kept = len(self.decoded.bom)
+        data_parts.append(self.data[:kept])
+        for splice in splices:
+            start = offset + self._size(text, position, splice.start, width)
+            offset = start + self._size(text, splice.start, splice.end, width)
+            data_parts += (self.data[kept:start], self.decoded.encode(splice.new))
+            text_parts += (text[position : splice.start], splice.new)
+            position, kept = splice.end, offset
+        data_parts.append(self.data[kept:])
+        text_parts.append(text[position:])
+        return Document(b"".join(data_parts), replace(self.decoded, text="".join(text_parts)))
+
+    def _size(self, text: str, start: int, end: int, width: int | None) -> int:
+        """Return how many bytes a stretch of the text takes."""
+        if width is not None:
+            return (end - start) * width
+        return len(self.decoded.encode(text[start:end]))

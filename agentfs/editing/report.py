@@ -1,0 +1,67 @@
+"""What a model is shown of a change: what was done, and a bounded part of the diff."""
+
+from collections.abc import Sequence
+
+from agentfs.text import cut_line, footer, visible
+
+DIFF_LINES = 120
+DIFF_CHARS = 8000
+LINE_CHARS = 400
+
+
+def shown_diff(diff: str) -> list[str]:
+    """Return the lines of a diff as a model is shown them: bounded, visible, without the names of the files.
+
+    Args:
+        diff: A unified diff of one file.
+
+    Returns:
+        The lines, and where some were left out, one that says how many.
+    """
+    lines = _body(diff)
+    shown: list[str] = []
+    left = DIFF_CHARS
+    for line in lines[:DIFF_LINES]:
+        part = visible(cut_line(line, LINE_CHARS))
+        left -= len(part) + 1
+        if left < 0:
+            break
+        shown.append(part)
+    more = len(lines) - len(shown)
+    if more:
+        shown.append(footer(f"{plural(more, 'more line')} of the diff; call read to see the file"))
+    return shown
+
+
+def _body(diff: str) -> list[str]:
+    start = diff.find("\n@@ ") + 1
+    if not start:
+        return []
+    lines = diff[start:].removesuffix("\n").split("\n")
+    texts = [line for line in lines if not line.startswith(("@@ ", "\\"))]
+    if all(line.endswith("\r") for line in texts):
+        # The whole file has them: shown on every line, they would only be in the way.
+        return [line.removesuffix("\r") for line in lines]
+    return lines
+
+
+def line_ranges(ranges: Sequence[tuple[int, int]], most: int = 10) -> str:
+    """Name line ranges: "line 4", "lines 4-9, 12".
+
+    Args:
+        ranges: First and last line of each.
+        most: How many to name.
+
+    Returns:
+        The words.
+    """
+    names = [str(first) if first == last else f"{first}-{last}" for first, last in ranges[:most]]
+    if len(ranges) > most:
+        names.append(f"… ({len(ranges) - most} more)")
+    one = len(ranges) == 1 and ranges[0][0] == ranges[0][1]
+    return f"{'line' if one else 'lines'} {', '.join(names)}"
+
+
+def plural(count: int, noun: str) -> str:
+    """Return "1 line", "2 lines"."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

@@ -1,0 +1,72 @@
+"""Whether a file may be replaced: only what has been seen, unless the policy says otherwise."""
+
+from agentfs.disk import Current, quote
+from agentfs.editing.report import line_ranges, plural, shown_diff
+from agentfs.errors import AlreadyExistsError, StaleError, UnreadError
+from agentfs.policy import Overwrite
+from agentfs.shown import Shown, ShownVersion
+from agentfs.text import decode, is_binary, unified_diff
+
+
+def check_overwrite(current: Current, shown: Shown, overwrite: Overwrite) -> None:
+    """Refuse to replace a file whose present version this workspace has not seen.
+
+    Args:
+        current: The file as it stands.
+        shown: What this workspace has shown.
+        overwrite: The policy.
+
+    Raises:
+        AlreadyExistsError: `already_exists`: the policy replaces none.
+        UnreadError: `unread`: the file, or a part of it, has not been shown.
+        StaleError: `stale`: it has changed since it was shown.
+    """
+    if current.data is None or current.revision is None or overwrite == "always":
+        return
+    if overwrite == "never":
+        raise AlreadyExistsError(
+            f"{quote(current.path)} exists already, and existing files are not replaced here.",
+            hint="Write to another path, or call edit to change a part of it.",
+            details={"path": current.path},
+        )
+    if shown.seen(current.real_path, current.revision):
+        return
+    last = shown.last(current.real_path)
+    if last is None:
+        raise UnreadError(
+            f"{quote(current.path)} exists already and has not been read: writing would replace all of it.",
+            hint=f"Call read(path={quote(current.path)}) first, or edit to change a part of it.",
+            details={"path": current.path, "revision": current.revision},
+        )
+    if last.revision == current.revision:
+        raise _part_unread(current.path, last)
+    raise _stale(current, current.data, last)
+
+
+def _part_unread(path: str, last: ShownVersion) -> UnreadError:
+    missing = last.missing()
+    count = sum(end - start + 1 for start, end in missing)
+    start, end = missing[0]
+    call = f"read(path={quote(path)}, offset={start}, limit={end - start + 1})"
+    return UnreadError(
+        f"Only a part of {quote(path)} has been read: {line_ranges(missing)} "
+        f"({count} of {plural(last.total, 'line')}) would be replaced unseen.",
+        hint=f"Call {call} first, or edit to change a part of the file.",
+        details={"path": path, "revision": last.revision, "unread_lines": [list(lines) for lines in missing]},
+    )
+
+
+def _stale(current: Current, data: bytes, last: ShownVersion) -> StaleError:
+    details: dict[str, object] = {
+        "path": current.path,
+        "revision": current.revision,
+        "shown_revision": last.revision,
+    }
+    message = f"{quote(current.path)} has changed since it was shown"
+    hint = f"Call read(path={quote(current.path)}) and write again with the change taken in, or call edit."
+    if last.text is None or is_binary(data):
+        return StaleError(f"{message}.", hint=hint, details=details)
+    diff = unified_diff(last.text, decode(data).text, current.path)
+    details["diff"] = diff
+    details["places"] = shown_diff(diff)
+    return StaleError(f"{message}; this is what changed:", hint=hint, details=details)

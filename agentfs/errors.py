@@ -1,0 +1,285 @@
+"""Every error that agentfs raises, each with a stable `code`.
+
+* AgentFSError
+  x PathError
+    + OutsideWorkspaceError     outside_workspace
+    + NotFoundError             not_found
+    + AlreadyExistsError        already_exists
+    + NotAFileError             not_a_file
+    + NotDirectoryError      not_a_directory
+    + NotRegularError           not_regular
+    + LinkLoopError             link_loop
+    + InvalidPathError          invalid_path
+    + NameTooLongError          name_too_long
+  x AccessError
+    + ProtectedError            protected
+    + ReadOnlyError             read_only
+    + RefusedError              refused
+  x EditError
+    + NoMatchError              no_match
+    + AmbiguousError            ambiguous
+    + NoChangeError             no_change
+    + UnreadError               unread
+    + StaleError                stale
+    + UnknownLineError          unknown_line
+    + OverlapError              overlap
+  x ContentError
+    + BinaryError               binary
+    + EncodingError             encoding
+    + TooLargeError             too_large
+    + PastEndError              past_end
+  x ArgumentError
+    + InvalidArgumentError      invalid_argument
+    + InvalidPatternError       invalid_pattern
+    + UnknownToolError          unknown_tool
+  x SystemFailure
+    + TimedOutError             timeout
+    + BusyError                 busy
+    + InputOutputError          io
+
+Catch a branch to handle a kind of failure, a leaf for one; `code` is what crosses a wire.
+"""
+
+from typing import Any, ClassVar
+
+
+class AgentFSError(Exception):
+    """Whatever agentfs refuses or fails to do; raise a subclass, catch this.
+
+    Attributes:
+        code: A stable, machine-readable name of the failure.
+        message: One sentence: what was wrong, and what is there instead.
+        hint: What to do or call next, or "".
+        details: Typed facts about the failure, ready for JSON.
+    """
+
+    code: ClassVar[str] = "error"
+
+    def __init__(self, message: str, *, hint: str = "", details: dict[str, Any] | None = None) -> None:
+        if "code" not in type(self).__dict__:
+            msg = f"{type(self).__name__} groups errors; raise one of its subclasses"
+            raise TypeError(msg)
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+        self.details: dict[str, Any] = details or {}
+
+    def __str__(self) -> str:
+        """Return what the model is shown: the message, the places it names, and the hint."""
+        return "\n".join(part for part in (self.message, *self.places(), self.hint) if part)
+
+    def places(self) -> list[str]:
+        """Return the lines of `details["places"]`, the spots that the message speaks of."""
+        return [str(place) for place in self.details.get("places", ())]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return `code`, `message`, `hint` and `details`, ready for JSON."""
+        return {"code": self.code, "message": self.message, "hint": self.hint, "details": self.details}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Exceptions pickle by their positional arguments only, which would drop the hint and the details.
+        return _rebuild, (type(self), self.message, self.hint, self.details)
+
+
+def _rebuild(
+    error_class: type[AgentFSError], message: str, hint: str, details: dict[str, Any]
+) -> AgentFSError:
+    return error_class(message, hint=hint, details=details)
+
+
+class PathError(AgentFSError):
+    """The path does not lead to what the call needs."""
+
+
+class OutsideWorkspaceError(PathError):
+    """The path leads out of the root; whether anything exists there is not said."""
+
+    code = "outside_workspace"
+
+
+class NotFoundError(PathError):
+    """Nothing exists at the path."""
+
+    code = "not_found"
+
+
+class AlreadyExistsError(PathError):
+    """Something exists where a new file was to be made."""
+
+    code = "already_exists"
+
+
+class NotAFileError(PathError):
+    """A directory stands where a file is needed."""
+
+    code = "not_a_file"
+
+
+class NotDirectoryError(PathError):
+    """A file stands where a directory is needed."""
+
+    code = "not_a_directory"
+
+
+class NotRegularError(PathError):
+    """A FIFO, socket or device stands where a regular file is needed."""
+
+    code = "not_regular"
+
+
+class LinkLoopError(PathError):
+    """The path goes through more symbolic links than are followed."""
+
+    code = "link_loop"
+
+
+class InvalidPathError(PathError):
+    """The path can name nothing here: empty, or with a NUL, or of another system."""
+
+    code = "invalid_path"
+
+
+class NameTooLongError(PathError):
+    """The path or one of its names is longer than file systems take."""
+
+    code = "name_too_long"
+
+
+class AccessError(AgentFSError):
+    """The policy does not allow it."""
+
+
+class ProtectedError(AccessError):
+    """The file is on a protected list, under its own name or another."""
+
+    code = "protected"
+
+
+class ReadOnlyError(AccessError):
+    """The workspace may only be read."""
+
+    code = "read_only"
+
+
+class RefusedError(AccessError):
+    """The permission callback or a rule said no."""
+
+    code = "refused"
+
+
+class EditError(AgentFSError):
+    """The change does not fit the file as it stands; nothing was written."""
+
+
+class NoMatchError(EditError):
+    """The old text is not in the file; `details["cause"]` says why."""
+
+    code = "no_match"
+
+
+class AmbiguousError(EditError):
+    """The old text is in the file more than once."""
+
+    code = "ambiguous"
+
+
+class NoChangeError(EditError):
+    """The edit would change nothing."""
+
+    code = "no_change"
+
+
+class UnreadError(EditError):
+    """The file exists and this workspace has not seen it whole."""
+
+    code = "unread"
+
+
+class StaleError(EditError):
+    """The file has changed since this workspace saw it."""
+
+    code = "stale"
+
+
+class UnknownLineError(EditError):
+    """A line id is not in the file."""
+
+    code = "unknown_line"
+
+
+class OverlapError(EditError):
+    """Two changes of one call touch the same text."""
+
+    code = "overlap"
+
+
+class ContentError(AgentFSError):
+    """The content of the file is not what the call can work on."""
+
+
+class BinaryError(ContentError):
+    """The file is binary."""
+
+    code = "binary"
+
+
+class EncodingError(ContentError):
+    """The text cannot be decoded, or the encoding cannot hold it."""
+
+    code = "encoding"
+
+
+class TooLargeError(ContentError):
+    """The file or the request is over a limit."""
+
+    code = "too_large"
+
+
+class PastEndError(ContentError):
+    """The offset lies behind the last line or entry."""
+
+    code = "past_end"
+
+
+class ArgumentError(AgentFSError):
+    """The call itself is wrong."""
+
+
+class InvalidArgumentError(ArgumentError):
+    """An argument is missing, unknown, of a wrong type or out of range."""
+
+    code = "invalid_argument"
+
+
+class InvalidPatternError(ArgumentError):
+    """A regular expression or glob cannot be used."""
+
+    code = "invalid_pattern"
+
+
+class UnknownToolError(ArgumentError):
+    """No tool has that name."""
+
+    code = "unknown_tool"
+
+
+class SystemFailure(AgentFSError):  # noqa: N818 - a branch, never raised itself
+    """The system did not do its part."""
+
+
+class TimedOutError(SystemFailure):
+    """The deadline passed."""
+
+    code = "timeout"
+
+
+class BusyError(SystemFailure):
+    """Another writer holds the file."""
+
+    code = "busy"
+
+
+class InputOutputError(SystemFailure):
+    """The operating system reported an error; `details` has its errno and text."""
+
+    code = "io"

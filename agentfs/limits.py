@@ -1,0 +1,56 @@
+"""The limits of one workspace: what bounds an answer, a file and a search."""
+
+from dataclasses import dataclass, fields
+
+from agentfs.errors import InvalidArgumentError
+
+MIB = 1024 * 1024
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Bounds on what one call may read, show and take.
+
+    Whatever a limit cuts is said in the result, with the call that gets the rest.
+
+    Attributes:
+        read_lines: Lines that one read shows.
+        read_bytes: Bytes of text, as shown, that one read returns.
+        line_chars: Characters of one line that a read shows.
+        list_entries: Entries that one `ls` shows.
+        glob_results: Files that one `glob` returns.
+        grep_results: Entries (of its output mode) that one `grep` returns.
+        grep_line_chars: Characters of one line that a `grep` shows.
+        context_lines: Lines of context on either side that a `grep` may be asked for.
+        file_bytes: Size of the largest file that is searched or edited, at most 200 MiB.
+        walk_entries: Directory entries that one walk looks at.
+        timeout: Seconds that one search may take, at most 30.
+    """
+
+    read_lines: int = 2000
+    read_bytes: int = 51_200
+    line_chars: int = 2000
+    list_entries: int = 500
+    glob_results: int = 200
+    grep_results: int = 100
+    grep_line_chars: int = 400
+    context_lines: int = 20
+    file_bytes: int = 10 * MIB
+    walk_entries: int = 2_000_000
+    timeout: float = 10.0
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            wanted = (int, float) if field.name == "timeout" else (int,)
+            if isinstance(value, bool) or not isinstance(value, wanted) or not value > 0:
+                msg = f"Limits.{field.name} must be a positive number, not {value!r}."
+                raise InvalidArgumentError(msg)
+            cap = _CAPS.get(field.name)
+            if cap is not None and value > cap:
+                msg = f"Limits.{field.name} may be at most {cap}, not {value!r}."
+                raise InvalidArgumentError(msg)
+
+
+# A caller may raise these two only so far: one file is held in memory, and one search holds up a loop.
+_CAPS = {"file_bytes": 200 * MIB, "timeout": 30.0}

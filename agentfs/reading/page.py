@@ -1,0 +1,129 @@
+"""Choosing what one page shows: from some lines, as many as the budget holds."""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from agentfs.limits import Limits
+from agentfs.text import cut_line, end_of, line_start, number_shown, visible_bodies
+
+
+# Named tuples in this room: a frozen dataclass takes eight times as long to import.
+class Stretch(NamedTuple):
+    """Lines that follow one another in a file, as far as a page may need them.
+
+    Attributes:
+        first: The number of the first of them.
+        parts: The lines without the character that ends them.
+        end: That character.
+        ended: Whether the last of them ends with it.
+        unheld: Characters that the only line has beyond those held.
+    """
+
+    first: int
+    parts: Sequence[str]
+    end: str
+    ended: bool = True
+    unheld: int = 0
+
+    def content(self, count: int) -> str:
+        """Return the exact text of the first `count` lines."""
+        last_ended = self.ended or count < len(self.parts)
+        return self.end.join(self.parts[:count]) + (self.end if last_ended else "")
+
+
+class Page(NamedTuple):
+    """What is shown of a stretch.
+
+    Attributes:
+        first: The number of the first line.
+        last: The number of the last line.
+        shown: The lines for the model, numbered.
+        content: Their exact text.
+        cut: The numbers of the lines that are too long to be shown whole.
+        unheld: Characters of the only line that `content` does not have.
+    """
+
+    first: int
+    last: int
+    shown: Sequence[str]
+    content: str
+    cut: Sequence[int]
+    unheld: int = 0
+
+
+def stretch_of(text: str, first: int, count: int) -> Stretch:
+    """Take lines out of a text.
+
+    Args:
+        text: The whole text.
+        first: The number of the first line; the text has it.
+        count: How many lines at most.
+
+    Returns:
+        The lines.
+    """
+    end = end_of(text)
+    parts = text[line_start(text, first, end) :].split(end, count)
+    rest = parts.pop()
+    if len(parts) == count or not rest:
+        return Stretch(first, parts, end)
+    return Stretch(first, [*parts, rest], end, ended=False)
+
+
+def page_of(stretch: Stretch, limits: Limits) -> Page:
+    """Show as many lines of a stretch as the byte budget of the text holds, and always the first.
+
+    Args:
+        stretch: The lines; there is at least one.
+        limits: `read_bytes` for the whole, `line_chars` for each line.
+
+    Returns:
+        The page.
+    """
+    cut: list[int] = []
+    bodies = _bodies(stretch)
+    if stretch.unheld or max(map(len, bodies)) > limits.line_chars:
+        most = limits.line_chars
+        cut = [n for n, body in enumerate(bodies, stretch.first) if len(body) + stretch.unheld > most]
+        bodies = [cut_line(body, most, unheld=stretch.unheld) for body in bodies]
+    # Nothing is shown in fewer bytes than it has characters, so no more than this need be made visible.
+    bodies = _fitting(bodies, len, stretch.first, limits.read_bytes)
+    shown = _fitting(visible_bodies(bodies), _size, stretch.first, limits.read_bytes)
+    last = stretch.first + len(shown) - 1
+    return Page(
+        stretch.first,
+        last,
+        number_shown(shown, stretch.first),
+        stretch.content(len(shown)),
+        [number for number in cut if number <= last],
+        stretch.unheld,
+    )
+
+
+def _bodies(stretch: Stretch) -> Sequence[str]:
+    if stretch.end == "\r":
+        return stretch.parts
+    lines = "\n".join(stretch.parts)
+    if "\r" not in lines:
+        return stretch.parts
+    # In a last line that nothing ends, a `\r` is no line end but a character of it.
+    lines = (lines + "\n").replace("\r\n", "\n")[:-1] if stretch.ended else lines.replace("\r\n", "\n")
+    return lines.split("\n")
+
+
+def _size(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode())
+
+
+def _fitting(lines: Sequence[str], size: Callable[[str], int], first: int, budget: int) -> Sequence[str]:
+    """Take the lines that fit: each has its number, as wide as the widest, a mark and a line feed."""
+    count = len(lines)
+    # Whether all fit is told by one look at them together, which is what most pages need.
+    if size("\n".join(lines)) + count * (len(str(first + count - 1)) + 1) <= budget:
+        return lines
+    used = -1  # the last line has no line feed
+    for index, line in enumerate(lines):
+        used += size(line) + 2
+        if index and used + (index + 1) * len(str(first + index)) > budget:
+            return lines[:index]
+    return lines

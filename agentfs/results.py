@@ -1,0 +1,366 @@
+"""What the methods return: frozen, typed, and ready for a program, a wire and a model.
+
+Every result has three faces: its fields for the program, `.text` (also `str(result)`) for the model, and
+`.next`, the exact call that continues it. The classes have no `slots`, because the MCP SDK then loses the
+output schema.
+"""
+
+from dataclasses import dataclass, field, fields, is_dataclass
+from typing import Any, Literal, TypedDict, cast
+
+Newline = Literal["\n", "\r\n", "\r", "mixed"]
+EntryType = Literal["file", "directory", "symlink", "other"]
+
+
+class NextCall(TypedDict):
+    """A tool call that continues a result: its name and the arguments to pass."""
+
+    name: str
+    arguments: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Result:
+    """What every result has.
+
+    Attributes:
+        text: What the model is shown.
+        next: The call that continues this result, or None when it is complete.
+    """
+
+    text: str = field(default="", kw_only=True, repr=False)
+    next: NextCall | None = field(default=None, kw_only=True)
+
+    def __str__(self) -> str:
+        """Return `text`."""
+        return self.text
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the typed fields, ready for JSON; `text` is left out, as it shows the same again."""
+        return {f.name: _plain(getattr(self, f.name)) for f in fields(self) if f.name != "text"}
+
+
+def _plain(value: Any) -> Any:
+    if is_dataclass(value) and not isinstance(value, type):
+        return {f.name: _plain(getattr(value, f.name)) for f in fields(value)}
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in cast("dict[str, Any]", value).items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in cast("list[Any]", value)]
+    return value
+
+
+@dataclass(frozen=True)
+class Image:
+    """An image for the model.
+
+    Attributes:
+        data: The bytes in base64.
+        media_type: For example "image/png".
+    """
+
+    data: str
+    media_type: str
+
+
+@dataclass(frozen=True)
+class Edit:
+    """One replacement of `multi_edit`.
+
+    Attributes:
+        old_string: The exact text to replace, as the file has it now.
+        new_string: The text to put in its place.
+        replace_all: Replace every occurrence instead of exactly one.
+    """
+
+    old_string: str
+    new_string: str
+    replace_all: bool = False
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One name in a directory.
+
+    Attributes:
+        path: The path relative to the root, with `/`.
+        name: The last part of the path.
+        type: What stands there; a link is "symlink" whatever it leads to.
+        is_dir: Whether it is a directory, or a link that leads to one inside the root.
+        size: Bytes of a file, or None.
+        mtime: Time of the last change in seconds since 1970, or None.
+        ext: The extension without its dot, in lower case, or "".
+        target: Where a link points, as written in the link, or None; None too for a link out of the root.
+        protected: Whether the contents are protected from reading.
+    """
+
+    path: str
+    name: str
+    type: EntryType
+    is_dir: bool
+    size: int | None = None
+    mtime: float | None = None
+    ext: str = ""
+    target: str | None = None
+    protected: bool = False
+
+
+@dataclass(frozen=True)
+class Match:
+    """One matching line, or one match over several lines with `multiline`.
+
+    Attributes:
+        path: The path relative to the root, with `/`.
+        line: The number of the first line, from 1.
+        text: The line or lines without the last line end, cut around the match when very long.
+        spans: Start and end of each match as character offsets in `text`.
+        before: The lines shown before it.
+        after: The lines shown after it.
+    """
+
+    path: str
+    line: int
+    text: str
+    spans: tuple[tuple[int, int], ...] = ()
+    before: tuple[str, ...] = ()
+    after: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class FileCount:
+    """What a search found in one file.
+
+    Attributes:
+        lines: Lines with at least one match.
+        matches: Matches.
+    """
+
+    lines: int
+    matches: int
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """What a walk or a search left out, counted by reason.
+
+    An ignored or hidden directory counts once; what lies in it is not looked at.
+
+    Attributes:
+        hidden: Names that begin with a dot.
+        ignored: Names that an ignore rule excludes.
+        vcs: The directories of version control, such as `.git`.
+        protected: Files whose contents are protected from reading.
+        binary: Files that are not text.
+        too_large: Files over `Limits.file_bytes`.
+        undecodable: Files whose text cannot be decoded.
+        unreadable: Names that the system did not let us read, or that vanished.
+        symlink: Links that were not followed.
+        special: FIFOs, sockets and devices.
+        rules: For `ignored`: each rule, as `file:line pattern`, with the number of names it excluded.
+        reached: The limit that ended the walk early ("walk_entries" or "timeout"), or None.
+    """
+
+    hidden: int = 0
+    ignored: int = 0
+    vcs: int = 0
+    protected: int = 0
+    binary: int = 0
+    too_large: int = 0
+    undecodable: int = 0
+    unreadable: int = 0
+    symlink: int = 0
+    special: int = 0
+    rules: dict[str, int] = field(default_factory=dict[str, int])
+    reached: str | None = None
+
+    @property
+    def total(self) -> int:
+        """The number of names left out, for whatever reason."""
+        return sum(getattr(self, f.name) for f in fields(self) if f.type is int)
+
+    def __bool__(self) -> bool:
+        """Tell whether anything was left out."""
+        return self.total > 0 or self.reached is not None
+
+
+@dataclass(frozen=True)
+class ReadResult(Result):
+    """What `read` returns.
+
+    Attributes:
+        path: The path relative to the root.
+        kind: What the file is.
+        content: The exact text of the lines shown, their line ends included.
+        start_line: The number of the first line shown, from 1; 0 when none is.
+        end_line: The number of the last line shown; 0 when none is.
+        total_lines: Lines in the file.
+        total_exact: Whether `total_lines` was counted to the end.
+        total_bytes: Bytes in the file.
+        truncated_by: What cut the answer, or None; a limit that was asked for cuts nothing.
+        encoding: The codec of the text, or None when it is not text.
+        newline: The line end of the file, "mixed", or None when it has none.
+        bom: Whether the file begins with a byte order mark.
+        revision: A short hash of the content; one that begins with `~` is made from size and time.
+        images: Images for the model.
+    """
+
+    path: str
+    kind: Literal["text", "image", "notebook", "pdf", "binary"]
+    content: str
+    start_line: int
+    end_line: int
+    total_lines: int
+    total_bytes: int
+    revision: str
+    total_exact: bool = True
+    truncated_by: Literal["lines", "bytes", "line"] | None = None
+    encoding: str | None = None
+    newline: Newline | None = None
+    bom: bool = False
+    images: tuple[Image, ...] = ()
+
+
+@dataclass(frozen=True)
+class WriteResult(Result):
+    """What `write` returns.
+
+    Attributes:
+        path: The path relative to the root.
+        created: Whether the file is new.
+        bytes_written: The size of the file now.
+        diff: The change as a unified diff.
+        revision: A short hash of the content now.
+        notes: What else the caller should know.
+    """
+
+    path: str
+    created: bool
+    bytes_written: int
+    diff: str
+    revision: str
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class EditResult(Result):
+    """What `edit` and `multi_edit` return.
+
+    Attributes:
+        path: The path relative to the root.
+        replacements: How many places were replaced.
+        applied_via: How the old text was found; "exact" for as it was given.
+        diff: The change as a unified diff.
+        changed: First and last line of each changed range, in the file as it is now.
+        revision: A short hash of the content now.
+        notes: What else the caller should know.
+    """
+
+    path: str
+    replacements: int
+    applied_via: str
+    diff: str
+    changed: tuple[tuple[int, int], ...]
+    revision: str
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class ListResult(Result):
+    """What `ls` returns.
+
+    Attributes:
+        entries: The entries of this page: directories first, then files, by name.
+        total: Entries there are on all pages.
+        skipped: What was left out.
+        truncated: Whether entries follow after this page.
+    """
+
+    entries: list[Entry]
+    total: int
+    skipped: Skipped
+    truncated: bool = False
+
+
+@dataclass(frozen=True)
+class GlobResult(Result):
+    """What `glob` returns.
+
+    Attributes:
+        files: The files of this page.
+        total: Files there are on all pages.
+        exact: Whether `total` is the whole truth; otherwise there are at least as many.
+        skipped: What was left out.
+        truncated: Whether files follow after this page.
+        elapsed_ms: Milliseconds that it took.
+    """
+
+    files: list[Entry]
+    total: int
+    skipped: Skipped
+    exact: bool = True
+    truncated: bool = False
+    elapsed_ms: int = 0
+
+
+@dataclass(frozen=True)
+class GrepResult(Result):
+    """What `grep` returns.
+
+    Attributes:
+        matches: The matches of this page ("content"), or a few samples ("summary").
+        counts: For each file of this page, its path and what was found in it.
+        total_matches: Matches there are on all pages.
+        total_lines: Matching lines there are on all pages.
+        total_files: Files with a match there are on all pages.
+        exact: Whether the totals are the whole truth; otherwise there is at least as much.
+        truncated: Whether something follows after this page.
+        skipped: What was left out.
+        searched_files: Files whose content was searched.
+        engine: What searched.
+        elapsed_ms: Milliseconds that it took.
+    """
+
+    matches: list[Match]
+    counts: dict[str, FileCount]
+    total_matches: int
+    total_lines: int
+    total_files: int
+    skipped: Skipped
+    exact: bool = True
+    truncated: bool = False
+    searched_files: int = 0
+    engine: str = "python"
+    elapsed_ms: int = 0
+
+
+@dataclass(frozen=True)
+class ToolResult:
+    """What a tool call returns: never an exception for anything that a model can send.
+
+    Attributes:
+        success: Whether the tool did what was asked.
+        content: What the model is shown.
+        short_result: One short line for a person.
+        error: `code` and `message` of the failure, or None.
+        images: Images for the model.
+        file_path: The file that the call was about, or None.
+        data: The typed result, ready for JSON.
+        next: The call that continues this result, or None.
+    """
+
+    success: bool
+    content: str
+    short_result: str = ""
+    error: dict[str, Any] | None = None
+    images: tuple[Image, ...] = ()
+    file_path: str | None = None
+    data: Any = None
+    next: NextCall | None = None
+
+    def __str__(self) -> str:
+        """Return `content`."""
+        return self.content
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all fields, ready for JSON."""
+        return {f.name: _plain(getattr(self, f.name)) for f in fields(self)}

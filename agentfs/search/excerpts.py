@@ -1,0 +1,81 @@
+"""Hits of one file as the matches of a result: numbered, with lines around them, and cut when very long."""
+
+from collections.abc import Sequence
+
+from agentfs.results import Match
+from agentfs.search.scan import Hit
+from agentfs.text import cut_line
+
+_BLOCK_LINES = 10  # a match over several lines may be as long as this many lines
+
+
+def excerpts(path: str, text: str, hits: Sequence[Hit], *, context: int, line_chars: int) -> list[Match]:
+    r"""Turn hits into matches; no line is in two of them.
+
+    Args:
+        path: The path that the matches name.
+        text: The text of the file, with `\n` for every line end.
+        hits: The hits, in order.
+        context: Lines to take on either side.
+        line_chars: Characters after which a line is cut.
+
+    Returns:
+        One match for each hit.
+    """
+    matches: list[Match] = []
+    number, counted, free = 1, 0, 0  # `free` is where the lines begin that no match has taken
+    for index, hit in enumerate(hits):
+        number += text.count("\n", counted, hit.start)
+        counted = hit.start
+        before = _lines_before(text, free, hit.start, context)
+        ceiling = hits[index + 1].start if index + 1 < len(hits) else len(text)
+        after, free = _lines_after(text, hit.end + 1, ceiling, context)
+        shown, spans = _cut_around(text[hit.start : hit.end], hit.spans, line_chars)
+        matches.append(
+            Match(
+                path=path,
+                line=number,
+                text=shown,
+                spans=tuple(spans),
+                before=tuple(cut_line(line, line_chars) for line in before),
+                after=tuple(cut_line(line, line_chars) for line in after),
+            )
+        )
+    return matches
+
+
+def _lines_before(text: str, floor: int, end: int, count: int) -> list[str]:
+    lines: list[str] = []
+    while len(lines) < count and end > floor:
+        start = text.rfind("\n", 0, end - 1) + 1
+        lines.append(text[start : end - 1])
+        end = start
+    return lines[::-1]
+
+
+def _lines_after(text: str, start: int, ceiling: int, count: int) -> tuple[list[str], int]:
+    lines: list[str] = []
+    while len(lines) < count and start < ceiling:
+        end = text.find("\n", start)
+        end = len(text) if end < 0 else end
+        lines.append(text[start:end])
+        start = end + 1
+    return lines, start
+
+
+def _cut_around(
+    text: str, spans: Sequence[tuple[int, int]], line_chars: int
+) -> tuple[str, list[tuple[int, int]]]:
+    """Cut what is too long around its first match, say by how much, and move the spans along."""
+    limit = line_chars * _BLOCK_LINES if "\n" in text else line_chars
+    if len(text) <= limit:
+        return text, list(spans)
+    first = spans[0][0] if spans else 0
+    start = max(0, min(first - limit // 4, len(text) - limit))
+    end = start + limit
+    ahead = f"⟦+{start} character{'s' if start > 1 else ''}⟧" if start else ""
+    left = len(text) - end
+    behind = f"⟦+{left} character{'s' if left > 1 else ''}⟧" if left else ""
+    shift = len(ahead) - start
+    kept = [(max(a, start) + shift, min(b, end) + shift) for a, b in spans if a <= end and b >= start]
+    return f"{ahead}{text[start:end]}{behind}", kept

@@ -1,0 +1,194 @@
+"""What a match must contain, so that most of a tree is never shown to a regular expression.
+
+A match that lies in one line cannot cross a line. So a literal that every match must contain is looked for
+first, and the pattern runs only on the lines that have it. Where no literal is certain, the *sweep* is the
+pattern rewritten so that it cannot consume a line end: one search over the whole text finds every line that
+can match. Either only nominates lines; the pattern itself, on the line alone, decides. A construct that is
+not understood with certainty gives no plan, and then every line is tried.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from agentfs.search.syntax import Syntax, Token
+
+_MOST_NEEDLES = 24
+# Letters outside ASCII that equal an ASCII letter when case is ignored: İ ı-less i, Kelvin's k, the long s.
+CASE_STRANGERS = {"i": "\u0130", "k": "\u212a", "s": "\u017f"}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How to find the lines that can match.
+
+    Attributes:
+        needles: Every match contains at least one of these ASCII strings (in lower case when case is
+            ignored); none when nothing is certain.
+        whole: Whether the pattern is nothing but its one needle.
+        sweep: The pattern for a search over whole texts, or None when every line must be tried.
+        repeats: Repetitions of varying length in the pattern; None when they are nested or uncountable.
+        strangers: Characters outside ASCII that may stand in a text in place of a letter of a needle.
+    """
+
+    needles: tuple[str, ...] = ()
+    whole: bool = False
+    sweep: str | None = None
+    repeats: int | None = None
+    strangers: str = ""
+
+
+def make_plan(syntax: Syntax, *, ignore_case: bool, eats_newline: Callable[[str], bool]) -> Plan:
+    """Plan the search for a pattern that compiles.
+
+    Args:
+        syntax: The pattern's tokens.
+        ignore_case: Whether letters match in either case.
+        eats_newline: Tells whether a set or property, given as it is written, matches a line feed.
+
+    Returns:
+        The plan; it may nominate lines that do not match, and never leaves one out that does.
+    """
+    if syntax.opaque or syntax.unclosed:
+        return Plan()
+    tokens = [token for token in syntax.tokens if token.kind != "comment"]
+    folded = ignore_case or any(token.kind == "flags" and "i" in token.value for token in tokens)
+    needles = _Needles(tokens, folded=folded).find()
+    plain = "".join(token.value for token in tokens)
+    return Plan(
+        needles=needles,
+        whole=all(token.kind == "character" for token in tokens) and needles == (_fold(plain, folded),),
+        sweep="".join(_within_lines(token, eats_newline) for token in tokens),
+        repeats=_varying(tokens),
+        strangers="".join({CASE_STRANGERS[c] for n in needles for c in n if c in CASE_STRANGERS})
+        if folded
+        else "",
+    )
+
+
+def _fold(text: str, folded: bool) -> str:
+    return text.lower() if folded else text
+
+
+def _within_lines(token: Token, eats_newline: Callable[[str], bool]) -> str:
+    """Rewrite a token so that it consumes no line feed."""
+    match token.kind:
+        case "any":
+            return "[^\\n]"
+        case "start":
+            return "^"
+        case "end":
+            return "$"
+        case "class":
+            return {"\\s": "[^\\S\\n]", "\\D": "[^\\d\\n]", "\\W": "[^\\w\\n]"}.get(token.text, token.text)
+        case "set" if token.text.startswith("[^") and token.text[2] not in "]-":
+            return f"[^\\n{token.text[2:]}"
+        case "set" | "property" if eats_newline(token.text):
+            return f"(?:(?!\\n){token.text})"
+        case "character" if token.value == "\n":
+            return "(?!)"
+        case _:
+            return token.text
+
+
+def _varying(tokens: list[Token]) -> int | None:
+    """Count the repetitions of varying length; None when one lies in a group that is itself repeated."""
+    count = 0
+    inside: list[int] = []  # the count at the opening of each open group
+    closed_from: int | None = None  # the count at the opening of the group that has just been closed
+    for token in tokens:
+        if token.kind in {"open", "look"}:
+            inside.append(count)
+        elif token.kind == "close":
+            closed_from = inside.pop() if inside else 0
+            continue
+        elif token.kind == "repeat":
+            if closed_from is not None and count > closed_from and token.high != 1:
+                return None
+            count += token.low != token.high
+        elif token.kind == "or":
+            count += 1
+        closed_from = None
+    return count
+
+
+class _Needles:
+    """Finds the strings of which every match contains one, by descent through the tokens."""
+
+    def __init__(self, tokens: list[Token], *, folded: bool) -> None:
+        self.tokens = tokens
+        self.folded = folded
+        self.at = 0
+
+    def find(self) -> tuple[str, ...]:
+        needles = self._alternatives()
+        return needles if self.at == len(self.tokens) else ()
+
+    def _alternatives(self) -> tuple[str, ...]:
+        """Read up to the closing parenthesis: a string of each branch, or none when a branch has none."""
+        branches = [self._sequence()]
+        while self.at < len(self.tokens) and self.tokens[self.at].kind == "or":
+            self.at += 1
+            branches.append(self._sequence())
+        if not all(branches):
+            return ()
+        together = tuple(dict.fromkeys(needle for branch in branches for needle in branch))
+        return together if len(together) <= _MOST_NEEDLES else ()
+
+    def _sequence(self) -> tuple[str, ...]:
+        """Read one branch: the best of its runs of characters and of its groups."""
+        candidates: list[tuple[str, ...]] = []
+        run = ""
+        while self.at < len(self.tokens):
+            token = self.tokens[self.at]
+            if token.kind in {"or", "close"}:
+                break
+            self.at += 1
+            if token.kind in {"start", "end", "edge", "flags"}:
+                self._repeat()
+                continue
+            if token.kind == "look":
+                self._alternatives()
+                self.at += 1
+                self._repeat()
+                continue
+            found: tuple[str, ...] = ()
+            character = ""
+            if token.kind == "character":
+                character = self._certain(token.value)
+            elif token.kind == "open":
+                found = self._alternatives()
+                self.at += 1
+                if self.folded is False and "i" in token.value:
+                    found = ()
+            low, exact = self._repeat()
+            if character and low >= 1:
+                run += character
+            if found and low >= 1:
+                candidates.append(found)
+            if not character or not exact:
+                candidates.append((run,))
+                # What is repeated at least once also stands right before what follows it.
+                run = character if character and low >= 1 else ""
+        candidates.append((run,))
+        return max((found for found in candidates if all(found)), key=_worth, default=())
+
+    def _certain(self, character: str) -> str:
+        """Give the character as it stands in every match, or "" when that is not certain."""
+        if not character.isascii() or character in "\r\n":
+            return ""
+        return _fold(character, self.folded)
+
+    def _repeat(self) -> tuple[int, bool]:
+        """Take the quantifier that follows, if any: the fewest times, and whether that is exactly once."""
+        low, exact = 1, True
+        while self.at < len(self.tokens) and self.tokens[self.at].kind == "repeat":
+            token = self.tokens[self.at]
+            low, exact = min(low, token.low), exact and token.low == token.high == 1
+            self.at += 1
+        return low, exact
+
+
+def _worth(needles: tuple[str, ...]) -> tuple[float, int]:
+    """Prefer long strings, and one to many: each string costs a search."""
+    shortest = min(map(len, needles))
+    return min(shortest, 8) / len(needles), shortest

@@ -1,0 +1,284 @@
+r"""The language of `grep`, cut into tokens: that of the `regex` module, without its fuzzy matching.
+
+`regex` reads `${e}` and `foo{d}` as fuzzy constraints, and finds almost anything. Here a `{` that opens no
+numeric quantifier is a literal brace, which is what whoever wrote the pattern meant. The tokens serve three
+readers: the bounds before compiling, the plan of a search, and the messages about a bad pattern.
+"""
+
+import re
+from dataclasses import dataclass, field
+from typing import Literal
+
+Kind = Literal[
+    "character",  # stands for itself; `value` is it
+    "class",  # \d \D \s \S \w \W
+    "set",  # [...]
+    "property",  # \p{…}, \N{…}: one character of some sort
+    "any",  # .
+    "start",  # ^ \A
+    "end",  # $ \Z \z
+    "edge",  # \b \B \m \M, of no width
+    "open",
+    "look",  # opens a lookahead or lookbehind
+    "close",
+    "or",
+    "repeat",
+    "flags",  # (?i) at the very start
+    "comment",
+    "other",  # what only the engine understands
+]
+
+_QUANTIFIER = re.compile(r"\{(?:([0-9]+)(,?)([0-9]*)|(,)([0-9]+))\}")
+_PROPERTY = re.compile(r"\{\^?[A-Za-z0-9 &_\-./]*(?:[:=][A-Za-z0-9 &_\-./]*)?\}|[CLMNPSZ]")
+_NAME = re.compile(r"\{[A-Za-z0-9 \-]*\}")
+_POSIX = re.compile(r"\[:\^?[A-Za-z0-9 &_\-./:=]*?:\]")
+_ANGLED = re.compile(r"<[^>]*>")
+_FLAGS = re.compile(r"\(\?([abefiLmprsuVwx01]*)(-[abefiLmprsuVwx01]+)?([:)])")
+_LOOK = re.compile(r"\(\?<?[=!]")
+_PLAIN_GROUP = re.compile(r"\(\?(?::|>|P?<[^>=!)]*>)")
+_ODD_GROUP = re.compile(r"\(\?(?:\||\([^?)]*\))")
+_CALL = re.compile(r"\(\?(?:P[=>&][^)]*|&[^)]*|R|[+-]?[0-9]+)\)|\(\*[A-Za-z]+\)")
+_COMMENT = re.compile(r"\(\?#(?:[^)\\]|\\.)*\)", re.DOTALL)
+_CONTROLS = {"a": "\a", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
+_HEX_DIGITS = {"x": 2, "u": 4, "U": 8}
+_REPEATS = {"*": (0, None), "+": (1, None), "?": (0, 1)}
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """One piece of a pattern.
+
+    Attributes:
+        kind: What it is.
+        text: What the engine is given for it.
+        start: Where it begins in the pattern as it was written.
+        value: The character that a "character" stands for; the letters of "flags" and of a group's flags.
+        low: Fewest times, of a "repeat".
+        high: Most times, of a "repeat"; None for any number.
+    """
+
+    kind: Kind
+    text: str
+    start: int
+    value: str = ""
+    low: int = 1
+    high: int | None = 1
+
+
+@dataclass(slots=True)
+class Syntax:
+    """A pattern in tokens.
+
+    Attributes:
+        pattern: The pattern as it was written.
+        tokens: Its pieces, in order.
+        opaque: Whether it holds something that only the engine understands, so that nothing may be planned.
+        unclosed: Where each parenthesis begins that is never closed.
+    """
+
+    pattern: str
+    tokens: list[Token] = field(default_factory=list[Token])
+    opaque: bool = False
+    unclosed: list[int] = field(default_factory=list[int])
+
+    @property
+    def source(self) -> str:
+        """What the engine is given."""
+        return "".join(token.text for token in self.tokens)
+
+    def written_position(self, position: int) -> int:
+        """Turn a position in `source` into the one in the pattern as it was written.
+
+        Args:
+            position: A position that the engine reports.
+
+        Returns:
+            The position in `pattern`.
+        """
+        at = 0
+        for token in self.tokens:
+            if position < at + len(token.text):
+                return token.start + min(position - at, max(len(token.text) - 1, 0))
+            at += len(token.text)
+        return len(self.pattern)
+
+
+def read_syntax(pattern: str) -> Syntax:
+    """Cut a pattern into tokens; a wrong pattern too, as the engine will say what is wrong with it.
+
+    Args:
+        pattern: The pattern as it was written.
+
+    Returns:
+        Its tokens.
+    """
+    syntax = _Reader(pattern, verbose=False).read()
+    # A flag in the middle holds for all of the pattern, also for what stands before it.
+    if any(token.kind == "other" and "x" in token.value for token in syntax.tokens):
+        syntax = _Reader(pattern, verbose=True).read()
+    return syntax
+
+
+class _Reader:
+    def __init__(self, pattern: str, *, verbose: bool) -> None:
+        self.pattern = pattern
+        self.at = 0
+        self.syntax = Syntax(pattern, opaque=verbose)
+        self.verbose = [verbose]  # one for each group that is open
+        self.open: list[int] = []
+
+    def read(self) -> Syntax:
+        while self.at < len(self.pattern):
+            self._one()
+        self.syntax.unclosed = self.open
+        return self.syntax
+
+    def _add(
+        self,
+        kind: Kind,
+        length: int,
+        *,
+        text: str | None = None,
+        value: str = "",
+        low: int = 1,
+        high: int | None = 1,
+    ) -> None:
+        start = self.at
+        self.at += length
+        written = self.pattern[start : self.at]
+        self.syntax.tokens.append(Token(kind, written if text is None else text, start, value, low, high))
+        if kind == "other":
+            self.syntax.opaque = True
+
+    def _one(self) -> None:
+        char = self.pattern[self.at]
+        if self.verbose[-1] and (char.isspace() or char == "#"):
+            end = self.pattern.find("\n", self.at) + 1 if char == "#" else self.at + 1
+            self._add("comment", (end or len(self.pattern)) - self.at)
+        elif char == "\\":
+            self._escape()
+        elif char == "[":
+            self._set()
+        elif char == "(":
+            self._group()
+        elif char == ")":
+            self._add("close", 1)
+            if self.open:
+                self.open.pop()
+                self.verbose.pop()
+        elif char == "{":
+            self._brace()
+        elif char in _REPEATS:
+            low, high = _REPEATS[char]
+            self._repeat(1, low, high)
+        elif char in ".^$|":
+            kinds: dict[str, Kind] = {".": "any", "^": "start", "$": "end", "|": "or"}
+            self._add(kinds[char], 1)
+        else:
+            self._add("character", 1, value=char)
+
+    def _brace(self) -> None:
+        found = _QUANTIFIER.match(self.pattern, self.at)
+        if found is None:
+            self._add("character", 1, text="\\{", value="{")
+            return
+        # The numbers are only weighed here; thousands of digits are the bounds' business, not int's.
+        first, comma, second, _, only = (part and part[:9] for part in found.groups())
+        if only:
+            self._repeat(len(found[0]), 0, int(only))
+        elif comma:
+            self._repeat(len(found[0]), int(first), int(second) if second else None)
+        else:
+            self._repeat(len(found[0]), int(first), int(first))
+
+    def _repeat(self, length: int, low: int, high: int | None) -> None:
+        if self.pattern[self.at + length : self.at + length + 1] in ("?", "+"):
+            length += 1
+        self._add("repeat", length, low=low, high=high)
+
+    def _escape(self) -> None:
+        pattern, at = self.pattern, self.at
+        char = pattern[at + 1 : at + 2]
+        if char == "" or char in "gLXRGKh":
+            angled = _ANGLED.match(pattern, at + 2) if char and char in "gL" else None
+            self._add("other", len(char) + 1 + (len(angled[0]) if angled else 0))
+        elif char in "pPN":
+            found = (_NAME if char == "N" else _PROPERTY).match(pattern, at + 2)
+            self._add("property" if found else "other", 2 + (len(found[0]) if found else 0))
+        elif char in _HEX_DIGITS:
+            end = at + 2
+            while end < len(pattern) and end < at + 2 + _HEX_DIGITS[char] and pattern[end] in _HEX:
+                end += 1
+            code = int(pattern[at + 2 : end] or "110000", 16)
+            if code <= 0x10FFFF:
+                self._add("character", end - at, value=chr(code))
+            else:
+                self._add("other", end - at)
+        elif char in "0123456789":
+            end = at + 2
+            while end < len(pattern) and end < at + 4 and pattern[end] in "0123456789":
+                end += 1
+            self._add("other", end - at)
+        elif char in "dDsSwW":
+            self._add("class", 2)
+        elif char in "AZz":
+            self._add("start" if char == "A" else "end", 2)
+        elif char in "bBmM":
+            self._add("edge", 2)
+        elif char in _CONTROLS:
+            self._add("character", 2, value=_CONTROLS[char])
+        elif char.isascii() and char.isalpha():
+            self._add("other", 2)
+        else:
+            self._add("character", 2, value=char)
+
+    def _set(self) -> None:
+        pattern = self.pattern
+        end = self.at + (2 if pattern.startswith("[^", self.at) else 1)
+        first = True  # where a `]` stands for itself
+        while end < len(pattern) and (first or pattern[end] != "]"):
+            posix = _POSIX.match(pattern, end)
+            if posix:
+                end = posix.end()
+            else:
+                end += 2 if pattern[end] == "\\" else 1
+            first = False
+        self._add("set" if end < len(pattern) else "other", min(end + 1, len(pattern)) - self.at)
+
+    def _group(self) -> None:
+        pattern, at = self.pattern, self.at
+        if found := _COMMENT.match(pattern, at):
+            self._add("comment", len(found[0]))
+        elif found := _CALL.match(pattern, at):
+            self._add("other", len(found[0]))
+        elif found := _LOOK.match(pattern, at):
+            self._opened("look", len(found[0]))
+        elif found := _PLAIN_GROUP.match(pattern, at):
+            self._opened("open", len(found[0]))
+        elif found := _ODD_GROUP.match(pattern, at):
+            self._opened("open", len(found[0]), opaque=True)
+        elif found := _FLAGS.match(pattern, at):
+            self._flags(found)
+        else:
+            odd = pattern.startswith("(?", at)
+            self._opened("open", 2 if odd else 1, opaque=odd)
+
+    def _opened(self, kind: Kind, length: int, *, value: str = "", opaque: bool = False) -> None:
+        self.open.append(self.at)
+        self.verbose.append(self.verbose[-1])
+        self._add(kind, length, value=value)
+        self.syntax.opaque = self.syntax.opaque or opaque
+
+    def _flags(self, found: re.Match[str]) -> None:
+        on, off, end = found[1], found[2] or "", found[3]
+        # `m` may not be turned off: the sweep of a plan stands on it.
+        simple = set(on) <= set("ims") and set(off) <= set("-is")
+        if end == ":":
+            self._opened("open", len(found[0]), value=on, opaque=not simple)
+            self.verbose[-1] = (self.verbose[-1] or "x" in on) and "x" not in off
+        else:
+            leading = simple and not off and not self.syntax.tokens
+            self._add("flags" if leading else "other", len(found[0]), value=on)
+
+
+_HEX = frozenset("0123456789abcdefABCDEF")

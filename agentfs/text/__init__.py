@@ -1,0 +1,35 @@
+"""Pure text: decode, split lines, make visible, number, cut, diff, estimate tokens."""
+
+from agentfs.text.decoding import HEAD, UNKNOWN_8BIT, Decoded, bom_of, decode, encode, is_binary
+from agentfs.text.diff import unified_diff
+from agentfs.text.lines import count_lines, end_of, lf_view, line_start, newline_of, split_lines, without_end
+from agentfs.text.render import continuation, cut_line, footer, number_shown, numbered, visible_bodies
+from agentfs.text.tokens import estimate_tokens
+from agentfs.text.visible import unvisible, visible
+
+__all__ = [
+    "HEAD",
+    "UNKNOWN_8BIT",
+    "Decoded",
+    "bom_of",
+    "continuation",
+    "count_lines",
+    "cut_line",
+    "decode",
+    "encode",
+    "end_of",
+    "estimate_tokens",
+    "footer",
+    "is_binary",
+    "lf_view",
+    "line_start",
+    "newline_of",
+    "number_shown",
+    "numbered",
+    "split_lines",
+    "unified_diff",
+    "unvisible",
+    "visible",
+    "visible_bodies",
+    "without_end",
+]

@@ -1,0 +1,116 @@
+"""Lines and footers as a model is shown them."""
+
+import json
+from collections.abc import Sequence
+
+from agentfs.results import NextCall
+from agentfs.text.lines import without_end
+from agentfs.text.visible import visible
+
+
+def numbered(lines: Sequence[str], first: int, *, width: int | None = None, mark: str = "|") -> list[str]:
+    """Number lines for a model: `{n}|{line}`, with the number right-aligned.
+
+    Args:
+        lines: Lines as `split_lines` gives them, with or without their ends.
+        first: The number of the first of them.
+        width: The width of the number; None for that of the widest.
+        mark: What stands between the number and the line.
+
+    Returns:
+        One string a line, without line ends and made visible.
+    """
+    lone = not any(line.endswith("\n") for line in lines)
+    shown = visible_bodies([without_end(line, lone=lone) for line in lines])
+    return number_shown(shown, first, width=width, mark=mark)
+
+
+def visible_bodies(bodies: Sequence[str]) -> list[str]:
+    r"""Make lines that have no ends any more visible, all in one go.
+
+    Args:
+        bodies: Lines without their ends; a `\r` that is left is shown.
+
+    Returns:
+        As many lines, made visible.
+    """
+    # One look at all lines costs far less than a look at each.
+    together = "\n".join(bodies)
+    shown = visible(together)
+    return list(bodies) if shown is together else shown.split("\n")
+
+
+def number_shown(shown: Sequence[str], first: int, *, width: int | None = None, mark: str = "|") -> list[str]:
+    """Put numbers before lines that are visible already.
+
+    Args:
+        shown: Lines without ends.
+        first: The number of the first of them.
+        width: The width of the number; None for that of the widest.
+        mark: What stands between the number and the line.
+
+    Returns:
+        One string a line.
+    """
+    if width is None:
+        width = len(str(first + len(shown) - 1))
+    lines: list[str] = []
+    number = first
+    # Numbers of one length share their padding; padding each by a format would take three times as long.
+    for digits in range(len(str(first)), len(str(first + len(shown) - 1)) + 1):
+        pad = " " * (width - digits)
+        stretch = shown[number - first : 10**digits - first]
+        lines += [f"{pad}{n}{mark}{line}" for n, line in enumerate(stretch, number)]
+        number += len(stretch)
+    return lines
+
+
+def cut_line(line: str, limit: int, *, unheld: int = 0) -> str:
+    """Cut a long line and say by how much; a line end is kept and not counted.
+
+    Args:
+        line: One line.
+        limit: Characters to keep.
+        unheld: Characters that the line has beyond those given.
+
+    Returns:
+        The line itself when it is no longer, else its start and `⟦+123 characters⟧`.
+    """
+    if len(line) + unheld <= limit:
+        return line
+    body = without_end(line, lone=True)
+    kept = body[:limit]
+    over = len(body) + unheld - len(kept)
+    if over <= 0:
+        return line
+    return f"{kept}⟦+{over} character{'s' if over > 1 else ''}⟧{line[len(body) :]}"
+
+
+def footer(*parts: str) -> str:
+    """Put what a result has left out into one line in square brackets.
+
+    Args:
+        *parts: What to say; empty parts are left out.
+
+    Returns:
+        The line, or "" when nothing is to be said.
+    """
+    said = "; ".join(part for part in parts if part)
+    return f"[{said}]" if said else ""
+
+
+def continuation(call: NextCall | None) -> str:
+    """Return the part of a footer that tells a model how to go on.
+
+    Args:
+        call: The call that continues a result, or None.
+
+    Returns:
+        For example `more: read(path="a.py", offset=2001)`, or "".
+    """
+    if call is None:
+        return ""
+    arguments = (
+        f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in call["arguments"].items()
+    )
+    return visible(f"more: {call['name']}({', '.join(arguments)})")

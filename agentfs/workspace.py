@@ -1,0 +1,275 @@
+"""The workspace: one directory tree that a language model may look at and change."""
+
+import os
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Literal, Self
+
+from agentfs.disk import Root
+from agentfs.errors import UnknownToolError
+from agentfs.limits import Limits
+from agentfs.policy import Policy
+from agentfs.results import Edit, EditResult, GlobResult, GrepResult, ListResult, ReadResult, WriteResult
+from agentfs.shown import Shown
+from agentfs.toolset import Toolset
+
+DEFAULT_TOOLS = ("read", "write", "edit", "multi_edit", "ls", "glob", "grep")
+
+
+class Workspace:
+    """One agent's view of one directory tree.
+
+    Guaranteed: every path is confined to the root, also through symbolic links, which are followed only where
+    they land inside. A change replaces a file by a rename, so that whatever fails leaves the old file, whole.
+    Every answer says what it left out. A workspace remembers which versions of which files it has shown, and
+    `write` replaces only those. It may be used from several threads.
+
+    Not guaranteed: it is no sandbox. A shell tool, mounts and hard links made by the same user are out of its
+    reach, and a directory that is moved out of the root while it is open is followed.
+
+    In each method, the parameters before the `*` are what a model sees; those after it are the programmer's.
+    """
+
+    def __init__(
+        self, root: str | os.PathLike[str], *, policy: Policy | None = None, limits: Limits | None = None
+    ) -> None:
+        """Open a directory tree.
+
+        Args:
+            root: The directory; it must exist.
+            policy: What may be changed, and how; by default everything inside the root that was seen.
+            limits: The bounds of one answer, one file and one search.
+
+        Raises:
+            AgentFSError: `not_found` or `not_a_directory` for the root.
+        """
+        self.policy = policy or Policy()
+        self.limits = limits or Limits()
+        self._root = Root(root, self.policy)
+        self._shown = Shown()
+
+    @property
+    def root(self) -> str:
+        """The absolute path of the root, without links."""
+        return self._root.path
+
+    def close(self) -> None:
+        """Give back the descriptor on the root; every later call fails."""
+        self._root.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"Workspace({self.root!r})"
+
+    def tools(self, names: Sequence[str] | None = None) -> Toolset:
+        """Make the tools that are handed to a model.
+
+        Args:
+            names: The methods to offer; by default all seven.
+
+        Returns:
+            Their schemas for each provider, and `call`, which runs one.
+
+        Raises:
+            AgentFSError: `unknown_tool` for a name that is no tool.
+        """
+        chosen = DEFAULT_TOOLS if names is None else names
+        for name in chosen:
+            if name not in DEFAULT_TOOLS:
+                raise UnknownToolError(
+                    f"A workspace has no tool {name!r}.", hint=f"Its tools are {', '.join(DEFAULT_TOOLS)}."
+                )
+        return Toolset([getattr(self, name) for name in chosen])
+
+    def read(self, path: str, offset: int = 1, limit: int | None = None) -> ReadResult:
+        """Read a text file; each line is shown as its number, `|`, and the line.
+
+        Args:
+            path: File, relative to the workspace root.
+            offset: First line, from 1; negative counts from the end (-20: the last 20).
+            limit: Most lines to show; by default as many as fit.
+
+        Returns:
+            The lines, with the facts about the file and the call that shows what follows.
+
+        Raises:
+            AgentFSError: `not_found`, `not_a_file`, `outside_workspace`, `past_end` with the number of lines,
+                `invalid_argument` for an offset of 0.
+        """
+        from agentfs.reading import read_file
+
+        return read_file(self._root, self._shown, self.limits, path, offset, limit)
+
+    def write(self, path: str, content: str) -> WriteResult:
+        """Create a file, or replace one you have read whole; to change parts of a file, use edit.
+
+        Args:
+            path: File, relative to the workspace root; missing directories are made.
+            content: The whole text of the file.
+
+        Returns:
+            The change as a unified diff.
+
+        Raises:
+            AgentFSError: `unread` for an existing file that this workspace has not shown whole, `stale` for
+                one that has changed since, `read_only`, `outside_workspace`, `not_a_file`.
+        """
+        from agentfs.editing import write_file
+
+        return write_file(self._root, self._shown, self.limits, path, content)
+
+    def edit(self, path: str, old_string: str, new_string: str, replace_all: bool = False) -> EditResult:
+        """Replace a piece of text in a file; everything else stays as it is.
+
+        Args:
+            path: File, relative to the workspace root.
+            old_string: The text to replace, as the file has it, without line numbers; it must occur exactly
+                once, so include enough lines around it.
+            new_string: The text to put in its place.
+            replace_all: Replace every occurrence.
+
+        Returns:
+            The change as a unified diff.
+
+        Raises:
+            AgentFSError: `no_match`, `ambiguous` with each place, `no_change`, `binary`, `encoding`,
+                `too_large`, `read_only`, `not_found`.
+        """
+        from agentfs.editing import edit_file
+
+        edits = [Edit(old_string, new_string, replace_all)]
+        return edit_file(self._root, self._shown, self.limits, path, edits, tool="edit")
+
+    def multi_edit(self, path: str, edits: list[Edit]) -> EditResult:
+        """Make several replacements in one file, in order, each on the outcome of the one before.
+
+        All are made, or none.
+
+        Args:
+            path: File, relative to the workspace root.
+            edits: The replacements, each as in edit.
+
+        Returns:
+            The change as a unified diff.
+
+        Raises:
+            AgentFSError: As `edit`, naming the edit that failed.
+        """
+        from agentfs.editing import edit_file
+
+        return edit_file(self._root, self._shown, self.limits, path, edits, tool="multi_edit")
+
+    def ls(
+        self,
+        path: str = ".",
+        depth: int = 1,
+        limit: int | None = None,
+        offset: int = 0,
+        include_ignored: bool = False,
+    ) -> ListResult:
+        """List a directory: directories first, then files, by name.
+
+        Args:
+            path: Directory, relative to the workspace root.
+            depth: Levels to descend; 0: all.
+            limit: Most entries to show.
+            offset: Entries to skip.
+            include_ignored: Show hidden and gitignored entries too.
+
+        Returns:
+            The entries, and what was left out.
+
+        Raises:
+            AgentFSError: `not_found`, `not_a_directory`, `outside_workspace`, `past_end`.
+        """
+        from agentfs.search import list_directory
+
+        return list_directory(self._root, self.limits, path, depth, limit, offset, include_ignored)
+
+    def glob(
+        self,
+        pattern: str,
+        path: str = ".",
+        limit: int | None = None,
+        offset: int = 0,
+        include_ignored: bool = False,
+    ) -> GlobResult:
+        """Find files by name.
+
+        Args:
+            pattern: Glob such as `*.py`, `src/**/test_*.{js,ts}`; without `/` it matches names at any depth.
+            path: Directory to search, relative to the workspace root.
+            limit: Most files to return.
+            offset: Files to skip.
+            include_ignored: Search hidden and gitignored files too.
+
+        Returns:
+            The files in order of path, and what was left out.
+
+        Raises:
+            AgentFSError: `invalid_pattern`, `not_found`, `not_a_directory`, `outside_workspace`, `past_end`.
+        """
+        from agentfs.search import glob_files
+
+        return glob_files(self._root, self.limits, pattern, path, limit, offset, include_ignored)
+
+    def grep(
+        self,
+        pattern: str,
+        path: str = ".",
+        glob: str | list[str] | None = None,
+        type: str | list[str] | None = None,  # noqa: A002 - the contract's name, and ripgrep's
+        output_mode: Literal["content", "files_with_matches", "count", "summary", "total"] = "content",
+        ignore_case: bool = False,
+        context: int | None = None,
+        multiline: bool = False,
+        limit: int | None = None,
+        offset: int = 0,
+        include_ignored: bool = False,
+    ) -> GrepResult:
+        r"""Search the contents of files with a regular expression.
+
+        Args:
+            pattern: Regular expression; escape `( ) [ . *` to match them literally.
+            path: File or directory to search, relative to the workspace root.
+            glob: Only files that match, such as `*.py` or `src/**`.
+            type: Only files of a type, such as `py`, `js`, `rust`.
+            output_mode: Matching lines, file names, counts per file, counts with samples, or only the total.
+            ignore_case: Match upper and lower case alike.
+            context: Lines to show around each match.
+            multiline: Let a match span lines, and `.` match line ends.
+            limit: Most matches, or files, to return.
+            offset: Matches, or files, to skip.
+            include_ignored: Search hidden and gitignored files too.
+
+        Returns:
+            The matches in order of path, with totals, and what was left out.
+
+        Raises:
+            AgentFSError: `invalid_pattern` with the place of the mistake, `not_found`, `outside_workspace`,
+                `invalid_argument`, `past_end`.
+        """
+        from agentfs.search import grep
+
+        return grep(
+            self._root,
+            self.limits,
+            pattern,
+            path,
+            glob,
+            type,
+            output_mode,
+            ignore_case,
+            context,
+            multiline,
+            limit,
+            offset,
+            include_ignored,
+        )

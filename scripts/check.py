@@ -1,0 +1,26 @@
+"""Run everything that a change must pass: lint, format, types and tests. Stops at the first that fails."""
+
+import subprocess
+import sys
+
+STEPS = (
+    ("ruff", "check", "."),
+    ("ruff", "format", "--check", "."),
+    ("mypy",),
+    ("pyright",),
+    ("pytest", "-q", "--cov", "--cov-report=term"),
+)
+
+
+def main() -> int:
+    """Run each step with this interpreter's environment."""
+    for module, *arguments in STEPS:
+        print(f"== {module} {' '.join(arguments)}", flush=True)
+        status = subprocess.run([sys.executable, "-m", module, *arguments], check=False).returncode  # noqa: S603
+        if status:
+            return status
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,56 @@
+"""Fixtures that several rooms use."""
+
+import subprocess
+import sys
+import tarfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from agentfs import Workspace
+
+DJANGO = "django==5.1.4"
+
+
+@pytest.fixture
+def ws(tmp_path: Path) -> Iterator[Workspace]:
+    """A workspace on an empty directory."""
+    with Workspace(tmp_path) as workspace:
+        yield workspace
+
+
+@pytest.fixture
+def tree_of(tmp_path: Path) -> Callable[[], dict[str, tuple[int, bytes]]]:
+    """Returns a function that reads the whole tree: names, modes and bytes, links by their target."""
+
+    def read() -> dict[str, tuple[int, bytes]]:
+        found = {}
+        for path in sorted(tmp_path.rglob("*")):
+            if path.is_symlink():
+                content = str(path.readlink()).encode()
+            else:
+                content = path.read_bytes() if path.is_file() else b""
+            found[str(path.relative_to(tmp_path))] = (path.lstat().st_mode, content)
+        return found
+
+    return read
+
+
+@pytest.fixture(scope="session")
+def django(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Path:
+    """Django's sdist, fetched by pip once, unpacked, and made a git repository for git to judge by."""
+    cache = request.config.cache
+    assert cache is not None
+    downloads = cache.mkdir("sdist")
+    name = "*jango-5.1.4.tar.gz"
+    if not list(downloads.glob(name)):
+        command = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--no-binary", ":all:"]
+        subprocess.run([*command, "-d", str(downloads), DJANGO], check=True)
+    target = tmp_path_factory.mktemp("django")
+    with tarfile.open(next(downloads.glob(name))) as archive:
+        archive.extractall(target, filter="data")
+    tree = next(target.iterdir())
+    subprocess.run(["git", "-C", str(tree), "init", "-q"], check=True)
+    subprocess.run(["git", "-C", str(tree), "add", "-A"], check=True)
+    return tree

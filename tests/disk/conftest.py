@@ -1,0 +1,47 @@
+import os
+from pathlib import Path
+
+import pytest
+
+from agentfs.disk import Root, by_descriptor, by_path
+from agentfs.disk import root as root_module
+from agentfs.policy import Policy
+
+SECRET = b"the secret outside"
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """A root beside an outside directory that holds a secret."""
+    top = tmp_path / "root"
+    (top / "a" / "b").mkdir(parents=True)
+    (top / "f").write_bytes(b"f\n")
+    (top / "a" / "t").write_bytes(b"a/t\n")
+    (top / "a" / "b" / "t").write_bytes(b"a/b/t\n")
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "s").write_bytes(SECRET)
+    (tmp_path / "rootevil").mkdir()
+    (tmp_path / "rootevil" / "f").write_bytes(SECRET)
+    return top
+
+
+@pytest.fixture(params=[by_descriptor, by_path], ids=["by_descriptor", "by_path"])
+def root(request, tree, monkeypatch):
+    monkeypatch.setattr(root_module, "BACKEND", request.param)
+    before = open_descriptors()
+    with Root(tree, Policy()) as door:
+        yield door
+    assert open_descriptors() == before, "a descriptor was left open"
+
+
+@pytest.fixture
+def door(tree):
+    """The root by descriptor alone, for what only that one promises."""
+    before = open_descriptors()
+    with Root(tree, Policy()) as opened:
+        yield opened
+    assert open_descriptors() == before, "a descriptor was left open"
+
+
+def open_descriptors() -> int:
+    return len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else 0

@@ -1,0 +1,140 @@
+"""Laws of the splice, on random texts, encodings and line ends; no disk."""
+
+import codecs
+
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from agentfs.editing.applying import apply_edits
+from agentfs.editing.document import Document
+from agentfs.errors import EditError
+from agentfs.results import Edit
+
+BOMS = {
+    "utf-8": b"",
+    "utf-8-sig": codecs.BOM_UTF8,
+    "utf-16-le": codecs.BOM_UTF16_LE,
+    "utf-16-be": codecs.BOM_UTF16_BE,
+    "utf-32-le": codecs.BOM_UTF32_LE,
+    "utf-32-be": codecs.BOM_UTF32_BE,
+}
+LETTERS = "ab €ä😀\t\u2028\x0c"
+MANY = 1 << 30
+
+
+def encode(text, encoding):
+    return text.encode("utf-8" if encoding == "utf-8-sig" else encoding)
+
+
+@st.composite
+def marked_files(draw):
+    """An encoding, and a text in three parts of which the middle stands once."""
+    encoding = draw(st.sampled_from(sorted(BOMS)))
+    allowed = draw(st.sampled_from([("\n",), ("\r\n",), ("\n", "\r\n")]))
+    part = st.lists(st.one_of(st.text(LETTERS, max_size=3), st.sampled_from(allowed)), max_size=8).map(
+        "".join
+    )
+    head, inner, tail = draw(part), draw(part), draw(part)
+    middle = "<" + inner + ">"
+    return encoding, head, middle, tail
+
+
+@given(marked_files(), st.text(LETTERS + "\n<>$\\1&%s{}", max_size=8))
+def test_every_byte_outside_the_old_text_is_as_it_was(case, new):
+    encoding, head, middle, tail = case
+    old = middle.replace("\r\n", "\n")
+    assume(old != new)
+    bom = BOMS[encoding]
+    before = bom + b"".join(encode(part, encoding) for part in (head, middle, tail))
+    applied = apply_edits(Document.of(before), [Edit(old, new)], path="f", max_bytes=MANY)
+    after = applied.document.data
+    start, end = bom + encode(head, encoding), encode(tail, encoding)
+    assert after.startswith(start)
+    assert after.endswith(end)
+    inserted = after[len(start) : len(after) - len(end)].decode(
+        "utf-8" if encoding == "utf-8-sig" else encoding
+    )
+    assert inserted.replace("\r\n", "\n") == new
+    assert applied.document.decoded.text == head + inserted + tail
+
+
+@given(marked_files(), st.text("abxy\n", min_size=1, max_size=6))
+def test_what_old_and_new_share_is_not_touched(case, added):
+    """Shared lines keep even line ends that are not those of their neighbours."""
+    encoding, head, middle, tail = case
+    old = middle.replace("\r\n", "\n")
+    text = head + middle + tail
+    bom = BOMS[encoding]
+    document = Document.of(bom + encode(text, encoding))
+    after = apply_edits(document, [Edit(old, old + added)], path="f", max_bytes=MANY).document.data
+    assert after.startswith(bom + encode(head + middle, encoding))
+    assert after.endswith(encode(tail, encoding))
+
+
+@given(
+    st.binary(max_size=30).map(lambda data: data.replace(b"\x00", b"\xe9")), st.binary(max_size=30), st.data()
+)
+def test_unknown_8_bit_text_is_edited_as_bytes(head, tail, data):
+    head, tail = b"\xff" + head.replace(b"<", b""), tail.replace(b"\x00", b"\xe9").replace(b"<", b"")
+    new = data.draw(st.text("abc$&", max_size=5))
+    before = head + b"<old>" + tail
+    document = Document.of(before)
+    assume(document.decoded.encoding == "unknown-8bit")
+    assume(new != "<old>")
+    after = apply_edits(document, [Edit("<old>", new)], path="f", max_bytes=MANY).document.data
+    assert after == head + new.encode() + tail
+
+
+def reference(text, edits):
+    """The meaning of `multi_edit` over a text with LF line ends, as plainly as can be; None: refused."""
+    start = text
+    for old, new, replace_all in edits:
+        count = sum(text.startswith(old, index) for index in range(len(text)))
+        if not old or old == new or count == 0 or (count > 1 and not replace_all):
+            return None
+        text = text.replace(old, new)
+    return None if text == start else text
+
+
+@given(
+    st.text("ab\n", max_size=20),
+    st.lists(
+        st.tuples(st.text("ab\n", min_size=1, max_size=3), st.text("ab\n", max_size=3), st.booleans()),
+        min_size=1,
+        max_size=3,
+    ),
+)
+def test_lf_text_is_edited_as_by_the_reference(text, edits):
+    assume(all(old != new for old, new, _ in edits))
+    try:
+        applied = apply_edits(
+            Document.of(text.encode()), [Edit(*edit) for edit in edits], path="f", max_bytes=MANY
+        )
+        outcome = applied.document.data.decode()
+    except EditError:
+        outcome = None
+    assert outcome == reference(text, edits)
+
+
+@given(st.text("ab\r\n", max_size=20), st.text("ab\n", min_size=1, max_size=3), st.text("ab\n", max_size=3))
+def test_any_mix_of_line_ends_gives_the_same_view(text, old, new):
+    """The LF view of the outcome is the outcome of the LF view, where no lone CR blurs it."""
+    assume("\r" not in text.replace("\r\n", "") and old != new)
+    try:
+        after = apply_edits(Document.of(text.encode()), [Edit(old, new)], path="f", max_bytes=MANY)
+    except EditError:
+        assert reference(text.replace("\r\n", "\n"), [(old, new, False)]) is None
+    else:
+        viewed = after.document.decoded.text.replace("\r\n", "\n")
+        assert viewed == reference(text.replace("\r\n", "\n"), [(old, new, False)])
+        assert after.document.data == after.document.decoded.text.encode()
+
+
+@given(
+    st.lists(st.sampled_from(["a", "b", "ä"]), min_size=1, max_size=6),
+    st.text("ab\n", min_size=1, max_size=4),
+)
+def test_a_file_of_lone_carriage_returns_stays_one(lines, new):
+    text = "\r".join([*lines, "<>", *lines])
+    after = apply_edits(Document.of(text.encode()), [Edit("<>", new)], path="f", max_bytes=MANY)
+    assert after.document.data.decode() == text.replace("<>", new.replace("\n", "\r"))

@@ -1,0 +1,350 @@
+import difflib
+import os
+import stat
+import subprocess
+import threading
+from types import SimpleNamespace
+
+import pytest
+
+from agentfs.disk import Root, revision_of
+from agentfs.editing import edit_file, write_file
+from agentfs.errors import AgentFSError
+from agentfs.limits import Limits
+from agentfs.policy import Policy
+from agentfs.results import Edit
+from agentfs.shown import Shown
+
+
+@pytest.fixture
+def room(tmp_path):
+    """One file, f.txt, and the calls on it."""
+    shown = Shown()
+    with Root(tmp_path, Policy()) as root:
+
+        def edits(*pairs, limits=None, path="f.txt"):
+            made = [Edit(*pair) for pair in pairs]
+            tool = "multi_edit" if len(made) > 1 else "edit"
+            return edit_file(root, shown, limits or Limits(), path, made, tool=tool)
+
+        def put(data):
+            (tmp_path / "f.txt").write_bytes(data)
+
+        def get():
+            return (tmp_path / "f.txt").read_bytes()
+
+        yield SimpleNamespace(root=root, shown=shown, edit=edits, put=put, get=get, path=tmp_path)
+
+
+def failure(room, *pairs, **keywords):
+    before = room.get()
+    with pytest.raises(AgentFSError) as caught:
+        room.edit(*pairs, **keywords)
+    assert room.get() == before
+    assert [name for name in os.listdir(room.path) if name.startswith(".agentfs")] == []
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("before", "old", "new", "after"),
+    [
+        # line ends: LF given, whatever the file has
+        (b"a\nb\nc\n", "b", "B", b"a\nB\nc\n"),
+        (b"a\r\nb\r\nc\r\n", "a\nb", "a\nB", b"a\r\nB\r\nc\r\n"),
+        (b"a\r\nb\r\n", "b", "b\nc", b"a\r\nb\r\nc\r\n"),
+        (b"a\r\nb", "b", "b\nc", b"a\r\nb\r\nc"),
+        (b"a\nb\r\nc\n", "b", "b1\nb2", b"a\nb1\r\nb2\r\nc\n"),
+        (b"a\r\nb\nc\r\n", "b", "b1\nb2", b"a\r\nb1\nb2\nc\r\n"),
+        (b"a\nb\r\nc\n", "a\n", "a\nx\n", b"a\nx\nb\r\nc\n"),
+        (b"a\r\nb\nc\n", "a\n", "a\nx\n", b"a\r\nx\r\nb\nc\n"),
+        (b"a\r\nb\nc\n", "a\nb", "a\nx\nb", b"a\r\nx\r\nb\nc\n"),
+        (b"a\nb\r\n", "b\r\n", "x\r\ny\r\n", b"a\nx\r\ny\r\n"),
+        (b"a\nb\n", "a\r\nb", "a\r\nc", b"a\nc\n"),
+        (b"a\rb\rc", "b\n", "b\nx\n", b"a\rb\rx\rc"),
+        (b"a\rb\rc", "a\rb", "a\rB", b"a\rB\rc"),
+        (b"a\rb\nc\n", "a\rb", "a\rB", b"a\rB\nc\n"),
+        (b"a", "a", "a\nb", b"a\nb"),
+        (b"a\r\nb\r\n", "a\nb\n", "", b""),
+        (b"a\r\n\r\n\r\nb\r\n", "a\n\n\nb", "a\n\nb", b"a\r\n\r\nb\r\n"),
+        (b"a\r\n\r\nb\n", "\nb", "b", b"a\r\nb\n"),
+        # final line end
+        (b"a\nb", "b", "c", b"a\nc"),
+        (b"a\nb", "b", "b\n", b"a\nb\n"),
+        (b"a\nb\n", "b\n", "b", b"a\nb"),
+        # literal, whatever it looks like
+        (b"x\n", "x", "$&", b"$&\n"),
+        (b"x\n", "x", "\\1\\g<0>", b"\\1\\g<0>\n"),
+        (b"x\n", "x", "%s %(a)s {0} {}", b"%s %(a)s {0} {}\n"),
+        (b"a.c abc\n", "a.c", "x", b"x abc\n"),
+        (b"x\n", "x", "\x1b[0m\x07\x0c", b"\x1b[0m\x07\x0c\n"),
+        # encodings
+        ("\ufeffä\nb\n".encode(), "ä", "ö", "\ufeffö\nb\n".encode()),
+        ("\ufeffa😀\r\nb😀\r\n".encode("utf-16-le"), "b😀", "b😀\nč",
+         "\ufeffa😀\r\nb😀\r\nč\r\n".encode("utf-16-le")),
+        ("\ufeffa😀\nb".encode("utf-16-be"), "😀\nb", "😀\nc", "\ufeffa😀\nc".encode("utf-16-be")),
+        ("\ufeffa😀\nb".encode("utf-32-le"), "b", "č", "\ufeffa😀\nč".encode("utf-32-le")),
+        (b"\xe9t\xe9 = 1\r\n\xff\n", "= 1", "= 2\nb", b"\xe9t\xe9 = 2\r\nb\r\n\xff\n"),
+        (b"\xef\xbb\xbfa\xff\n", "a", "b", b"\xef\xbb\xbfb\xff\n"),
+    ],
+)  # fmt: skip
+def test_one_edit_to_the_byte(room, before, old, new, after):
+    room.put(before)
+    result = room.edit((old, new))
+    assert room.get() == after
+    assert result.revision == revision_of(after)
+    assert (result.path, result.replacements, result.applied_via) == ("f.txt", 1, "exact")
+
+
+@pytest.mark.parametrize(
+    ("before", "old", "new", "code"),
+    [
+        (b"a\n", "", "x", "invalid_argument"),
+        (b"a\n", "a", "a\x00", "invalid_argument"),
+        (b"a\n", "a", "a", "no_change"),
+        (b"a\r\n", "a\r\n", "a\n", "no_change"),
+        (b"a\n", "b", "c", "no_match"),
+        (b"a b a\n", "a", "c", "ambiguous"),
+        (b"aaa\n", "aa", "b", "ambiguous"),
+        (b"a\x00b\n", "a", "c", "binary"),
+        (b"\xe9 = 1\n", "= 1", "= é", "encoding"),
+        (b"\xe9 = 1\n", "é", "e", "encoding"),
+        (b"a\n", "a", "\ud800", "encoding"),
+        (b"", "a", "b", "no_match"),
+    ],
+)
+def test_what_is_refused_writes_nothing(room, before, old, new, code):
+    room.put(before)
+    error = failure(room, (old, new))
+    assert error.code == code
+    assert error.hint or code == "binary"
+
+
+def test_a_missing_file_is_not_found_and_no_directory_is_made(room):
+    with pytest.raises(AgentFSError) as caught:
+        room.edit(("a", "b"), path="new/f.txt")
+    assert caught.value.code == "not_found"
+    assert os.listdir(room.path) == []
+
+
+def test_no_edits_at_all(room):
+    room.put(b"a")
+    assert failure(room).code == "invalid_argument"
+
+
+def test_ambiguous_names_each_place(room):
+    room.put(b"def f():\n    return 1\n\ndef g():\n    return 1\n")
+    error = failure(room, ("return 1", "return 2"))
+    assert error.details["count"] == 2
+    assert error.details["lines"] == [2, 5]
+    assert error.places() == ["2|    return 1", "5|    return 1"]
+    assert "replace_all" in error.hint
+
+
+def test_ambiguous_is_bounded_and_says_how_many_more(room):
+    room.put(b"same\n" * 25)
+    error = failure(room, ("same", "other"))
+    assert error.details["count"] == 25
+    assert len(error.places()) == 11
+    assert error.places()[0] == " 1|same"
+    assert error.places()[-1] == "[and 15 more]"
+    room.put(b"a" * 5000)
+    error = failure(room, ("aa", "b"))
+    assert error.details["exact"] is False
+    assert "at least 1000 times" in error.message
+
+
+@pytest.mark.parametrize(
+    ("before", "edit", "after", "count"),
+    [
+        (b"aaaaa", ("aa", "b"), b"bba", 2),
+        (b"a\r\na\na\r\n", ("a", "b\nc"), b"b\r\nc\r\nb\nc\nb\r\nc\r\n", 3),
+        (b"x a x a", ("a", "aa"), b"x aa x aa", 2),
+        (b"\xe9a\xe9a", ("a", ""), b"\xe9\xe9", 2),
+    ],
+)
+def test_replace_all_goes_from_left_to_right(room, before, edit, after, count):
+    room.put(before)
+    result = room.edit((*edit, True))
+    assert room.get() == after
+    assert result.replacements == count
+
+
+def test_multi_edit_applies_each_to_the_outcome_of_the_one_before(room):
+    room.put(b"one\r\ntwo\r\nthree\r\n")
+    result = room.edit(("one", "1\n1b"), ("1b\ntwo", "2"), ("three", "3"))
+    assert room.get() == b"1\r\n2\r\n3\r\n"
+    assert result.replacements == 3
+    assert result.changed == ((1, 3),)
+
+
+def test_multi_edit_is_all_or_nothing_and_numbers_the_failure(room):
+    room.put(b"one\ntwo\n")
+    error = failure(room, ("one", "1"), ("four", "4"), ("two", "2"))
+    assert error.code == "no_match"
+    assert error.message.startswith("Edit 2 of 3: ")
+    assert (error.details["edit"], error.details["edits"]) == (2, 3)
+    assert "None of the edits was applied" in error.hint
+    assert failure(room, ("one", "1"), ("", "x")).message.startswith("Edit 2 of 2: ")
+
+
+def test_multi_edit_says_when_an_earlier_edit_caused_the_miss(room):
+    room.put(b"one\ntwo\n")
+    error = failure(room, ("one", "1"), ("one\ntwo", "x"))
+    assert error.details["caused_by_earlier_edit"] is True
+    error = failure(room, ("one", "two"), ("two", "x"))
+    assert (error.code, error.details["caused_by_earlier_edit"]) == ("ambiguous", True)
+
+
+def test_a_later_miss_says_how_its_line_numbers_count(room):
+    room.put(b"one\ntwo words\n")
+    error = failure(room, ("one", "1\n1"), ("  two words\n", "x"))
+    assert error.details["lines"] == [3, 3]
+    assert "count the edits before it as applied" in error.hint
+
+
+def test_edits_that_undo_one_another_are_no_change(room):
+    room.put(b"one\n")
+    assert failure(room, ("one", "two"), ("two", "one")).code == "no_change"
+
+
+def test_an_edit_may_not_grow_a_file_over_the_limit(room):
+    room.put(b"a" * 100)
+    error = failure(room, ("a", "b" * 1000, True), limits=Limits(file_bytes=5000))
+    assert error.code == "too_large"
+    room.put(b"a" * 6000)
+    assert failure(room, ("a", "b", True), limits=Limits(file_bytes=5000)).code == "too_large"
+
+
+def test_a_hostile_growth_is_refused_before_it_is_made(room):
+    room.put(b"a" * 100_000)
+    assert failure(room, ("a", "b" * 100_000, True)).code == "too_large"
+
+
+@pytest.mark.parametrize(
+    ("before", "old", "lines", "suggestion"),
+    [
+        (b"def f(x):\n    return x\n", "def f(x):\n  return x", [1, 2], "def f(x):\n    return x"),
+        (b"a\nb\nx = compute(one, two)\nc\n", "x = compute(one, three)", [3, 3], "x = compute(one, two)"),
+    ],
+)
+def test_a_miss_shows_what_is_close(room, before, old, lines, suggestion):
+    room.put(before)
+    error = failure(room, (old, "y"))
+    assert (error.details["cause"], error.details["lines"]) == ("near", lines)
+    assert error.details["suggestion"] == suggestion
+    assert error.places() == [
+        f"{number}|{line}" for number, line in enumerate(suggestion.split("\n"), lines[0])
+    ]
+    room.edit((suggestion, "y"))
+
+
+@pytest.mark.parametrize(("before", "old"), [(b"a\nb\n", "zebra crossing"), (b"a\n", "\n\n\n"), (b"", "a")])
+def test_a_miss_with_nothing_close_says_so(room, before, old):
+    room.put(before)
+    error = failure(room, (old, "x"))
+    assert error.details["cause"] == "absent"
+    assert "suggestion" not in error.details
+
+
+@pytest.mark.parametrize(
+    ("before", "old", "new", "changed"),
+    [
+        (b"a\nb\nc\n", "b", "B", ((2, 2),)),
+        (b"a\nb\nc\n", "b\n", "x\ny\n", ((2, 3),)),
+        (b"a\nb\nc\n", "b\n", "", ((2, 2),)),
+        (b"a\nb\nc\n", "c\n", "", ((2, 2),)),
+        (b"a\n", "a\n", "", ((0, 0),)),
+        (b"a\r\nb\r\n", "b", "b\nc", ((2, 3),)),
+    ],
+)
+def test_changed_lines_of_the_file_as_it_is_now(room, before, old, new, changed):
+    room.put(before)
+    assert room.edit((old, new)).changed == changed
+
+
+def test_changed_names_each_range(room):
+    room.put(b"a\nb\na\nb\na\n")
+    assert room.edit(("a", "A\nA", True)).changed == ((1, 2), (4, 5), (7, 8))
+
+
+def test_the_diff_is_one_that_git_applies(room, tmp_path_factory):
+    lines = [f"line {number}\n" for number in range(60)]
+    before = "".join(lines).encode()
+    room.put(before)
+    result = room.edit(("line 7\n", "seven\nand more\n"), ("line 50\n", ""))
+    other = tmp_path_factory.mktemp("other")
+    (other / "f.txt").write_bytes(before)
+    subprocess.run(["git", "apply"], input=result.diff.encode(), cwd=other, check=True)
+    assert (other / "f.txt").read_bytes() == room.get()
+    assert "-line 50" in result.text
+    assert "+seven" in result.text
+
+
+def test_the_text_is_short_and_the_diff_whole(room):
+    room.put(b"a\n" * 5000)
+    result = room.edit(("a", "b" * 50, True))
+    assert len(result.text) < 10_000
+    assert "more lines of the diff" in result.text
+    assert result.diff.count("\n") > 10_000
+
+
+def test_content_cannot_forge_the_answer(room):
+    room.put(b"a\n")
+    result = room.edit(("a", "b\x1b[2K\u202e"))
+    assert "\x1b" not in result.text
+    assert "⟦U+202E⟧" in result.text
+
+
+def test_carriage_returns_are_no_noise_in_the_text(room):
+    room.put(b"a\r\nb\r\n")
+    result = room.edit(("b", "c"))
+    assert "⟦U+000D⟧" not in result.text
+    assert "+c\r\n" in result.diff
+
+
+def test_an_edit_neither_gives_nor_takes_seen(room):
+    room.put(b"one\ntwo\n")
+    room.edit(("one", "1"))
+    assert not room.shown.seen("f.txt", revision_of(room.get()))
+    write_file(room.root, room.shown, Limits(), "g.txt", "one\n")
+    room.edit(("one", "1"), path="g.txt")
+    write_file(room.root, room.shown, Limits(), "g.txt", "all new\n")
+    assert (room.path / "g.txt").read_bytes() == b"all new\n"
+
+
+def test_an_edit_through_a_link_changes_what_it_leads_to(room):
+    room.put(b"one\n")
+    os.symlink("f.txt", room.path / "link")
+    result = room.edit(("one", "two"), path="link")
+    assert result.path == "link"
+    assert room.get() == b"two\n"
+    assert (room.path / "link").is_symlink()
+
+
+def test_the_mode_stays(room):
+    room.put(b"#!/bin/sh\n")
+    os.chmod(room.path / "f.txt", 0o755)
+    room.edit(("sh", "bash"))
+    assert stat.S_IMODE(os.stat(room.path / "f.txt").st_mode) == 0o755
+
+
+def test_thirty_edits_at_once_all_land(room):
+    room.put("".join(f"<{number}>\n" for number in range(30)).encode())
+    threads = [
+        threading.Thread(target=room.edit, args=((f"<{number}>", f"[{number}]"),)) for number in range(30)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert room.get() == "".join(f"[{number}]\n" for number in range(30)).encode()
+
+
+def test_the_diff_agrees_with_difflib_on_the_lines_changed(room):
+    before = [f"{number}\n" for number in range(40)]
+    room.put("".join(before).encode())
+    result = room.edit(("\n10\n", "\nten\n"), ("\n20\n21\n", "\n"), ("\n30\n", "\n30\n30b\n"))
+    after = room.get().decode().splitlines(keepends=True)
+    codes = difflib.SequenceMatcher(None, before, after, autojunk=False).get_opcodes()
+    expected = tuple((j1 + 1, max(j1 + 1, j2)) for tag, _, _, j1, j2 in codes if tag != "equal")
+    assert result.changed == expected

@@ -1,0 +1,360 @@
+import codecs
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from agentfs.disk import Root, revision_of
+from agentfs.errors import AgentFSError
+from agentfs.limits import Limits
+from agentfs.policy import Policy
+from agentfs.reading import read_file, stream
+from agentfs.shown import Shown
+
+HELD = Limits()
+STREAMED = Limits(file_bytes=1)
+
+
+class Place:
+    """A root on a directory of the test, and what was shown of it."""
+
+    def __init__(self, directory):
+        self.directory = Path(directory)
+        self.root = Root(directory, Policy())
+        self.shown = Shown()
+
+    def put(self, content, name="f"):
+        path = self.directory / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+
+    def read(self, offset=1, limit=None, *, path="f", limits=HELD):
+        return read_file(self.root, self.shown, limits, path, offset, limit)
+
+    def refuses(self, offset=1, limit=None, *, path="f", limits=HELD):
+        with pytest.raises(AgentFSError) as caught:
+            self.read(offset, limit, path=path, limits=limits)
+        return caught.value
+
+    def seen(self, path="f"):
+        file = self.directory / path
+        return self.shown.seen(path, revision_of(file.read_bytes()))
+
+
+@pytest.fixture
+def place(tmp_path):
+    made = Place(tmp_path)
+    yield made
+    made.root.close()
+
+
+both = pytest.mark.parametrize("limits", [HELD, STREAMED], ids=["held", "streamed"])
+TEN = "".join(f"line {number}\n" for number in range(1, 11))
+
+
+@both
+def test_a_whole_file_is_shown_with_numbers_and_no_footer(place, limits):
+    place.put(TEN)
+    result = place.read(limits=limits)
+    numbers = [" 1", " 2", " 3", " 4", " 5", " 6", " 7", " 8", " 9", "10"]
+    assert result.text == "\n".join(f"{number}|line {number.strip()}" for number in numbers)
+    assert result.content == TEN
+    assert (result.start_line, result.end_line, result.total_lines, result.total_exact) == (1, 10, 10, True)
+    assert (result.kind, result.encoding, result.newline, result.bom) == ("text", "utf-8", "\n", False)
+    assert (result.total_bytes, result.truncated_by, result.next) == (71, None, None)
+
+
+@both
+@pytest.mark.parametrize(
+    ("asked", "lines"),
+    [
+        *(((1, 3), (1, 3)), ((4, 2), (4, 5)), ((10, None), (10, 10)), ((8, 10**30), (8, 10))),
+        *(((-1, None), (10, 10)), ((-3, None), (8, 10)), ((-10, None), (1, 10)), ((-99, None), (1, 10))),
+        ((-5, 2), (6, 7)),
+    ],
+)
+def test_offset_and_limit_choose_the_lines(place, limits, asked, lines):
+    place.put(TEN)
+    result = place.read(*asked, limits=limits)
+    limit, (first, last) = asked[1], lines
+    assert (result.start_line, result.end_line) == (first, last)
+    assert result.content == "".join(f"line {number}\n" for number in range(first, last + 1))
+    assert result.truncated_by is None
+    whole = (first, last) == (1, 10)
+    assert result.text.endswith("]") != whole
+    if last < 10:
+        assert result.next == {"name": "read", "arguments": {"path": "f", "offset": last + 1, "limit": limit}}
+        assert result.text.endswith(
+            f'[lines {first}-{last} of 10; more: read(path="f", offset={last + 1}, limit={limit})]'
+        )
+    else:
+        assert result.next is None
+
+
+@both
+def test_read_lines_cuts_the_answer_and_says_how_to_go_on(place, limits):
+    place.put("x\n" * 2500)
+    result = place.read(limits=limits)
+    assert (result.end_line, result.total_lines, result.truncated_by) == (2000, 2500, "lines")
+    assert result.text.endswith('\n[lines 1-2000 of 2500; more: read(path="f", offset=2001)]')
+    assert result.next == {"name": "read", "arguments": {"path": "f", "offset": 2001}}
+    assert place.read(1, 2400, limits=limits).end_line == 2400
+
+
+@both
+@pytest.mark.parametrize("content", ["é" * 70 + "\n", "\x1b" * 10 + "\n", "a" * 90 + "\r\n"])
+def test_the_byte_budget_is_of_the_text_as_shown_and_cuts_between_lines(tmp_path, place, limits, content):
+    place.put(content * 50)
+    budget = Limits(read_bytes=1000, file_bytes=limits.file_bytes)
+    result = place.read(limits=budget)
+    *lines, footer = result.text.split("\n")
+    assert footer.startswith(f"[lines 1-{len(lines)} of 50, as many as 1000 bytes hold; ")
+    assert len("\n".join(lines).encode()) <= 1000
+    following = place.read(len(lines) + 1, 1, limits=budget).text.split("\n")[0]
+    assert len("\n".join([*lines, following]).encode()) > 1000
+    assert (result.truncated_by, result.end_line) == ("bytes", len(lines))
+    assert result.content == content * len(lines)
+
+
+@both
+def test_one_line_is_shown_however_small_the_budget(place, limits):
+    place.put("abc\ndef\n")
+    result = place.read(limits=Limits(read_bytes=1, file_bytes=limits.file_bytes))
+    assert (result.content, result.truncated_by, result.end_line) == ("abc\n", "bytes", 1)
+
+
+@both
+def test_a_long_line_is_cut_in_the_text_alone(place, limits):
+    content = "short\n" + "x" * 5000 + "\r\n" + "y" * 2000 + "\n"
+    place.put(content)
+    result = place.read(limits=limits)
+    assert result.text == (
+        f"1|short\n2|{'x' * 2000}⟦+3000 characters⟧\n3|{'y' * 2000}\n[cut after 2000 characters: line 2]"
+    )
+    assert (result.content, result.truncated_by, result.next) == (content, "line", None)
+
+
+@both
+@pytest.mark.parametrize("content", [b"", codecs.BOM_UTF8])
+def test_an_empty_file_has_no_lines_and_is_no_error(place, limits, content):
+    place.put(content)
+    for offset in (1, -5):
+        result = place.read(offset, limits=limits)
+        assert (result.start_line, result.end_line, result.total_lines, result.content) == (0, 0, 0, "")
+        assert (result.text, result.newline, result.bom) == ("[empty file]", None, bool(content))
+    error = place.refuses(2, limits=limits)
+    assert (error.code, error.details["total_lines"]) == ("past_end", 0)
+
+
+@both
+@pytest.mark.parametrize(
+    ("asked", "code", "said"),
+    [
+        ((0, None), "invalid_argument", "not 0"),
+        ((11, None), "past_end", "10 lines"),
+        ((10**30, None), "past_end", "10 lines"),
+        ((1, 0), "invalid_argument", "`limit`"),
+        ((1, -1), "invalid_argument", "`limit`"),
+        ((True, None), "invalid_argument", "`offset`"),
+        (("1", None), "invalid_argument", "`offset`"),
+        ((1, "2"), "invalid_argument", "`limit`"),
+        ((1, 2.0), "invalid_argument", "`limit`"),
+    ],
+)
+def test_what_names_no_line_is_an_error_that_says_what_would(place, limits, asked, code, said):
+    place.put(TEN)
+    error = place.refuses(*asked, limits=limits)
+    assert error.code == code
+    assert said in str(error)
+
+
+@pytest.mark.parametrize("limits", [HELD, Limits(file_bytes=4)], ids=["held", "streamed"])
+def test_a_binary_file_is_told_and_not_shown(place, limits):
+    place.put(b"\x89PNG\0" * 100)
+    for offset in (1, -1, 5000):
+        result = place.read(offset, limits=limits)
+        assert (result.kind, result.content, result.total_lines, result.encoding) == ("binary", "", 0, None)
+        assert result.text == '["f" is a binary file of 500 bytes; its content is not shown]'
+    assert not place.seen()
+
+
+@both
+def test_a_lying_mark_before_nuls_is_binary(place, limits):
+    place.put(codecs.BOM_UTF16_LE + b"\0\xd8\0\xd8")
+    assert place.read(limits=limits).kind == "binary"
+
+
+@both
+@pytest.mark.parametrize(
+    ("content", "encoding", "note"),
+    [
+        ("né\r\n".encode("utf-16"), "utf-16-le", "[encoding utf-16-le]"),
+        (codecs.BOM_UTF16_BE + "né\r\n".encode("utf-16-be"), "utf-16-be", "[encoding utf-16-be]"),
+        (codecs.BOM_UTF8 + "né\r\n".encode(), "utf-8", ""),
+        (
+            b"n\xe9\r\n",
+            "unknown-8bit",
+            "[not UTF-8: each byte above 7F is shown as the Latin-1 character of that number]",
+        ),
+    ],
+)
+def test_other_encodings_are_read_and_told(place, limits, content, encoding, note):
+    place.put(content)
+    result = place.read(limits=limits)
+    assert (result.encoding, result.content, result.newline) == (encoding, "né\r\n", "\r\n")
+    assert result.text == "\n".join(["1|né", note] if note else ["1|né"])
+    assert result.bom == (encoding != "unknown-8bit")
+
+
+@both
+def test_content_forges_neither_a_line_nor_a_footer(place, limits):
+    place.put("a\x1b[2K\u202e\x0b2|x\u2028[lines 1-1 of 9]\n")
+    result = place.read(limits=limits)
+    assert result.text == "1|a⟦U+001B⟧[2K⟦U+202E⟧⟦U+000B⟧2|x⟦U+2028⟧[lines 1-1 of 9]"
+    assert result.text.splitlines() == [result.text]
+
+
+def test_a_directory_and_a_missing_file_are_errors_that_name_the_fix(place):
+    place.put("x", "sub/thing.py")
+    error = place.refuses(path="sub")
+    assert error.code == "not_a_file"
+    assert "ls" in error.hint
+    error = place.refuses(path="sub/thimg.py")
+    assert error.code == "not_found"
+    assert "sub/thing.py" in error.hint
+    assert place.refuses(path="../x").code == "outside_workspace"
+
+
+def test_revisions_are_of_the_content_up_to_file_bytes_and_of_the_stat_above(place):
+    place.put(TEN)
+    assert place.read().revision == revision_of(TEN.encode())
+    revision = place.read(limits=STREAMED).revision
+    assert revision.startswith("~")
+    place.put(TEN + "more\n")
+    assert place.read(limits=STREAMED).revision != revision
+
+
+def test_a_file_is_seen_when_its_last_gap_has_been_shown(place):
+    place.put(TEN)
+    place.read(1, 4)
+    place.read(-3)
+    assert not place.seen()
+    place.read(5, 3)
+    assert place.seen()
+    assert place.shown.last("f").text == TEN
+
+
+def test_a_line_that_was_cut_has_not_been_seen(place):
+    place.put("a\n" + "x" * 3000 + "\nb\n")
+    place.read()
+    assert not place.seen()
+    assert place.shown.last("f").missing() == ((2, 2),)
+
+
+def test_an_empty_file_is_seen_by_reading_it(place):
+    place.put("")
+    place.read()
+    assert place.seen()
+
+
+def pages(place, limit, limits):
+    """The content of all pages, going by `.next` alone."""
+    result = place.read(1, limit, limits=limits)
+    content = [result.content]
+    while result.next:
+        assert result.next["name"] == "read"
+        result = place.read(
+            result.next["arguments"]["offset"], result.next["arguments"].get("limit"), limits=limits
+        )
+        content.append(result.content)
+    return "".join(content)
+
+
+pieces = st.sampled_from(["a", "\n", "\n", "\r\n", "\r", "é", "漢", "😀", "\x0c", "\u2028", "\x1b", "x" * 30])
+texts = st.lists(pieces, max_size=40).map("".join)
+encodings = st.sampled_from(["utf-8", "utf-8-sig", "utf-16", "utf-32"])
+quietly = settings(
+    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+
+
+@quietly
+@given(
+    texts,
+    encodings,
+    st.none() | st.integers(1, 5),
+    st.tuples(st.sampled_from([1, 40, 51_200]), st.integers(1, 9)),
+)
+def test_the_pages_put_together_are_the_file(place, text, encoding, limit, sizes):
+    read_bytes, chunk = sizes
+    place.put(text.encode(encoding))
+    for file_bytes in (10_000, 1):
+        limits = Limits(read_bytes=read_bytes, line_chars=20, read_lines=7, file_bytes=file_bytes)
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(stream, "_CHUNK", chunk)
+            assert pages(place, limit, limits) == text
+
+
+@quietly
+@given(
+    st.binary(max_size=60), st.integers(-9, 9).filter(bool), st.none() | st.integers(1, 5), st.integers(1, 9)
+)
+def test_a_streamed_page_is_the_page_of_the_file_held(place, content, offset, limit, chunk):
+    place.put(content)
+    outcomes = []
+    for file_bytes in (10_000, 1):
+        limits = Limits(read_bytes=60, line_chars=12, read_lines=4, file_bytes=file_bytes)
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(stream, "_CHUNK", chunk)
+            try:
+                outcomes.append(place.read(offset, limit, limits=limits).to_dict())
+            except AgentFSError as error:
+                outcomes.append(error.to_dict())
+        outcomes[-1].pop("revision", None)
+    assert outcomes[0] == outcomes[1]
+
+
+def test_a_line_too_long_to_be_held_is_shown_at_its_start_and_counted(place, monkeypatch):
+    monkeypatch.setattr(stream, "_CHUNK", 64)
+    monkeypatch.setattr(stream, "MOST_HELD", 1000)
+    place.put("first\n" + "x" * 9000 + "\nlast\n")
+    limits = Limits(file_bytes=1)
+    assert place.read(1, limits=limits).content == "first\n"
+    result = place.read(2, limits=limits)
+    assert (result.start_line, result.end_line, result.total_lines, result.truncated_by) == (2, 2, 3, "bytes")
+    assert set(result.content) == {"x"}
+    assert 1000 <= len(result.content) < 1100
+    assert result.text.startswith(f"2|{result.content}⟦+{9000 - len(result.content)} characters⟧\n")
+    assert "the rest of line 2 is longer than a page can hold" in result.text
+    assert result.next["arguments"] == {"path": "f", "offset": 3}
+    assert place.read(3, limits=limits).content == "last\n"
+
+
+def test_a_file_that_changes_while_it_is_streamed_is_not_taken_for_seen(place, monkeypatch):
+    place.put(TEN)
+    take = stream.take
+
+    def growing(fd, told, first, count):
+        with (place.directory / "f").open("ab") as file:
+            file.write(b"more\n")
+        return take(fd, told, first, count)
+
+    monkeypatch.setattr(stream, "take", growing)
+    result = place.read(limits=STREAMED)
+    assert result.content == TEN
+    assert result.text.endswith("[the file changed while it was read]")
+    assert place.shown.last("f") is None
+
+
+def test_a_file_that_shrinks_while_it_is_streamed_is_stale(place, monkeypatch):
+    place.put(TEN)
+    take = stream.take
+
+    def shrinking(fd, told, first, count):
+        os.truncate(place.directory / "f", 5)
+        return take(fd, told, first, count)
+
+    monkeypatch.setattr(stream, "take", shrinking)
+    assert place.refuses(5, limits=STREAMED).code == "stale"

@@ -1,0 +1,147 @@
+"""`ls`."""
+
+import os
+
+import pytest
+
+from agentfs.disk import Root
+from agentfs.errors import AgentFSError
+from agentfs.limits import Limits
+from agentfs.policy import Policy
+from agentfs.search import list_directory
+
+
+@pytest.fixture
+def ls(tmp_path):
+    for name in ("b/z.py", "b/c/deep.txt", "a/x", "Z.txt", "a.txt", ".hid", "x.log", ".git/config"):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("12345")
+    (tmp_path / ".gitignore").write_text("*.log\n")
+
+    def call(path=".", depth=1, limit=None, offset=0, include_ignored=False):
+        with Root(tmp_path, Policy()) as root:
+            return list_directory(root, Limits(), path, depth, limit, offset, include_ignored)
+
+    return call
+
+
+def paths(result):
+    return [entry.path for entry in result.entries]
+
+
+def test_directories_come_first_then_files_by_name(ls):
+    result = ls()
+    assert paths(result) == ["a", "b", "Z.txt", "a.txt"]
+    assert [entry.is_dir for entry in result.entries] == [True, True, False, False]
+    assert (result.total, result.truncated, result.next) == (4, False, None)
+    assert (result.entries[3].size, result.entries[3].ext, result.entries[3].type) == (5, "txt", "file")
+
+
+def test_depth_descends_and_each_directory_is_followed_by_what_lies_in_it(ls):
+    assert paths(ls(depth=2)) == ["a", "a/x", "b", "b/c", "b/z.py", "Z.txt", "a.txt"]
+    assert paths(ls(depth=0)) == ["a", "a/x", "b", "b/c", "b/c/deep.txt", "b/z.py", "Z.txt", "a.txt"]
+
+
+def test_paths_are_relative_to_the_root(ls):
+    assert paths(ls("b")) == ["b/c", "b/z.py"]
+    assert paths(ls("./b/c/..", depth=0)) == ["b/c", "b/c/deep.txt", "b/z.py"]
+
+
+def test_an_empty_path_is_the_root(ls):
+    assert paths(ls("")) == paths(ls("."))
+
+
+def test_the_text_shows_kinds_sizes_and_what_was_left_out(ls):
+    assert ls().text.split("\n") == [
+        "a/",
+        "b/",
+        "Z.txt  5 B",
+        "a.txt  5 B",
+        (
+            "[left out: 2 hidden, 1 ignored by .gitignore:1 *.log, 1 version control "
+            "(pass include_ignored=true for hidden and ignored)]"
+        ),
+    ]
+
+
+def test_include_ignored_opens_all_but_git(ls):
+    result = ls(include_ignored=True)
+    assert paths(result) == ["a", "b", ".gitignore", ".hid", "Z.txt", "a.txt", "x.log"]
+    assert "include_ignored" not in result.text
+    assert result.skipped.vcs == 1
+
+
+def test_pages_put_together_are_the_whole(ls):
+    whole = paths(ls(depth=0))
+    pages, call = [], {"limit": 3, "depth": 0}
+    while True:
+        result = ls(**call)
+        pages += paths(result)
+        assert result.total == len(whole)
+        if result.next is None:
+            break
+        assert result.truncated
+        assert result.next["name"] == "ls"
+        assert f"offset={result.next['arguments']['offset']}" in result.text
+        call = result.next["arguments"]
+    assert pages == whole
+
+
+def test_the_next_call_repeats_only_what_is_not_the_default(ls):
+    assert ls(limit=2).next == {"name": "ls", "arguments": {"limit": 2, "offset": 2}}
+
+
+def test_links_are_shown_with_their_target(ls, tmp_path):
+    os.symlink("a", tmp_path / "link")
+    os.symlink("/etc", tmp_path / "out")
+    result = ls()
+    by_name = {entry.name: entry for entry in result.entries}
+    assert (by_name["link"].type, by_name["link"].is_dir, by_name["link"].target) == ("symlink", True, "a")
+    assert (by_name["out"].is_dir, by_name["out"].target) == (False, None)
+    assert "link -> a" in result.text
+    assert "/etc" not in result.text
+
+
+def test_special_files_are_listed_and_marked(ls, tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    result = ls()
+    assert "pipe  (special file)" in result.text
+    assert result.entries[-1].type == "other"
+
+
+def test_an_empty_directory_says_so(ls, tmp_path):
+    (tmp_path / "a" / "x").unlink()
+    result = ls("a")
+    assert (result.entries, result.total, result.text) == ([], 0, "a is empty.")
+
+
+def test_a_directory_of_hidden_names_is_not_called_empty(ls, tmp_path):
+    (tmp_path / "a" / "x").rename(tmp_path / "a" / ".x")
+    assert ls("a").text.startswith("a has nothing to show.\n[left out: 1 hidden")
+
+
+def test_a_name_can_forge_no_line(ls, tmp_path):
+    (tmp_path / "a" / "one\n[0 entries]\x1b").touch()
+    (tmp_path / "a" / os.fsdecode(b"caf\xe9")).touch()
+    lines = ls("a").text.split("\n")
+    assert lines == ["a/caf\\xe9  0 B", "a/one⟦U+000A⟧[0 entries]⟦U+001B⟧  0 B", "a/x  5 B"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        ({"path": "no"}, "not_found"),
+        ({"path": "a.txt"}, "not_a_directory"),
+        ({"path": ".."}, "outside_workspace"),
+        ({"depth": -1}, "invalid_argument"),
+        ({"limit": 0}, "invalid_argument"),
+        ({"offset": -1}, "invalid_argument"),
+        ({"offset": 4}, "past_end"),
+    ],
+)
+def test_bad_arguments_are_typed_errors_with_a_way_out(ls, arguments, code):
+    with pytest.raises(AgentFSError) as caught:
+        ls(**arguments)
+    assert caught.value.code == code
+    assert caught.value.hint

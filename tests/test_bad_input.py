@@ -1,0 +1,173 @@
+"""Bad input to every method: a typed error that names the fix, and nothing on disk changed."""
+
+import os
+
+import pytest
+
+from agentfs import AgentFSError, Edit, Workspace
+
+EDIT = {"old_string": "one", "new_string": "two"}
+CHANGES = [Edit("one", "two")]
+
+BAD_PATHS = [
+    ("missing.txt", "not_found"),
+    ("no/such/directory/x.txt", "not_found"),
+    ("../outside.txt", "outside_workspace"),
+    ("/etc/passwd", "outside_workspace"),
+    ("sub/../../outside.txt", "outside_workspace"),
+    ("link-out", "outside_workspace"),
+    ("link-out/x", "outside_workspace"),
+    ("link-file-out", "outside_workspace"),
+    ("dangling-out", "outside_workspace"),
+    ("loop", "link_loop"),
+    ("nul\0.txt", "invalid_path"),
+    ("\ud800", "invalid_path"),
+    ("C:\\Users\\x", "invalid_path"),
+    ("a" * 256, "name_too_long"),
+    ("a/" * 2500, "name_too_long"),
+    ("a.txt/", "not_a_directory"),
+    ("a.txt/x", "not_a_directory"),
+    ("fifo", "not_regular"),
+]
+
+CALLS = []
+for path, code in BAD_PATHS:
+    CALLS.append(("read", {"path": path}, code))
+    CALLS.append(("edit", {"path": path, **EDIT}, code))
+    CALLS.append(("multi_edit", {"path": path, "edits": CHANGES}, code))
+    if code != "not_found":
+        CALLS.append(("write", {"path": path, "content": "x"}, code))
+    if code != "not_regular":
+        CALLS.append(("ls", {"path": path}, code))
+        CALLS.append(("glob", {"pattern": "*", "path": path}, code))
+        CALLS.append(("grep", {"pattern": "x", "path": path}, code))
+
+CALLS += [
+    ("read", {"path": ""}, "invalid_path"),
+    ("write", {"path": "", "content": "x"}, "invalid_path"),
+    ("edit", {"path": "", **EDIT}, "invalid_path"),
+    ("read", {"path": "sub"}, "not_a_file"),
+    ("read", {"path": "."}, "not_a_file"),
+    ("write", {"path": "sub", "content": "x"}, "not_a_file"),
+    ("write", {"path": ".", "content": "x"}, "not_a_file"),
+    ("edit", {"path": "sub", **EDIT}, "not_a_file"),
+    ("ls", {"path": "a.txt"}, "not_a_directory"),
+    ("glob", {"pattern": "*", "path": "a.txt"}, "not_a_directory"),
+    ("read", {"path": "a.txt", "offset": 0}, "invalid_argument"),
+    ("read", {"path": "a.txt", "offset": 99}, "past_end"),
+    ("read", {"path": "a.txt", "limit": 0}, "invalid_argument"),
+    ("read", {"path": "a.txt", "limit": -1}, "invalid_argument"),
+    ("edit", {"path": "a.txt", "old_string": "", "new_string": "x"}, "invalid_argument"),
+    ("edit", {"path": "a.txt", "old_string": "one", "new_string": "one"}, "no_change"),
+    ("edit", {"path": "a.txt", "old_string": "absent", "new_string": "x"}, "no_match"),
+    ("edit", {"path": "twice.txt", "old_string": "same", "new_string": "x"}, "ambiguous"),
+    ("edit", {"path": "binary.bin", "old_string": "a", "new_string": "b"}, "binary"),
+    ("edit", {"path": "latin.txt", "old_string": "caf", "new_string": "€"}, "encoding"),
+    ("edit", {"path": "a.txt", "old_string": "one", "new_string": "\ud800"}, "encoding"),
+    ("write", {"path": "new.txt", "content": "\ud800"}, "encoding"),
+    ("multi_edit", {"path": "a.txt", "edits": []}, "invalid_argument"),
+    ("multi_edit", {"path": "a.txt", "edits": [Edit("one", "1"), Edit("absent", "x")]}, "no_match"),
+    ("multi_edit", {"path": "a.txt", "edits": [Edit("one", "1"), Edit("", "x")]}, "invalid_argument"),
+    ("write", {"path": "a.txt", "content": "x"}, "unread"),
+    ("write", {"path": "binary.bin", "content": "x"}, "unread"),
+    ("ls", {"depth": -1}, "invalid_argument"),
+    ("ls", {"limit": 0}, "invalid_argument"),
+    ("ls", {"offset": -1}, "invalid_argument"),
+    ("ls", {"offset": 1000}, "past_end"),
+    ("glob", {"pattern": ""}, "invalid_pattern"),
+    ("glob", {"pattern": "../*"}, "outside_workspace"),
+    ("glob", {"pattern": "**/../../*"}, "outside_workspace"),
+    ("glob", {"pattern": "/etc/*"}, "outside_workspace"),
+    ("glob", {"pattern": "{a,b}" * 20}, "invalid_pattern"),
+    ("glob", {"pattern": "**/*a*/" * 30}, "invalid_pattern"),
+    ("glob", {"pattern": "*", "limit": 0}, "invalid_argument"),
+    ("glob", {"pattern": "*", "offset": -1}, "invalid_argument"),
+    ("grep", {"pattern": ""}, "invalid_pattern"),
+    ("grep", {"pattern": "foo("}, "invalid_pattern"),
+    ("grep", {"pattern": "[a"}, "invalid_pattern"),
+    ("grep", {"pattern": "(?:a{1000}){1000}"}, "invalid_pattern"),
+    ("grep", {"pattern": "(" * 300 + ")" * 300}, "invalid_pattern"),
+    ("grep", {"pattern": "x" * 100_000}, "invalid_pattern"),
+    ("grep", {"pattern": "x", "glob": "{a,b}" * 20}, "invalid_pattern"),
+    ("grep", {"pattern": "x", "type": "no-such-type"}, "invalid_argument"),
+    ("grep", {"pattern": "x", "output_mode": "no-such-mode"}, "invalid_argument"),
+    ("grep", {"pattern": "x", "context": -1}, "invalid_argument"),
+    ("grep", {"pattern": "x", "limit": 0}, "invalid_argument"),
+    ("grep", {"pattern": "x", "offset": -1}, "invalid_argument"),
+]
+
+
+def name_of(call):
+    name, arguments, code = call
+    shown = ",".join(f"{key}={str(value)[:20]!r}" for key, value in arguments.items())
+    return f"{name}({shown})-{code}".encode("unicode_escape").decode()
+
+
+@pytest.fixture
+def hostile(tmp_path, tmp_path_factory):
+    outside = tmp_path_factory.mktemp("outside")
+    (outside / "x").write_text("secret\n")
+    (tmp_path / "a.txt").write_text("one\ntwo\nthree\n")
+    (tmp_path / "twice.txt").write_text("same\nsame\n")
+    (tmp_path / "binary.bin").write_bytes(b"a\0b")
+    (tmp_path / "latin.txt").write_bytes(b"caf\xe9\n")
+    (tmp_path / "sub").mkdir()
+    os.mkfifo(tmp_path / "fifo")
+    os.symlink(outside, tmp_path / "link-out")
+    os.symlink(outside / "x", tmp_path / "link-file-out")
+    os.symlink(outside / "never-made", tmp_path / "dangling-out")
+    os.symlink("loop", tmp_path / "loop")
+    return tmp_path, outside
+
+
+@pytest.mark.parametrize(
+    "call", CALLS, ids=[name_of(call).encode("unicode_escape").decode() for call in CALLS]
+)
+def test_bad_input_is_a_typed_error_and_changes_nothing(hostile, call):
+    tmp_path, outside = hostile
+    name, arguments, code = call
+
+    def snapshot():
+        links = {p for p in tmp_path.rglob("*") if p.is_symlink() or not p.is_file()}
+        files = {p: p.read_bytes() for p in tmp_path.rglob("*") if p not in links}
+        return links, files, sorted(outside.rglob("*"))
+
+    before = snapshot()
+    with Workspace(tmp_path) as ws, pytest.raises(AgentFSError) as caught:
+        getattr(ws, name)(**arguments)
+    assert caught.value.code == code, str(caught.value)
+    assert caught.value.message
+    assert caught.value.hint, f"no way out: {caught.value}"
+    assert "secret" not in str(caught.value)
+    assert str(outside) not in str(caught.value)
+    assert snapshot() == before
+
+
+WRONG_TYPES = [
+    ("read", {"path": ["a.txt", "b.txt"]}),
+    ("read", {"path": None}),
+    ("read", {"path": "a.txt", "offset": "x"}),
+    ("read", {"path": "a.txt", "offset": 1.5}),
+    ("read", {"path": "a.txt", "offset": True}),
+    ("write", {"path": "a.txt", "content": {"text": 1}}),
+    ("write", {"path": "a.txt"}),
+    ("edit", {"path": "a.txt", "old_string": [], "new_string": {}}),
+    ("multi_edit", {"path": "a.txt", "edits": "one"}),
+    ("multi_edit", {"path": "a.txt", "edits": [1]}),
+    ("multi_edit", {"path": "a.txt", "edits": [{"old_string": "one"}]}),
+    ("ls", {"depth": "deep"}),
+    ("glob", {"pattern": ["x", 1]}),
+    ("grep", {"pattern": {}}),
+    ("grep", {"pattern": "x", "ignore_case": "perhaps"}),
+    ("grep", {"pattern": "x", "no_such": 1}),
+]
+
+
+@pytest.mark.parametrize(("name", "arguments"), WRONG_TYPES)
+def test_wrong_types_from_a_model_are_a_failed_result(hostile, name, arguments):
+    tmp_path, _ = hostile
+    with Workspace(tmp_path) as ws:
+        result = ws.tools().call(name, arguments)
+    assert not result.success
+    assert result.error is not None
+    assert result.error["code"] == "invalid_argument"

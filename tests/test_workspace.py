@@ -1,0 +1,158 @@
+"""The workspace as a whole: what its methods have in common."""
+
+import json
+import threading
+
+import pytest
+
+from agentfs import AgentFSError, Limits, NotDirectoryError, NotFoundError, Policy, Workspace
+
+
+def test_a_missing_root_is_an_error_at_once(tmp_path):
+    with pytest.raises(NotFoundError):
+        Workspace(tmp_path / "nowhere")
+
+
+def test_a_root_that_is_a_file_is_an_error_at_once(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(NotDirectoryError):
+        Workspace(tmp_path / "file")
+
+
+def test_the_root_is_where_it_was_though_the_process_moves(tmp_path, monkeypatch):
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "f.txt").write_text("here\n")
+    monkeypatch.chdir(tmp_path)
+    with Workspace("a") as ws:
+        monkeypatch.chdir("/")
+        assert ws.read("f.txt").content == "here\n"
+
+
+def test_every_result_has_three_faces(ws, tmp_path):
+    (tmp_path / "a.txt").write_text("one\ntwo\nthree\n")
+    results = [
+        ws.read("a.txt"),
+        ws.write("b.txt", "new\n"),
+        ws.edit("a.txt", "two", "2"),
+        ws.ls(),
+        ws.glob("*.txt"),
+        ws.grep("one"),
+    ]
+    for result in results:
+        assert result.text == str(result)
+        assert result.text
+        assert json.loads(json.dumps(result.to_dict())) == result.to_dict()
+        assert result.next is None
+
+
+def test_next_of_every_paged_method_is_accepted_and_goes_on(tmp_path):
+    for number in range(10):
+        (tmp_path / f"f{number}.txt").write_text(f"line {number}\n" * 3)
+    limits = Limits(read_lines=2, list_entries=4, glob_results=4, grep_results=4)
+    with Workspace(tmp_path, limits=limits) as ws:
+        tools = ws.tools()
+        starts = [
+            ("read", {"path": "f0.txt"}),
+            ("ls", {}),
+            ("glob", {"pattern": "*.txt"}),
+            ("grep", {"pattern": "line"}),
+        ]
+        for mode in ("files_with_matches", "count", "summary"):
+            starts.append(("grep", {"pattern": "line", "output_mode": mode}))
+        for name, arguments in starts:
+            texts = []
+            call = {"name": name, "arguments": arguments}
+            while call is not None:
+                result = tools.call(call["name"], call["arguments"])
+                assert result.success, result.content
+                texts.append(result.content)
+                call = result.next
+                assert len(texts) < 20
+            assert len(texts) > 1, name
+            assert len(set(texts)) == len(texts), name
+
+
+def test_a_closed_workspace_fails_with_a_typed_error(tmp_path):
+    ws = Workspace(tmp_path)
+    ws.close()
+    ws.close()
+    with pytest.raises(AgentFSError):
+        ws.ls()
+
+
+def test_read_only_refuses_every_change(tmp_path, tree_of):
+    (tmp_path / "a.txt").write_text("one\n")
+    before = tree_of()
+    with Workspace(tmp_path, policy=Policy(read_only=True)) as ws:
+        for change in (
+            lambda: ws.write("b.txt", "x"),
+            lambda: ws.write("new/b.txt", "x"),
+            lambda: ws.edit("a.txt", "one", "two"),
+        ):
+            with pytest.raises(AgentFSError) as caught:
+                change()
+            assert caught.value.code == "read_only"
+    assert tree_of() == before
+
+
+def test_write_goes_only_over_what_was_seen(ws, tmp_path):
+    (tmp_path / "a.txt").write_text("one\ntwo\n")
+    with pytest.raises(AgentFSError) as caught:
+        ws.write("a.txt", "mine\n")
+    assert caught.value.code == "unread"
+    ws.read("a.txt", limit=1)
+    with pytest.raises(AgentFSError) as caught:
+        ws.write("a.txt", "mine\n")
+    assert caught.value.code == "unread"
+    ws.read("a.txt", offset=2)
+    ws.write("a.txt", "mine\n")
+    ws.write("a.txt", "mine again\n")
+    (tmp_path / "a.txt").write_text("theirs\n")
+    with pytest.raises(AgentFSError) as caught:
+        ws.write("a.txt", "mine\n")
+    assert caught.value.code == "stale"
+    assert "theirs" in str(caught.value)
+    assert (tmp_path / "a.txt").read_text() == "theirs\n"
+
+
+def test_two_workspaces_on_one_root_have_each_their_own_view(ws, tmp_path):
+    (tmp_path / "a.txt").write_text("one\n")
+    with Workspace(tmp_path) as other:
+        other.read("a.txt")
+        with pytest.raises(AgentFSError) as caught:
+            ws.write("a.txt", "mine\n")
+        assert caught.value.code == "unread"
+        other.write("a.txt", "theirs\n")
+
+
+def test_edits_from_thirty_threads_all_land(ws, tmp_path):
+    (tmp_path / "a.txt").write_text("".join(f"<{number}>\n" for number in range(30)))
+    threads = [threading.Thread(target=ws.edit, args=("a.txt", f"<{n}>", f"[{n}]")) for n in range(30)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (tmp_path / "a.txt").read_text() == "".join(f"[{number}]\n" for number in range(30))
+
+
+def test_the_seven_schemas_cost_at_most_1800_tokens(ws):
+    compact = json.dumps(ws.tools().schemas("openai"), separators=(",", ":"), ensure_ascii=False)
+    assert len(compact) / 4 <= 1800
+
+
+def test_every_parameter_is_described(ws):
+    for schema in ws.tools().schemas("anthropic"):
+        assert schema["description"]
+        for name, parameter in schema["input_schema"]["properties"].items():
+            assert parameter.get("description"), f"{schema['name']}.{name}"
+
+
+def test_tools_takes_names(ws):
+    assert [schema["name"] for schema in ws.tools(["read", "grep"]).schemas("anthropic")] == ["read", "grep"]
+
+
+@pytest.mark.parametrize("name", ["nope", "close", "tools", "_root", "root", ""])
+def test_tools_refuses_what_is_no_tool(ws, name):
+    with pytest.raises(AgentFSError) as caught:
+        ws.tools([name])
+    assert caught.value.code == "unknown_tool"

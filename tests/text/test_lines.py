@@ -1,0 +1,80 @@
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentfs.text import count_lines, lf_view, line_start, newline_of, split_lines, without_end
+from agentfs.text.lines import end_of
+
+PIECES = ("a", "b", "\r", "\n", "\r\n", "\x0b", "\x0c", "\x85", "\u2028", "é", "😀")
+texts = st.lists(st.sampled_from(PIECES), max_size=20).map("".join)
+
+
+def slowly(text):
+    """DESIGN's rule, one character at a time."""
+    lines, line = [], ""
+    for character in text:
+        line += character
+        if character == "\n" or (character == "\r" and "\n" not in text):
+            lines.append(line)
+            line = ""
+    return [*lines, line] if line else lines
+
+
+@pytest.mark.parametrize(
+    ("text", "lines", "newline"),
+    [
+        ("", [], None),
+        ("\n", ["\n"], "\n"),
+        ("a", ["a"], None),
+        ("a\n", ["a\n"], "\n"),
+        ("a\n\n", ["a\n", "\n"], "\n"),
+        ("a\r\nb", ["a\r\n", "b"], "\r\n"),
+        ("a\r\nb\n", ["a\r\n", "b\n"], "mixed"),
+        ("a\rb", ["a\r", "b"], "\r"),
+        ("a\r", ["a\r"], "\r"),
+        ("a\rb\n", ["a\rb\n"], "\n"),
+        ("a\nb\r", ["a\n", "b\r"], "\n"),
+        ("a\x0bb\x0cc\x1cd\x85e\u2028f\u2029g", ["a\x0bb\x0cc\x1cd\x85e\u2028f\u2029g"], None),
+    ],
+)
+def test_lines_end_where_the_design_says(text, lines, newline):
+    assert split_lines(text) == lines
+    assert newline_of(text) == newline
+
+
+@given(texts)
+def test_splitting_agrees_with_a_slow_reference_and_loses_nothing(text):
+    assert split_lines(text) == slowly(text)
+    assert "".join(split_lines(text)) == text
+    assert count_lines(text) == len(slowly(text))
+
+
+@given(texts)
+def test_the_lf_view_has_the_same_lines(text):
+    lone = "\n" not in text
+    bodies = [without_end(line, lone=lone) for line in split_lines(text)]
+    unended = bool(bodies) and bodies[-1] == split_lines(text)[-1]
+    assert lf_view(text) == "\n".join(bodies) + ("\n" if bodies and not unended else "")
+
+
+@given(texts)
+def test_one_newline_means_that_every_line_ends_with_it(text):
+    ends = {re.search(r"(\r\n|\n|\r)?\Z", line)[0] for line in split_lines(text)} - {""}
+    if "\n" in text:
+        ends -= {"\r"}  # in a last line that nothing ends
+    assert newline_of(text) == (None if not ends else ends.pop() if len(ends) == 1 else "mixed")
+
+
+@given(texts)
+def test_a_line_start_is_the_length_of_the_lines_before(text):
+    lines = split_lines(text)
+    for number in range(1, len(lines) + 1):
+        assert line_start(text, number, end_of(text)) == len("".join(lines[: number - 1]))
+
+
+def test_a_line_start_is_found_behind_many_steps():
+    text = "".join(f"line {number}\n" for number in range(1, 50_001))
+    for number in (1, 2, 6_000, 8_191, 25_000, 49_999, 50_000):
+        assert text[line_start(text, number, "\n") :].startswith(f"line {number}\n")

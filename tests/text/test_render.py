@@ -1,0 +1,71 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentfs.text import cut_line, estimate_tokens, footer, numbered, split_lines
+
+
+@pytest.mark.parametrize(
+    ("lines", "first", "shown"),
+    [
+        ([], 1, []),
+        (["a\n", "b"], 1, ["1|a", "2|b"]),
+        (["a\r\n", "b\r\n"], 9, [" 9|a", "10|b"]),
+        (["a\r", "b\r"], 99, [" 99|a", "100|b"]),
+        (["a\r\n", "b\r"], 1, ["1|a", "2|b⟦U+000D⟧"]),
+        (["\r\r\n"], 1, ["1|⟦U+000D⟧"]),
+        (["\n", ""], 1, ["1|", "2|"]),
+        (["9|forged\x1b[2K\n"], 5, ["5|9|forged⟦U+001B⟧[2K"]),
+    ],
+)
+def test_lines_are_numbered_without_their_ends(lines, first, shown):
+    assert numbered(lines, first) == shown
+
+
+def test_width_and_mark_can_be_given():
+    assert numbered(["a\n"], 7, width=4, mark=": ") == ["   7: a"]
+
+
+@given(st.integers(1, 2000), st.integers(0, 300))
+def test_numbers_are_aligned_to_the_widest(first, count):
+    shown = numbered(["x\n"] * count, first)
+    width = len(str(first + count - 1))
+    assert shown == [f"{number:>{width}}|x" for number in range(first, first + count)]
+
+
+@given(st.text(), st.integers(1, 10**6))
+def test_content_forges_no_line(text, first):
+    lines = split_lines(text)
+    shown = "\n".join(numbered(lines, first))
+    assert len(shown.splitlines()) == len(lines)
+
+
+@pytest.mark.parametrize(
+    ("line", "limit", "cut"),
+    [
+        ("abc\n", 3, "abc\n"),
+        ("abc\r\n", 3, "abc\r\n"),
+        ("abcd\n", 3, "abc⟦+1 character⟧\n"),
+        ("abcdef", 2, "ab⟦+4 characters⟧"),
+        ("abcdef\r\n", 2, "ab⟦+4 characters⟧\r\n"),
+    ],
+)
+def test_a_long_line_is_cut_and_says_by_how_much(line, limit, cut):
+    assert cut_line(line, limit) == cut
+
+
+def test_a_line_that_is_not_held_whole_counts_whole():
+    assert cut_line("abc", 3, unheld=10) == "abc⟦+10 characters⟧"
+
+
+def test_a_footer_has_what_is_to_be_said_and_is_empty_otherwise():
+    assert footer("a", "", "b") == "[a; b]"
+    assert footer("", "") == footer() == ""
+
+
+def test_tokens_are_about_a_quarter_of_ascii_and_one_for_a_cjk_character():
+    assert estimate_tokens("") == 0
+    assert estimate_tokens("a") == 1
+    assert estimate_tokens("word " * 800) == 1000
+    assert 800 <= estimate_tokens("漢" * 1000) <= 1000
+    assert estimate_tokens("\ud800") > 0

@@ -1,0 +1,82 @@
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentfs.text import unvisible, visible
+
+PIECES = (
+    *("⟦U+202E⟧", "⟦", "U+", "202E", "⟧", "⟦U+27E6⟧", "⟦U+1F600⟧", "⟦U+0041⟧", "⟦U+00202E⟧", "\x1b", "\r"),
+    *("\u202e", "\U000e0041", "\x85", "\u2028", "\udc80", "👨\u200d👩", "\ufe0f", "\t", "\n", "é", "x"),
+)
+tricky = st.lists(st.sampled_from(PIECES), max_size=12).map("".join)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("plain\ttext\n", "plain\ttext\n"),
+        ("\x00\x08\x0b\x1f\x7f", "⟦U+0000⟧⟦U+0008⟧⟦U+000B⟧⟦U+001F⟧⟦U+007F⟧"),
+        ("a\rb", "a⟦U+000D⟧b"),
+        ("\x80\x85\x9f\xa0", "⟦U+0080⟧⟦U+0085⟧⟦U+009F⟧\xa0"),
+        ("user\u202e\u2066 //", "user⟦U+202E⟧⟦U+2066⟧ //"),
+        ("a\u200eb\u061c", "a⟦U+200E⟧b⟦U+061C⟧"),
+        ("tag\U000e0041\U000e007f", "tag⟦U+E0041⟧⟦U+E007F⟧"),
+        ("a\u2028b", "a⟦U+2028⟧b"),
+        ("👨\u200d👩\u200d👧 ❤\ufe0f", "👨\u200d👩\u200d👧 ❤\ufe0f"),
+        ("\ufeffmid", "\ufeffmid"),
+        ("⟦x⟧ ⟦U+⟧", "⟦x⟧ ⟦U+⟧"),
+        ("⟦U+202E⟧", "⟦U+27E6⟧U+202E⟧"),
+    ],
+)
+def test_what_could_forge_is_shown(text, shown):
+    assert visible(text) == shown
+    assert unvisible(shown) == text
+
+
+@given(st.text() | tricky)
+def test_unvisible_gives_back_what_visible_took(text):
+    assert unvisible(visible(text)) == text
+
+
+@given(st.text(st.characters(categories=["Cc", "Cf", "Cs", "Zl", "Zp"])) | st.text() | tricky)
+def test_nothing_that_controls_or_reorders_is_left(text):
+    for character in visible(text):
+        if character in "\t\n":
+            continue
+        assert unicodedata.category(character) not in {"Cc", "Cs", "Zl", "Zp"}
+        assert unicodedata.bidirectional(character) not in {
+            "LRE",
+            "RLE",
+            "LRO",
+            "RLO",
+            "PDF",
+            "LRI",
+            "RLI",
+            "FSI",
+            "PDI",
+        }
+        assert not 0xE0000 <= ord(character) <= 0xE007F
+
+
+@given(st.text() | tricky)
+def test_line_feeds_stay_where_they_are(text):
+    assert visible(text).count("\n") == text.count("\n")
+    assert visible(text) == "\n".join(visible(line) for line in text.split("\n"))
+
+
+def test_every_character_alone_comes_back():
+    for code in range(0x110000):
+        character = chr(code)
+        shown = visible(character)
+        if shown != character:
+            assert shown == f"⟦U+{code:04X}⟧"
+            assert unvisible(shown) == character
+
+
+@pytest.mark.parametrize(
+    "text", ["⟦U+0041⟧", "⟦U+110000⟧", "⟦U+FFFFFF⟧", "⟦U+00202E⟧", "⟦U+202e⟧", "⟦U+200D⟧"]
+)
+def test_what_visible_never_makes_stays_as_it_is(text):
+    assert unvisible(text) == text
