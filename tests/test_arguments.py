@@ -40,7 +40,7 @@ def test_arguments_come_as_json_text_or_parsed(sent, meant):
 
 
 @pytest.mark.parametrize(("sent", "message"), [
-    ('{"a": 1,}', "line 1, column 9"),
+    ('{"a": 1 "b": 2}', "line 1, column 9"),
     ('{"a": "b" "c": 1}', "expecting ',' delimiter at line 1, column 11"),
     ('{\n  "a": tru}', "line 2, column 8"),
     ('{"a": "unfinished', "unterminated string"),
