@@ -1,5 +1,6 @@
 """The limits of one workspace: what bounds an answer, a file and a search."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 
 from agentfs.errors import InvalidArgumentError
@@ -25,6 +26,8 @@ class Limits:
         file_bytes: Size of the largest file that is searched or edited, at most 200 MiB.
         walk_entries: Directory entries that one walk looks at.
         timeout: Seconds that one search may take, at most 30.
+        output_tokens: Tokens of the text of one result; what is over is cut step by step, and said.
+        count_tokens: Counts the tokens of a text, as the model at hand does; None estimates them.
     """
 
     read_lines: int = 2000
@@ -38,10 +41,14 @@ class Limits:
     file_bytes: int = 10 * MIB
     walk_entries: int = 2_000_000
     timeout: float = 10.0
+    output_tokens: int = 20_000
+    count_tokens: Callable[[str], int] | None = None
 
     def __post_init__(self) -> None:
         for field in fields(self):
             value = getattr(self, field.name)
+            if field.name == "count_tokens":
+                continue
             wanted = (int, float) if field.name == "timeout" else (int,)
             if isinstance(value, bool) or not isinstance(value, wanted) or not value > 0:
                 msg = f"Limits.{field.name} must be a positive number, not {value!r}."

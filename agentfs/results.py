@@ -26,18 +26,22 @@ class Result:
     Attributes:
         text: What the model is shown.
         next: The call that continues this result, or None when it is complete.
+        whole: The text as it was before `Limits.output_tokens` cut it, or None where it did not.
     """
 
     text: str = field(default="", kw_only=True, repr=False)
     next: NextCall | None = field(default=None, kw_only=True)
+    whole: str | None = field(default=None, kw_only=True, repr=False, compare=False)
 
     def __str__(self) -> str:
         """Return `text`."""
         return self.text
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the typed fields, ready for JSON; `text` is left out, as it shows the same again."""
-        return {f.name: _plain(getattr(self, f.name)) for f in fields(self) if f.name != "text"}
+        """Return the typed fields, ready for JSON; the texts are left out, as they show the same again."""
+        return {
+            f.name: _plain(getattr(self, f.name)) for f in fields(self) if f.name not in {"text", "whole"}
+        }
 
 
 def _plain(value: Any) -> Any:
@@ -213,7 +217,7 @@ class ReadResult(Result):
     total_bytes: int
     revision: str
     total_exact: bool = True
-    truncated_by: Literal["lines", "bytes", "line"] | None = None
+    truncated_by: Literal["lines", "bytes", "tokens", "line"] | None = None
     encoding: str | None = None
     newline: Newline | None = None
     bom: bool = False

@@ -65,6 +65,50 @@ class OpenFile:
             raise failures.of_system(error, self.path) from None
         return chunks[0] if len(chunks) == 1 else b"".join(chunks)
 
+    def read_at(self, position: int, size: int) -> bytes:
+        """Return bytes from anywhere in the file.
+
+        Args:
+            position: Where they begin.
+            size: The most bytes to return.
+
+        Returns:
+            The bytes; fewer at the end of the file, none behind it.
+
+        Raises:
+            InputOutputError: io, when the system fails to read.
+        """
+        buffer = bytearray(size)
+        return bytes(memoryview(buffer)[: self.read_into(position, memoryview(buffer))])
+
+    def read_into(self, position: int, buffer: memoryview) -> int:
+        """Fill a buffer with bytes from anywhere in the file.
+
+        Args:
+            position: Where they begin.
+            buffer: Where they go, writable.
+
+        Returns:
+            How many there were: less than the buffer holds at the end of the file only.
+
+        Raises:
+            InputOutputError: io, when the system fails to read.
+        """
+        got = 0
+        try:
+            while got < len(buffer):
+                count = _read_at(self.fd, position + got, buffer[got:])
+                if not count:
+                    break
+                got += count
+        except OSError as error:
+            raise failures.of_system(error, self.path) from None
+        return got
+
+    def changed(self) -> bool:
+        """Tell whether the file has changed since it was opened, as far as its size and times tell."""
+        return _facts(os.fstat(self.fd)) != _facts(self.stat)
+
     def close(self) -> None:
         """Close the file; again is harmless."""
         fd, self.fd = self.fd, -1
@@ -231,6 +275,19 @@ def open_regular(fd: int, path: str, real_path: str) -> OpenFile:
         os.close(fd)
         raise failures.not_regular(path, found.st_mode)
     return OpenFile(fd, found, path, real_path)
+
+
+def _facts(found: os.stat_result) -> tuple[int, int, int]:
+    return found.st_size, found.st_mtime_ns, found.st_ctime_ns
+
+
+def _read_at(fd: int, position: int, buffer: memoryview) -> int:
+    if hasattr(os, "preadv"):
+        return os.preadv(fd, [buffer], position)
+    os.lseek(fd, position, os.SEEK_SET)
+    chunk = os.read(fd, len(buffer))
+    buffer[: len(chunk)] = chunk
+    return len(chunk)
 
 
 def _check_name(name: str) -> None:

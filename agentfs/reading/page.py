@@ -30,6 +30,12 @@ class Stretch(NamedTuple):
         last_ended = self.ended or count < len(self.parts)
         return self.end.join(self.parts[:count]) + (self.end if last_ended else "")
 
+    def head(self, count: int) -> "Stretch":
+        """Return the first `count` of the lines."""
+        if count >= len(self.parts):
+            return self
+        return self._replace(parts=self.parts[:count], ended=True, unheld=0)
+
 
 class Page(NamedTuple):
     """What is shown of a stretch.

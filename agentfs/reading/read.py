@@ -1,6 +1,7 @@
 """`read`: one page of a file."""
 
 import os
+from dataclasses import replace
 from typing import Any, Literal, NamedTuple
 
 from agentfs.disk import OpenFile, Root, quote, revision_of, revision_of_stat
@@ -8,12 +9,23 @@ from agentfs.disk.failures import of_system
 from agentfs.errors import BinaryError, InvalidArgumentError, PastEndError, StaleError
 from agentfs.limits import Limits
 from agentfs.reading import stream
-from agentfs.reading.page import Page, page_of, stretch_of
+from agentfs.reading.page import Page, Stretch, page_of, stretch_of
 from agentfs.results import Newline, NextCall, ReadResult
 from agentfs.shown import Shown
-from agentfs.text import HEAD, UNKNOWN_8BIT, continuation, count_lines, decode, footer, is_binary, newline_of
+from agentfs.text import (
+    HEAD,
+    UNKNOWN_8BIT,
+    Step,
+    continuation,
+    count_lines,
+    decode,
+    fitted,
+    footer,
+    is_binary,
+    newline_of,
+)
 
-Truncated = Literal["lines", "bytes", "line"]
+Truncated = Literal["lines", "bytes", "tokens", "line"]
 _MOST_NAMED = 5
 
 
@@ -111,10 +123,10 @@ def _read_held(file: OpenFile, data: bytes, shown: Shown, limits: Limits, asked:
         shown.record_read(file.real_path, revision, text, 0, 0, 0)
         return _empty(known)
     count = min(asked.limit or limits.read_lines, total - first + 1)
-    page = page_of(stretch_of(text, first, count), limits)
+    page, result = _fitted(known, stretch_of(text, first, count), limits, asked)
     for start, last in _whole_ranges(page):
         shown.record_read(file.real_path, revision, text, start, last, total)
-    return _result(known, page, limits, asked)
+    return result
 
 
 def _read_streamed(file: OpenFile, shown: Shown, limits: Limits, asked: _Asked) -> ReadResult:
@@ -133,12 +145,12 @@ def _read_streamed(file: OpenFile, shown: Shown, limits: Limits, asked: _Asked) 
     stretch = stream.take(file.fd, told, first, count)
     if not stretch.parts:
         raise StaleError(f"{quote(file.path)} was made shorter while it was read.", hint="Read it again.")
-    page = page_of(stretch, limits)
-    if revision_of_stat(os.fstat(file.fd)) != revision:
-        return _result(known, page, limits, asked, "the file changed while it was read")
-    for start, last in _whole_ranges(page):
+    changed = revision_of_stat(os.fstat(file.fd)) != revision
+    notes = ("the file changed while it was read",) if changed else ()
+    page, result = _fitted(known, stretch, limits, asked, *notes)
+    for start, last in () if changed else _whole_ranges(page):
         shown.record_read(file.real_path, revision, None, start, last, told.total)
-    return _result(known, page, limits, asked)
+    return result
 
 
 def _whole_ranges(page: Page) -> list[tuple[int, int]]:
@@ -152,12 +164,41 @@ def _whole_ranges(page: Page) -> list[tuple[int, int]]:
     return ranges
 
 
-def _result(known: _File, page: Page, limits: Limits, asked: _Asked, *notes: str) -> ReadResult:
+def _fitted(
+    known: _File, stretch: Stretch, limits: Limits, asked: _Asked, *notes: str
+) -> tuple[Page, ReadResult]:
+    """Show as much as the budget of tokens holds too: fewer lines, then less of the only one."""
+    page = page_of(stretch, limits)
+
+    def lines(count: int) -> ReadResult:
+        nonlocal page
+        if count < len(page.shown) or page.first + count - 1 > page.last:
+            page = page_of(stretch.head(count), limits)
+        return _result(known, page, limits, asked, *notes, by_tokens=count < most)
+
+    def characters(count: int) -> ReadResult:
+        nonlocal page
+        fewer = replace(limits, line_chars=count)
+        page = page_of(stretch.head(1), fewer)
+        return _result(known, page, fewer, asked, *notes, by_tokens=most > 1)
+
+    most = len(page.shown)
+    result = fitted(limits, Step(most, lines), Step(limits.line_chars, characters))
+    if result.end_line != page.last:
+        page = page_of(stretch.head(result.end_line - page.first + 1), limits)
+    return page, result
+
+
+def _result(
+    known: _File, page: Page, limits: Limits, asked: _Asked, *notes: str, by_tokens: bool = False
+) -> ReadResult:
     more = page.last < known.total
     truncated: Truncated | None = "line" if page.cut else None
     following: NextCall | None = None
     if more:
-        if len(page.shown) < (asked.limit or limits.read_lines):
+        if by_tokens:
+            truncated = "tokens"
+        elif len(page.shown) < (asked.limit or limits.read_lines):
             truncated = "bytes"
         elif asked.limit is None:
             truncated = "lines"
@@ -166,7 +207,7 @@ def _result(known: _File, page: Page, limits: Limits, asked: _Asked, *notes: str
             arguments["limit"] = asked.limit
         following = {"name": "read", "arguments": arguments}
     below = footer(
-        _range(page, known.total, limits.read_bytes if truncated == "bytes" else 0),
+        _range(page, known.total, _bounds(truncated, limits)),
         _cut(page, limits.line_chars),
         _encoding(known.encoding),
         *notes,
@@ -221,11 +262,17 @@ def _binary(path: str, size: int, revision: str) -> ReadResult:
     )
 
 
-def _range(page: Page, total: int, budget: int) -> str:
+def _bounds(truncated: Truncated | None, limits: Limits) -> str:
+    if truncated == "bytes":
+        return f"{limits.read_bytes} bytes"
+    return f"{limits.output_tokens} tokens" if truncated == "tokens" else ""
+
+
+def _range(page: Page, total: int, budget: str) -> str:
     if page.first == 1 and page.last == total:
         return ""
     lines = f"line {page.first}" if page.first == page.last else f"lines {page.first}-{page.last}"
-    return f"{lines} of {total}" + (f", as many as {budget} bytes hold" if budget else "")
+    return f"{lines} of {total}" + (f", as many as {budget} hold" if budget else "")
 
 
 def _cut(page: Page, limit: int) -> str:

@@ -1,5 +1,6 @@
 """Pure text: decode, split lines, make visible, number, cut, diff, estimate tokens."""
 
+from agentfs.text.budget import Step, fits, fitted
 from agentfs.text.decoding import HEAD, UNKNOWN_8BIT, Decoded, bom_of, decode, encode, is_binary
 from agentfs.text.diff import unified_diff
 from agentfs.text.lines import count_lines, end_of, lf_view, line_start, newline_of, split_lines, without_end
@@ -11,6 +12,7 @@ __all__ = [
     "HEAD",
     "UNKNOWN_8BIT",
     "Decoded",
+    "Step",
     "bom_of",
     "continuation",
     "count_lines",
@@ -19,6 +21,8 @@ __all__ = [
     "encode",
     "end_of",
     "estimate_tokens",
+    "fits",
+    "fitted",
     "footer",
     "is_binary",
     "lf_view",

@@ -12,6 +12,7 @@ from agentfs.limits import Limits
 from agentfs.policy import Policy
 from agentfs.reading import read_file, stream
 from agentfs.shown import Shown
+from agentfs.text import fits
 
 HELD = Limits()
 STREAMED = Limits(file_bytes=1)
@@ -358,3 +359,30 @@ def test_a_file_that_shrinks_while_it_is_streamed_is_stale(place, monkeypatch):
 
     monkeypatch.setattr(stream, "take", shrinking)
     assert place.refuses(5, limits=STREAMED).code == "stale"
+
+
+@both
+@pytest.mark.parametrize("content", ["word " * 9 + "\n", "漢字かな\n", "x" * 700 + "\n"])
+def test_a_budget_of_tokens_shows_fewer_lines_and_goes_on_after_them(place, limits, content):
+    place.put(content * 300)
+    budget = Limits(output_tokens=900, file_bytes=limits.file_bytes)
+    result = place.read(limits=budget)
+    assert fits(result.text, budget)
+    assert (result.truncated_by, result.whole.count("\n") >= 10) == ("tokens", True)
+    assert f"[lines 1-{result.end_line} of 300, as many as 900 tokens hold; " in result.text
+    assert result.next["arguments"]["offset"] == result.end_line + 1
+    assert result.content == content * result.end_line
+    assert not fits(place.read(1, result.end_line + 3, limits=limits).text, budget)
+    assert pages(place, None, budget) == content * 300
+
+
+@both
+def test_a_line_over_the_budget_of_tokens_is_cut_shorter_and_not_seen(place, limits):
+    place.put("x" * 2000)
+    budget = Limits(output_tokens=100, file_bytes=limits.file_bytes)
+    result = place.read(limits=budget)
+    assert fits(result.text, budget)
+    assert (result.truncated_by, result.content) == ("line", "x" * 2000)
+    assert result.text.startswith("1|xxxx")
+    assert "characters⟧" in result.text
+    assert place.shown.last("f") is None

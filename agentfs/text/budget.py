@@ -1,0 +1,83 @@
+"""The one rule by which an answer is made to fit its budget of tokens: smaller and smaller, until it does."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Generic, NamedTuple, TypeVar
+
+from agentfs.limits import Limits
+from agentfs.results import Result
+from agentfs.text.tokens import estimate_tokens
+
+R = TypeVar("R", bound=Result)
+
+
+class Step(NamedTuple, Generic[R]):
+    """One way to make an answer smaller: fewer of something.
+
+    Attributes:
+        most: How many there are when nothing is left out, at least 1.
+        render: Returns the answer with this many of them (1 to `most`): it says what it left out, and its
+            `next` goes on there. With fewer of them its text may not be longer.
+    """
+
+    most: int
+    render: Callable[[int], R]
+
+
+def fits(text: str, limits: Limits) -> bool:
+    """Tell whether a text is within `Limits.output_tokens`.
+
+    Args:
+        text: What a model would be shown.
+        limits: The budget, and what counts tokens.
+
+    Returns:
+        Whether it fits.
+    """
+    # No tokenizer makes more tokens than there are bytes, so short texts need no count.
+    if len(text) * 4 <= limits.output_tokens:
+        return True
+    return (limits.count_tokens or estimate_tokens)(text) <= limits.output_tokens
+
+
+def fitted(limits: Limits, *steps: Step[R]) -> R:
+    """Return the largest answer that fits the budget.
+
+    The steps are tried in order, from the mildest cut to the hardest; of each the most that fits is taken.
+    The first step with all it has is the whole answer, and most calls need no other.
+
+    Args:
+        limits: `output_tokens`, and `count_tokens` if there is one.
+        *steps: How the answer is made smaller; at least one.
+
+    Returns:
+        The answer; where nothing fits, the last step with one. What was cut has the whole text in `whole`.
+    """
+    whole: str | None = None
+    smallest: R | None = None
+    for step in steps:
+        made = step.render(step.most)
+        if fits(made.text, limits):
+            return made if whole is None else replace(made, whole=whole)
+        whole = made.text if whole is None else whole
+        found, smallest = _largest(limits, step, made)
+        if found is not None:
+            return replace(found, whole=whole)
+    if smallest is None:
+        msg = "an answer needs a step that makes it"
+        raise ValueError(msg)
+    return replace(smallest, whole=whole)
+
+
+def _largest(limits: Limits, step: Step[R], made: R) -> tuple[R | None, R]:
+    """Return the largest answer of a step that fits, if one does, and the smallest that was tried."""
+    found: R | None = None
+    low, high = 0, step.most  # as far as known, `low` fits and `high` does not
+    while high - low > 1:
+        middle = (low + high) // 2
+        tried = step.render(middle)
+        if fits(tried.text, limits):
+            found, low = tried, middle
+        else:
+            made, high = tried, middle
+    return found, made
