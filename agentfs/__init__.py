@@ -56,6 +56,7 @@ from agentfs.results import (
     ToolResult,
     WriteResult,
 )
+from agentfs.signatures.offers import Answer, Offer
 from agentfs.toolset import Toolset
 from agentfs.workspace import Workspace
 
@@ -66,6 +67,7 @@ __all__ = [
     "AgentFSError",
     "AlreadyExistsError",
     "AmbiguousError",
+    "Answer",
     "ArgumentError",
     "BinaryError",
     "BusyError",
@@ -94,6 +96,7 @@ __all__ = [
     "NotDirectoryError",
     "NotFoundError",
     "NotRegularError",
+    "Offer",
     "OutsideWorkspaceError",
     "OverlapError",
     "PastEndError",

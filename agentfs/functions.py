@@ -8,6 +8,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+from agentfs.errors import InvalidArgumentError
 from agentfs.signatures.docstrings import write_docstring
 from agentfs.signatures.hints import Parameter, plain_hint
 from agentfs.signatures.tools import Tool, full_description
@@ -20,7 +21,12 @@ def plain_function(tool: Tool, run: Callable[[str, dict[str, Any]], str]) -> Cal
         tool: The tool.
         run: What it does with the tool's name and its arguments.
     """
-    names = [parameter.name for parameter in tool.parameters]
+    parameters = sorted(tool.parameters, key=lambda parameter: not parameter.required)
+    names = [parameter.identifier for parameter in parameters]
+    if len(set(names)) < len(names):
+        raise InvalidArgumentError(
+            f"{tool.name} cannot be a function: two of its parameters are one identifier."
+        )
 
     def function(*args: Any, **kwargs: Any) -> str:
         if len(args) > len(names):
@@ -30,23 +36,23 @@ def plain_function(tool: Tool, run: Callable[[str, dict[str, Any]], str]) -> Cal
             raise TypeError(f"{tool.name}() got several values for {', '.join(sorted(twice))}")
         return run(tool.name, given | kwargs)
 
-    hints = {parameter.name: _hint(parameter) for parameter in tool.parameters}
+    hints = {parameter.identifier: _hint(parameter) for parameter in parameters}
     function.__name__ = function.__qualname__ = tool.name
     function.__annotations__ = {**hints, "return": str}
     function.__doc__ = write_docstring(
         tool.description,
-        {parameter.name: full_description(parameter, choices=True) for parameter in tool.parameters},
+        {parameter.identifier: full_description(parameter, choices=True) for parameter in parameters},
         "The result as text, or what was wrong with the call.",
     )
     signature = inspect.Signature(
         [
             inspect.Parameter(
-                parameter.name,
+                parameter.identifier,
                 inspect.Parameter.POSITIONAL_OR_KEYWORD,
                 default=inspect.Parameter.empty if parameter.required else _default(parameter),
-                annotation=hints[parameter.name],
+                annotation=hints[parameter.identifier],
             )
-            for parameter in tool.parameters
+            for parameter in parameters
         ],
         return_annotation=str,
     )

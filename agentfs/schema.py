@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from agentfs.errors import InvalidArgumentError
-from agentfs.results import EditResult, GlobResult, GrepResult, ListResult, ReadResult, WriteResult
 from agentfs.signatures.hints import (
     Choice,
     Either,
@@ -21,6 +20,7 @@ from agentfs.signatures.hints import (
     Scalar,
     plainest,
 )
+from agentfs.signatures.offers import Effect
 from agentfs.signatures.tools import Tool, full_description
 
 Schema = dict[str, Any]
@@ -41,33 +41,27 @@ class Rules(NamedTuple):
             pass a schema on to it, so for both a union is shown as its plainest option.
         closed_only: Objects with free names and values of any type cannot be said.
         string_enums: Only strings may be enumerated.
+        identifiers: A parameter is named by letters, digits and underscores alone.
     """
 
     every_required: bool = False
     unions: bool = True
     closed_only: bool = False
     string_enums: bool = False
+    identifiers: bool = False
 
 
 _OPENAI_STRICT = Rules(every_required=True, closed_only=True)
 _ANTHROPIC_STRICT = Rules(closed_only=True)
-_GEMINI = Rules(unions=False, string_enums=True)
+_GEMINI = Rules(unions=False, string_enums=True, identifiers=True)
 _MCP = Rules(unions=False)
 
 _READS = {"readOnlyHint": True, "destructiveHint": False, "idempotentHint": True, "openWorldHint": False}
 _WRITES = {"readOnlyHint": False, "destructiveHint": True, "idempotentHint": True, "openWorldHint": False}
 _EDITS = {"readOnlyHint": False, "destructiveHint": True, "idempotentHint": False, "openWorldHint": False}
 
-# What a tool does to the world shows in what it returns; of other tools nothing is claimed, and MCP then
-# assumes the worst.
-_MCP_HINTS: dict[Any, dict[str, bool]] = {
-    ReadResult: _READS,
-    ListResult: _READS,
-    GlobResult: _READS,
-    GrepResult: _READS,
-    WriteResult: _WRITES,
-    EditResult: _EDITS,
-}
+# Of a tool whose effect is not known nothing is claimed, and MCP then assumes the worst.
+_MCP_HINTS: dict[Effect | None, dict[str, bool]] = {"read": _READS, "write": _WRITES, "edit": _EDITS}
 
 
 def tool_schemas(tools: Sequence[Tool], format: str, *, strict: bool = False) -> list[Schema]:  # noqa: A002 - the published name
@@ -166,7 +160,7 @@ def _mcp(tool: Tool) -> Schema:
         "title": title,
         "description": tool.description,
         "inputSchema": parameters_schema(tool, _MCP),
-        "annotations": {"title": title, **_MCP_HINTS.get(tool.returns, {})},
+        "annotations": {"title": title, **_MCP_HINTS.get(tool.effect, {})},
     }
 
 
@@ -178,11 +172,12 @@ def _gemini(tool: Tool) -> Schema:
 
 
 def _object(members: Sequence[Parameter], rules: Rules) -> Schema:
+    names = {member.name: member.identifier if rules.identifiers else member.name for member in members}
     schema: Schema = {
         "type": "object",
-        "properties": {member.name: _property(member, rules) for member in members},
+        "properties": {names[member.name]: _property(member, rules) for member in members},
     }
-    required = [member.name for member in members if member.required or rules.every_required]
+    required = [names[member.name] for member in members if member.required or rules.every_required]
     if required or rules.every_required:
         schema["required"] = required
     return {**schema, "additionalProperties": False}

@@ -1,6 +1,6 @@
 """Callables as the tools of a language model: their schemas, and their calls."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from agentfs.arguments.aliases import nearest
@@ -11,6 +11,7 @@ from agentfs.functions import plain_function
 from agentfs.outcome import answered, broken, refused
 from agentfs.results import ToolResult
 from agentfs.schema import tool_schemas
+from agentfs.signatures.offers import Answer, Offer
 from agentfs.signatures.tools import Tool, tool_of
 
 
@@ -23,23 +24,41 @@ class Toolset:
     A toolset holds no state of its own and may be used from many threads, as far as its callables may.
     """
 
-    def __init__(self, callables: Iterable[Callable[..., Any]]) -> None:
+    def __init__(
+        self,
+        callables: Iterable[Callable[..., Any] | Offer],
+        *,
+        expose: Mapping[str, Sequence[str]] | None = None,
+        prefix: str = "",
+    ) -> None:
         """Describe callables as tools.
 
         Args:
-            callables: The callables; the order is that of `names`, `schemas` and `functions`.
+            callables: The callables, or offers that say how one is presented; the order is that of `names`,
+                `schemas` and `functions`.
+            expose: For a callable, by its own name, parameters after the `*` that a model sees too.
+            prefix: What stands before the name of each tool.
 
         Raises:
-            InvalidArgumentError: One cannot be a tool, or two have the same name (`invalid_argument`).
+            InvalidArgumentError: One cannot be a tool, two have the same name, or what is to be exposed is
+                not there (`invalid_argument`).
         """
         self._tools: dict[str, Tool] = {}
+        self._aliases: dict[str, Tool] = {}
+        exposed = dict(expose or {})
         for target in callables:
-            tool = tool_of(target)
-            if tool.name in self._tools:
-                raise InvalidArgumentError(
-                    f"Two of the callables are named {tool.name}; a tool is called by its name."
-                )
+            own = getattr(target.target if isinstance(target, Offer) else target, "__name__", "")
+            tool = tool_of(target, prefix=prefix, expose=exposed.get(own, ()))
+            for name in (tool.name, *tool.aliases):
+                if name in self._tools or name in self._aliases:
+                    raise InvalidArgumentError(
+                        f"Two of the callables are named {name}; a tool is called by its name."
+                    )
             self._tools[tool.name] = tool
+            self._aliases |= dict.fromkeys(tool.aliases, tool)
+        offered = {getattr(tool.target, "__name__", "") for tool in self._tools.values()}
+        if unknown := exposed.keys() - offered:
+            raise InvalidArgumentError(f"There is no {', '.join(sorted(unknown))} to expose parameters of.")
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -78,19 +97,26 @@ class Toolset:
         """
         tool: Tool | None = None
         values: dict[str, Any] = {}
+        outcome: Any
         try:
             tool = self._tool(name)
             bound = bind(tool.parameters, arguments_of(arguments))
-            if bound.problems:
-                return refused(refusal(tool.name, tool.parameters, bound.problems), tool, bound.values)
             values = bound.values
-            return answered(tool, values, tool.invoke(values))
+            if bound.problems:
+                raise refusal(tool.name, tool.parameters, bound.problems)  # noqa: TRY301 - told like any other
+            outcome = tool.target(**tool.own(values))
+            result = answered(tool, values, outcome, self._tools.values())
         except AgentFSError as error:
-            return refused(error, tool, values)
-        except Exception as error:
-            import logging  # noqa: PLC0415 - costs a quarter of the import of agentfs, and is rarely needed
-
-            logging.getLogger("agentfs").exception("tool %s failed unexpectedly", shown(name))
+            outcome, result = error, refused(error, tool, values)
+        except Exception as error:  # noqa: BLE001 - logged, and told as a failure
+            _log_unexpected(name, error)
+            outcome, result = error, broken(error, tool, values)
+        if tool is None or tool.render is None:
+            return result
+        try:
+            return tool.render(Answer(result, outcome, tool.own(values)))
+        except Exception as error:  # noqa: BLE001 - as above
+            _log_unexpected(name, error)
             return broken(error, tool, values)
 
     async def acall(self, name: str, arguments: str | Mapping[str, Any] | None = None) -> ToolResult:
@@ -135,7 +161,7 @@ class Toolset:
         return not bound.problems and not bound.coercions
 
     def _tool(self, name: Any) -> Tool:
-        tool = self._tools.get(name) if isinstance(name, str) else None
+        tool = (self._tools.get(name) or self._aliases.get(name)) if isinstance(name, str) else None
         if tool is not None:
             return tool
         near = nearest(name.lower(), self._tools) if isinstance(name, str) else None
@@ -148,3 +174,9 @@ class Toolset:
 
     def _text(self, name: str, arguments: dict[str, Any]) -> str:
         return self.call(name, arguments).content
+
+
+def _log_unexpected(name: Any, error: Exception) -> None:
+    import logging  # noqa: PLC0415 - costs a quarter of the import of agentfs, and is rarely needed
+
+    logging.getLogger("agentfs").error("tool %s failed unexpectedly", shown(name), exc_info=error)

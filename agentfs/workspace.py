@@ -1,7 +1,7 @@
 """The workspace: one directory tree that a language model may look at and change."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Literal, Self
 
@@ -9,7 +9,16 @@ from agentfs.disk import Root
 from agentfs.errors import UnknownToolError
 from agentfs.limits import Limits
 from agentfs.policy import Policy
-from agentfs.results import Edit, EditResult, GlobResult, GrepResult, ListResult, ReadResult, WriteResult
+from agentfs.results import (
+    Edit,
+    EditResult,
+    GlobResult,
+    GrepResult,
+    ListResult,
+    ReadResult,
+    Result,
+    WriteResult,
+)
 from agentfs.shown import Shown
 from agentfs.toolset import Toolset
 
@@ -68,25 +77,40 @@ class Workspace:
     def __repr__(self) -> str:
         return f"Workspace({self.root!r})"
 
-    def tools(self, names: Sequence[str] | None = None) -> Toolset:
+    def tools(
+        self,
+        names: Sequence[str] | None = None,
+        *,
+        expose: Mapping[str, Sequence[str]] | None = None,
+        prefix: str = "",
+    ) -> Toolset:
         """Make the tools that are handed to a model.
 
         Args:
-            names: The methods to offer; by default all seven.
+            names: The methods to offer; by default read, write, edit, multi_edit, ls, glob and grep.
+            expose: For a method, by its name, parameters after the `*` that the model sees too.
+            prefix: What stands before the name of each tool.
 
         Returns:
             Their schemas for each provider, and `call`, which runs one.
 
         Raises:
-            AgentFSError: `unknown_tool` for a name that is no tool.
+            AgentFSError: `unknown_tool` for a name that is no tool, `invalid_argument` for a parameter to
+                expose that is not there.
         """
         chosen = DEFAULT_TOOLS if names is None else names
+        there = self._tool_names()
         for name in chosen:
-            if name not in DEFAULT_TOOLS:
+            if name not in there:
                 raise UnknownToolError(
-                    f"A workspace has no tool {name!r}.", hint=f"Its tools are {', '.join(DEFAULT_TOOLS)}."
+                    f"A workspace has no tool {name!r}.", hint=f"Its tools are {', '.join(there)}."
                 )
-        return Toolset([getattr(self, name) for name in chosen])
+        return Toolset([getattr(self, name) for name in chosen], expose=expose, prefix=prefix)
+
+    def _tool_names(self) -> list[str]:
+        """Return the methods that can be tools: those that return a result."""
+        others = [name for name in vars(type(self)) if not name.startswith("_") and name not in DEFAULT_TOOLS]
+        return [*DEFAULT_TOOLS, *(name for name in others if _returns_result(getattr(type(self), name)))]
 
     def read(self, path: str, offset: int = 1, limit: int | None = None) -> ReadResult:
         """Read a text file; each line is shown as its number, `|`, and the line.
@@ -273,3 +297,8 @@ class Workspace:
             offset,
             include_ignored,
         )
+
+
+def _returns_result(method: object) -> bool:
+    returned = getattr(method, "__annotations__", {}).get("return")
+    return isinstance(returned, type) and issubclass(returned, Result)

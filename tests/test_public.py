@@ -9,11 +9,11 @@ import agentfs
 from agentfs import AgentFSError, Workspace
 
 NAMES = """
-AccessError AgentFSError AlreadyExistsError AmbiguousError ArgumentError BinaryError BusyError
+AccessError AgentFSError AlreadyExistsError AmbiguousError Answer ArgumentError BinaryError BusyError
 ContentError Edit EditError EditResult EncodingError Entry FileCount GlobResult GrepResult Image
 InputOutputError InvalidArgumentError InvalidPathError InvalidPatternError Limits LinkLoopError
 ListResult Match NameTooLongError NoChangeError NoMatchError NotAFileError NotDirectoryError
-NotFoundError NotRegularError OutsideWorkspaceError OverlapError PastEndError PathError Policy
+NotFoundError NotRegularError Offer OutsideWorkspaceError OverlapError PastEndError PathError Policy
 ProtectedError ReadOnlyError ReadResult RefusedError Result Skipped StaleError SystemFailure
 TimedOutError TooLargeError ToolResult Toolset UnknownLineError UnknownToolError UnreadError Workspace
 WriteResult

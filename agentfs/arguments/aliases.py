@@ -5,6 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from agentfs.signatures.hints import Parameter
+
 # An alias counts only where exactly one parameter of the tool has it and no parameter bears it as its name.
 # Names that mean something a little different (`start_line` for an offset that skips entries) are not here.
 ALIASES: dict[str, tuple[str, ...]] = {
@@ -55,20 +57,23 @@ class Resolved:
     unknown: list[tuple[str, str | None]] = field(default_factory=list[tuple[str, str | None]])
 
 
-def resolve(names: Sequence[str], given: Mapping[Any, Any]) -> Resolved:
+def resolve(members: Sequence[Parameter], given: Mapping[Any, Any]) -> Resolved:
     """Sort what was given under the names there are.
 
     Args:
-        names: The names there are.
+        members: The parameters or members there are.
         given: What was given.
     """
-    known = _spellings(names)
+    names = [member.name for member in members]
+    if given.keys() <= set(names):
+        return Resolved(dict(given))
+    exact, known = _spellings(members)
     resolved = Resolved({name: given[name] for name in names if name in given})
     for key, value in given.items():
         if key in names:
             continue
         shown = key if isinstance(key, str) else repr(key)
-        name = known.get(_normal(shown))
+        name = exact.get(shown) or known.get(_normal(shown))
         if name is None:
             resolved.unknown.append((shown, nearest(_normal(shown), names)))
         elif name not in resolved.values:
@@ -91,12 +96,32 @@ def nearest(name: str, names: Iterable[str]) -> str | None:
     return next(iter(get_close_matches(name[:60], list(names), n=1, cutoff=0.55)), None)
 
 
-def _spellings(names: Sequence[str]) -> dict[str, str]:
-    found: dict[str, str | None] = {}
-    for name in names:
-        for alias in ALIASES.get(name, ()):
-            found[alias] = None if alias in found else name
-    return {alias: name for alias, name in found.items() if name} | {_normal(name): name for name in names}
+def _spellings(members: Sequence[Parameter]) -> tuple[dict[str, str], dict[str, str | None]]:
+    """Return what stands for a name as it is written, and what does in lower snake case.
+
+    A spelling that could mean two of the names is none. The nearer it is to the name, the more it counts:
+    the name in another case, then the callable's own name for it, then the aliases of both.
+    """
+    known: dict[str, str | None] = {}
+    for spelled in (_by_name, _by_target, _by_alias):
+        found: dict[str, str | None] = {}
+        for member in members:
+            for spelling in {_normal(text) for text in spelled(member)}:
+                found[spelling] = None if spelling in found else member.name
+        known = found | known
+    return {member.identifier: member.name for member in members}, known
+
+
+def _by_name(member: Parameter) -> tuple[str, ...]:
+    return (member.name,)
+
+
+def _by_target(member: Parameter) -> tuple[str, ...]:
+    return (member.target,) if member.target else ()
+
+
+def _by_alias(member: Parameter) -> tuple[str, ...]:
+    return (*ALIASES.get(member.name, ()), *ALIASES.get(member.target, ()))
 
 
 def _normal(name: str) -> str:

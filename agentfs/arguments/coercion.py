@@ -79,7 +79,7 @@ def take_members(
         given: What was given.
         within: What stands before a name in messages, such as "edits[0].".
     """
-    found = resolve([member.name for member in members], given)
+    found = resolve(members, given)
     _note_names(bound, found, within)
     values: dict[str, Any] = {}
     for member in members:

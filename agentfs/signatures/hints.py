@@ -6,8 +6,10 @@ dataclasses to make when the module is imported.
 """
 
 import dataclasses
+import re
 import types
 from collections.abc import Mapping, Sequence
+from keyword import iskeyword
 from typing import (
     Any,
     Literal,
@@ -87,11 +89,12 @@ class Parameter(NamedTuple):
     """One parameter of a tool, or one member of a record.
 
     Attributes:
-        name: The name, as the callable has it.
+        name: The name that a model sees.
         kind: What is taken.
         description: What it means, on one line, without default and choices.
         required: Whether it must be given.
         default: What holds when it is not given; None when it is required.
+        target: The callable's own name for it, where the one a model sees is another.
     """
 
     name: str
@@ -99,11 +102,18 @@ class Parameter(NamedTuple):
     description: str
     required: bool
     default: Any = None
+    target: str = ""
 
     @property
     def takes_null(self) -> bool:
         """Whether null says something that leaving the parameter out does not say."""
         return isinstance(self.kind, Maybe) and (self.required or self.default is not None)
+
+    @property
+    def identifier(self) -> str:
+        """The name as an identifier, for those who take nothing else: `-A` as `A`, `from` as `from_`."""
+        plain = re.sub(r"\W", "_", self.name.lstrip("-"), flags=re.ASCII)
+        return f"{plain}_" if iskeyword(plain) else plain
 
     @property
     def value_kind(self) -> Kind:

@@ -3,26 +3,51 @@
 import inspect
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, get_type_hints
 
 from agentfs.errors import InvalidArgumentError
+from agentfs.results import (
+    EditResult,
+    GlobResult,
+    GrepResult,
+    ListResult,
+    ReadResult,
+    ToolResult,
+    WriteResult,
+)
 from agentfs.signatures.docstrings import read_docstring
 from agentfs.signatures.hints import Choice, Kind, ListOf, Maybe, Parameter, kind_of
+from agentfs.signatures.offers import Answer, Effect, Offer
 
-# What all providers take as the name of a tool and of a parameter.
+# What all providers take as the name of a tool, and of a callable's own parameter.
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
+# What most providers take as the name of a parameter; a format that does not is given an identifier instead.
+_SHOWN_NAME = re.compile(r"-{0,2}[A-Za-z][A-Za-z0-9_.-]{0,61}")
+
+_EFFECTS: dict[Any, Effect] = {
+    ReadResult: "read",
+    ListResult: "read",
+    GlobResult: "read",
+    GrepResult: "read",
+    WriteResult: "write",
+    EditResult: "edit",
+}
 
 
 class Tool(NamedTuple):
     """One callable as a model sees it.
 
     Attributes:
-        name: The callable's own name.
-        description: The text of its docstring before the sections.
-        parameters: Those before the `*` of its signature, in order.
+        name: The name a model calls it by.
+        description: What it does.
+        parameters: What a model may give, in order.
         returns: The hint of what it returns, or None.
         target: The callable.
+        preset: What it is called with where the model gives nothing, by the callable's own names.
+        aliases: Other names that are accepted.
+        effect: What it does to the world, or None when that is not known.
+        render: What makes the final result, or None.
     """
 
     name: str
@@ -30,71 +55,123 @@ class Tool(NamedTuple):
     parameters: tuple[Parameter, ...]
     returns: Any
     target: Callable[..., Any]
+    preset: Mapping[str, Any]
+    aliases: tuple[str, ...]
+    effect: Effect | None
+    render: Callable[[Answer], ToolResult] | None
 
-    def invoke(self, values: Mapping[str, Any]) -> Any:
-        """Call it with arguments that fit its hints."""
-        return self.target(**values)
+    def own(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Return arguments under the callable's own names, the presets among them."""
+        return {**self.preset, **{p.target: values[p.name] for p in self.parameters if p.name in values}}
 
 
-def tool_of(target: Callable[..., Any]) -> Tool:
+def tool_of(target: Callable[..., Any] | Offer, *, prefix: str = "", expose: Sequence[str] = ()) -> Tool:
     """Describe a callable as a tool.
 
     Args:
-        target: A plain function or bound method with type hints and a Google-style docstring.
+        target: A plain function or bound method with type hints and a Google-style docstring, or an offer of
+            one.
+        prefix: What stands before the name of the tool.
+        expose: Parameters after the `*` that a model sees too.
 
     Raises:
-        InvalidArgumentError: It lacks something that a model must be told; all lacks are named
-            (`invalid_argument`).
+        InvalidArgumentError: It lacks something that a model must be told, or the offer does not fit the
+            callable; all that is wrong is named (`invalid_argument`).
     """
-    name = getattr(target, "__name__", None)
-    if not isinstance(name, str) or not _NAME.fullmatch(name):
-        shown = repr(target)[:100]
+    offer = target if isinstance(target, Offer) else Offer(target)
+    own_name = getattr(offer.target, "__name__", None)
+    name = f"{prefix}{offer.name or own_name}"
+    if not isinstance(own_name, str) or not _NAME.fullmatch(name):
+        shown = repr(offer.name or offer.target)[:100]
         raise InvalidArgumentError(
             f"{shown} cannot be a tool: it has no name of ASCII letters, digits and underscores.",
             hint="Pass a plain function or a bound method; wrap a lambda or a partial in a `def`.",
         )
-    docstring = read_docstring(inspect.getdoc(target))
-    lacks = [] if docstring.description else ["its docstring says nothing before the sections"]
-    if inspect.iscoroutinefunction(target):
+    docstring = read_docstring(inspect.getdoc(offer.target))
+    description = offer.description or docstring.description
+    lacks = [] if description else ["its docstring says nothing before the sections"]
+    if inspect.iscoroutinefunction(offer.target):
         lacks.append(
             "it is a coroutine function; tools are plain functions, and `acall` runs them in a thread"
         )
     try:
-        hints = get_type_hints(target)
+        hints = get_type_hints(offer.target)
     except NameError as error:
         lacks.append(f"its hints cannot be resolved ({error}); import them at run time")
         hints = {}
+    signature = inspect.signature(offer.target).parameters
+    exposed = (*offer.expose, *expose)
+    lacks += _unknown_names(offer, exposed, signature)
+    told = {**docstring.parameters, **offer.descriptions}
     parameters: list[Parameter] = []
-    for seen in inspect.signature(target).parameters.values():
-        if seen.kind is seen.KEYWORD_ONLY and seen.default is seen.empty:
-            lacks.append(f"`{seen.name}` stands after the `*`, hidden from the model, and has no default")
-        if seen.kind is seen.POSITIONAL_ONLY:
-            lacks.append(f"`{seen.name}` is positional-only; a model names its arguments")
-        if seen.kind is not seen.POSITIONAL_OR_KEYWORD:
+    for seen in _in_order(signature, offer.order):
+        if reason := _unusable(seen, exposed, offer):
+            lacks.append(reason)
+        if not _visible(seen, exposed, offer):
             continue
         try:
-            parameters.append(_parameter(seen, hints, docstring.parameters))
+            parameters.append(_parameter(seen, hints, told, offer))
         except InvalidArgumentError as error:
             lacks.append(f"`{seen.name}`: {error.message}")
+    names = [parameter.name for parameter in parameters]
+    lacks += [f"two parameters are named `{name}`" for name in sorted(set(names)) if names.count(name) > 1]
     if lacks:
         raise InvalidArgumentError(f"{name} cannot be a tool: {'; '.join(lacks)}.")
-    return Tool(name, docstring.description, tuple(parameters), hints.get("return"), target)
+    returns = hints.get("return")
+    effect = offer.effect or _EFFECTS.get(returns)
+    return Tool(
+        name, description, tuple(parameters), returns, offer.target,
+        dict(offer.preset), tuple(offer.aliases), effect, offer.render,
+    )  # fmt: skip
+
+
+def _in_order(signature: Mapping[str, inspect.Parameter], first: Sequence[str]) -> list[inspect.Parameter]:
+    names = [name for name in dict.fromkeys((*first, *signature)) if name in signature]
+    return [signature[name] for name in names]
+
+
+def _visible(seen: inspect.Parameter, exposed: Sequence[str], offer: Offer) -> bool:
+    if seen.kind is seen.KEYWORD_ONLY:
+        return seen.name in exposed
+    return seen.kind is seen.POSITIONAL_OR_KEYWORD and seen.name not in offer.hide
+
+
+def _unusable(seen: inspect.Parameter, exposed: Sequence[str], offer: Offer) -> str:
+    if seen.kind is seen.POSITIONAL_ONLY:
+        return f"`{seen.name}` is positional-only; a model names its arguments"
+    if seen.default is not seen.empty or seen.name in offer.preset or _visible(seen, exposed, offer):
+        return ""
+    if seen.kind is seen.KEYWORD_ONLY:
+        return f"`{seen.name}` stands after the `*`, hidden from the model, and has no default"
+    if seen.kind is seen.POSITIONAL_OR_KEYWORD:
+        return f"`{seen.name}` is hidden from the model and has no default"
+    return ""
+
+
+def _unknown_names(
+    offer: Offer, exposed: Sequence[str], signature: Mapping[str, inspect.Parameter]
+) -> list[str]:
+    named = (*offer.parameters, *offer.descriptions, *exposed, *offer.hide, *offer.preset, *offer.order)
+    return [f"it has no parameter `{name}`" for name in dict.fromkeys(named) if name not in signature]
 
 
 def _parameter(
-    seen: inspect.Parameter, hints: Mapping[str, Any], descriptions: Mapping[str, str]
+    seen: inspect.Parameter, hints: Mapping[str, Any], told: Mapping[str, str], offer: Offer
 ) -> Parameter:
-    if not _NAME.fullmatch(seen.name) or seen.name.startswith("_"):
+    name = offer.parameters.get(seen.name, seen.name)
+    if not _SHOWN_NAME.fullmatch(name):
         raise InvalidArgumentError(
             "no name of ASCII letters, digits and underscores that begins with a letter"
         )
     if seen.name not in hints:
         raise InvalidArgumentError("it has no type hint")
-    if not descriptions.get(seen.name):
+    if not told.get(seen.name):
         raise InvalidArgumentError("the docstring does not describe it under `Args:`")
-    required = seen.default is seen.empty
-    default = None if required else seen.default
-    return Parameter(seen.name, kind_of(hints[seen.name]), descriptions[seen.name], required, default)
+    default = offer.preset.get(seen.name, seen.default)
+    required = default is seen.empty
+    return Parameter(
+        name, kind_of(hints[seen.name]), told[seen.name], required, None if required else default, seen.name
+    )
 
 
 def full_description(parameter: Parameter, *, choices: bool = False) -> str:
