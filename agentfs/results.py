@@ -82,6 +82,23 @@ class Edit:
     replace_all: bool = False
 
 
+@dataclass(frozen=True, kw_only=True)
+class LineChange:
+    """One change of `edit_lines`: of the line `line_id`, or of those from `start_line_id` to `end_line_id`.
+
+    Attributes:
+        new_content: The lines to put there; empty deletes them.
+        line_id: The line to replace.
+        start_line_id: The first line to replace, for several.
+        end_line_id: The last of them.
+    """
+
+    new_content: str
+    line_id: str | None = None
+    start_line_id: str | None = None
+    end_line_id: str | None = None
+
+
 @dataclass(frozen=True)
 class Entry:
     """One name in a directory.
@@ -206,6 +223,7 @@ class ReadResult(Result):
         bom: Whether the file begins with a byte order mark.
         revision: A short hash of the content; one that begins with `~` is made from size and time.
         images: Images for the model.
+        line_ids: The id of each line shown, where ids were asked for.
     """
 
     path: str
@@ -222,6 +240,7 @@ class ReadResult(Result):
     newline: Newline | None = None
     bom: bool = False
     images: tuple[Image, ...] = ()
+    line_ids: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -247,12 +266,13 @@ class WriteResult(Result):
 
 @dataclass(frozen=True)
 class EditResult(Result):
-    """What `edit` and `multi_edit` return.
+    """What `edit`, `multi_edit`, `edit_lines` and `splice` return.
 
     Attributes:
         path: The path relative to the root.
         replacements: How many places were replaced.
-        applied_via: How the old text was found; "exact" for as it was given.
+        applied_via: How the place was found: "exact" for the old text as it was given, or the tolerant steps
+            that it took; "line_id"; "offset".
         diff: The change as a unified diff.
         changed: First and last line of each changed range, in the file as it is now.
         revision: A short hash of the content now.

@@ -4,6 +4,9 @@ Pure memory, no disk. Keys are real paths, so that a file known under two names 
 revision; lines shown in several reads of one version are united. Memory is bounded: the versions of the files
 used longest ago are forgotten first, and the texts of versions before the versions themselves. What is
 forgotten counts as never shown, which makes `write` ask for a read: the safe side.
+
+The names of lines belong to the text of a version and are forgotten with it. Names given after that are made
+with another salt, so that a name still remembered elsewhere never comes to mean another line.
 """
 
 import sys
@@ -12,11 +15,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from threading import Lock
 
+from agentfs.text import bodies_of, carried_ids, fresh_ids
+
 MAX_FILES = 4096
 MAX_VERSIONS = 16
 MAX_RANGES = 1000
 MAX_TEXT_BYTES = 32 * 1024 * 1024
 MAX_ONE_TEXT_BYTES = MAX_TEXT_BYTES // 4
+_ENTRY_BYTES = 400  # what one kept text takes beside itself
 
 
 @dataclass(frozen=True)
@@ -69,6 +75,23 @@ class ShownVersion:
         return tuple(gaps)
 
 
+@dataclass(frozen=True)
+class NamedVersion:
+    """One version of a file whose lines have been named.
+
+    Attributes:
+        revision: The version.
+        lines: Its lines, without their ends.
+        ids: Their names.
+        ranges: First and last line of each range shown, from 1.
+    """
+
+    revision: str
+    lines: tuple[str, ...]
+    ids: tuple[str, ...]
+    ranges: tuple[tuple[int, int], ...]
+
+
 class Shown:
     """The memory of one workspace; thread-safe and bounded.
 
@@ -81,6 +104,10 @@ class Shown:
         self._files: OrderedDict[str, OrderedDict[str, ShownVersion]] = OrderedDict()
         self._texts: OrderedDict[tuple[str, str], str] = OrderedDict()
         self._text_bytes = 0
+        # The names of the lines of such texts, put together, and the versions of a file that have them.
+        self._ids: dict[tuple[str, str], str] = {}
+        self._named: dict[str, list[str]] = {}
+        self._generation = 0
 
     def record_read(
         self, real_path: str, revision: str, text: str | None, first: int, last: int, total: int
@@ -135,6 +162,8 @@ class Shown:
         """
         with self._lock:
             known = self._version(real_path, before)
+            if text is not None and (real_path, before) in self._ids:
+                self._carry_ids(real_path, before, after, text, hunks)
             if known is None:
                 return
             version = self._version(real_path, after)
@@ -145,6 +174,82 @@ class Shown:
             if known.whole:
                 version = replace(version, whole=True)
             self._keep(real_path, version, text)
+
+    def record_told(self, real_path: str, revision: str, text: str, hunks: Sequence[Hunk]) -> None:
+        """Remember that it was told how a file differs from the version shown last.
+
+        Lines that are as they were stay seen wherever they stand now; the others are not.
+
+        Args:
+            real_path: The file.
+            revision: The version that stands there now.
+            text: Its whole text.
+            hunks: What differs from the version shown last.
+        """
+        with self._lock:
+            versions = self._files.get(real_path)
+            if not versions or revision in versions:
+                return
+            last = next(reversed(versions.values()))
+            total = len(bodies_of(text))
+            ranges = ((1, sys.maxsize),) if last.whole else last.ranges
+            carried = _untouched(ranges, hunks, total)
+            self._keep(real_path, replace(_version_of(revision, carried, total), whole=False), text)
+
+    def line_ids(self, real_path: str, revision: str, text: str) -> tuple[str, ...]:
+        """Name the lines of a version: those that are still there as they were named before.
+
+        Args:
+            real_path: The file.
+            revision: Its version.
+            text: Its whole text.
+
+        Returns:
+            A name for each line; none where the text is too large to be remembered.
+        """
+        with self._lock:
+            key = (real_path, revision)
+            if key not in self._ids:
+                if _size_of(text) > MAX_ONE_TEXT_BYTES:
+                    return ()
+                lines = bodies_of(text)
+                salt, taken = self._salt(), self._taken(real_path)
+                before = self._named_version(real_path, -1)
+                ids = (
+                    fresh_ids(lines, taken, salt)
+                    if before is None
+                    else carried_ids(before.lines, before.ids, lines, taken, salt)
+                )
+                self._keep_ids(key, text, ids)
+            return tuple(self._ids.get(key, "").split())
+
+    def named(self, real_path: str) -> list[NamedVersion]:
+        """Return the versions of a file whose lines have been named, the latest last."""
+        with self._lock:
+            count = len(self._named.get(real_path, ()))
+            versions = [self._named_version(real_path, index) for index in range(count)]
+            return [version for version in versions if version is not None]
+
+    def texts(self, real_path: str) -> list[ShownVersion]:
+        """Return the versions of a file whose texts are still at hand, the latest first."""
+        with self._lock:
+            versions = self._files.get(real_path) or OrderedDict[str, ShownVersion]()
+            found = [
+                replace(version, text=self._texts.get((real_path, version.revision)))
+                for version in versions.values()
+            ]
+            return [version for version in reversed(found) if version.text is not None]
+
+    def others(self, real_path: str) -> list[tuple[str, str]]:
+        """Return the latest text at hand of each other file, with its real path; the latest used first."""
+        with self._lock:
+            found: list[tuple[str, str]] = []
+            for path in reversed(self._files):
+                versions = self._files[path]
+                text = self._texts.get((path, next(reversed(versions)))) if path != real_path else None
+                if text is not None:
+                    found.append((path, text))
+            return found
 
     def seen(self, real_path: str, revision: str) -> bool:
         """Tell whether this version was shown from the first to the last line, or written here."""
@@ -165,8 +270,8 @@ class Shown:
         """Forget everything, as after the model's context was cut."""
         with self._lock:
             self._files.clear()
-            self._texts.clear()
-            self._text_bytes = 0
+            for key in list(self._texts):
+                self._drop_text(key)
 
     def _version(self, real_path: str, revision: str) -> ShownVersion | None:
         versions = self._files.get(real_path)
@@ -188,19 +293,76 @@ class Shown:
                 self._drop_text((path, revision))
 
     def _keep_text(self, key: tuple[str, str], text: str) -> None:
-        self._drop_text(key)
-        size = sys.getsizeof(text)
+        size = _size_of(text)
         if size > MAX_ONE_TEXT_BYTES:
+            self._drop_text(key)
+            return
+        if key in self._texts:
+            self._texts.move_to_end(key)
             return
         self._texts[key] = text
         self._text_bytes += size
-        while self._text_bytes > MAX_TEXT_BYTES:
-            self._drop_text(next(iter(self._texts)))
+        self._make_room()
 
     def _drop_text(self, key: tuple[str, str]) -> None:
         text = self._texts.pop(key, None)
         if text is not None:
-            self._text_bytes -= sys.getsizeof(text)
+            self._text_bytes -= _size_of(text)
+        ids = self._ids.pop(key, None)
+        if ids is not None:
+            self._text_bytes -= _size_of(ids)
+            path, revision = key
+            self._named[path].remove(revision)
+            if not self._named[path]:
+                del self._named[path]
+            self._generation += 1
+
+    def _make_room(self) -> None:
+        while self._text_bytes > MAX_TEXT_BYTES:
+            self._drop_text(next(iter(self._texts)))
+
+    def _keep_ids(self, key: tuple[str, str], text: str, ids: Sequence[str]) -> None:
+        self._keep_text(key, text)
+        if key not in self._texts:
+            return
+        path, revision = key
+        joined = " ".join(ids)
+        self._ids[key] = joined
+        self._text_bytes += _size_of(joined)
+        named = self._named.setdefault(path, [])
+        named.append(revision)
+        while len(named) > MAX_VERSIONS:
+            self._drop_text((path, named[0]))
+        self._make_room()
+
+    def _carry_ids(self, path: str, before: str, after: str, text: str, hunks: Sequence[Hunk]) -> None:
+        """Name the lines that an edit left, from the lines that it replaced."""
+        old = self._named_version(path, self._named[path].index(before))
+        if old is None or (path, after) in self._ids:
+            return
+        changes = [(hunk.old_start, hunk.old_end, hunk.new_start, hunk.new_end) for hunk in hunks]
+        ids = carried_ids(old.lines, old.ids, bodies_of(text), self._taken(path), self._salt(), changes)
+        self._keep_ids((path, after), text, ids)
+
+    def _named_version(self, path: str, index: int) -> NamedVersion | None:
+        named = self._named.get(path)
+        if not named:
+            return None
+        key = (path, named[index])
+        known = self._version(path, named[index])
+        ranges = ((1, sys.maxsize),) if known is not None and known.whole else known.ranges if known else ()
+        lines = tuple(bodies_of(self._texts[key]))
+        return NamedVersion(named[index], lines, tuple(self._ids[key].split()), ranges)
+
+    def _taken(self, path: str) -> set[str]:
+        return {name for revision in self._named.get(path, ()) for name in self._ids[path, revision].split()}
+
+    def _salt(self) -> str:
+        return str(self._generation) if self._generation else ""
+
+
+def _size_of(text: str) -> int:
+    return sys.getsizeof(text) + _ENTRY_BYTES
 
 
 def _version_of(revision: str, ranges: Iterable[tuple[int, int]], total: int) -> ShownVersion:
@@ -223,20 +385,28 @@ def _united(ranges: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
 def _carried(
     ranges: Sequence[tuple[int, int]], hunks: Sequence[Hunk], total: int
 ) -> tuple[tuple[int, int], ...]:
-    """Return where the lines shown stand after the change; `ranges` from 1 with the last included."""
+    """Return where the lines shown stand after an edit: those replaced are seen where all old ones were."""
+    replaced = [
+        (hunk.new_start + 1, hunk.new_end)
+        for hunk in hunks
+        if hunk.new_end > hunk.new_start and _covers(ranges, hunk.old_start, hunk.old_end)
+    ]
+    return (*_untouched(ranges, hunks, total), *replaced)
+
+
+def _untouched(ranges: Sequence[tuple[int, int]], hunks: Sequence[Hunk], total: int) -> list[tuple[int, int]]:
+    """Return where the lines shown that no hunk replaced stand now; `ranges` from 1, the last included."""
     carried: list[tuple[int, int]] = []
     old = new = 0  # the start of the untouched stretch before the next hunk
     for hunk in (*hunks, None):
         stretch_end = hunk.old_start if hunk is not None else sys.maxsize
         for first, last in ranges:
             start, end = max(first - 1, old), min(last, stretch_end)
-            if start < end:
+            if start < end and start - old + new < total:
                 carried.append((start - old + new + 1, min(end - old + new, total)))
         if hunk is not None:
-            if hunk.new_end > hunk.new_start and _covers(ranges, hunk.old_start, hunk.old_end):
-                carried.append((hunk.new_start + 1, hunk.new_end))
             old, new = hunk.old_end, hunk.new_end
-    return tuple(carried)
+    return carried
 
 
 def _covers(ranges: Sequence[tuple[int, int]], start: int, end: int) -> bool:

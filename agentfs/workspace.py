@@ -14,6 +14,7 @@ from agentfs.results import (
     EditResult,
     GlobResult,
     GrepResult,
+    LineChange,
     ListResult,
     ReadResult,
     Result,
@@ -112,13 +113,16 @@ class Workspace:
         others = [name for name in vars(type(self)) if not name.startswith("_") and name not in DEFAULT_TOOLS]
         return [*DEFAULT_TOOLS, *(name for name in others if _returns_result(getattr(type(self), name)))]
 
-    def read(self, path: str, offset: int = 1, limit: int | None = None) -> ReadResult:
+    def read(
+        self, path: str, offset: int = 1, limit: int | None = None, *, line_ids: bool = False
+    ) -> ReadResult:
         """Read a text file; each line is shown as its number, `|`, and the line.
 
         Args:
             path: File, relative to the workspace root.
             offset: First line, from 1; negative counts from the end (-20: the last 20).
             limit: Most lines to show; by default as many as fit.
+            line_ids: Show an id before the `|` of each line, for edit_lines.
 
         Returns:
             The lines, with the facts about the file and the call that shows what follows.
@@ -129,27 +133,54 @@ class Workspace:
         """
         from agentfs.reading import read_file
 
-        return read_file(self._root, self._shown, self.limits, path, offset, limit)
+        return read_file(self._root, self._shown, self.limits, path, offset, limit, line_ids=line_ids)
 
-    def write(self, path: str, content: str) -> WriteResult:
-        """Create a file, or replace one you have read whole; to change parts of a file, use edit.
+    def write(
+        self,
+        path: str,
+        content: str,
+        *,
+        overwrite: bool | None = None,
+        encoding: str | None = None,
+        newline: Literal["keep", "given", "\n", "\r\n", "\r"] = "keep",
+        preview: bool = False,
+    ) -> WriteResult:
+        r"""Create a file, or replace one you have read whole; to change parts of a file, use edit.
 
         Args:
             path: File, relative to the workspace root; missing directories are made.
             content: The whole text of the file.
+            overwrite: Whether an existing file is replaced, seen or not; None leaves it to the policy.
+            encoding: The codec to write in; None for that of the file, or UTF-8. One that writes a byte order
+                mark in Python (such as `utf-8-sig`) does so here.
+            newline: The line ends: `keep` makes them CRLF where the file was CRLF throughout, `given` leaves
+                the content as it is, and a line end is what all of them become.
+            preview: Return the result and write nothing.
 
         Returns:
             The change as a unified diff.
 
         Raises:
             AgentFSError: `unread` for an existing file that this workspace has not shown whole, `stale` for
-                one that has changed since, `read_only`, `outside_workspace`, `not_a_file`.
+                one that has changed since, `already_exists`, `encoding`, `read_only`, `outside_workspace`,
+                `not_a_file`.
         """
-        from agentfs.editing import write_file
+        from agentfs.editing import WriteTerms, write_file
 
-        return write_file(self._root, self._shown, self.limits, path, content)
+        terms = WriteTerms(overwrite, encoding, newline, preview)
+        return write_file(self._root, self._shown, self.limits, path, content, terms)
 
-    def edit(self, path: str, old_string: str, new_string: str, replace_all: bool = False) -> EditResult:
+    def edit(
+        self,
+        path: str,
+        old_string: str,
+        new_string: str,
+        replace_all: bool = False,
+        *,
+        expect_revision: str | None = None,
+        encoding: str | None = None,
+        preview: bool = False,
+    ) -> EditResult:
         """Replace a piece of text in a file; everything else stays as it is.
 
         Args:
@@ -158,20 +189,32 @@ class Workspace:
                 once, so include enough lines around it.
             new_string: The text to put in its place.
             replace_all: Replace every occurrence.
+            expect_revision: The only version of the file to change, as `read` names it.
+            encoding: The codec of the file; None to go by its byte order mark, else UTF-8.
+            preview: Return the result and write nothing.
 
         Returns:
             The change as a unified diff.
 
         Raises:
-            AgentFSError: `no_match`, `ambiguous` with each place, `no_change`, `binary`, `encoding`,
-                `too_large`, `read_only`, `not_found`.
+            AgentFSError: `no_match`, `ambiguous` with each place, `no_change`, `stale` for another version
+                than expected, `binary`, `encoding`, `too_large`, `read_only`, `not_found`.
         """
-        from agentfs.editing import edit_file
+        from agentfs.editing import Terms, edit_file
 
         edits = [Edit(old_string, new_string, replace_all)]
-        return edit_file(self._root, self._shown, self.limits, path, edits, tool="edit")
+        terms = Terms(encoding, expect_revision, preview)
+        return edit_file(self._root, self._shown, self.limits, path, edits, tool="edit", terms=terms)
 
-    def multi_edit(self, path: str, edits: list[Edit]) -> EditResult:
+    def multi_edit(
+        self,
+        path: str,
+        edits: list[Edit],
+        *,
+        expect_revision: str | None = None,
+        encoding: str | None = None,
+        preview: bool = False,
+    ) -> EditResult:
         """Make several replacements in one file, in order, each on the outcome of the one before.
 
         All are made, or none.
@@ -179,6 +222,9 @@ class Workspace:
         Args:
             path: File, relative to the workspace root.
             edits: The replacements, each as in edit.
+            expect_revision: The only version of the file to change, as `read` names it.
+            encoding: The codec of the file; None to go by its byte order mark, else UTF-8.
+            preview: Return the result and write nothing.
 
         Returns:
             The change as a unified diff.
@@ -186,9 +232,71 @@ class Workspace:
         Raises:
             AgentFSError: As `edit`, naming the edit that failed.
         """
-        from agentfs.editing import edit_file
+        from agentfs.editing import Terms, edit_file
 
-        return edit_file(self._root, self._shown, self.limits, path, edits, tool="multi_edit")
+        terms = Terms(encoding, expect_revision, preview)
+        return edit_file(self._root, self._shown, self.limits, path, edits, tool="multi_edit", terms=terms)
+
+    def edit_lines(
+        self,
+        path: str,
+        changes: list[LineChange],
+        *,
+        expect_revision: str | None = None,
+        encoding: str | None = None,
+        preview: bool = False,
+    ) -> EditResult:
+        """Replace lines of a file, named by the ids that read and grep show; all are replaced, or none.
+
+        Args:
+            path: File, relative to the workspace root.
+            changes: The lines to replace, and what to put there.
+            expect_revision: The only version of the file to change, as `read` names it.
+            encoding: The codec of the file; None to go by its byte order mark, else UTF-8.
+            preview: Return the result and write nothing.
+
+        Returns:
+            The change as a unified diff.
+
+        Raises:
+            AgentFSError: `unread` where no ids were given, `unknown_line` and `stale` with the current ids,
+                `overlap`, `invalid_argument`, and what `edit` raises.
+        """
+        from agentfs.editing import Terms, edit_lines_file
+
+        terms = Terms(encoding, expect_revision, preview)
+        return edit_lines_file(self._root, self._shown, self.limits, path, changes, terms=terms)
+
+    def splice(
+        self,
+        path: str,
+        spans: Sequence[tuple[int, int, str]],
+        *,
+        expect_revision: str | None = None,
+        encoding: str | None = None,
+        preview: bool = False,
+    ) -> EditResult:
+        r"""Replace ranges of characters; for programs, which know offsets. It is no tool for models.
+
+        Args:
+            path: File, relative to the workspace root.
+            spans: Start, end and new text of each range. Offsets are those of the text with every line end as
+                one `\n`, from 0, before any of the changes; they may come in any order.
+            expect_revision: The only version of the file to change, as `read` names it.
+            encoding: The codec of the file; None to go by its byte order mark, else UTF-8.
+            preview: Return the result and write nothing.
+
+        Returns:
+            The change as a unified diff.
+
+        Raises:
+            AgentFSError: `invalid_argument` for a range that does not lie in the text, `overlap`, and what
+                `edit` raises.
+        """
+        from agentfs.editing import Terms, splice_file
+
+        terms = Terms(encoding, expect_revision, preview)
+        return splice_file(self._root, self._shown, self.limits, path, spans, terms=terms)
 
     def ls(
         self,

@@ -11,8 +11,8 @@ from agentfs import AgentFSError, Workspace
 NAMES = """
 AccessError AgentFSError AlreadyExistsError AmbiguousError Answer ArgumentError BinaryError BusyError
 ContentError Edit EditError EditResult EncodingError Entry FileCount GlobResult GrepResult Image
-InputOutputError InvalidArgumentError InvalidPathError InvalidPatternError Limits LinkLoopError
-ListResult Match NameTooLongError NoChangeError NoMatchError NotAFileError NotDirectoryError
+InputOutputError InvalidArgumentError InvalidPathError InvalidPatternError Limits LineChange
+LinkLoopError ListResult Match NameTooLongError NoChangeError NoMatchError NotAFileError NotDirectoryError
 NotFoundError NotRegularError Offer OutsideWorkspaceError OverlapError PastEndError PathError Policy
 ProtectedError ReadOnlyError ReadResult RefusedError Result Skipped StaleError SystemFailure
 TimedOutError TooLargeError ToolResult Toolset UnknownLineError UnknownToolError UnreadError Workspace
@@ -30,6 +30,7 @@ SIGNATURES = {
     "write": "path, content",
     "edit": "path, old_string, new_string, replace_all=False",
     "multi_edit": "path, edits",
+    "edit_lines": "path, changes",
     "ls": "path='.', depth=1, limit=None, offset=0, include_ignored=False",
     "glob": "pattern, path='.', limit=None, offset=0, include_ignored=False",
     "grep": "pattern, path='.', glob=None, type=None, output_mode='content', ignore_case=False, "

@@ -1,5 +1,3 @@
-import sys
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -137,7 +135,7 @@ def test_forget_forgets():
 
 
 def test_memory_is_bounded_in_texts_files_and_versions(monkeypatch):
-    one = sys.getsizeof("x" * 1000)
+    one = module._size_of("x" * 1000)
     monkeypatch.setattr(module, "MAX_TEXT_BYTES", 10 * one)
     monkeypatch.setattr(module, "MAX_ONE_TEXT_BYTES", one)
     monkeypatch.setattr(module, "MAX_FILES", 20)

@@ -1,6 +1,9 @@
-"""Changing files: `write`, `edit` and `multi_edit`."""
+"""Changing files: `write`, `edit`, `multi_edit`, `edit_lines` and `splice`."""
 
 from agentfs.editing.edit import edit_file
-from agentfs.editing.write import write_file
+from agentfs.editing.edit_lines import edit_lines_file
+from agentfs.editing.landing import Terms
+from agentfs.editing.splice import splice_file
+from agentfs.editing.write import WriteTerms, write_file
 
-__all__ = ["edit_file", "write_file"]
+__all__ = ["Terms", "WriteTerms", "edit_file", "edit_lines_file", "splice_file", "write_file"]

@@ -9,7 +9,7 @@ from agentfs.editing.matching import Place, all_places, occurrences, to_lf
 from agentfs.editing.miss import miss
 from agentfs.editing.pieces import Piece, cut, hunks
 from agentfs.editing.places import ambiguous
-from agentfs.editing.splicing import View, splices
+from agentfs.editing.splicing import Splice, View, splices
 from agentfs.errors import AgentFSError, EncodingError, InvalidArgumentError, NoChangeError, TooLargeError
 from agentfs.results import Edit
 from agentfs.shown import Hunk
@@ -24,12 +24,14 @@ class Applied:
         replacements: How many places were replaced.
         via: How the old texts were found.
         hunks: The lines replaced, from the document before to the one after.
+        notes: What else the caller should know.
     """
 
     document: Document
     replacements: int
     via: str
     hunks: tuple[Hunk, ...]
+    notes: tuple[str, ...] = ()
 
 
 def check_edits(edits: Sequence[Edit], *, tool: str) -> None:
@@ -62,18 +64,31 @@ def _check(edit: Edit) -> None:
             "the new text. To create a file or replace its whole content, call write.",
             details={"parameter": "old_string"},
         )
-    if "\x00" in edit.new_string:
-        raise InvalidArgumentError(
-            "new_string holds a NUL character, which would make the file binary.",
-            hint="Pass new_string without \\u0000.",
-            details={"parameter": "new_string"},
-        )
+    check_text(edit.new_string, "new_string")
     if to_lf(edit.old_string, lone=False) == to_lf(edit.new_string, lone=False):
         raise NoChangeError(
             "old_string and new_string are the same."
             if edit.old_string == edit.new_string
             else "old_string and new_string differ only in line ends, and an edit keeps those of the file.",
             hint="Pass as new_string the text as it shall be.",
+        )
+
+
+def check_text(text: str, name: str) -> None:
+    """Refuse a new text that no text file can hold.
+
+    Args:
+        text: The text.
+        name: What the caller knows it as.
+
+    Raises:
+        InvalidArgumentError: `invalid_argument`: it holds a NUL.
+    """
+    if "\x00" in text:
+        raise InvalidArgumentError(
+            f"{name} holds a NUL character, which would make the file binary.",
+            hint=f"Pass {name} without \\u0000.",
+            details={"parameter": name},
         )
 
 
@@ -104,29 +119,88 @@ def apply_edits(document: Document, edits: Sequence[Edit], *, path: str, max_byt
             view = View(present.decoded.text)
             places = _places(present, view, edit, path)
             changes = splices(view, places)
-            growth = sum(len(change.new) - (change.end - change.start) for change in changes)
-            # Characters are a lower bound of bytes that is known before anything so large is made.
-            _check_size(len(view.exact) + growth, path, max_bytes)
-            present = present.spliced(changes)
-            _check_size(len(present.data), path, max_bytes)
+            present = spliced(present, changes, path=path, max_bytes=max_bytes)
         except AgentFSError as error:
             raise _explained(_numbered(error, number, len(edits)), document, edit, number) from None
         pieces = cut(pieces, changes)
         replacements += len(places)
-    if present.data == document.data:
+    return _applied(document, present, pieces, replacements, "exact", path)
+
+
+def apply_places(
+    document: Document, view: View, places: Sequence[Place], *, via: str, path: str, max_bytes: int
+) -> Applied:
+    """Replace stretches of a document that are known by their offsets.
+
+    Args:
+        document: The file.
+        view: Its text in the LF view.
+        places: The stretches, in order and apart.
+        via: How they were found.
+        path: The path as shown, for messages.
+        max_bytes: The size that the file may reach.
+
+    Returns:
+        The outcome.
+
+    Raises:
+        NoChangeError: `no_change`: the file would stay as it is.
+        EncodingError: `encoding`: the file's encoding cannot hold a new text, or is unknown.
+        TooLargeError: `too_large`: the outcome would be larger than `max_bytes`.
+    """
+    for place in places:
+        check_text(place.new, "new text")
+        if document.decoded.encoding == UNKNOWN_8BIT:
+            _check_ascii("the new text", place.new, path)
+    changes = splices(view, places)
+    present = spliced(document, changes, path=path, max_bytes=max_bytes)
+    length = len(document.decoded.text)
+    pieces = cut([Piece(length, 0)] if length else [], changes)
+    return _applied(document, present, pieces, len(places), via, path)
+
+
+def spliced(document: Document, changes: Sequence[Splice], *, path: str, max_bytes: int) -> Document:
+    """Make splices, and hold the outcome to a size.
+
+    Args:
+        document: The file.
+        changes: The splices of its text, in order and apart.
+        path: The path as shown, for messages.
+        max_bytes: The size that the file may reach.
+
+    Returns:
+        The document after.
+
+    Raises:
+        TooLargeError: `too_large`: the outcome would be larger than `max_bytes`.
+        EncodingError: `encoding`: the file's encoding cannot hold a new text.
+    """
+    growth = sum(len(change.new) - (change.end - change.start) for change in changes)
+    # Characters are a lower bound of bytes that is known before anything so large is made.
+    _check_size(len(document.decoded.text) + growth, path, max_bytes)
+    after = document.spliced(changes)
+    _check_size(len(after.data), path, max_bytes)
+    return after
+
+
+def _applied(
+    before: Document, after: Document, pieces: Sequence[Piece], replacements: int, via: str, path: str
+) -> Applied:
+    if after.data == before.data:
         raise NoChangeError(
             f"The change would leave {quote(path)} as it is.",
-            hint="Pass as new_string the text as it shall be.",
+            hint="Pass as new text the text as it shall be.",
             details={"path": path},
         )
-    found = hunks(document.decoded.text, present.decoded.text, pieces)
-    return Applied(present, replacements, "exact", tuple(found))
+    found = hunks(before.decoded.text, after.decoded.text, pieces)
+    return Applied(after, replacements, via, tuple(found))
 
 
 def _places(document: Document, view: View, edit: Edit, path: str) -> list[Place]:
     """Return where an edit applies, found exactly."""
     if document.decoded.encoding == UNKNOWN_8BIT:
-        _check_ascii(edit, path)
+        _check_ascii("old_string", edit.old_string, path)
+        _check_ascii("new_string", edit.new_string, path)
     old, new = to_lf(edit.old_string, lone=view.lone), to_lf(edit.new_string, lone=view.lone)
     if edit.replace_all:
         places = all_places(view.text, old, new)
@@ -141,15 +215,14 @@ def _places(document: Document, view: View, edit: Edit, path: str) -> list[Place
     raise miss(view.text, old, path)
 
 
-def _check_ascii(edit: Edit, path: str) -> None:
-    for name, text in (("old_string", edit.old_string), ("new_string", edit.new_string)):
-        if not text.isascii():
-            character = next(c for c in text if not c.isascii())
-            raise EncodingError(
-                f"{quote(path)} is in an unknown 8-bit encoding, and {name} holds {character!r}.",
-                hint=f"Choose {name} from the ASCII parts of the text; the other bytes around them are kept.",
-                details={"path": path, "encoding": UNKNOWN_8BIT, "parameter": name, "character": character},
-            )
+def _check_ascii(name: str, text: str, path: str) -> None:
+    if not text.isascii():
+        character = next(c for c in text if not c.isascii())
+        raise EncodingError(
+            f"{quote(path)} is in an unknown 8-bit encoding, and {name} holds {character!r}.",
+            hint=f"Choose {name} from the ASCII parts of the text; the other bytes around them are kept.",
+            details={"path": path, "encoding": UNKNOWN_8BIT, "parameter": name, "character": character},
+        )
 
 
 def _check_size(size: int, path: str, max_bytes: int) -> None:

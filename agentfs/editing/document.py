@@ -4,10 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from agentfs.editing.splicing import Splice
-from agentfs.text import Decoded, decode
+from agentfs.errors import EncodingError
+from agentfs.text import Decoded, decode, decode_as
 
 UNKNOWN_8BIT = "unknown-8bit"
 _WIDTHS = {UNKNOWN_8BIT: 1, "utf-32-le": 4, "utf-32-be": 4}
+# In these a stretch of text has the same bytes wherever it stands; any other codec is checked afterwards.
+_PIECEWISE = {UNKNOWN_8BIT, "utf-8", "utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"}
 
 
 @dataclass(frozen=True)
@@ -23,19 +26,22 @@ class Document:
     decoded: Decoded
 
     @classmethod
-    def of(cls, data: bytes) -> "Document":
+    def of(cls, data: bytes, encoding: str | None = None) -> "Document":
         """Decode the bytes of a file.
 
         Args:
             data: The bytes of the whole file.
+            encoding: The codec that the caller knows the file to have, or None.
 
         Returns:
             The document.
 
         Raises:
             BinaryError: `binary`: the file is no text.
+            EncodingError: `encoding`: it is not text in that codec.
+            InvalidArgumentError: `invalid_argument`: no codec has that name.
         """
-        return cls(data, decode(data))
+        return cls(data, decode(data) if encoding is None else decode_as(data, encoding))
 
     def spliced(self, splices: Sequence[Splice]) -> "Document":
         """Replace stretches of the text in the original bytes.
@@ -66,7 +72,28 @@ class Document:
             position, kept = splice.end, offset
         data_parts.append(self.data[kept:])
         text_parts.append(text[position:])
-        return Document(b"".join(data_parts), replace(self.decoded, text="".join(text_parts)))
+        after = Document(b"".join(data_parts), replace(self.decoded, text="".join(text_parts)))
+        if self.decoded.encoding not in _PIECEWISE:
+            after.check()
+        return after
+
+    def check(self) -> None:
+        """Refuse bytes that do not say the text.
+
+        Raises:
+            EncodingError: `encoding`: in this codec a stretch means something else than it does alone.
+        """
+        encoding = self.decoded.encoding
+        try:
+            said = self.data[len(self.decoded.bom) :].decode(encoding)
+        except UnicodeDecodeError:
+            said = None
+        if said != self.decoded.text:
+            raise EncodingError(
+                f"A text in {encoding} cannot be changed in part: a byte means what those before it make it.",
+                hint="Write the whole file instead.",
+                details={"encoding": encoding},
+            )
 
     def _size(self, text: str, start: int, end: int, width: int | None) -> int:
         """Return how many bytes a stretch of the text takes."""

@@ -9,11 +9,12 @@ DIFF_CHARS = 8000
 LINE_CHARS = 400
 
 
-def shown_diff(diff: str) -> list[str]:
+def shown_diff(diff: str, *, most: int = DIFF_LINES) -> list[str]:
     """Return the lines of a diff as a model is shown them: bounded, visible, without the names of the files.
 
     Args:
         diff: A unified diff of one file.
+        most: How many lines.
 
     Returns:
         The lines, and where some were left out, one that says how many.
@@ -21,7 +22,7 @@ def shown_diff(diff: str) -> list[str]:
     lines = _body(diff)
     shown: list[str] = []
     left = DIFF_CHARS
-    for line in lines[:DIFF_LINES]:
+    for line in lines[:most]:
         part = visible(cut_line(line, LINE_CHARS))
         left -= len(part) + 1
         if left < 0:

@@ -1,11 +1,12 @@
 """Whether a file may be replaced: only what has been seen, unless the policy says otherwise."""
 
 from agentfs.disk import Current, quote
-from agentfs.editing.report import line_ranges, plural, shown_diff
-from agentfs.errors import AlreadyExistsError, StaleError, UnreadError
+from agentfs.editing.drift import stale
+from agentfs.editing.report import line_ranges, plural
+from agentfs.errors import AlreadyExistsError, UnreadError
 from agentfs.policy import Overwrite
 from agentfs.shown import Shown, ShownVersion
-from agentfs.text import decode, is_binary, unified_diff
+from agentfs.text import decode, is_binary
 
 
 def check_overwrite(current: Current, shown: Shown, overwrite: Overwrite) -> None:
@@ -40,7 +41,8 @@ def check_overwrite(current: Current, shown: Shown, overwrite: Overwrite) -> Non
         )
     if last.revision == current.revision:
         raise _part_unread(current.path, last)
-    raise _stale(current, current.data, last)
+    text = None if is_binary(current.data) else decode(current.data).text
+    raise stale(current, text, last.text, last.revision)
 
 
 def _part_unread(path: str, last: ShownVersion) -> UnreadError:
@@ -54,19 +56,3 @@ def _part_unread(path: str, last: ShownVersion) -> UnreadError:
         hint=f"Call {call} first, or edit to change a part of the file.",
         details={"path": path, "revision": last.revision, "unread_lines": [list(lines) for lines in missing]},
     )
-
-
-def _stale(current: Current, data: bytes, last: ShownVersion) -> StaleError:
-    details: dict[str, object] = {
-        "path": current.path,
-        "revision": current.revision,
-        "shown_revision": last.revision,
-    }
-    message = f"{quote(current.path)} has changed since it was shown"
-    hint = f"Call read(path={quote(current.path)}) and write again with the change taken in, or call edit."
-    if last.text is None or is_binary(data):
-        return StaleError(f"{message}.", hint=hint, details=details)
-    diff = unified_diff(last.text, decode(data).text, current.path)
-    details["diff"] = diff
-    details["places"] = shown_diff(diff)
-    return StaleError(f"{message}; this is what changed:", hint=hint, details=details)

@@ -1,6 +1,8 @@
 """`write`: the whole content of a file, new or replaced, and only over what has been seen."""
 
+import codecs
 from dataclasses import dataclass
+from typing import Literal, get_args
 
 from agentfs.disk import Current, Root, quote
 from agentfs.editing.document import UNKNOWN_8BIT
@@ -10,7 +12,35 @@ from agentfs.errors import BinaryError, EncodingError, InvalidArgumentError, Too
 from agentfs.limits import Limits
 from agentfs.results import WriteResult
 from agentfs.shown import Shown
-from agentfs.text import Decoded, count_lines, decode, newline_of, unified_diff
+from agentfs.text import Decoded, bom_of, codec_name, count_lines, decode, decode_as, newline_of, unified_diff
+
+LineEnds = Literal["keep", "given", "\n", "\r\n", "\r"]
+_MARKING = {"utf-8-sig": codecs.BOM_UTF8, "utf-16": codecs.BOM_UTF16_LE, "utf-32": codecs.BOM_UTF32_LE}
+
+
+@dataclass(frozen=True)
+class WriteTerms:
+    """On what terms a file is written.
+
+    Attributes:
+        overwrite: Whether to replace an existing file: any, none, or None for as the policy has it.
+        encoding: The codec to write in, or None for that of the file, or UTF-8.
+        newline: The line ends: "keep" CRLF where the file was CRLF throughout, "given" for those of the
+            content, or the one that all shall be.
+        preview: Whether to write nothing.
+    """
+
+    overwrite: bool | None = None
+    encoding: str | None = None
+    newline: LineEnds = "keep"
+    preview: bool = False
+
+    def __post_init__(self) -> None:
+        if self.newline not in get_args(LineEnds):
+            raise InvalidArgumentError(
+                f"newline must be one of {', '.join(map(repr, get_args(LineEnds)))}, not {self.newline!r}.",
+                details={"parameter": "newline"},
+            )
 
 
 @dataclass(frozen=True)
@@ -30,7 +60,9 @@ class Content:
     notes: tuple[str, ...]
 
 
-def write_file(root: Root, shown: Shown, limits: Limits, path: str, content: str) -> WriteResult:
+def write_file(
+    root: Root, shown: Shown, limits: Limits, path: str, content: str, terms: WriteTerms | None = None
+) -> WriteResult:
     """Create a file, or replace the whole content of one that has been seen.
 
     Args:
@@ -39,6 +71,7 @@ def write_file(root: Root, shown: Shown, limits: Limits, path: str, content: str
         limits: For the size of the file.
         path: The file.
         content: The whole text.
+        terms: On what terms it is written.
 
     Returns:
         What was written, with the diff.
@@ -59,19 +92,24 @@ def write_file(root: Root, shown: Shown, limits: Limits, path: str, content: str
         )
     if len(content) > limits.file_bytes:
         raise _too_large(path, limits.file_bytes)
+    terms = terms or WriteTerms()
+    overwrite = root.policy.overwrite
+    if terms.overwrite is not None:
+        overwrite = "always" if terms.overwrite else "never"
     outcome: list[Content] = []
 
     def compute(current: Current) -> bytes:
-        outcome[:] = [fitted(content, current.data, current.path)]
+        outcome[:] = [fitted(content, current.data, current.path, terms)]
         if len(outcome[0].data) > limits.file_bytes:
             raise _too_large(current.path, limits.file_bytes)
         if current.data is not None and current.data != outcome[0].data:
-            check_overwrite(current, shown, root.policy.overwrite)
+            check_overwrite(current, shown, overwrite)
         return outcome[0].data
 
-    changed = root.change(path, compute, max_bytes=limits.file_bytes)
+    changed = root.change(path, compute, max_bytes=limits.file_bytes, preview=terms.preview)
     written = outcome[0]
-    shown.record_write(changed.real_path, changed.revision, written.text)
+    if not terms.preview:
+        shown.record_write(changed.real_path, changed.revision, written.text)
     unchanged = changed.before == changed.after
     notes = (*changed.notes, *written.notes)
     if unchanged:
@@ -79,6 +117,8 @@ def write_file(root: Root, shown: Shown, limits: Limits, path: str, content: str
     diff = unified_diff(written.before, written.text, changed.path)
     size = f"{plural(count_lines(written.text), 'line')}, {plural(len(changed.after), 'byte')}"
     done = "Created" if changed.created else "Unchanged:" if unchanged else "Replaced"
+    if terms.preview:
+        done = f"Preview, nothing was written. {done}"
     # Of a new file the model knows every line: it has just sent them.
     lines = [] if changed.created else shown_diff(diff)
     return WriteResult(
@@ -92,46 +132,75 @@ def write_file(root: Root, shown: Shown, limits: Limits, path: str, content: str
     )
 
 
-def fitted(content: str, data: bytes | None, path: str) -> Content:
+def fitted(content: str, data: bytes | None, path: str, terms: WriteTerms) -> Content:
     """Fit a content to the file that it replaces: its encoding, byte order mark, and CRLF throughout.
 
     Args:
         content: The whole text as given.
         data: The bytes of the file, or None where there is none.
         path: The path as shown, for messages.
+        terms: What stands above that.
 
     Returns:
         What the file is to hold.
 
     Raises:
-        EncodingError: `encoding`: the file's encoding cannot hold the content, or is unknown.
+        EncodingError: `encoding`: the encoding cannot hold the content, or is unknown.
+        InvalidArgumentError: `invalid_argument`: no codec has the name given.
     """
     notes: list[str] = []
-    old = Decoded("", "utf-8", b"")
-    before: str | None = None
-    if data is not None:
-        before = ""
-        try:
-            old = decode(data)
-            before = old.text
-        except BinaryError:
-            notes.append("the file was binary and is text now")
-    if old.encoding == UNKNOWN_8BIT and not content.isascii():
+    before = None if data is None else _text_of(data, terms.encoding, notes)
+    kept = _kept(data, terms.encoding)
+    if kept.encoding == UNKNOWN_8BIT and not content.isascii():
         raise EncodingError(
             f"{quote(path)} is in an unknown 8-bit encoding, so only ASCII text can be written to it.",
             hint="Call edit to change the ASCII parts of it and keep the rest, or write to another path.",
             details={"path": path, "encoding": UNKNOWN_8BIT},
         )
-    text = content
-    if old.bom:
-        text = text.removeprefix("\ufeff")
-        notes.append(f"the byte order mark of the file was kept ({old.encoding})")
-    elif old.encoding != "utf-8":
-        notes.append(f"the encoding of the file was kept ({old.encoding})")
-    if before is not None and newline_of(before) == "\r\n" and newline_of(text) in {"\n", "mixed"}:
-        text = text.replace("\r\n", "\n").replace("\n", "\r\n")
+    text = content.removeprefix("\ufeff") if kept.bom else content
+    if terms.encoding is None and kept.bom:
+        notes.append(f"the byte order mark of the file was kept ({kept.encoding})")
+    elif terms.encoding is None and kept.encoding != "utf-8":
+        notes.append(f"the encoding of the file was kept ({kept.encoding})")
+    text = _with_line_ends(text, before, terms.newline, notes)
+    return Content(kept.bom + kept.encode(text), text, before, tuple(notes))
+
+
+def _text_of(data: bytes, encoding: str | None, notes: list[str]) -> str:
+    """Return the text that is replaced, for the diff and its line ends."""
+    try:
+        return (decode(data) if encoding is None else decode_as(data, encoding)).text
+    except EncodingError:
+        notes.append("the file was in another encoding")
+        return decode(data).text if b"\x00" not in data else ""
+    except BinaryError:
+        notes.append("the file was binary and is text now")
+        return ""
+
+
+def _kept(data: bytes | None, encoding: str | None) -> Decoded:
+    """Return the encoding and the byte order mark to write."""
+    if encoding is None:
+        try:
+            return Decoded("", "utf-8", b"") if data is None else decode(data)
+        except BinaryError:
+            return Decoded("", "utf-8", b"")
+    name = codec_name(encoding)
+    bom, marked = bom_of(data or b"")
+    if marked != name:
+        bom = _MARKING.get(codecs.lookup(encoding).name, b"")
+    return Decoded("", name, bom)
+
+
+def _with_line_ends(text: str, before: str | None, newline: LineEnds, notes: list[str]) -> str:
+    if newline == "keep" and before is not None and newline_of(before) == "\r\n":
+        if newline_of(text) not in {"\n", "mixed"}:
+            return text
         notes.append("the line ends of the file were kept: CRLF")
-    return Content(old.bom + old.encode(text), text, before, tuple(notes))
+        return text.replace("\r\n", "\n").replace("\n", "\r\n")
+    if newline in {"keep", "given"}:
+        return text
+    return text.replace("\r\n", "\n").replace("\r", "\n").replace("\n", newline)
 
 
 def _too_large(path: str, limit: int) -> TooLargeError:

@@ -17,6 +17,7 @@ class Stretch(NamedTuple):
         end: That character.
         ended: Whether the last of them ends with it.
         unheld: Characters that the only line has beyond those held.
+        ids: The ids of the lines, where they are to be shown.
     """
 
     first: int
@@ -24,6 +25,7 @@ class Stretch(NamedTuple):
     end: str
     ended: bool = True
     unheld: int = 0
+    ids: Sequence[str] = ()
 
     def content(self, count: int) -> str:
         """Return the exact text of the first `count` lines."""
@@ -93,17 +95,26 @@ def page_of(stretch: Stretch, limits: Limits) -> Page:
         cut = [n for n, body in enumerate(bodies, stretch.first) if len(body) + stretch.unheld > most]
         bodies = [cut_line(body, most, unheld=stretch.unheld) for body in bodies]
     # Nothing is shown in fewer bytes than it has characters, so no more than this need be made visible.
-    bodies = _fitting(bodies, len, stretch.first, limits.read_bytes)
-    shown = _fitting(visible_bodies(bodies), _size, stretch.first, limits.read_bytes)
+    room = max(map(len, stretch.ids[: len(bodies)]), default=-1) + 1
+    bodies = _fitting(bodies, len, stretch.first, limits.read_bytes, room)
+    shown = _fitting(visible_bodies(bodies), _size, stretch.first, limits.read_bytes, room)
     last = stretch.first + len(shown) - 1
+    numbered = number_shown(shown, stretch.first)
+    if stretch.ids:
+        numbered = [_with_id(line, name) for line, name in zip(numbered, stretch.ids, strict=False)]
     return Page(
         stretch.first,
         last,
-        number_shown(shown, stretch.first),
+        numbered,
         stretch.content(len(shown)),
         [number for number in cut if number <= last],
         stretch.unheld,
     )
+
+
+def _with_id(line: str, name: str) -> str:
+    number, mark, body = line.partition("|")
+    return f"{number} {name}{mark}{body}"
 
 
 def _bodies(stretch: Stretch) -> Sequence[str]:
@@ -121,15 +132,17 @@ def _size(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode())
 
 
-def _fitting(lines: Sequence[str], size: Callable[[str], int], first: int, budget: int) -> Sequence[str]:
-    """Take the lines that fit: each has its number, as wide as the widest, a mark and a line feed."""
+def _fitting(
+    lines: Sequence[str], size: Callable[[str], int], first: int, budget: int, room: int
+) -> Sequence[str]:
+    """Take the lines that fit: each has its number, as wide as the widest, `room`, a mark and a line feed."""
     count = len(lines)
     # Whether all fit is told by one look at them together, which is what most pages need.
-    if size("\n".join(lines)) + count * (len(str(first + count - 1)) + 1) <= budget:
+    if size("\n".join(lines)) + count * (len(str(first + count - 1)) + 1 + room) <= budget:
         return lines
     used = -1  # the last line has no line feed
     for index, line in enumerate(lines):
-        used += size(line) + 2
+        used += size(line) + 2 + room
         if index and used + (index + 1) * len(str(first + index)) > budget:
             return lines[:index]
     return lines

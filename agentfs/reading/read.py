@@ -27,6 +27,7 @@ from agentfs.text import (
 
 Truncated = Literal["lines", "bytes", "tokens", "line"]
 _MOST_NAMED = 5
+_NO_IDS = "no line ids: the file is too large to be remembered"
 
 
 class _File(NamedTuple):
@@ -46,6 +47,7 @@ class _Asked(NamedTuple):
 
     offset: int
     limit: int | None
+    line_ids: bool = False
 
     def first(self, path: str, total: int) -> int:
         """Return the number of the first line, 0 in an empty file."""
@@ -63,7 +65,14 @@ class _Asked(NamedTuple):
 
 
 def read_file(
-    root: Root, shown: Shown, limits: Limits, path: str, offset: int = 1, limit: int | None = None
+    root: Root,
+    shown: Shown,
+    limits: Limits,
+    path: str,
+    offset: int = 1,
+    limit: int | None = None,
+    *,
+    line_ids: bool = False,
 ) -> ReadResult:
     """Read one page of a file.
 
@@ -74,6 +83,7 @@ def read_file(
         path: The file.
         offset: The first line, from 1; a negative one counts from the end.
         limit: How many lines at most.
+        line_ids: Whether to give each line an id, for `edit_lines`.
 
     Returns:
         The page; a binary file is told of as such and not shown.
@@ -86,7 +96,7 @@ def read_file(
         raise _wrong("offset", "a line number from 1, or a negative number to count from the end", offset)
     if limit is not None and (type(limit) is not int or limit < 1):
         raise _wrong("limit", "a number of lines from 1", limit)
-    asked = _Asked(offset, limit)
+    asked = _Asked(offset, limit, line_ids)
     with root.open_file(path) as file:
         if file.stat.st_size <= limits.file_bytes:
             data = file.read(limits.file_bytes + 1)
@@ -123,10 +133,17 @@ def _read_held(file: OpenFile, data: bytes, shown: Shown, limits: Limits, asked:
         shown.record_read(file.real_path, revision, text, 0, 0, 0)
         return _empty(known)
     count = min(asked.limit or limits.read_lines, total - first + 1)
-    page, result = _fitted(known, stretch_of(text, first, count), limits, asked)
+    stretch = stretch_of(text, first, count)
+    notes: tuple[str, ...] = ()
+    if asked.line_ids:
+        ids = shown.line_ids(file.real_path, revision, text)
+        stretch = stretch._replace(ids=ids[first - 1 : first - 1 + count])
+        notes = () if ids else (_NO_IDS,)
+    page, result = _fitted(known, stretch, limits, asked, *notes)
     for start, last in _whole_ranges(page):
         shown.record_read(file.real_path, revision, text, start, last, total)
-    return result
+    shown_ids = tuple(stretch.ids[: len(page.shown)])
+    return replace(result, line_ids=shown_ids) if shown_ids else result
 
 
 def _read_streamed(file: OpenFile, shown: Shown, limits: Limits, asked: _Asked) -> ReadResult:
@@ -147,6 +164,8 @@ def _read_streamed(file: OpenFile, shown: Shown, limits: Limits, asked: _Asked) 
         raise StaleError(f"{quote(file.path)} was made shorter while it was read.", hint="Read it again.")
     changed = revision_of_stat(os.fstat(file.fd)) != revision
     notes = ("the file changed while it was read",) if changed else ()
+    if asked.line_ids:
+        notes = (*notes, _NO_IDS)
     page, result = _fitted(known, stretch, limits, asked, *notes)
     for start, last in () if changed else _whole_ranges(page):
         shown.record_read(file.real_path, revision, None, start, last, told.total)

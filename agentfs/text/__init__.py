@@ -1,8 +1,19 @@
 """Pure text: decode, split lines, make visible, number, cut, diff, estimate tokens."""
 
 from agentfs.text.budget import Step, fits, fitted
-from agentfs.text.decoding import HEAD, UNKNOWN_8BIT, Decoded, bom_of, decode, encode, is_binary
+from agentfs.text.decoding import (
+    HEAD,
+    UNKNOWN_8BIT,
+    Decoded,
+    bom_of,
+    codec_name,
+    decode,
+    decode_as,
+    encode,
+    is_binary,
+)
 from agentfs.text.diff import unified_diff
+from agentfs.text.line_ids import bodies_of, carried_ids, fresh_ids, moved_lines
 from agentfs.text.lines import count_lines, end_of, lf_view, line_start, newline_of, split_lines, without_end
 from agentfs.text.render import continuation, cut_line, footer, number_shown, numbered, visible_bodies
 from agentfs.text.tokens import estimate_tokens
@@ -13,20 +24,26 @@ __all__ = [
     "UNKNOWN_8BIT",
     "Decoded",
     "Step",
+    "bodies_of",
     "bom_of",
+    "carried_ids",
+    "codec_name",
     "continuation",
     "count_lines",
     "cut_line",
     "decode",
+    "decode_as",
     "encode",
     "end_of",
     "estimate_tokens",
     "fits",
     "fitted",
     "footer",
+    "fresh_ids",
     "is_binary",
     "lf_view",
     "line_start",
+    "moved_lines",
     "newline_of",
     "number_shown",
     "numbered",

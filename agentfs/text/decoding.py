@@ -116,6 +116,34 @@ def decode(data: bytes, encoding: str | None = None) -> Decoded:
     return Decoded(text, named, b"")
 
 
+def decode_as(data: bytes, encoding: str) -> Decoded:
+    """Decode the whole content of a file in the codec that its owner names, and in no other.
+
+    Args:
+        data: The bytes of the whole file.
+        encoding: The codec; it stands above what the bytes look like.
+
+    Returns:
+        The text; `bom + encode(text)` are the bytes again.
+
+    Raises:
+        EncodingError: `encoding`: the bytes are not text in that codec, or would not come back the same.
+        InvalidArgumentError: `invalid_argument`: no codec has that name.
+    """
+    named = codec_name(encoding)
+    bom, marked = bom_of(data)
+    if marked != named:
+        bom = b""
+    text = _strictly(data[len(bom) :], named)
+    if text is None or _encoded(text, named) != data[len(bom) :]:
+        raise EncodingError(
+            f"The file is not text in {named}.",
+            hint="Leave out encoding, or pass the one that the file has.",
+            details={"encoding": named},
+        )
+    return Decoded(text, named, bom)
+
+
 def is_binary(head: bytes) -> bool:
     """Tell whether a file is binary by its first bytes.
 
@@ -165,8 +193,15 @@ def codec_name(encoding: str) -> str:
     return _PLAIN.get(name, name)
 
 
+def _encoded(text: str, encoding: str) -> bytes | None:
+    try:
+        return text.encode(encoding)
+    except UnicodeError:
+        return None
+
+
 def _strictly(data: bytes, encoding: str) -> str | None:
     try:
         return data.decode(encoding)
-    except UnicodeDecodeError:
+    except UnicodeError:  # the plain form too: some codecs raise nothing finer
         return None

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 import pytest
 
 from agentfs.disk import Root, revision_of
-from agentfs.editing import edit_file, write_file
+from agentfs.editing import WriteTerms, edit_file, write_file
 from agentfs.errors import AgentFSError
 from agentfs.limits import Limits
 from agentfs.policy import Policy
@@ -205,3 +205,44 @@ def test_a_file_seen_under_one_name_may_be_written_under_another(room):
     room.write("two\n", path="link")
     assert room.get() == b"two\n"
     assert (room.path / "link").is_symlink()
+
+
+@pytest.mark.parametrize(
+    ("before", "content", "terms", "after"),
+    [
+        (None, "é\n", {"encoding": "cp1252"}, b"\xe9\n"),
+        (None, "é\n", {"encoding": "utf-8-sig"}, b"\xef\xbb\xbf\xc3\xa9\n"),
+        (None, "é", {"encoding": "utf-16"}, b"\xff\xfe\xe9\x00"),
+        (b"\xff\xfea\x00", "b", {"encoding": "utf-16-le"}, b"\xff\xfeb\x00"),
+        (b"\xff\xfea\x00", "b", {"encoding": "utf-8"}, b"b"),
+        (b"\xe9\n", "\xe8\n", {"encoding": "latin-1"}, b"\xe8\n"),
+        (b"a\r\n", "b\n", {"newline": "given"}, b"b\n"),
+        (b"a\r\n", "b\n", {"newline": "keep"}, b"b\r\n"),
+        (b"a\n", "b\nc\r\n", {"newline": "\r\n"}, b"b\r\nc\r\n"),
+        (b"a\n", "b\nc\r\n", {"newline": "\r"}, b"b\rc\r"),
+        (b"a\r\n", "b\r\nc\n", {"newline": "\n"}, b"b\nc\n"),
+        (b"a\x00\xff", "b\n", {"encoding": "utf-8"}, b"b\n"),
+    ],
+)
+def test_explicit_terms_to_the_byte(room, before, content, terms, after):
+    if before is not None:
+        room.put(before)
+    write_file(room.root, room.shown, Limits(), "f.txt", content, WriteTerms(overwrite=True, **terms))
+    assert room.get() == after
+
+
+def test_overwrite_stands_above_the_policy(room_of):
+    room = room_of(overwrite="always")
+    room.put(b"a\n")
+    with pytest.raises(AgentFSError) as caught:
+        write_file(room.root, room.shown, Limits(), "f.txt", "b\n", WriteTerms(overwrite=False))
+    assert caught.value.code == "already_exists"
+    assert room.get() == b"a\n"
+
+
+@pytest.mark.parametrize("terms", [{"newline": "\n\n"}, {"encoding": "klingon"}])
+def test_unknown_terms_are_refused(room, terms):
+    with pytest.raises(AgentFSError) as caught:
+        write_file(room.root, room.shown, Limits(), "f.txt", "b\n", WriteTerms(**terms))
+    assert caught.value.code == "invalid_argument"
+    assert os.listdir(room.path) == []

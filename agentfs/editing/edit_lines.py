@@ -1,0 +1,84 @@
+"""`edit_lines`: whole lines replaced, named by the ids that `read` and `grep` gave them."""
+
+from collections.abc import Sequence
+from itertools import accumulate
+
+from agentfs.disk import Current, Root, quote, revision_of
+from agentfs.editing.applying import Applied, apply_places
+from agentfs.editing.document import Document
+from agentfs.editing.landing import Terms, change_text
+from agentfs.editing.line_choice import Lines, chosen
+from agentfs.editing.matching import Place, to_lf
+from agentfs.editing.splicing import View
+from agentfs.errors import InvalidArgumentError, UnreadError
+from agentfs.limits import Limits
+from agentfs.results import EditResult, LineChange
+from agentfs.shown import Shown
+from agentfs.text import bodies_of
+
+
+def edit_lines_file(
+    root: Root, shown: Shown, limits: Limits, path: str, changes: Sequence[LineChange], *, terms: Terms
+) -> EditResult:
+    """Replace lines of a file that are named by their ids; checked as a whole, made in one write.
+
+    Args:
+        root: The door to the disk.
+        shown: What this workspace has shown, the ids among it.
+        limits: For the size of the file.
+        path: The file.
+        changes: What to replace.
+        terms: On what terms the file is changed.
+
+    Returns:
+        What was replaced, with the diff.
+
+    Raises:
+        UnreadError: `unread`: no ids of this file have been given.
+        UnknownLineError: `unknown_line`: an id is none of this file's.
+        StaleError: `stale`: a line is no longer what it was, or lines have come between.
+        OverlapError: `overlap`: two changes name the same line.
+        InvalidArgumentError: `invalid_argument`: no changes, a range that runs backwards, a change without
+            ids or with too many, a NUL in a new text.
+        AgentFSError: As `edit_file`.
+    """
+    if not changes:
+        raise InvalidArgumentError(
+            "changes is empty.",
+            hint="Call edit_lines with at least one change.",
+            details={"parameter": "changes"},
+        )
+
+    def apply(before: Document, current: Current) -> Applied:
+        versions = shown.named(current.real_path)
+        if not versions:
+            raise UnreadError(
+                f"No line ids of {quote(current.path)} have been given, so none can be meant.",
+                hint=f"Read {quote(current.path)} with line_ids first, or call edit.",
+                details={"path": current.path},
+            )
+        view = View(before.decoded.text)
+        revision = revision_of(before.data)
+        ids = shown.line_ids(current.real_path, revision, before.decoded.text)
+        lines = Lines(current.path, tuple(bodies_of(view.text)), ids)
+        places = _places(view, lines, chosen(lines, versions, changes), changes)
+        return apply_places(
+            before, view, places, via="line_id", path=current.path, max_bytes=limits.file_bytes
+        )
+
+    return change_text(root, shown, limits, path, apply, terms, unit="change")
+
+
+def _places(
+    view: View, lines: Lines, ranges: Sequence[tuple[int, int]], changes: Sequence[LineChange]
+) -> list[Place]:
+    starts = [0, *accumulate(len(line) + 1 for line in lines.bodies)]
+    places: list[Place] = []
+    for (first, last), change in sorted(zip(ranges, changes, strict=True), key=lambda pair: pair[0]):
+        new = to_lf(change.new_content, lone=view.lone)
+        if new:
+            # The end of the last line is not named: it stays as it is, also where it is missing.
+            places.append(Place(starts[first], starts[last + 1] - 1, new.removesuffix("\n")))
+        else:
+            places.append(Place(starts[first], min(starts[last + 1], len(view.text)), ""))
+    return places

@@ -1,0 +1,76 @@
+"""`splice`: characters of the LF view replaced, for callers that know offsets."""
+
+from collections.abc import Sequence
+
+from agentfs.disk import Current, Root, quote
+from agentfs.editing.applying import Applied, apply_places
+from agentfs.editing.document import Document
+from agentfs.editing.landing import Terms, change_text
+from agentfs.editing.matching import Place, to_lf
+from agentfs.editing.splicing import View
+from agentfs.errors import InvalidArgumentError, OverlapError
+from agentfs.limits import Limits
+from agentfs.results import EditResult
+from agentfs.shown import Shown
+
+Span = tuple[int, int, str]
+
+
+def splice_file(
+    root: Root, shown: Shown, limits: Limits, path: str, spans: Sequence[Span], *, terms: Terms
+) -> EditResult:
+    r"""Replace character ranges of a file, in one write.
+
+    Args:
+        root: The door to the disk.
+        shown: What this workspace has shown; a splice keeps "seen" as it was.
+        limits: For the size of the file.
+        path: The file.
+        spans: Start, end and new text of each, as offsets in the text with every line end as `\n`; in any
+            order. What is inserted at one offset stays in the order given.
+        terms: On what terms the file is changed.
+
+    Returns:
+        What was replaced, with the diff.
+
+    Raises:
+        InvalidArgumentError: `invalid_argument`: no spans, or one that does not lie in the text.
+        OverlapError: `overlap`: two share a character.
+        AgentFSError: As `edit_file`.
+    """
+    if not spans:
+        raise InvalidArgumentError("spans is empty.", details={"parameter": "spans"})
+
+    def apply(before: Document, current: Current) -> Applied:
+        view = View(before.decoded.text)
+        places = _places(view, spans, current.path)
+        return apply_places(
+            before, view, places, via="offset", path=current.path, max_bytes=limits.file_bytes
+        )
+
+    return change_text(root, shown, limits, path, apply, terms, unit="replacement")
+
+
+def _places(view: View, spans: Sequence[Span], path: str) -> list[Place]:
+    size = len(view.text)
+    places: list[Place] = []
+    for start, end, new in sorted(spans, key=lambda span: span[:2]):
+        if not 0 <= start <= end <= size:
+            raise InvalidArgumentError(
+                f"The span from {start} to {end} does not lie in {quote(path)}, which has {size} characters "
+                "with every line end as one.",
+                details={"path": path, "span": [start, end], "size": size},
+            )
+        if places and start < places[-1].end:
+            first = places[-1]
+            raise OverlapError(
+                f"The spans {first.start}-{first.end} and {start}-{end} overlap.",
+                hint="Join them into one; nothing was written.",
+                details={"path": path, "spans": [[first.start, first.end], [start, end]]},
+            )
+        text = to_lf(new, lone=view.lone)
+        if places and start == end == places[-1].start == places[-1].end:
+            places[-1] = Place(start, end, places[-1].new + text)
+        else:
+            places.append(Place(start, end, text))
+    return places

@@ -1,0 +1,259 @@
+import os
+
+import pytest
+
+from agentfs import AgentFSError, LineChange, Policy, Workspace
+
+FILE = b"one\ntwo\r\n}\nthree\n}\nlast"
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "f.txt"
+    path.write_bytes(FILE)
+    return path
+
+
+def ids_of(ws):
+    return ws.read("f.txt", line_ids=True).line_ids
+
+
+def failure(ws, file, *changes, **keywords):
+    before = file.read_bytes()
+    with pytest.raises(AgentFSError) as caught:
+        ws.edit_lines("f.txt", list(changes), **keywords)
+    assert file.read_bytes() == before
+    return caught.value
+
+
+def one(name, new):
+    return LineChange(line_id=name, new_content=new)
+
+
+def several(first, last, new):
+    return LineChange(start_line_id=first, end_line_id=last, new_content=new)
+
+
+def test_read_shows_the_ids_and_returns_them(ws, file):
+    result = ws.read("f.txt", line_ids=True)
+    assert result.text.split("\n")[1] == f"2 {result.line_ids[1]}|two"
+    assert len(result.line_ids) == 6
+    assert result.to_dict()["line_ids"] == list(result.line_ids)
+    page = ws.read("f.txt", offset=3, limit=2, line_ids=True)
+    assert page.line_ids == result.line_ids[2:4]
+    assert ws.read("f.txt").line_ids == ()
+    assert "|" in ws.read("f.txt").text
+    assert result.line_ids[0] not in ws.read("f.txt").text
+
+
+def test_the_byte_budget_counts_the_ids(tmp_path):
+    from agentfs import Limits
+
+    (tmp_path / "f.txt").write_text("x" * 10 + "\n" + "y" * 10 + "\n")
+    with Workspace(tmp_path, limits=Limits(read_bytes=36)) as ws:
+        assert ws.read("f.txt").end_line == 2
+        page = ws.read("f.txt", line_ids=True)
+        assert (page.end_line, page.truncated_by, len(page.line_ids)) == (1, "bytes", 1)
+
+
+@pytest.mark.parametrize(
+    ("line", "new", "after"),
+    [
+        (1, "1", b"1\ntwo\r\n}\nthree\n}\nlast"),
+        (1, "1\n", b"1\ntwo\r\n}\nthree\n}\nlast"),
+        (1, "1\n1b\n", b"1\n1b\ntwo\r\n}\nthree\n}\nlast"),
+        (2, "2", b"one\n2\r\n}\nthree\n}\nlast"),
+        (2, "2\n2b", b"one\n2\r\n2b\r\n}\nthree\n}\nlast"),
+        (2, "2\r\n2b\r\n", b"one\n2\r\n2b\r\n}\nthree\n}\nlast"),
+        (2, "", b"one\n}\nthree\n}\nlast"),
+        (2, "\n", b"one\n\r\n}\nthree\n}\nlast"),
+        (2, "\n\n", b"one\n\r\n\r\n}\nthree\n}\nlast"),
+        (6, "end", b"one\ntwo\r\n}\nthree\n}\nend"),
+        (6, "end\n", b"one\ntwo\r\n}\nthree\n}\nend"),
+        (6, "", b"one\ntwo\r\n}\nthree\n}\n"),
+        (5, "$& \\1 {0}", b"one\ntwo\r\n}\nthree\n$& \\1 {0}\nlast"),
+    ],
+)
+def test_one_line_to_the_byte(ws, file, line, new, after):
+    result = ws.edit_lines("f.txt", [one(ids_of(ws)[line - 1], new)])
+    assert file.read_bytes() == after
+    assert (result.applied_via, result.replacements) == ("line_id", 1)
+
+
+def test_several_changes_are_made_as_of_one_version_in_one_write(ws, file):
+    ids = ids_of(ws)
+    result = ws.edit_lines(
+        "f.txt", [several(ids[3], ids[4], "3\n4\n5"), one(ids[0], "1\n1b"), one(ids[5], "")]
+    )
+    assert file.read_bytes() == b"1\n1b\ntwo\r\n}\n3\n4\n5\n"
+    assert result.replacements == 3
+    assert ids_of(ws)[2:4] == ids[1:3]
+
+
+def test_ids_go_on_over_every_kind_of_change(ws, file):
+    ids = ids_of(ws)
+    ws.edit("f.txt", "three", "}\nthree b")
+    ws.edit_lines("f.txt", [one(ids[4], "} # second")])
+    assert file.read_bytes() == b"one\ntwo\r\n}\n}\nthree b\n} # second\nlast"
+    file.write_bytes(b"}\n" + file.read_bytes())
+    ws.edit_lines("f.txt", [one(ids[5], "LAST"), one(ids[2], "} # first")])
+    assert file.read_bytes() == b"}\none\ntwo\r\n} # first\n}\nthree b\n} # second\nLAST"
+
+
+def test_an_unknown_id_lists_the_current_ones(ws, file):
+    ids = ids_of(ws)
+    error = failure(ws, file, one(ids[0], "x"), one("ffffff", "y"), one("zzz", "y"))
+    assert error.code == "unknown_line"
+    assert error.details["unknown"] == ["ffffff", "zzz"]
+    assert error.details["line_ids"] == list(ids)
+    assert f"1 {ids[0]}|one" in str(error)
+    typo = ids[0][:-1] + ("0" if ids[0][-1] != "0" else "1")
+    error = failure(ws, file, one(typo, "y"))
+    assert f"1 {ids[0]}|one" in error.places()
+
+
+def test_no_ids_given_is_unread(ws, file):
+    assert failure(ws, file, one("aaaaaa", "x")).code == "unread"
+    ws.read("f.txt")
+    assert failure(ws, file, one("aaaaaa", "x")).code == "unread"
+
+
+def test_a_line_changed_from_outside_is_stale_and_the_others_are_not(ws, file):
+    ids = ids_of(ws)
+    file.write_bytes(FILE.replace(b"three", b"3"))
+    error = failure(ws, file, one(ids[3], "x"))
+    assert error.code == "stale"
+    assert error.details["stale"] == [ids[3]]
+    assert f"{ids[3]} was: three" in str(error)
+    assert "|3" in str(error)
+    result = ws.edit_lines("f.txt", [one(ids[4], "end")])
+    assert file.read_bytes() == b"one\ntwo\r\n}\n3\nend\nlast"
+    assert any("changed since it was shown" in note for note in result.notes)
+    assert "+3" in result.text
+
+
+def test_a_range_into_which_a_line_has_come_is_stale(ws, file):
+    ids = ids_of(ws)
+    file.write_bytes(FILE.replace(b"three", b"unseen\nthree"))
+    error = failure(ws, file, several(ids[2], ids[4], "x"))
+    assert error.code == "stale"
+    assert "unseen" in str(error)
+    now = ids_of(ws)
+    ws.edit_lines("f.txt", [several(now[2], now[5], "x")])
+    assert file.read_bytes() == b"one\ntwo\r\nx\nlast"
+
+
+def test_bad_choices_are_refused_whole(ws, file):
+    ids = ids_of(ws)
+    assert failure(ws, file).code == "invalid_argument"
+    assert failure(ws, file, several(ids[3], ids[1], "x")).code == "invalid_argument"
+    error = failure(ws, file, several(ids[0], ids[2], "x"), one(ids[2], "y"))
+    assert (error.code, error.details["lines"]) == ("overlap", [3])
+    assert failure(ws, file, LineChange(new_content="x")).code == "invalid_argument"
+    assert failure(ws, file, LineChange(new_content="x", line_id=ids[0], end_line_id=ids[1])).code == (
+        "invalid_argument"
+    )
+    assert failure(ws, file, one(ids[0], "a\x00")).code == "invalid_argument"
+    assert failure(ws, file, one(ids[0], "one")).code == "no_change"
+
+
+def test_expect_revision_refuses_any_other_version_with_the_difference(ws, file):
+    result = ws.read("f.txt", line_ids=True)
+    file.write_bytes(FILE.replace(b"three", b"3"))
+    error = failure(ws, file, one(result.line_ids[0], "x"), expect_revision=result.revision)
+    assert error.code == "stale"
+    assert "-three" in error.details["diff"]
+    with pytest.raises(AgentFSError) as caught:
+        ws.edit("f.txt", "one", "1", expect_revision=result.revision)
+    assert caught.value.code == "stale"
+    now = ws.read("f.txt")
+    assert ws.edit("f.txt", "one", "1", expect_revision=now.revision).replacements == 1
+
+
+def test_forgotten_ids_never_come_to_mean_another_line(ws, file):
+    ids = ids_of(ws)
+    ws._shown.forget()
+    assert failure(ws, file, one(ids[0], "x")).code == "unread"
+    assert not set(ids) & set(ids_of(ws))
+    assert failure(ws, file, one(ids[0], "x")).code == "unknown_line"
+
+
+def test_ids_of_a_version_that_came_back_are_the_same(ws, file):
+    ids = ids_of(ws)
+    file.write_bytes(b"other\n")
+    ids_of(ws)
+    file.write_bytes(FILE)
+    assert ids_of(ws) == ids
+
+
+def test_edit_lines_is_a_tool_by_name(ws, file):
+    tools = ws.tools(["read", "edit_lines"], expose={"read": ["line_ids"]})
+    shown = tools.call("read", {"path": "f.txt", "line_ids": True})
+    name = shown.data["line_ids"][0]
+    done = tools.call("edit_lines", {"path": "f.txt", "changes": [{"line_id": name, "new_content": "1"}]})
+    assert done.success, done.content
+    assert file.read_bytes().startswith(b"1\ntwo")
+    assert "edit_lines" not in ws.tools().names
+
+
+def test_a_preview_is_the_same_result_and_nothing_is_written_or_remembered(ws, file, tmp_path):
+    ids = ids_of(ws)
+    calls = [
+        lambda **k: ws.edit("f.txt", "one", "1", **k),
+        lambda **k: ws.edit_lines("f.txt", [one(ids[1], "x")], **k),
+        lambda **k: ws.splice("f.txt", [(0, 1, "O")], **k),
+        lambda **k: ws.write("f.txt", "all new\n", **k),
+        lambda **k: ws.write("new/g.txt", "new\n", **k),
+    ]
+    before = file.read_bytes(), sorted(os.listdir(tmp_path))
+    for call in calls:
+        seen = call(preview=True)
+        assert (file.read_bytes(), sorted(os.listdir(tmp_path))) == before
+        assert "nothing was written" in seen.text
+        done = call()
+        assert (seen.diff, seen.revision, seen.path) == (done.diff, done.revision, done.path)
+        file.write_bytes(FILE)
+        (tmp_path / "new" / "g.txt").unlink(missing_ok=True)
+        if (tmp_path / "new").exists():
+            (tmp_path / "new").rmdir()
+        ids = ids_of(ws)
+
+
+def test_a_preview_of_what_would_be_refused_is_refused(tmp_path, file):
+    with Workspace(tmp_path, policy=Policy(read_only=True)) as ws, pytest.raises(AgentFSError) as caught:
+        ws.edit("f.txt", "one", "1", preview=True)
+    assert caught.value.code == "read_only"
+
+
+@pytest.mark.parametrize(
+    ("spans", "after"),
+    [
+        ([(0, 3, "1")], b"1\ntwo\r\n}\nthree\n}\nlast"),
+        ([(8, 9, "x"), (0, 0, "0\n")], b"0\none\ntwo\r\nx\nthree\n}\nlast"),
+        ([(4, 4, "a"), (4, 4, "b")], b"one\nabtwo\r\n}\nthree\n}\nlast"),
+        ([(7, 8, "")], b"one\ntwo}\nthree\n}\nlast"),
+        ([(22, 22, "\n")], b"one\ntwo\r\n}\nthree\n}\nlast\n"),
+        ([(4, 7, "2\n2")], b"one\n2\r\n2\r\n}\nthree\n}\nlast"),
+    ],
+)
+def test_splice_counts_every_line_end_as_one(ws, file, spans, after):
+    assert ws.splice("f.txt", spans).applied_via == "offset"
+    assert file.read_bytes() == after
+
+
+@pytest.mark.parametrize(
+    ("spans", "code"),
+    [
+        ([], "invalid_argument"),
+        ([(0, 23, "")], "invalid_argument"),
+        ([(-1, 0, "")], "invalid_argument"),
+        ([(3, 2, "")], "invalid_argument"),
+        ([(0, 3, "a"), (2, 4, "b")], "overlap"),
+        ([(0, 1, "o")], "no_change"),
+    ],
+)
+def test_splice_refuses_what_does_not_fit(ws, file, spans, code):
+    with pytest.raises(AgentFSError) as caught:
+        ws.splice("f.txt", spans)
+    assert caught.value.code == code
+    assert file.read_bytes() == FILE

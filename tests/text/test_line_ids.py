@@ -1,0 +1,63 @@
+import re
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentfs.text import bodies_of, carried_ids, count_lines, fresh_ids, split_lines
+
+LINES = st.lists(st.sampled_from(["", "a", "b", "}", "    return x"]), max_size=12)
+
+
+@given(st.text("a\r\n\x0c\u2028", max_size=12))
+def test_bodies_are_the_lines_of_the_one_splitter(text):
+    bodies = bodies_of(text)
+    assert len(bodies) == count_lines(text) == len(split_lines(text))
+    assert all(line.startswith(body) for line, body in zip(split_lines(text), bodies, strict=True))
+
+
+@given(LINES)
+def test_ids_are_short_unique_and_made_from_the_content(lines):
+    ids = fresh_ids(lines, set())
+    assert len(set(ids)) == len(ids) == len(lines)
+    assert all(re.fullmatch(r"[0-9a-f]{6,}", name) for name in ids)
+    assert ids == fresh_ids(lines, set())
+
+
+def test_half_a_million_lines_have_half_a_million_ids():
+    lines = [str(number % 400_000) for number in range(500_000)]
+    ids = fresh_ids(lines, set())
+    assert len(set(ids)) == 500_000
+    assert min(map(len, ids)) == 6
+    assert max(map(len, ids)) <= 7  # collisions of six digits are certain here
+
+
+@given(LINES, st.integers(0, 12), st.integers(0, 4), LINES)
+def test_a_line_outside_a_change_keeps_its_id_and_no_id_changes_hands(lines, start, count, inserted):
+    start = min(start, len(lines))
+    end = min(start + count, len(lines))
+    after = lines[:start] + inserted + lines[end:]
+    taken: set[str] = set()
+    ids = fresh_ids(lines, taken)
+    exact = [(start, end, start, start + len(inserted))]
+    for changes in (exact, None):
+        now = carried_ids(lines, ids, after, set(taken), changes=changes)
+        assert len(set(now)) == len(now) == len(after)
+        for name, line in zip(now, after, strict=True):
+            if name in ids:
+                assert lines[ids.index(name)] == line
+        kept = [name for name in now if name in ids]
+        assert kept == sorted(kept, key=ids.index)
+    now = carried_ids(lines, ids, after, set(taken), changes=exact)
+    assert now[:start] == ids[:start]
+    assert now[len(now) - (len(lines) - end) :] == ids[end:]
+
+
+def test_a_brace_put_before_others_does_not_take_their_ids():
+    """Made from the content and the position alone, the ids of all lines below would change hands."""
+    lines = ["{", "a", "}", "{", "b", "}"]
+    taken: set[str] = set()
+    ids = fresh_ids(lines, taken)
+    after = ["{", "new", "}", *lines]
+    now = carried_ids(lines, ids, after, taken, changes=[(0, 0, 0, 3)])
+    assert now[3:] == ids
+    assert not set(now[:3]) & set(ids)
