@@ -177,6 +177,7 @@ class Skipped:
         unreadable: Names that the system did not let us read, or that vanished.
         symlink: Links that were not followed.
         special: FIFOs, sockets and devices.
+        too_deep: Directories so deep that no path can name what lies in them.
         rules: For `ignored`: each rule, as `file:line pattern`, with the number of names it excluded.
         reached: The limit that ended the walk early ("walk_entries" or "timeout"), or None.
     """
@@ -191,6 +192,7 @@ class Skipped:
     unreadable: int = 0
     symlink: int = 0
     special: int = 0
+    too_deep: int = 0
     rules: dict[str, int] = field(default_factory=dict[str, int])
     reached: str | None = None
 

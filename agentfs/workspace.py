@@ -3,7 +3,7 @@
 import os
 from collections.abc import Mapping, Sequence
 from types import TracebackType
-from typing import Literal, Self
+from typing import Annotated, Literal, Self, TypeAlias
 
 from agentfs.disk import Root
 from agentfs.errors import UnknownToolError
@@ -21,7 +21,11 @@ from agentfs.results import (
     WriteResult,
 )
 from agentfs.shown import Shown
+from agentfs.signatures.hints import ShownAs
 from agentfs.toolset import Toolset
+
+# A program may search several places at once; a model is told of one.
+Paths: TypeAlias = Annotated[str | Sequence[str], ShownAs(str)]
 
 DEFAULT_TOOLS = ("read", "write", "edit", "multi_edit", "ls", "glob", "grep")
 
@@ -300,11 +304,15 @@ class Workspace:
 
     def ls(
         self,
-        path: str = ".",
+        path: Paths = ".",
         depth: int = 1,
         limit: int | None = None,
         offset: int = 0,
         include_ignored: bool = False,
+        *,
+        ignore: str | Sequence[str] | None = None,
+        hidden: bool | None = None,
+        sort: Literal["name", "modified", "size"] = "name",
     ) -> ListResult:
         """List a directory: directories first, then files, by name.
 
@@ -314,6 +322,9 @@ class Workspace:
             limit: Most entries to show.
             offset: Entries to skip.
             include_ignored: Show hidden and gitignored entries too.
+            ignore: Globs of entries to leave out.
+            hidden: Whether hidden entries are shown; by default as `include_ignored` has it.
+            sort: The order within each directory: by name, newest first or largest first.
 
         Returns:
             The entries, and what was left out.
@@ -323,15 +334,33 @@ class Workspace:
         """
         from agentfs.search import list_directory
 
-        return list_directory(self._root, self.limits, path, depth, limit, offset, include_ignored)
+        return list_directory(
+            self._root,
+            self.limits,
+            path,
+            depth,
+            limit,
+            offset,
+            include_ignored,
+            ignore=ignore,
+            hidden=hidden,
+            sort=sort,
+        )
 
     def glob(
         self,
         pattern: str,
-        path: str = ".",
+        path: Paths = ".",
         limit: int | None = None,
         offset: int = 0,
         include_ignored: bool = False,
+        *,
+        sort: Literal["path", "modified", "size"] = "path",
+        hidden: bool | None = None,
+        exclude: str | Sequence[str] | None = None,
+        anchored: bool = False,
+        types: str | Sequence[str] = "f",
+        timeout: float | None = None,
     ) -> GlobResult:
         """Find files by name.
 
@@ -341,6 +370,12 @@ class Workspace:
             limit: Most files to return.
             offset: Files to skip.
             include_ignored: Search hidden and gitignored files too.
+            sort: The order: by path, newest first or largest first.
+            hidden: Whether hidden files are searched; by default as `include_ignored` has it.
+            exclude: Globs of files and directories to leave out.
+            anchored: Bind a pattern without `/` to the search directory too.
+            types: Letters of what to find: f(ile), d(irectory), l(ink), (e)x(ecutable), e(mpty).
+            timeout: Seconds that the search may take, at most 30.
 
         Returns:
             The files in order of path, and what was left out.
@@ -350,7 +385,102 @@ class Workspace:
         """
         from agentfs.search import glob_files
 
-        return glob_files(self._root, self.limits, pattern, path, limit, offset, include_ignored)
+        return glob_files(
+            self._root,
+            self.limits,
+            pattern,
+            path,
+            limit,
+            offset,
+            include_ignored,
+            sort=sort,
+            hidden=hidden,
+            exclude=exclude,
+            anchored=anchored,
+            types=types,
+            timeout=timeout,
+        )
+
+    def find(
+        self,
+        path: Paths = ".",
+        *,
+        pattern: str | None = None,
+        glob: str | Sequence[str] | None = None,
+        types: str | Sequence[str] | None = None,
+        extensions: str | Sequence[str] | None = None,
+        exclude: str | Sequence[str] | None = None,
+        min_depth: int | None = None,
+        max_depth: int | None = None,
+        follow_symlinks: bool = False,
+        hidden: bool | None = None,
+        include_ignored: bool = False,
+        size: str | Sequence[str] | None = None,
+        changed_within: str | None = None,
+        changed_before: str | None = None,
+        full_path: bool = False,
+        case: Literal["smart", "sensitive", "insensitive"] = "smart",
+        sort: Literal["path", "modified", "size"] = "path",
+        limit: int | None = None,
+        offset: int = 0,
+        timeout: float | None = None,
+    ) -> GlobResult:
+        """Find files and directories by name, type, size and time.
+
+        Args:
+            path: Directory to search, relative to the workspace root.
+            pattern: Regular expression to be found in the name.
+            glob: Glob that must match, as in `glob`.
+            types: Letters of what to find, as in `glob`; by default all.
+            extensions: Extensions such as `py` or `tar.gz`.
+            exclude: Globs of files and directories to leave out.
+            min_depth: First level to show; 1 is what lies in `path` itself.
+            max_depth: Last level to show.
+            follow_symlinks: Follow links that lead inside the root.
+            hidden: Whether hidden names are searched; by default as `include_ignored` has it.
+            include_ignored: Search hidden and gitignored names too.
+            size: Size such as `+10M` (at least), `-1k` (at most); of regular files.
+            changed_within: Only what was changed since: `2d`, `90min`, or a date.
+            changed_before: Only what was changed before: `2weeks`, or a date.
+            full_path: Look for `pattern` in the path relative to the root.
+            case: How `pattern` takes letters; "smart" ignores case unless there is a capital in it.
+            sort: The order: by path, newest first or largest first.
+            limit: Most entries to return.
+            offset: Entries to skip.
+            timeout: Seconds that the search may take, at most 30.
+
+        Returns:
+            The entries in order of path, and what was left out.
+
+        Raises:
+            AgentFSError: As `glob`, and `invalid_argument` for a type, size or time that is none.
+        """
+        from agentfs.search import find_files
+
+        return find_files(
+            self._root,
+            self.limits,
+            path,
+            pattern=pattern,
+            glob=glob,
+            types=types,
+            extensions=extensions,
+            exclude=exclude,
+            min_depth=min_depth,
+            max_depth=max_depth,
+            follow_symlinks=follow_symlinks,
+            hidden=hidden,
+            include_ignored=include_ignored,
+            size=size,
+            changed_within=changed_within,
+            changed_before=changed_before,
+            full_path=full_path,
+            case=case,
+            sort=sort,
+            limit=limit,
+            offset=offset,
+            timeout=timeout,
+        )
 
     def grep(
         self,

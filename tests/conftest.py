@@ -1,5 +1,6 @@
 """Fixtures that several rooms use."""
 
+import os
 import subprocess
 import sys
 import tarfile
@@ -11,6 +12,10 @@ import pytest
 from agentfs import Workspace
 
 DJANGO = "django==5.1.4"
+
+# The user's own global excludes would hold in every tree of the tests.
+os.environ["XDG_CONFIG_HOME"] = "/nonexistent"
+os.environ["GIT_CONFIG_GLOBAL"] = os.devnull
 
 
 @pytest.fixture

@@ -2,11 +2,14 @@
 
 from agentfs.disk.changing import Changed, Current
 from agentfs.disk.opened import Directory, OpenFile
-from agentfs.disk.paths import quote, show_name
+from agentfs.disk.paths import MAX_NAME_BYTES, MAX_PARTS, MAX_PATH_BYTES, quote, show_name
 from agentfs.disk.revisions import revision_of, revision_of_stat
 from agentfs.disk.root import Root
 
 __all__ = [
+    "MAX_NAME_BYTES",
+    "MAX_PARTS",
+    "MAX_PATH_BYTES",
     "Changed",
     "Current",
     "Directory",

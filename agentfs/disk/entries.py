@@ -27,7 +27,8 @@ def entry_of(base: Base, path: str, real_path: str, name: str, status: os.stat_r
     kind = type_of(mode)
     is_dir, target = kind == "directory", None
     if kind == "symlink":
-        target, is_dir = _where_it_leads(base, real_path)
+        target, found = where_it_leads(base, real_path)
+        is_dir = base.follow and found is not None and stat.S_ISDIR(found.st_mode)
     shown = show_name(name)
     return Entry(
         path=path,
@@ -50,7 +51,16 @@ def type_of(mode: int) -> EntryType:
     return "symlink" if stat.S_ISLNK(mode) else "other"
 
 
-def _where_it_leads(base: Base, real_path: str) -> tuple[str | None, bool]:
+def where_it_leads(base: Base, real_path: str) -> tuple[str | None, os.stat_result | None]:
+    """Follow a link as far as it leads inside.
+
+    Args:
+        base: Where walks start.
+        real_path: The path of the link, with the links above it resolved.
+
+    Returns:
+        Its target as written, or None when that lies outside; and what stands at its end, or None.
+    """
     following = Base(base.backend, base.handle, base.roots, follow=True)
     trail = Trail(following, real_path, Asked(tuple(real_path.split("/"))))
     target: str | None = None
@@ -59,15 +69,14 @@ def _where_it_leads(base: Base, real_path: str) -> tuple[str | None, bool]:
             if target is None:
                 target = show_name(base.backend.readlink(trail.handle, name))
             if not trail.follow_link(name):
-                mode = base.backend.lstat(trail.handle, name).st_mode
-                return target, base.follow and stat.S_ISDIR(mode)
+                return target, base.backend.lstat(trail.handle, name)
+        return target, base.backend.lstat(trail.handle, ".")
     except (NotFoundError, LinkLoopError):
-        return target, False
+        return target, None
     except AgentFSError:
-        return None, False
+        return None, None
     except OSError as error:
         gone = isinstance(failures.of_system(error, real_path), NotFoundError)
-        return (target if gone else None), False
+        return (target if gone else None), None
     finally:
         trail.close()
-    return target, base.follow

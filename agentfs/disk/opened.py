@@ -3,12 +3,14 @@
 import errno
 import os
 import stat
+from collections.abc import Iterator
+from itertools import islice
 from types import TracebackType
 from typing import Self
 
 from agentfs.disk import failures
 from agentfs.disk.backend import Handle
-from agentfs.disk.entries import entry_of
+from agentfs.disk.entries import entry_of, where_it_leads
 from agentfs.disk.paths import show_name
 from agentfs.disk.trail import Base
 from agentfs.results import Entry
@@ -156,6 +158,33 @@ class Directory:
                 return list(found)
         except OSError as error:
             raise failures.of_system(error, self.path or ".") from None
+
+    def scan_parts(self, size: int) -> Iterator[list[os.DirEntry[str]]]:
+        """Yield what is in the directory in parts, so that a giant one need not be held whole.
+
+        Args:
+            size: The most entries of a part.
+
+        Yields:
+            Entries as `scan` returns them; a part that is not full is the last.
+
+        Raises:
+            AgentFSError: io, when the system fails.
+        """
+        try:
+            with os.scandir(self.handle) as found:
+                while part := list(islice(found, size)):
+                    yield part
+        except OSError as error:
+            raise failures.of_system(error, self.path or ".") from None
+
+    def followed(self, found: os.DirEntry[str]) -> os.stat_result | None:
+        """Return what stands where a link leads, or None: nothing inside, or links are not followed.
+
+        Args:
+            found: One of what `scan` returned.
+        """
+        return where_it_leads(self._base, self._real_child(found.name))[1] if self._base.follow else None
 
     def entry(self, found: os.DirEntry[str]) -> Entry:
         """Return the typed entry of what a scan found.

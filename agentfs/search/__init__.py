@@ -1,7 +1,7 @@
 """Search: the walk, ignore rules, globs, and the methods that stand on them."""
 
-from agentfs.search.finding import glob_files
+from agentfs.search.finding import find_files, glob_files
 from agentfs.search.grep import grep
 from agentfs.search.listing import list_directory
 
-__all__ = ["glob_files", "grep", "list_directory"]
+__all__ = ["find_files", "glob_files", "grep", "list_directory"]

@@ -1,34 +1,50 @@
-"""`glob`: the files whose path matches, in order of path."""
+"""`glob` and `find`: the files whose names match, in order, a page at a time."""
 
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, get_args
 
-from agentfs.disk import Root, show_name
-from agentfs.errors import AgentFSError, OutsideWorkspaceError
+from agentfs.disk import Root
+from agentfs.errors import AgentFSError, InvalidArgumentError, OutsideWorkspaceError
 from agentfs.limits import Limits
-from agentfs.results import Entry, GlobResult, NextCall, Skipped
-from agentfs.search.globs import Matcher, compile_globs, hidden_names
-from agentfs.search.ignore import Listed
+from agentfs.results import GlobResult, NextCall
+from agentfs.search.collecting import Collection, Sort, Wanted, collect
+from agentfs.search.filters import Filter, all_of, parse_extensions, parse_moment, parse_sizes, parse_types
+from agentfs.search.globs import compile_descent, compile_exclude, compile_globs, hidden_names
 from agentfs.search.leftout import one_line, say_reached, say_skipped, why_left_out
-from agentfs.search.paging import check_offset, check_page, next_page
-from agentfs.search.walk import Visit, Walk
+from agentfs.search.nearby import suggesting
+from agentfs.search.paging import check_choice, check_offset, check_page, check_timeout, next_page, paths_of
+from agentfs.search.pattern import compile_pattern
 from agentfs.text import continuation, footer
+
+Case = Literal["smart", "sensitive", "insensitive"]
+OneOrMore = str | Sequence[str]
 
 SECOND_LOOK_ENTRIES = 200_000
 SECOND_LOOK_SECONDS = 0.5
 
 _LITERAL_START = re.compile(r"/+([^*?\[\]{}\\/]+)/")
+_ESCAPED = re.compile(r"\\[pP]\{[^}]*\}|\\.", re.DOTALL)
+_FREE_STEPS = 50_000  # what a search may take without a timeout, which costs five times as much
 
 
 def glob_files(
     root: Root,
     limits: Limits,
-    pattern: str | Sequence[str],
-    path: str,
-    limit: int | None,
-    offset: int,
-    include_ignored: bool,
+    pattern: OneOrMore,
+    path: OneOrMore = ".",
+    limit: int | None = None,
+    offset: int = 0,
+    include_ignored: bool = False,
+    *,
+    sort: Sort = "path",
+    hidden: bool | None = None,
+    exclude: OneOrMore | None = None,
+    anchored: bool = False,
+    types: OneOrMore = "f",
+    timeout: float | None = None,
 ) -> GlobResult:
     """Find the files that match a glob.
 
@@ -36,73 +52,329 @@ def glob_files(
         root: The door to the disk.
         limits: The bounds of the answer.
         pattern: One glob or several; see `compile_globs`.
-        path: The directory to search.
+        path: The directory to search, or several.
         limit: Files of a page, or None for the usual number.
         offset: Files before the page.
         include_ignored: Whether hidden and ignored files are searched too.
+        sort: The order.
+        hidden: Whether hidden files are searched; None: as `include_ignored`.
+        exclude: Globs of what is left out; an excluded directory is not entered.
+        anchored: Whether every pattern is bound to the search directory.
+        types: What is found: letters of `f d l x e`.
+        timeout: Seconds that the search may take, or None for the usual.
 
     Returns:
-        The page, in order of path.
+        The page.
 
     Raises:
         AgentFSError: invalid_pattern, outside_workspace, invalid_argument, past_end, and those of the path:
             not_found, not_a_directory, …
     """
-    started = time.monotonic()
-    size = check_page(limit, offset, limits.glob_results)
-    path = path or "."
-    given = [pattern] if isinstance(pattern, str) else list(pattern)
-    globs = bind_to_search(root, given, path)
+    call = _Call(
+        root, limits, "glob", time.monotonic(), path, limit, offset, include_ignored, hidden, timeout
+    )
+    call.arguments = {
+        "pattern": (pattern, None),
+        "sort": (sort, "path"),
+        "exclude": (exclude, None),
+        "anchored": (anchored, False),
+        "types": (types, "f"),
+    }
+    call.asked = _as_list(pattern)
+    globs = call.bound(call.asked)
     opened = hidden_names(globs)
-    # A walk that opens no hidden name meets none, so the matcher need not look for one either.
-    matches = compile_globs(globs, hidden=include_ignored or opened is None)
-    walk = Walk(
-        root,
-        path,
-        max_entries=limits.walk_entries,
-        deadline=started + limits.timeout,
-        hidden=include_ignored or opened or False,
-        ignored=include_ignored,
-        others=True,
-    )
-    found, links, special = _find(walk, matches)
-    skipped = _with(walk.skipped, links, special)
-    total = len(found)
-    if total:
-        check_offset(offset, total, "files")
-    files = [entry for each in found[offset : offset + size] if (entry := _entry(root, each))]
-    shown_to = min(offset + size, total)
-    following: NextCall | None = None
-    if shown_to < total:
-        following = next_page(
-            "glob",
-            shown_to,
-            pattern=(pattern if isinstance(pattern, str) else given, None),
-            path=(path, "."),
-            limit=(limit, None),
-            include_ignored=(include_ignored, False),
+
+    def wanted(everything: bool) -> Wanted:
+        return replace(
+            call.wanted(opened, everything=everything),
+            # A walk that opens no hidden name meets none, so the matcher need not look for one either.
+            matches=compile_globs(
+                globs, anchored=anchored, hidden=everything or call.opens_hidden or opened is None
+            ),
+            filter=Filter(types=parse_types(types), links_as_files=True),
+            sort=check_choice("sort", sort, get_args(Sort)),
+            enter=compile_descent(globs, anchored=anchored),
+            exclude=call.exclusion(exclude),
+            count_others=True,
         )
-    lines = [one_line(entry.path) for entry in files]
-    if not total:
-        lines.append(_say_nothing(root, given, path, skipped, include_ignored=include_ignored, globs=globs))
-    notes = footer(
-        f"files {offset + 1}-{shown_to} of {total if skipped.reached is None else f'at least {total}'}"
-        if total and (offset or following or skipped.reached)
-        else "",
-        continuation(following),
-        say_skipped(skipped, can_open=not include_ignored),
-        say_reached(skipped, limits.timeout),
+
+    return call.answer(wanted)
+
+
+def find_files(
+    root: Root,
+    limits: Limits,
+    path: OneOrMore = ".",
+    *,
+    pattern: str | None = None,
+    glob: OneOrMore | None = None,
+    types: OneOrMore | None = None,
+    extensions: OneOrMore | None = None,
+    exclude: OneOrMore | None = None,
+    min_depth: int | None = None,
+    max_depth: int | None = None,
+    follow_symlinks: bool = False,
+    hidden: bool | None = None,
+    include_ignored: bool = False,
+    size: OneOrMore | None = None,
+    changed_within: str | None = None,
+    changed_before: str | None = None,
+    full_path: bool = False,
+    case: Case = "smart",
+    sort: Sort = "path",
+    limit: int | None = None,
+    offset: int = 0,
+    timeout: float | None = None,
+) -> GlobResult:
+    """Find entries by name, type, size and time, as fd does.
+
+    Args:
+        root: The door to the disk.
+        limits: The bounds of the answer.
+        path: The directory to search, or several.
+        pattern: A regular expression to be found in the name, or with `full_path` in the path.
+        glob: One glob or several; see `compile_globs`.
+        types: Letters of `f d l x e`, or None for all.
+        extensions: One extension or several.
+        exclude: Globs of what is left out; an excluded directory is not entered.
+        min_depth: The first level; 1 is what lies in `path` itself.
+        max_depth: The last level.
+        follow_symlinks: Whether links are followed where they lead inside.
+        hidden: Whether hidden names are searched; None: as `include_ignored`.
+        include_ignored: Whether hidden and ignored names are searched too.
+        size: One size or several, as `+10M`; all must fit.
+        changed_within: A duration or a date; only what was changed since.
+        changed_before: A duration or a date; only what was changed before.
+        full_path: Whether `pattern` is tested on the path relative to the root.
+        case: How `pattern` takes letters: "smart" ignores case unless there is a capital in it.
+        sort: The order.
+        limit: Entries of a page, or None for the usual number.
+        offset: Entries before the page.
+        timeout: Seconds that the search may take, or None for the usual.
+
+    Returns:
+        The page.
+
+    Raises:
+        AgentFSError: As `glob_files`.
+    """
+    call = _Call(
+        root, limits, "find", time.monotonic(), path, limit, offset, include_ignored, hidden, timeout
     )
-    return GlobResult(
-        files,
-        total,
-        skipped,
-        exact=skipped.reached is None,
-        truncated=following is not None,
-        elapsed_ms=int((time.monotonic() - started) * 1000),
-        next=following,
-        text="\n".join([*lines, *filter(None, [notes])]),
+    call.arguments = {
+        "pattern": (pattern, None),
+        "glob": (glob, None),
+        "types": (types, None),
+        "extensions": (extensions, None),
+        "exclude": (exclude, None),
+        "min_depth": (min_depth, None),
+        "max_depth": (max_depth, None),
+        "follow_symlinks": (follow_symlinks, False),
+        "size": (size, None),
+        "changed_within": (changed_within, None),
+        "changed_before": (changed_before, None),
+        "full_path": (full_path, False),
+        "case": (case, "smart"),
+        "sort": (sort, "path"),
+    }
+    for name, level in (("min_depth", min_depth), ("max_depth", max_depth)):
+        if level is not None and level < 1:
+            raise InvalidArgumentError(
+                f"`{name}` must be at least 1, not {level}.",
+                hint="1 is what lies in `path` itself.",
+                details={"argument": name},
+            )
+    call.asked = [each for each in (*_as_list(glob), pattern) if each is not None]
+    globs = call.bound(_as_list(glob))
+    opened = hidden_names(globs) if globs else None
+    by_name = _regex_test(call, pattern, case, full_path=full_path) if pattern is not None else None
+    by_extension = _of_name(parse_extensions(extensions)) if extensions is not None else None
+    kind = Filter(
+        parse_types(types),
+        tuple(parse_sizes(size)) if size is not None else (),
+        after=parse_moment(changed_within, "changed_within") if changed_within is not None else None,
+        before=parse_moment(changed_before, "changed_before") if changed_before is not None else None,
+        follow=follow_symlinks,
     )
+
+    def wanted(everything: bool) -> Wanted:
+        open_names = everything or call.opens_hidden or opened is None
+        return replace(
+            call.wanted(opened, everything=everything),
+            matches=all_of(
+                (by_extension, compile_globs(globs, hidden=open_names) if globs else None, by_name)
+            ),
+            filter=kind,
+            sort=check_choice("sort", sort, get_args(Sort)),
+            follow=follow_symlinks,
+            enter=compile_descent(globs) if globs else None,
+            exclude=call.exclusion(exclude),
+            min_depth=min_depth or 1,
+            max_depth=max_depth or 0,
+        )
+
+    return call.answer(wanted)
+
+
+@dataclass
+class _Call:
+    """What one call of `glob` or `find` was asked for, and how it answers."""
+
+    root: Root
+    limits: Limits
+    name: Literal["glob", "find"]
+    began: float
+    path: OneOrMore
+    limit: int | None
+    offset: int
+    include_ignored: bool
+    hidden: bool | None
+    timeout: float | None
+    arguments: dict[str, tuple[Any, Any]] = field(default_factory=dict[str, tuple[Any, Any]])
+    asked: list[str] = field(default_factory=list[str])
+
+    def __post_init__(self) -> None:
+        self.size = check_page(self.limit, self.offset, self.limits.glob_results)
+        self.seconds = check_timeout(self.timeout, self.limits.timeout)
+        self.paths = paths_of(self.path)
+        self.opens_hidden = self.include_ignored if self.hidden is None else self.hidden
+        self.deadline = self.began + self.seconds
+
+    def bound(self, globs: list[str]) -> list[str]:
+        """Make absolute globs relative to where is searched."""
+        bound = [bind_to_search(self.root, globs, path) for path in self.paths]
+        if any(each != bound[0] for each in bound):
+            raise InvalidArgumentError(
+                "An absolute glob means something else for each of several paths.",
+                hint="Make it relative.",
+                details={"argument": "pattern" if self.name == "glob" else "glob"},
+            )
+        return bound[0]
+
+    def exclusion(self, exclude: OneOrMore | None) -> Callable[[str, bool], bool] | None:
+        """Return the test for `exclude`."""
+        globs = _as_list(exclude)
+        return compile_exclude(self.bound(globs)) if globs else None
+
+    def wanted(self, opened: Callable[[str], bool] | None, *, everything: bool) -> Wanted:
+        """Return what both methods look for, with all hidden and ignored names or as the call has it."""
+        return Wanted(
+            self.paths,
+            None,
+            Filter(),
+            hidden=everything or self.opens_hidden or opened or False,
+            ignored=everything or self.include_ignored,
+        )
+
+    def answer(self, wanted: Callable[[bool], Wanted]) -> GlobResult:
+        """Search, and put the answer together; `wanted(True)` is asked for a second look at everything."""
+        first, end = self.offset, self.offset + self.size
+        with suggesting(self.root):
+            found = collect(
+                self.root,
+                wanted(False),
+                first,
+                end,
+                max_entries=self.limits.walk_entries,
+                deadline=self.deadline,
+            )
+        total, skipped = found.total, found.skipped
+        noun = "files" if self.name == "glob" else "entries"
+        if total:
+            check_offset(first, total, noun)
+        shown_to = min(end, total)
+        following = self._following(shown_to) if shown_to < total else None
+        lines = [one_line(entry.path) + ("/" if entry.type == "directory" else "") for entry in found.page]
+        if not total:
+            lines.append(self._say_nothing(found, wanted, noun))
+        notes = footer(
+            f"{noun} {first + 1}-{shown_to} of {total if skipped.reached is None else f'at least {total}'}"
+            if total and (first or following or skipped.reached)
+            else "",
+            continuation(following),
+            say_skipped(skipped, can_open=not self.include_ignored),
+            say_reached(skipped, self.seconds),
+        )
+        return GlobResult(
+            found.page,
+            total,
+            skipped,
+            exact=skipped.reached is None,
+            truncated=following is not None,
+            elapsed_ms=int((time.monotonic() - self.began) * 1000),
+            next=following,
+            text="\n".join([*lines, *filter(None, [notes])]),
+        )
+
+    def _following(self, offset: int) -> NextCall:
+        before = ("pattern",) if self.name == "glob" else ()
+        return next_page(
+            self.name,
+            offset,
+            **{name: self.arguments[name] for name in before},
+            path=(self.path or ".", "."),
+            **{name: value for name, value in self.arguments.items() if name not in before},
+            limit=(self.limit, None),
+            include_ignored=(self.include_ignored, False),
+            hidden=(self.hidden, None),
+            timeout=(self.timeout, None),
+        )
+
+    def _say_nothing(self, found: Collection, wanted: Callable[[bool], Wanted], noun: str) -> str:
+        """Say that nothing matched, and where something would have."""
+        pattern = ", ".join(one_line(each) for each in self.asked)
+        where = "" if self.paths == ["."] else f" in {', '.join(one_line(each) for each in self.paths)}"
+        said = f"0 {noun} match {pattern}{where}" if pattern else f"0 {noun} match{where}"
+        if not self.include_ignored and (found.skipped.hidden or found.skipped.ignored):
+            again = collect(
+                self.root,
+                wanted(True),
+                0,
+                1,
+                max_entries=SECOND_LOOK_ENTRIES,
+                deadline=time.monotonic() + SECOND_LOOK_SECONDS,
+            )
+            if again.total:
+                count = f"{again.total}{'' if again.skipped.reached is None else ' or more'}"
+                why = why_left_out(self.root, again.page[0].path) if again.page else ""
+                among = f"{count} among hidden and ignored{f', as in {why}' if why else ''}"
+                return f"{said}; {among}: pass include_ignored=true"
+        if self.name == "glob" and any("[" in each.replace("\\[", "") for each in self.asked):
+            return f"{said}; [ ] stands for one character of a set: write \\[ for the bracket itself"
+        return f"{said}."
+
+
+def _regex_test(call: _Call, pattern: str, case: Case, *, full_path: bool) -> Callable[[str], bool]:
+    """Return the test of a path below the search directory for a regular expression."""
+    check_choice("case", case, get_args(Case))
+    smart = case == "smart" and not any(letter.isupper() for letter in _ESCAPED.sub("", pattern))
+    compiled = compile_pattern(pattern, ignore_case=case == "insensitive" or smart)
+    search = compiled.expression.search
+    repeats = compiled.plan.repeats
+    free_length = 0 if repeats is None else int(_FREE_STEPS ** (1 / (repeats + 1)))
+    starts = [call.root.entry(path).path for path in call.paths[:1]] if full_path else []
+    prefix = f"{starts[0]}/" if starts and starts[0] != "." else ""
+
+    def matches(path: str) -> bool:
+        text = prefix + path if full_path else path[path.rfind("/") + 1 :]
+        if len(text) <= free_length:
+            return search(text) is not None
+        left = call.deadline - time.monotonic()
+        if left <= 0:
+            raise TimeoutError
+        return search(text, timeout=left, concurrent=True) is not None
+
+    return matches
+
+
+def _of_name(test: Callable[[str], bool]) -> Callable[[str], bool]:
+    return lambda path: test(path[path.rfind("/") + 1 :])
+
+
+def _as_list(given: OneOrMore | None) -> list[str]:
+    if given is None:
+        return []
+    return [given] if isinstance(given, str) else list(given)
 
 
 def bind_to_search(root: Root, globs: Sequence[str], path: str) -> list[str]:
@@ -154,83 +426,3 @@ def _exists(root: Root, path: str, name: str) -> bool:
         return root.exists(f"{path}/{name}")
     except AgentFSError:
         return False
-
-
-def _find(walk: Walk, matches: Matcher) -> tuple[list[str], int, int]:
-    """Return the paths that match; and how many links to directories and special files matched too."""
-    found: list[str] = []
-    links = special = 0
-    for visit in walk:
-        prefix = f"{visit.path}/" if visit.path else ""
-        for listed in visit.files:
-            if not matches(visit.below + listed.name):
-                continue
-            if listed.is_file(follow_symlinks=False) or _is_link_to_file(visit, listed):
-                found.append(prefix + show_name(listed.name))
-            elif listed.is_symlink():
-                links += 1
-            else:
-                special += 1
-    return found, links, special
-
-
-def _is_link_to_file(visit: Visit, listed: Listed) -> bool:
-    """Tell whether it is a link that leads to no directory inside; where else it leads is not asked."""
-    try:
-        return listed.is_symlink() and not visit.directory.entry(listed).is_dir
-    except AgentFSError:
-        return False
-
-
-def _entry(root: Root, path: str) -> Entry | None:
-    try:
-        return root.entry(path)
-    except AgentFSError:
-        # It vanished since it was found.
-        return None
-
-
-def _with(skipped: Skipped, links: int, special: int) -> Skipped:
-    return Skipped(
-        hidden=skipped.hidden,
-        ignored=skipped.ignored,
-        vcs=skipped.vcs,
-        unreadable=skipped.unreadable,
-        symlink=skipped.symlink + links,
-        special=skipped.special + special,
-        rules=skipped.rules,
-        reached=skipped.reached,
-    )
-
-
-def _say_nothing(
-    root: Root,
-    given: Sequence[str],
-    path: str,
-    skipped: Skipped,
-    *,
-    include_ignored: bool,
-    globs: Sequence[str],
-) -> str:
-    """Say that nothing matched, and where something would have."""
-    pattern = ", ".join(one_line(each) for each in given)
-    where = "" if path == "." else f" in {one_line(path)}"
-    said = f"0 files match {pattern}{where}"
-    if not include_ignored and (skipped.hidden or skipped.ignored):
-        walk = Walk(
-            root,
-            path,
-            max_entries=SECOND_LOOK_ENTRIES,
-            deadline=time.monotonic() + SECOND_LOOK_SECONDS,
-            hidden=True,
-            ignored=True,
-        )
-        found, _, _ = _find(walk, compile_globs(globs, hidden=True))
-        if found:
-            count = f"{len(found)}{'' if walk.skipped.reached is None else ' or more'}"
-            why = why_left_out(root, found[0])
-            among = f"{count} among hidden and ignored{f', as in {why}' if why else ''}"
-            return f"{said}; {among}: pass include_ignored=true"
-    if any("[" in each.replace("\\[", "") for each in given):
-        return f"{said}; [ ] stands for one character of a set: write \\[ for the bracket itself"
-    return f"{said}."

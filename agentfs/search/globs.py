@@ -48,6 +48,59 @@ def compile_globs(patterns: Sequence[str], *, anchored: bool = False, hidden: bo
     return lambda path: include(path) and not exclude(path)
 
 
+def compile_descent(patterns: Iterable[str], *, anchored: bool = False) -> Matcher | None:
+    """Return a test whether a match may lie below a directory, or None when it may lie below any.
+
+    Args:
+        patterns: Globs, as for `compile_globs`; those that begin with `!` open nothing.
+        anchored: As for `compile_globs`.
+
+    Raises:
+        InvalidPatternError: As `compile_globs`.
+        OutsideWorkspaceError: As `compile_globs`.
+    """
+    regexes: dict[str, None] = {}
+    wanted = [each for each in patterns if not each.startswith("!")]
+    for pattern in expand(wanted):
+        if not anchored and "/" not in pattern:
+            return None
+        tokens = _tokens(pattern)
+        ends = [at for at, token in enumerate(tokens) if token in (wildcards.DEEP_DIR, wildcards.DEEP)]
+        heads = _split_parts(tokens[: ends[0]] if ends else tokens)[:-1]
+        if ends and not heads:
+            return None
+        tail = "(?:/.*)?" if ends else ""
+        for head in reversed(heads):
+            tail = f"(?:/{wildcards.to_regex(head)}{tail})?"
+        regexes[tail[len("(?:/") : -len(")?")] if heads else "(?!)"] = None
+    return _fullmatch(_compile(regexes)) if regexes else None
+
+
+def compile_exclude(patterns: Sequence[str]) -> Callable[[str, bool], bool]:
+    """Return a test of what is excluded, given its path and whether it is a directory.
+
+    What lies in an excluded directory is excluded with it, because it is not entered.
+
+    Args:
+        patterns: At least one glob; one that ends in `/` means a directory.
+
+    Raises:
+        InvalidPatternError: As `compile_globs`.
+        OutsideWorkspaceError: As `compile_globs`.
+    """
+    plain = [each for each in patterns if not each.endswith("/")]
+    ended = [each.rstrip("/") for each in patterns if each.endswith("/")]
+    matches = compile_globs(plain) if plain or not ended else None
+    matches_directory = compile_globs(ended) if ended else None
+
+    def is_excluded(path: str, is_dir: bool) -> bool:
+        if matches is not None and matches(path):
+            return True
+        return is_dir and matches_directory is not None and matches_directory(path)
+
+    return is_excluded
+
+
 def hidden_names(patterns: Iterable[str]) -> Matcher | None:
     """Return a test for the hidden names that the patterns spell out, or None when they spell none.
 
@@ -66,8 +119,7 @@ def hidden_names(patterns: Iterable[str]) -> Matcher | None:
     ]
     if not regexes:
         return None
-    fullmatch = _compile(dict.fromkeys(regexes)).fullmatch
-    return lambda name: fullmatch(name) is not None
+    return _fullmatch(_compile(dict.fromkeys(regexes)))
 
 
 def expand(patterns: Iterable[str]) -> list[str]:
@@ -133,6 +185,11 @@ def _split_parts(tokens: list[str]) -> list[list[str]]:
 
 def _compile(regexes: Iterable[str]) -> re.Pattern[str]:
     return re.compile("|".join(f"(?:{regex})" for regex in regexes), re.DOTALL)
+
+
+def _fullmatch(expression: re.Pattern[str]) -> Matcher:
+    fullmatch = expression.fullmatch
+    return lambda text: fullmatch(text) is not None
 
 
 _PLAIN_NAME = re.compile(r"[^*?\[\]\\/]+")

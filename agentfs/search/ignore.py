@@ -21,6 +21,8 @@ _PLAIN = re.compile(r"[^*?\[\\]+")
 _WILD = re.compile(r"[*?\[\\]")
 _BOM = b"\xef\xbb\xbf"
 
+OUTSIDE = "a rule outside the workspace"
+
 
 @dataclass(eq=False, slots=True)
 class Rule:
@@ -28,7 +30,7 @@ class Rule:
 
     Attributes:
         index: Its place in the file; a later rule outranks an earlier one.
-        source: The file and line, as `docs/.gitignore:4`.
+        source: The file and line, as `docs/.gitignore:4`; "" when outside the root: never quoted.
         pattern: The line as written, without trailing spaces.
         negated: Whether it takes back (`!`).
         directory_only: Whether it speaks of directories only (`/` at the end).
@@ -52,8 +54,8 @@ class Rule:
     _fullmatch: Callable[[str], object] | None = None
 
     def __str__(self) -> str:
-        """Return `file:line pattern`."""
-        return f"{self.source} {self.pattern}"
+        """Return `file:line pattern`, or `OUTSIDE`."""
+        return f"{self.source} {self.pattern}" if self.source else OUTSIDE
 
     def matches(self, name: str, path: str, *, is_dir: bool) -> bool:
         """Tell whether the rule is about this name, whose path is relative to the rule file."""
@@ -74,7 +76,7 @@ def read_rules(content: bytes, source: str) -> list[Rule]:
 
     Args:
         content: The bytes of the file.
-        source: How to name the file.
+        source: How to name the file; "" for one outside the root.
 
     Returns:
         The rules in their order; what can never match is left out.
@@ -83,7 +85,7 @@ def read_rules(content: bytes, source: str) -> list[Rule]:
     rules: list[Rule] = []
     for number, line in enumerate(text.split("\n"), 1):
         if line and line[0] != "#":
-            rule = _read_rule(line, len(rules), f"{source}:{number}")
+            rule = _read_rule(line, len(rules), f"{source}:{number}" if source else "")
             if rule is not None:
                 rules.append(rule)
     return rules
@@ -137,7 +139,8 @@ class RuleFile:
     """The rules of one file, indexed by what they say about a name.
 
     Attributes:
-        base: The directory of the file with a `/` at its end, or "" for the root.
+        base: The directory of the file with a `/` at its end, or "" for the root or one above it.
+        above: For a file above the root, the path from there to the root with a `/` at its end; else "".
         names: Rules by the plain name that they end in, the last rule first.
         extensions: Rules by the extension that they end in, the last rule first.
         others: All other rules, the last first.
@@ -147,10 +150,11 @@ class RuleFile:
         any_name: Whether some rule says nothing about the name, as `out/**` does.
     """
 
-    __slots__ = ("any_name", "base", "extensions", "may_match", "names", "needles", "others")
+    __slots__ = ("above", "any_name", "base", "extensions", "may_match", "names", "needles", "others")
 
-    def __init__(self, rules: list[Rule], base: str) -> None:
+    def __init__(self, rules: list[Rule], base: str, above: str = "") -> None:
         self.base = _bytewise(base)
+        self.above = _bytewise(above)
         self.names: dict[str, list[Rule]] = {}
         self.extensions: dict[str, list[Rule]] = {}
         self.others: list[Rule] = []
@@ -176,7 +180,7 @@ class RuleFile:
     def last_match(self, name: str, path: str, *, is_dir: bool) -> Rule | None:
         """Return the last rule about this name (one character for each byte), whatever it says."""
         best: Rule | None = None
-        relative = path[len(self.base) :]
+        relative = self.above + path[len(self.base) :] if self.above else path[len(self.base) :]
         dot = name.rfind(".")
         buckets = (
             self.names.get(name, ()),
@@ -257,13 +261,20 @@ def _bytewise(name: str) -> str:
 class IgnoreRules:
     """All rule files that hold in one directory; immutable, made from those of the directory above.
 
-    An `.ignore` outranks every `.gitignore`; then a nearer file outranks a farther one; `info/exclude` is
-    the last.
+    An `.ignore` outranks every `.gitignore`; then a nearer file outranks a farther one; then comes
+    `info/exclude`, and the user's global excludes are the last.
+
+    Args:
+        everywhere: The user's global excludes, whose patterns start where a repository does.
     """
 
-    __slots__ = ("_any_name", "_extensions", "_git", "_may_match", "_names", "_own", "active")
+    __slots__ = ("_any_name", "_everywhere", "_extensions", "_git", "_may_match", "_names", "_own", "active")
 
-    def __init__(self, own: tuple[RuleFile, ...] = (), git: tuple[RuleFile, ...] = ()) -> None:
+    def __init__(self, everywhere: list[Rule] | None = None) -> None:
+        self._everywhere = everywhere or []
+        self._hold((), (RuleFile(self._everywhere, ""),) if everywhere else ())
+
+    def _hold(self, own: tuple[RuleFile, ...], git: tuple[RuleFile, ...]) -> None:
         self._own = own
         self._git = git
         files = own + git
@@ -281,25 +292,38 @@ class IgnoreRules:
         ignore: bytes | None = None,
         repository: bool = False,
         exclude: bytes | None = None,
+        quote_exclude: bool = True,
+        above: str = "",
     ) -> "IgnoreRules":
         """Return the rules that hold in a directory.
 
         Args:
-            directory: Its path relative to the root with a `/` at its end; "" for the root.
+            directory: Its path relative to the root with a `/` at its end; "" for the root, or one above it.
             gitignore: The bytes of its `.gitignore`, if it has one.
             ignore: The bytes of its `.ignore`, if it has one.
             repository: Whether a repository begins here; to git, no `.gitignore` above it counts.
             exclude: The bytes of the `info/exclude` of that repository.
+            quote_exclude: Whether that file lies in the root, so that its rules may be quoted.
+            above: For a directory above the root, the path from it to the root with a `/` at its end.
         """
-        own, git = self._own, () if repository else self._git
-        for content, name in ((exclude, ".git/info/exclude"), (gitignore, ".gitignore")):
-            if content and (rules := read_rules(content, directory + name)):
-                git = (RuleFile(rules, directory), *git)
-        if ignore and (rules := read_rules(ignore, f"{directory}.ignore")):
-            own = (RuleFile(rules, directory), *own)
+        own, git = self._own, self._git
+        if repository:
+            git = (RuleFile(self._everywhere, directory, above),) if self._everywhere else ()
+        quoted = not above
+        for content, name in (
+            (exclude, f"{directory}.git/info/exclude" if quoted and quote_exclude else ""),
+            (gitignore, f"{directory}.gitignore" if quoted else ""),
+        ):
+            if content and (rules := read_rules(content, name)):
+                git = (RuleFile(rules, directory, above), *git)
+        if ignore and (rules := read_rules(ignore, f"{directory}.ignore" if quoted else "")):
+            own = (RuleFile(rules, directory, above), *own)
         if own is self._own and git is self._git:
             return self
-        return IgnoreRules(own, git)
+        entered = IgnoreRules()
+        entered._everywhere = self._everywhere
+        entered._hold(own, git)
+        return entered
 
     def sift(self, directory: str, entries: Iterable[Listed]) -> tuple[list[Listed], list[Rule]]:
         """Split the entries of one directory.

@@ -3,7 +3,8 @@
 from agentfs.disk import Root, show_name
 from agentfs.errors import AgentFSError
 from agentfs.results import Skipped
-from agentfs.search.walk import VCS_NAMES, rules_for
+from agentfs.search.rules import rules_for
+from agentfs.search.walk import VCS_NAMES
 from agentfs.text import visible
 
 RULES_SHOWN = 2
@@ -20,6 +21,7 @@ _WORDS = (
     ("unreadable", "unreadable"),
     ("symlink", "links"),
     ("special", "special files"),
+    ("too_deep", "too deep to name"),
 )
 
 

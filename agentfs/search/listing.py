@@ -1,30 +1,54 @@
 """`ls`: the entries of a directory, directories first, then all else, by name."""
 
 import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from operator import attrgetter
+from typing import Any, Literal, get_args
 
-from agentfs.disk import Root, show_name
+from agentfs.disk import Directory, Root
 from agentfs.errors import AgentFSError, InvalidArgumentError
 from agentfs.limits import Limits
 from agentfs.results import Entry, ListResult, NextCall, Skipped
+from agentfs.search.finding import bind_to_search
+from agentfs.search.globs import compile_exclude
+from agentfs.search.ignore import Listed
 from agentfs.search.leftout import one_line, say_reached, say_skipped
-from agentfs.search.paging import check_offset, check_page, next_page
+from agentfs.search.nearby import suggesting
+from agentfs.search.paging import check_choice, check_offset, check_page, next_page, paths_of
+from agentfs.search.rules import slashed
 from agentfs.search.walk import Walk
 from agentfs.text import continuation, footer
 
+Sort = Literal["name", "modified", "size"]
+
 
 def list_directory(
-    root: Root, limits: Limits, path: str, depth: int, limit: int | None, offset: int, include_ignored: bool
+    root: Root,
+    limits: Limits,
+    path: str | Sequence[str] = ".",
+    depth: int = 1,
+    limit: int | None = None,
+    offset: int = 0,
+    include_ignored: bool = False,
+    *,
+    ignore: str | Sequence[str] | None = None,
+    hidden: bool | None = None,
+    sort: Sort = "name",
 ) -> ListResult:
     """List a directory.
 
     Args:
         root: The door to the disk.
         limits: The bounds of the answer.
-        path: The directory.
+        path: The directory, or several.
         depth: Levels to list; 0: all.
         limit: Entries of a page, or None for the usual number.
         offset: Entries before the page.
         include_ignored: Whether hidden and ignored entries are listed too.
+        ignore: Globs of what is left out.
+        hidden: Whether hidden entries are listed; None: as `include_ignored`.
+        sort: The order within each directory; directories come first in each.
 
     Returns:
         The page; each directory is followed by what lies in it.
@@ -38,73 +62,117 @@ def list_directory(
             hint="1 lists the directory itself, 2 what lies in its directories too, 0 all levels.",
         )
     size = check_page(limit, offset, limits.list_entries)
-    path = path or "."
+    check_choice("sort", sort, get_args(Sort))
+    paths = paths_of(path)
+    globs = [ignore] if isinstance(ignore, str) else list(ignore or ())
     walk = Walk(
         root,
-        path,
+        paths,
         max_entries=limits.walk_entries,
         deadline=time.monotonic() + limits.timeout,
-        hidden=include_ignored,
+        hidden=include_ignored if hidden is None else hidden,
         ignored=include_ignored,
         depth=depth,
         others=True,
+        directories=True,
+        listing=True,
+        exclude=compile_exclude(bind_to_search(root, globs, paths[0])) if globs else None,
+        keep=offset + size if len(paths) == 1 else None,
+        key=_KEYS[sort],
     )
-    found = _in_order(walk)
-    check_offset(offset, len(found), "entries")
-    entries = [entry for each in found[offset : offset + size] if (entry := _entry(root, each))]
-    shown_to = min(offset + size, len(found))
+    with suggesting(root):
+        entries, total, vanished = _page(walk, offset, offset + size, several=len(paths) > 1)
+    check_offset(offset, total, "entries")
+    shown_to = min(offset + size, total)
     following: NextCall | None = None
-    if shown_to < len(found):
+    if shown_to < total:
         following = next_page(
             "ls",
             shown_to,
-            path=(path, "."),
+            path=(path or ".", "."),
             depth=(depth, 1),
             limit=(limit, None),
             include_ignored=(include_ignored, False),
+            ignore=(ignore, None),
+            hidden=(hidden, None),
+            sort=(sort, "name"),
         )
     skipped = walk.skipped
+    if vanished:
+        skipped = replace(skipped, unreadable=skipped.unreadable + vanished)
+    least = "" if skipped.reached is None else "at least "
     notes = (
-        f"entries {offset + 1}-{shown_to} of {len(found)}" if offset or following else "",
+        f"entries {offset + 1}-{shown_to} of {least}{total}" if offset or following or least else "",
         continuation(following),
         say_skipped(skipped, can_open=not include_ignored),
         say_reached(skipped, limits.timeout),
     )
     return ListResult(
         entries,
-        len(found),
+        total,
         skipped,
         truncated=following is not None,
         next=following,
-        text=_text(path, entries, skipped, notes),
+        text=_text(paths, entries, skipped, notes),
     )
 
 
-def _in_order(walk: Walk) -> list[str]:
-    """Return all paths: a directory, then what lies in it; directories before files."""
-    found: list[tuple[list[tuple[bool, str]], str]] = []
+def _page(walk: Walk, first: int, end: int, *, several: bool) -> tuple[list[Entry], int, int]:
+    """Return the entries of the page, how many there are in all, and how many of the page have vanished."""
+    page: list[Entry] = []
+    seen: set[str] = set()
+    total = vanished = 0
     for visit in walk:
-        prefix = f"{visit.path}/" if visit.path else ""
-        above = [(False, part) for part in visit.below.split("/")[:-1]]
-        for is_file, listed in ((False, visit.directories), (True, visit.files)):
-            found += [([*above, (is_file, entry.name)], prefix + show_name(entry.name)) for entry in listed]
-    found.sort()
-    return [path for _, path in found]
+        names = visit.files if visit.child is None else [visit.child, *visit.files]
+        if several:
+            names = _new(visit.directory, names, seen)
+        for listed in names[max(first - total, 0) : max(end - total, 0)]:
+            try:
+                page.append(visit.directory.entry(listed))
+            except AgentFSError:
+                vanished += 1
+        total += len(names) + visit.more
+    return page, total, vanished
 
 
-def _entry(root: Root, path: str) -> Entry | None:
+def _new(directory: Directory, names: list[Listed], seen: set[str]) -> list[Listed]:
+    """Return those that were not seen from another of several paths."""
+    real = slashed(directory.real_path)
+    new = [listed for listed in names if real + listed.name not in seen]
+    seen.update(real + listed.name for listed in new)
+    return new
+
+
+def _by_change(listed: Listed) -> Any:
     try:
-        return root.entry(path)
-    except AgentFSError:
-        # It vanished since it was listed.
-        return None
+        return -listed.stat(follow_symlinks=False).st_mtime, listed.name
+    except OSError:
+        return 0.0, listed.name
 
 
-def _text(path: str, entries: list[Entry], skipped: Skipped, notes: tuple[str, ...]) -> str:
+def _by_size(listed: Listed) -> Any:
+    try:
+        size = 0 if listed.is_dir(follow_symlinks=False) else listed.stat(follow_symlinks=False).st_size
+    except OSError:
+        size = 0
+    return -size, listed.name
+
+
+_KEYS: dict[str, Callable[[Listed], Any]] = {
+    "name": attrgetter("name"),
+    "modified": _by_change,
+    "size": _by_size,
+}
+
+
+def _text(paths: list[str], entries: list[Entry], skipped: Skipped, notes: tuple[str, ...]) -> str:
     lines = [entry_line(entry) for entry in entries]
     if not lines:
-        what = "has nothing to show" if skipped else "is empty"
-        lines.append(f"{one_line(path)} {what}.")
+        one = len(paths) == 1
+        what = (
+            ("has" if one else "have") + " nothing to show" if skipped else "is empty" if one else "are empty"
+        )
+        lines.append(f"{', '.join(one_line(path) for path in paths)} {what}.")
     return "\n".join([*lines, *filter(None, [footer(*notes)])])
 
 

@@ -1,9 +1,14 @@
-"""Pages of a whole: the checks of `limit` and `offset`, and the call that goes on."""
+"""What the searches check of their arguments, and the call that shows the next page."""
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, TypeVar
 
 from agentfs.errors import InvalidArgumentError, PastEndError
 from agentfs.results import NextCall
+
+MAX_TIMEOUT = 30.0
+
+_Choice = TypeVar("_Choice", bound=str)
 
 
 def check_page(limit: int | None, offset: int, default: int) -> int:
@@ -58,3 +63,62 @@ def next_page(name: str, offset: int, **arguments: tuple[Any, Any]) -> NextCall:
     """
     said = {key: value for key, (value, default) in arguments.items() if value != default}
     return NextCall(name=name, arguments={**said, "offset": offset})
+
+
+def check_timeout(timeout: float | None, usual: float) -> float:
+    """Return the seconds that a search may take.
+
+    Args:
+        timeout: What was asked for, or None.
+        usual: The number when none was asked for.
+
+    Raises:
+        InvalidArgumentError: It is not over 0 (invalid_argument).
+    """
+    if timeout is None:
+        return usual
+    if not timeout > 0:
+        raise InvalidArgumentError(
+            f"`timeout` must be more than 0 seconds, not {timeout}.",
+            hint=f"Leave it out for the usual {usual:g}; at most {MAX_TIMEOUT:g} are taken.",
+            details={"argument": "timeout"},
+        )
+    return min(timeout, MAX_TIMEOUT)
+
+
+def check_choice(argument: str, value: _Choice, choices: Sequence[str]) -> _Choice:
+    """Return a value when it is one of a few.
+
+    Args:
+        argument: The name of the parameter.
+        value: What was given.
+        choices: What may be given.
+
+    Raises:
+        InvalidArgumentError: It is none of them (invalid_argument).
+    """
+    if value not in choices:
+        raise InvalidArgumentError(
+            f"`{argument}` must be one of {', '.join(choices)}, not {value!r}.",
+            hint=f"Leave `{argument}` out for {choices[0]}.",
+            details={"argument": argument, "choices": list(choices)},
+        )
+    return value
+
+
+def paths_of(path: str | Sequence[str]) -> list[str]:
+    """Return the paths to search; "" is the root.
+
+    Args:
+        path: One path, or several.
+
+    Raises:
+        InvalidArgumentError: There is none (invalid_argument).
+    """
+    if isinstance(path, str):
+        return [path or "."]
+    if not path:
+        raise InvalidArgumentError(
+            "There is no path in the list.", hint='Pass one; "." is the root.', details={"argument": "path"}
+        )
+    return [each or "." for each in path]

@@ -1,44 +1,50 @@
-"""The one walk under `ls`, `glob` and `grep`: in path order, through the door, and counting what it skips."""
+"""The one walk under `ls`, `glob`, `find` and `grep`: in order, by the door, counting what it skips."""
 
 import time
 from collections import Counter
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from heapq import nsmallest
 from operator import attrgetter
+from typing import Any
 
-from agentfs.disk import Directory, Root, show_name
+from agentfs.disk import MAX_NAME_BYTES, MAX_PARTS, MAX_PATH_BYTES, Directory, Root, show_name
 from agentfs.errors import AgentFSError
 from agentfs.results import Skipped
 from agentfs.search.ignore import IgnoreRules, Listed, Rule
+from agentfs.search.rules import RuleReader, slashed
 
 VCS_NAMES = frozenset({".git", ".hg", ".svn", ".jj", ".bzr"})
-MAX_RULE_BYTES = 4 * 1024 * 1024
 MAX_OPEN = 64
+PART = 20_000  # entries of one directory that are taken at a time
+
+Select = Callable[[Directory, str, list[Listed]], list[Listed]]
 
 _by_name = attrgetter("name")
 
 
 @dataclass(slots=True)
 class Visit:
-    """A run of files of one directory, with no directory between them in path order.
-
-    A directory has one visit for each of its subdirectories that the walk enters, and one more.
+    """A run of files of one directory, with no directory between them in the order of the walk.
 
     Attributes:
         directory: The directory, open for as long as this visit is the current one.
         path: Its path relative to the root; "" for the root.
         below: Its path relative to the start of the walk with a `/` at its end; "" for the start.
         depth: 1 for the start of the walk, 2 for the directories in it.
-        directories: All directories in it that are not left out, by name; in its first visit only.
-        files: The files of this run by name; links and special files too if the walk was asked for them.
+        files: The files of this run in order; links and special files too if the walk was asked for them.
+        child: The directory in it that comes next in order, if the walk was asked for directories; the
+            visits of that one follow, if it is entered.
+        more: Files behind these that were not kept.
     """
 
     directory: Directory
     path: str
     below: str
     depth: int
-    directories: list[Listed]
     files: list[Listed]
+    child: Listed | None = None
+    more: int = 0
 
 
 @dataclass(slots=True)
@@ -48,25 +54,38 @@ class _Frame:
     directory: Directory | None
     path: str
     below: str
+    real: str
     rules: IgnoreRules
     directories: list[Listed] = field(default_factory=list[Listed])
     files: list[Listed] = field(default_factory=list[Listed])
+    more: int = 0
     next_directory: int = 0
     next_file: int = 0
 
 
 class Walk:
-    """One walk below a directory: iterate it once, then ask what it left out.
+    """One walk below a directory, or below several: iterate it once, then ask what it left out.
 
     Args:
         root: The door to the disk.
-        path: Where to start; entered even if it is hidden or ignored.
+        path: Where to start; entered even if it is hidden or ignored. Where several overlap, a file is
+            visited from each, and what is left out counts once.
         max_entries: Names to look at before the walk ends early.
         deadline: The `time.monotonic()` at which it ends early, or None.
         hidden: Whether names that begin with a dot are walked, or a test of such a name.
         ignored: Whether ignored names are walked.
         depth: Levels to list, or 0 for all.
         others: Whether visits have links and special files too; otherwise they count as left out.
+        directories: Whether visits have directories.
+        listing: Whether the directories of a directory come before its files, links to directories among
+            them; otherwise all names are in one order, which makes that of the paths.
+        follow: Whether links are followed where they lead inside, and not in a circle.
+        enter: A test which directories may be entered, given the path below the start.
+        exclude: A test of what is left out uncounted, given the path below the start and whether it is a
+            directory.
+        select: What to keep of files of one directory (with its path below the start), in their order.
+        keep: The most files to keep of one directory; the others are only counted.
+        key: What each directory's names are ordered by, with `listing`.
 
     Raises:
         AgentFSError: `path` cannot be opened as a directory: not_found, not_a_directory, outside_workspace, …
@@ -76,7 +95,7 @@ class Walk:
     def __init__(
         self,
         root: Root,
-        path: str,
+        path: str | Sequence[str],
         *,
         max_entries: int,
         deadline: float | None,
@@ -84,17 +103,35 @@ class Walk:
         ignored: bool = False,
         depth: int = 0,
         others: bool = False,
+        directories: bool = False,
+        listing: bool = False,
+        follow: bool = False,
+        enter: Callable[[str], bool] | None = None,
+        exclude: Callable[[str, bool], bool] | None = None,
+        select: Select | None = None,
+        keep: int | None = None,
+        key: Callable[[Listed], Any] = _by_name,
     ) -> None:
         self._root = root
-        self._start = path
+        self._starts = [path] if isinstance(path, str) else list(path)
         self._room = max_entries
         self._deadline = deadline
         self._hidden = hidden
         self._ignored = ignored
         self._depth = depth
         self._others = others
+        self._directories = directories
+        self._listing = listing
+        self._follow = follow
+        self._may_enter = enter
+        self._exclude = exclude
+        self._select = select
+        self._keep = keep
+        self._key = key
         self._counts: Counter[str] = Counter()
         self._rules: Counter[Rule] = Counter()
+        self._seen: set[str] = set()  # with several starts: the directories whose names have been counted
+        self._counting = True
         self._reader = RuleReader(root)
         self._reached: str | None = None
 
@@ -112,6 +149,7 @@ class Walk:
             unreadable=counts["unreadable"] + self._reader.unreadable,
             symlink=counts["symlink"],
             special=counts["special"],
+            too_deep=counts["too_deep"],
             rules=dict(rules),
             reached=self._reached,
         )
@@ -119,15 +157,16 @@ class Walk:
     def __iter__(self) -> Iterator[Visit]:
         stack: list[_Frame] = []
         try:
-            yield from self._visits(stack)
+            for start in self._starts:
+                yield from self._visits(stack, start)
         finally:
             for frame in stack:
                 if frame.directory is not None:
                     frame.directory.close()
 
-    def _visits(self, stack: list[_Frame]) -> Iterator[Visit]:
-        start = self._root.open_directory(self._start)
-        stack.append(_Frame(start, start.path, "", IgnoreRules()))
+    def _visits(self, stack: list[_Frame], path: str) -> Iterator[Visit]:
+        start = self._root.open_directory(path)
+        stack.append(_Frame(start, start.path, "", start.real_path, IgnoreRules()))
         if not self._ignored:
             stack[0].rules = self._reader.above(start.real_path)
         self._fill(stack[0])
@@ -138,46 +177,73 @@ class Walk:
                 stack.pop()
                 continue
             depth = len(stack)
-            descend = self._depth == 0 or depth < self._depth
-            child = frame.directories[frame.next_directory] if self._has_child(frame, descend) else None
+            child: Listed | None = None
+            if frame.next_directory < len(frame.directories) and (
+                self._directories or self._goes_below(depth)
+            ):
+                child = frame.directories[frame.next_directory]
             run = self._run(frame, child)
-            if run or frame.next_directory == 0:
-                directories = frame.directories if frame.next_directory == 0 else []
-                yield Visit(directory, frame.path, frame.below, depth, directories, run)
+            if run or (child is not None and self._directories) or (child is None and frame.more):
+                shown = child if self._directories else None
+                yield Visit(directory, frame.path, frame.below, depth, run, shown, 0 if child else frame.more)
             if child is None:
                 stack.pop()
                 directory.close()
                 continue
             frame.next_directory += 1
-            entered = self._enter(frame, directory, child.name)
+            entered = self._enter(stack, directory, child) if self._goes_below(depth) else None
             if entered is not None:
                 stack.append(entered)
                 self._park(stack)
 
-    def _has_child(self, frame: _Frame, descend: bool) -> bool:
-        return descend and self._reached is None and frame.next_directory < len(frame.directories)
+    def _goes_below(self, depth: int) -> bool:
+        return self._reached is None and (self._depth == 0 or depth < self._depth)
 
-    @staticmethod
-    def _run(frame: _Frame, child: Listed | None) -> list[Listed]:
+    def _run(self, frame: _Frame, child: Listed | None) -> list[Listed]:
         """Take the files that come before `child`."""
         first, files = frame.next_file, frame.files
         end = len(files)
         if child is not None:
             end = first
-            while end < len(files) and files[end].name < child.name:
+            while not self._listing and end < len(files) and files[end].name < child.name:
                 end += 1
         frame.next_file = end
         return files if end - first == len(files) else files[first:end]
 
-    def _enter(self, frame: _Frame, directory: Directory, name: str) -> _Frame | None:
-        try:
-            opened = directory.open_directory(name)
-        except (AgentFSError, OSError):
-            self._counts["unreadable"] += 1
+    def _enter(self, stack: list[_Frame], directory: Directory, child: Listed) -> _Frame | None:
+        frame, name = stack[-1], child.name
+        if self._may_enter is not None and not self._may_enter(frame.below + name):
             return None
-        entered = _Frame(opened, opened.path, f"{frame.below}{name}/", frame.rules)
+        if len(frame.path) + len(frame.real) > _SAFE_LENGTH and _too_deep(frame, name):
+            self._counts["too_deep"] += self._counting
+            return None
+        try:
+            if child.is_symlink():
+                opened = self._behind_link(stack, name)
+                if opened is None:
+                    return None
+            else:
+                opened = directory.open_directory(name)
+        except (AgentFSError, OSError):
+            self._counts["unreadable"] += self._counting
+            return None
+        entered = _Frame(opened, opened.path, f"{frame.below}{name}/", opened.real_path, frame.rules)
+        if child.is_symlink() and not self._ignored:
+            entered.rules = self._reader.above(opened.real_path)
         self._fill(entered)
         return entered
+
+    def _behind_link(self, stack: list[_Frame], name: str) -> Directory | None:
+        """Open the directory that a link leads to, unless the walk is inside of it already."""
+        if not self._follow:
+            return None
+        frame = stack[-1]
+        opened = self._root.open_directory(slashed(frame.path) + show_name(name))
+        if any(each.real == opened.real_path for each in stack):
+            opened.close()
+            self._counts["symlink"] += self._counting
+            return None
+        return opened
 
     def _park(self, stack: list[_Frame]) -> None:
         """Keep the number of open directories bounded, however deep the tree is."""
@@ -189,13 +255,17 @@ class Walk:
 
     def _opened(self, frame: _Frame) -> Directory | None:
         if frame.directory is None:
-            if frame.next_file == len(frame.files) and frame.next_directory == len(frame.directories):
+            if (
+                frame.next_file == len(frame.files)
+                and frame.next_directory == len(frame.directories)
+                and not frame.more
+            ):
                 return None
             try:
                 frame.directory = self._root.open_directory(frame.path)
             except (AgentFSError, OSError):
                 left = len(frame.files) + len(frame.directories) - frame.next_file - frame.next_directory
-                self._counts["unreadable"] += left
+                self._counts["unreadable"] += left + frame.more
         return frame.directory
 
     def _fill(self, frame: _Frame) -> None:
@@ -203,143 +273,114 @@ class Walk:
         directory = frame.directory
         if self._reached is not None or directory is None:
             return
-        if self._deadline is not None and time.monotonic() > self._deadline:
-            self._reached = "timeout"
-            return
+        if len(self._starts) > 1:
+            self._counting = directory.real_path not in self._seen
+            self._seen.add(directory.real_path)
+        known = False
         try:
-            entries = directory.scan()
+            for part in directory.scan_parts(PART):
+                if self._deadline is not None and time.monotonic() > self._deadline:
+                    self._reached = "timeout"
+                    break
+                if len(part) > self._room:
+                    self._reached = "walk_entries"
+                    part = sorted(part, key=_by_name)[: self._room]  # noqa: PLW2901 - what is left of it
+                self._room -= len(part)
+                self._take(frame, directory, part, known=known)
+                if self._reached is not None:
+                    break
+                known = True
         except (AgentFSError, OSError):
-            self._counts["unreadable"] += 1
-            return
-        if len(entries) > self._room:
-            self._reached = "walk_entries"
-            entries = sorted(entries, key=_by_name)[: self._room]
-        self._room -= len(entries)
+            self._counts["unreadable"] += self._counting
+        frame.directories.sort(key=self._key)
+        frame.files.sort(key=self._key)
+        self._keep_first(frame)
+
+    def _take(self, frame: _Frame, directory: Directory, entries: list[Listed], *, known: bool) -> None:
         plain = [entry for entry in entries if entry.name[0] != "."]
+        dotted: dict[str, Listed] = {}
         if len(plain) != len(entries):
             dotted = {entry.name: entry for entry in entries if entry.name[0] == "."}
-            if not self._ignored:
+        if not self._ignored and not known:
+            if len(entries) == PART:  # the rule files may be among what comes later
+                frame.rules = self._reader.inside(directory, frame.rules)
+            elif dotted:
                 frame.rules = self._reader.inside(directory, frame.rules, dotted)
+        if dotted:
             plain += self._wanted_hidden(dotted)
         if frame.rules.active and not self._ignored:
             plain, rules = frame.rules.sift(slashed(directory.real_path), plain)
-            self._counts["ignored"] += len(rules)
-            self._rules.update(rules)
-        plain.sort(key=_by_name)
-        frame.directories, frame.files = self._sorted_out(plain)
+            if self._counting:
+                self._counts["ignored"] += len(rules)
+                self._rules.update(rules)
+        files = self._sort_out(frame, directory, plain)
+        if self._select is not None and files:
+            files = self._select(directory, frame.below, files)
+        frame.files += files
+        if self._keep is not None and len(frame.files) > self._keep + PART:
+            self._keep_first(frame)
+
+    def _keep_first(self, frame: _Frame) -> None:
+        if self._keep is not None and len(frame.files) > self._keep:
+            frame.more += len(frame.files) - self._keep
+            frame.files = nsmallest(self._keep, frame.files, key=self._key)
 
     def _wanted_hidden(self, dotted: dict[str, Listed]) -> list[Listed]:
         wanted: list[Listed] = []
         for name, entry in dotted.items():
             if name.lower() in VCS_NAMES:
-                self._counts["vcs"] += 1
+                self._counts["vcs"] += self._counting
             elif self._hidden is True or (self._hidden and self._hidden(name)):
                 wanted.append(entry)
             else:
-                self._counts["hidden"] += 1
+                self._counts["hidden"] += self._counting
         return wanted
 
-    def _sorted_out(self, entries: list[Listed]) -> tuple[list[Listed], list[Listed]]:
-        directories: list[Listed] = []
+    def _sort_out(self, frame: _Frame, directory: Directory, entries: list[Listed]) -> list[Listed]:
+        """Put the directories where they belong and return the files."""
         files: list[Listed] = []
+        exclude, below = self._exclude, frame.below
         for entry in entries:
             try:
                 if entry.is_file(follow_symlinks=False):
-                    files.append(entry)
-                elif entry.is_dir(follow_symlinks=False):
-                    directories.append(entry)
+                    if exclude is None or not exclude(below + entry.name, False):
+                        files.append(entry)
+                    continue
+                is_dir = entry.is_dir(follow_symlinks=False)
+                if exclude is not None and exclude(below + entry.name, is_dir):
+                    continue
+                if is_dir:
+                    frame.directories.append(entry)
+                elif entry.is_symlink():
+                    self._sort_link(frame, directory, entry, files)
                 elif self._others:
                     files.append(entry)
                 else:
-                    self._counts["symlink" if entry.is_symlink() else "special"] += 1
-            except OSError:
-                self._counts["unreadable"] += 1
-        return directories, files
-
-
-class RuleReader:
-    """Reads the rule files of directories and counts those that it cannot read."""
-
-    def __init__(self, root: Root) -> None:
-        self._root = root
-        self.unreadable = 0
-
-    def above(self, real_path: str, *, through: bool = False) -> IgnoreRules:
-        """Return the rules of the directories from the root down to the one above a directory.
-
-        Args:
-            real_path: The path of the directory, links resolved.
-            through: Whether to take its own rules too.
-        """
-        rules = IgnoreRules()
-        parts = real_path.split("/") if real_path else []
-        for count in range(len(parts) + through):
-            try:
-                with self._root.open_directory(show_name("/".join(parts[:count]))) as directory:
-                    dotted = {entry.name for entry in directory.scan() if entry.name[0] == "."}
-                    rules = self.inside(directory, rules, dotted)
+                    self._counts["special"] += self._counting
             except (AgentFSError, OSError):
-                self.unreadable += 1
-        return rules
+                self._counts["unreadable"] += self._counting
+        return files
 
-    def inside(self, directory: Directory, rules: IgnoreRules, dotted: Container[str]) -> IgnoreRules:
-        """Return the rules that hold in an open directory.
-
-        Args:
-            directory: The directory.
-            rules: Those of the directory above.
-            dotted: At least the names in it that begin with a dot.
-        """
-        repository = ".git" in dotted
-        if not repository and ".gitignore" not in dotted and ".ignore" not in dotted:
-            return rules
-        return rules.enter(
-            slashed(directory.real_path),
-            gitignore=self._content(directory, ".gitignore") if ".gitignore" in dotted else None,
-            ignore=self._content(directory, ".ignore") if ".ignore" in dotted else None,
-            repository=repository,
-            exclude=self._exclude(directory) if repository else None,
-        )
-
-    def _content(self, directory: Directory, name: str) -> bytes | None:
-        """Return a rule file; a link, a FIFO or a giant is no rule file and counts as unreadable."""
-        try:
-            with directory.open_file(name) as opened:
-                content = opened.read(MAX_RULE_BYTES + 1)
-        except (AgentFSError, OSError):
-            content = None
-        if content is None or len(content) > MAX_RULE_BYTES:
-            self.unreadable += 1
-            return None
-        return content
-
-    @staticmethod
-    def _exclude(directory: Directory) -> bytes | None:
-        # A worktree's `.git` is a file that names a place outside; rules from there are not ours to read.
-        try:
-            with (
-                directory.open_directory(".git") as git,
-                git.open_directory("info") as info,
-                info.open_file("exclude") as opened,
-            ):
-                return opened.read(MAX_RULE_BYTES)
-        except (AgentFSError, OSError):
-            return None
+    def _sort_link(self, frame: _Frame, directory: Directory, link: Listed, files: list[Listed]) -> None:
+        if (self._listing or self._follow) and directory.entry(link).is_dir:
+            frame.directories.append(link)
+        elif self._others or (self._follow and directory.followed(link) is not None):
+            files.append(link)
+        else:
+            self._counts["symlink"] += self._counting
 
 
-def rules_for(root: Root, real_path: str) -> IgnoreRules:
-    """Return the rules that hold in a directory.
-
-    Args:
-        root: The door to the disk.
-        real_path: The path of the directory, links resolved.
-    """
-    return RuleReader(root).above(real_path, through=True)
+_SAFE_LENGTH = min(2 * (MAX_PARTS - 3), MAX_PATH_BYTES // 4 - 2 * MAX_NAME_BYTES)
 
 
-def slashed(path: str) -> str:
-    """Return a path with a `/` at its end; "" stays."""
-    return f"{path}/" if path else ""
+def _too_deep(frame: _Frame, name: str) -> bool:
+    """Tell whether what lies in a directory could not be named by a path."""
+    paths = (frame.path, frame.real)
+    parts = 2 + max(path.count("/") for path in paths)
+    size = len(name.encode("utf-8", "surrogatepass")) + max(
+        len(path.encode("utf-8", "surrogatepass")) for path in paths
+    )
+    return parts >= MAX_PARTS or size + MAX_NAME_BYTES + 2 > MAX_PATH_BYTES
 
 
 def path_order(path: str) -> list[str]:

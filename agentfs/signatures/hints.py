@@ -11,6 +11,7 @@ import types
 from collections.abc import Mapping, Sequence
 from keyword import iskeyword
 from typing import (
+    Annotated,
     Any,
     Literal,
     NamedTuple,
@@ -25,6 +26,12 @@ from typing import (
 
 from agentfs.errors import InvalidArgumentError
 from agentfs.signatures.docstrings import read_docstring
+
+
+class ShownAs(NamedTuple):
+    """In an `Annotated` hint: what a model is told, where a program may pass more."""
+
+    hint: Any
 
 
 class Scalar(NamedTuple):
@@ -140,6 +147,8 @@ def _kind_of(hint: Any, within: tuple[Any, ...]) -> Kind:
     if hint in SCALARS:
         return SCALARS[hint]
     origin, args = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        return _kind_of(next((each.hint for each in args[1:] if isinstance(each, ShownAs)), args[0]), within)
     if origin is Literal:
         return _choice(args)
     if origin in (Union, types.UnionType):

@@ -95,7 +95,7 @@ def tool_of(target: Callable[..., Any] | Offer, *, prefix: str = "", expose: Seq
             "it is a coroutine function; tools are plain functions, and `acall` runs them in a thread"
         )
     try:
-        hints = get_type_hints(offer.target)
+        hints = get_type_hints(offer.target, include_extras=True)
     except NameError as error:
         lacks.append(f"its hints cannot be resolved ({error}); import them at run time")
         hints = {}

@@ -42,8 +42,9 @@ def test_files_come_in_the_order_of_their_paths(root, tmp_path):
 
 def test_a_visit_tells_where_it_is(root, tmp_path):
     make(tmp_path, "a/b/c.txt", "a/d.txt", "x.txt")
-    seen = [(v.path, v.below, v.depth, [d.name for d in v.directories]) for v in walk_of(root, "a")]
-    assert seen == [("a", "", 1, ["b"]), ("a/b", "b/", 2, []), ("a", "", 1, [])]
+    walk = walk_of(root, "a", directories=True)
+    seen = [(v.path, v.below, v.depth, v.child and v.child.name, [f.name for f in v.files]) for v in walk]
+    assert seen == [("a", "", 1, "b", []), ("a/b", "b/", 2, None, ["c.txt"]), ("a", "", 1, None, ["d.txt"])]
 
 
 def test_the_directory_of_a_visit_opens_its_files(root, tmp_path):
@@ -241,24 +242,43 @@ def test_a_deep_tree_keeps_few_directories_open(root, tmp_path):
     assert most <= MAX_OPEN + 3
 
 
-def test_a_very_deep_tree_is_no_recursion(tmp_path):
-    fd = os.open(tmp_path, os.O_RDONLY)
-    for _ in range(1500):
-        os.mkdir("d", dir_fd=fd)
-        below = os.open("d", os.O_RDONLY, dir_fd=fd)
+@pytest.fixture
+def deep(tmp_path):
+    """Makes a chain of directories with a file in each level, and takes it away again."""
+
+    def make_deep(levels, name="d"):
+        fd = os.open(tmp_path, os.O_RDONLY)
+        for _ in range(levels):
+            os.close(os.open("f", os.O_CREAT | os.O_WRONLY, dir_fd=fd))
+            os.mkdir(name, dir_fd=fd)
+            below = os.open(name, os.O_RDONLY, dir_fd=fd)
+            os.close(fd)
+            fd = below
         os.close(fd)
-        fd = below
-    os.close(os.open("end", os.O_CREAT | os.O_WRONLY, dir_fd=fd))
-    os.close(fd)
-    with Root(tmp_path, Policy()) as root:
-        assert sum(len(visit.files) for visit in walk_of(root)) == 1
-    subprocess.run(["rm", "-rf", str(tmp_path / "d")], check=True)
+
+    yield make_deep
+    subprocess.run(["rm", "-rf", str(tmp_path)], check=True)
+
+
+@pytest.mark.parametrize(("levels", "name"), [(5000, "d"), (300, "n" * 255)])
+def test_a_very_deep_tree_is_walked_as_far_as_paths_can_name_and_said_so(root, deep, levels, name):
+    deep(levels, name)
+    walk = walk_of(root)
+    files = files_of(walk)
+    assert walk.skipped.too_deep == 1
+    # The deepest file can still be opened by its path, and what lies below it could not.
+    deepest = max(files, key=len)
+    root.open_file(deepest).close()
+    with pytest.raises(AgentFSError) as caught:
+        root.open_file(f"{deepest[:-1]}{name}/{name}/f")
+    assert caught.value.code == "name_too_long"
 
 
 def test_a_walk_left_early_closes_its_directories(root, tmp_path):
     make(tmp_path, "a/b/c/x", "a/b/y")
-    visits = iter(walk_of(root))
+    visits = iter(walk_of(root, directories=True))
     directories = [next(visits).directory for _ in range(3)]
+    assert [each.path for each in directories] == ["", "a", "a/b"]
     visits.close()
     assert [each.handle for each in directories] == [-1, -1, -1]
 
