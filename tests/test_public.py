@@ -33,6 +33,7 @@ SIGNATURES = {
     "edit_lines": "path, changes",
     "ls": "path='.', depth=1, limit=None, offset=0, include_ignored=False",
     "glob": "pattern, path='.', limit=None, offset=0, include_ignored=False",
+    "find": "path='.'",
     "grep": "pattern, path='.', glob=None, type=None, output_mode='content', ignore_case=False, "
     "context=None, multiline=False, limit=None, offset=0, include_ignored=False",
 }
