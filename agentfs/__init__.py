@@ -38,7 +38,9 @@ from agentfs.errors import (
     UnknownToolError,
     UnreadError,
 )
+from agentfs.events import Coercion, Event
 from agentfs.limits import Limits
+from agentfs.permission import Allow, Deny, PermissionRequest
 from agentfs.policy import Policy
 from agentfs.results import (
     Edit,
@@ -66,18 +68,22 @@ __version__ = "0.1.0"
 __all__ = [
     "AccessError",
     "AgentFSError",
+    "Allow",
     "AlreadyExistsError",
     "AmbiguousError",
     "Answer",
     "ArgumentError",
     "BinaryError",
     "BusyError",
+    "Coercion",
     "ContentError",
+    "Deny",
     "Edit",
     "EditError",
     "EditResult",
     "EncodingError",
     "Entry",
+    "Event",
     "FileCount",
     "GlobResult",
     "GrepResult",
@@ -103,6 +109,7 @@ __all__ = [
     "OverlapError",
     "PastEndError",
     "PathError",
+    "PermissionRequest",
     "Policy",
     "ProtectedError",
     "ReadOnlyError",

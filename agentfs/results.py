@@ -8,6 +8,8 @@ output schema.
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any, Literal, TypedDict, cast
 
+from agentfs.events import Coercion
+
 Newline = Literal["\n", "\r\n", "\r", "mixed"]
 EntryType = Literal["file", "directory", "symlink", "other"]
 
@@ -372,6 +374,7 @@ class ToolResult:
         file_path: The file that the call was about, or None.
         data: The typed result, ready for JSON.
         next: The call that continues this result, or None.
+        coercions: What was not sent as the schema has it, and taken all the same.
     """
 
     success: bool
@@ -382,6 +385,7 @@ class ToolResult:
     file_path: str | None = None
     data: Any = None
     next: NextCall | None = None
+    coercions: tuple[Coercion, ...] = ()
 
     def __str__(self) -> str:
         """Return `content`."""

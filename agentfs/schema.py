@@ -21,6 +21,7 @@ from agentfs.signatures.hints import (
     plainest,
 )
 from agentfs.signatures.offers import Effect
+from agentfs.signatures.outputs import output_schema
 from agentfs.signatures.tools import Tool, full_description
 
 Schema = dict[str, Any]
@@ -155,11 +156,13 @@ def _anthropic(tools: Sequence[Tool], strict: bool) -> list[Schema]:
 
 def _mcp(tool: Tool) -> Schema:
     title = tool.name.replace("_", " ").strip().capitalize()
+    output = None if tool.render else output_schema(tool.returns)
     return {
         "name": tool.name,
         "title": title,
         "description": tool.description,
         "inputSchema": parameters_schema(tool, _MCP),
+        **({"outputSchema": output} if output else {}),
         "annotations": {"title": title, **_MCP_HINTS.get(tool.effect, {})},
     }
 

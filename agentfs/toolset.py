@@ -1,18 +1,26 @@
 """Callables as the tools of a language model: their schemas, and their calls."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextvars import copy_context
+from dataclasses import replace
 from typing import Any
 
+from agentfs import calling
 from agentfs.arguments.aliases import nearest
 from agentfs.arguments.binding import arguments_of, bind, refusal
 from agentfs.arguments.wording import shown
 from agentfs.errors import AgentFSError, InvalidArgumentError, UnknownToolError
+from agentfs.events import Coercion, OnEvent
 from agentfs.functions import plain_function
+from agentfs.instructions import instructions_for
 from agentfs.outcome import answered, broken, refused
+from agentfs.replies import Message, SentCall, message_for, messages_for, read_call
 from agentfs.results import ToolResult
+from agentfs.running import Runner
 from agentfs.schema import tool_schemas
 from agentfs.signatures.offers import Answer, Offer
 from agentfs.signatures.tools import Tool, tool_of
+from agentfs.telling import Teller
 
 
 class Toolset:
@@ -21,7 +29,7 @@ class Toolset:
     Any plain function or bound method joins that has type hints and a Google-style docstring. The model sees
     the parameters that stand before the `*` of its signature; the others keep their defaults.
 
-    A toolset holds no state of its own and may be used from many threads, as far as its callables may.
+    A toolset may be used from many threads, as far as its callables may.
     """
 
     def __init__(
@@ -30,6 +38,8 @@ class Toolset:
         *,
         expose: Mapping[str, Sequence[str]] | None = None,
         prefix: str = "",
+        on_event: OnEvent | None = None,
+        concurrency: int = 8,
     ) -> None:
         """Describe callables as tools.
 
@@ -38,6 +48,8 @@ class Toolset:
                 `schemas` and `functions`.
             expose: For a callable, by its own name, parameters after the `*` that a model sees too.
             prefix: What stands before the name of each tool.
+            on_event: What is told of each call, from the thread that runs it.
+            concurrency: How many calls of `acall`, `run` and `arun` may be under way at once.
 
         Raises:
             InvalidArgumentError: One cannot be a tool, two have the same name, or what is to be exposed is
@@ -45,6 +57,8 @@ class Toolset:
         """
         self._tools: dict[str, Tool] = {}
         self._aliases: dict[str, Tool] = {}
+        self._teller = Teller(on_event)
+        self._runner = Runner(concurrency)
         exposed = dict(expose or {})
         for target in callables:
             own = getattr(target.target if isinstance(target, Offer) else target, "__name__", "")
@@ -82,6 +96,10 @@ class Toolset:
         """
         return tool_schemas(tuple(self._tools.values()), format, strict=strict)
 
+    def instructions(self) -> str:
+        """Return one short paragraph for the system prompt: how the tools work together."""
+        return instructions_for(tuple(self._tools.values()))
+
     def call(self, name: str, arguments: str | Mapping[str, Any] | None = None) -> ToolResult:
         """Call a tool as a model asked for it.
 
@@ -95,43 +113,116 @@ class Toolset:
             The answer, or the refusal with its code. An exception that is no `AgentFSError` is logged and
             becomes a failure with the code "internal".
         """
-        tool: Tool | None = None
-        values: dict[str, Any] = {}
-        outcome: Any
+        # A tool may call tools; what a model called is the outermost.
+        under_way = calling.current.get()
+        if under_way is not None:
+            return self._told(name, arguments)
+        token = calling.current.set(calling.Call(name))
         try:
-            tool = self._tool(name)
-            bound = bind(tool.parameters, arguments_of(arguments))
-            values = bound.values
-            if bound.problems:
-                raise refusal(tool.name, tool.parameters, bound.problems)  # noqa: TRY301 - told like any other
-            outcome = tool.target(**tool.own(values))
-            result = answered(tool, values, outcome, self._tools.values())
-        except AgentFSError as error:
-            outcome, result = error, refused(error, tool, values)
-        except Exception as error:  # noqa: BLE001 - logged, and told as a failure
-            _log_unexpected(name, error)
-            outcome, result = error, broken(error, tool, values)
-        if tool is None or tool.render is None:
-            return result
-        try:
-            return tool.render(Answer(result, outcome, tool.own(values)))
-        except Exception as error:  # noqa: BLE001 - as above
-            _log_unexpected(name, error)
-            return broken(error, tool, values)
+            return self._told(name, arguments)
+        finally:
+            calling.current.reset(token)
 
-    async def acall(self, name: str, arguments: str | Mapping[str, Any] | None = None) -> ToolResult:
+    async def acall(
+        self,
+        name: str,
+        arguments: str | Mapping[str, Any] | None = None,
+        *,
+        on_progress: Callable[[int], None] | None = None,
+    ) -> ToolResult:
         """Do what `call` does in a thread, off the event loop.
+
+        When it is cancelled, a search ends soon, and a change has happened whole or not at all: one that has
+        begun is waited for.
 
         Args:
             name: The name of the tool.
             arguments: Its arguments, as JSON text or parsed; None for none.
+            on_progress: What is told, from that thread, how many entries a long search has seen.
 
         Returns:
             What `call` returns.
         """
+        return await self._runner.run_off_loop(self.call, name, arguments, on_progress=on_progress)
+
+    def reply(self, call: Any) -> Message:
+        """Run a provider's tool call and return the message to append.
+
+        Args:
+            call: The tool call as it came, an object of the provider's SDK or a dict: of OpenAI (chat
+                completions or responses), Anthropic, Gemini or MCP.
+
+        Returns:
+            The message in the shape of that provider, a new dict.
+
+        Raises:
+            InvalidArgumentError: It is no tool call (`invalid_argument`).
+        """
+        sent = read_call(call)
+        return message_for(sent, self.call(sent.name, self._arguments(sent)))
+
+    async def areply(self, call: Any) -> Message:
+        """Do what `reply` does off the event loop.
+
+        Args:
+            call: As `reply` takes it.
+
+        Returns:
+            What `reply` returns.
+
+        Raises:
+            InvalidArgumentError: As `reply`.
+        """
+        sent = read_call(call)
+        return message_for(sent, await self.acall(sent.name, self._arguments(sent)))
+
+    def run(self, calls: Iterable[Any]) -> list[Message]:
+        """Run the tool calls of one turn and return the messages to append.
+
+        Calls that only read run side by side; each that may change something runs alone, in its place, so
+        that what stands before it is done and what follows sees it.
+
+        Args:
+            calls: The tool calls, each as `reply` takes it.
+
+        Returns:
+            The messages in order: one for each call, or one for all where the provider wants that.
+
+        Raises:
+            InvalidArgumentError: One is no tool call; none is run (`invalid_argument`).
+        """
+        sent = [read_call(call) for call in calls]
+        results: list[ToolResult] = []
+        for group in self._groups(sent):
+            if len(group) == 1:
+                results.append(self.call(group[0].name, self._arguments(group[0])))
+                continue
+            # Each in a copy of this context, which a thread would not have.
+            work = [(copy_context().run, self.call, each.name, self._arguments(each)) for each in group]
+            results += self._runner.run_side_by_side(work)
+        return messages_for(list(zip(sent, results, strict=True)))
+
+    async def arun(self, calls: Iterable[Any]) -> list[Message]:
+        """Do what `run` does off the event loop.
+
+        Args:
+            calls: As `run` takes them.
+
+        Returns:
+            What `run` returns.
+
+        Raises:
+            InvalidArgumentError: As `run`.
+        """
         import asyncio  # noqa: PLC0415 - most programs that import agentfs never await it
 
-        return await asyncio.to_thread(self.call, name, arguments)
+        sent = [read_call(call) for call in calls]
+        results: list[ToolResult] = []
+        for group in self._groups(sent):
+            async with asyncio.TaskGroup() as tasks:
+                running = [tasks.create_task(self.acall(each.name, self._arguments(each))) for each in group]
+            results += [task.result() for task in running]
+        return messages_for(list(zip(sent, results, strict=True)))
 
     def functions(self) -> list[Callable[..., str]]:
         """Return the tools as plain functions that return text, errors included.
@@ -160,6 +251,43 @@ class Toolset:
         bound = bind(tool.parameters, arguments)
         return not bound.problems and not bound.coercions
 
+    def _told(self, name: str, arguments: str | Mapping[str, Any] | None) -> ToolResult:
+        """Call, and tell whoever watches."""
+        if not self._teller.watched:
+            return self._called(name, arguments)
+        started = self._teller.started(name, arguments)
+        result = self._called(name, arguments)
+        self._teller.ended(started, result)
+        return result
+
+    def _called(self, name: str, arguments: str | Mapping[str, Any] | None) -> ToolResult:
+        tool: Tool | None = None
+        values: dict[str, Any] = {}
+        coercions: list[Coercion] = []
+        outcome: Any
+        try:
+            tool = self._tool(name)
+            bound = bind(tool.parameters, arguments_of(arguments))
+            values, coercions = bound.values, bound.coercions
+            if bound.problems:
+                raise refusal(tool.name, tool.parameters, bound.problems)  # noqa: TRY301 - told like any other
+            if tool.effect is None:  # it may change what we know nothing of
+                calling.begin_change()
+            outcome = tool.target(**tool.own(values))
+            result = answered(tool, values, outcome, self._tools.values())
+        except AgentFSError as error:
+            outcome, result = error, refused(error, tool, values)
+        except Exception as error:  # noqa: BLE001 - logged, and told as a failure
+            self._teller.unexpected(shown(name), error)
+            outcome, result = error, broken(error, tool, values)
+        if tool is not None and tool.render is not None:
+            try:
+                result = tool.render(Answer(result, outcome, tool.own(values)))
+            except Exception as error:  # noqa: BLE001 - as above
+                self._teller.unexpected(shown(name), error)
+                result = broken(error, tool, values)
+        return replace(result, coercions=tuple(coercions)) if coercions else result
+
     def _tool(self, name: Any) -> Tool:
         tool = (self._tools.get(name) or self._aliases.get(name)) if isinstance(name, str) else None
         if tool is not None:
@@ -172,11 +300,25 @@ class Toolset:
             details={"names": list(self._tools), "nearest": near},
         )
 
+    def _arguments(self, sent: SentCall) -> Any:
+        """Return a call's arguments; a freeform call sends bare text, which is its tool's first parameter."""
+        tool = self._tools.get(sent.name) if isinstance(sent.name, str) else None
+        if sent.shape.endswith("-custom") and tool is not None and tool.parameters:
+            return {tool.parameters[0].name: sent.arguments}
+        return sent.arguments
+
+    def _groups(self, sent: Sequence[SentCall]) -> list[list[SentCall]]:
+        groups: list[list[SentCall]] = []
+        together = False
+        for each in sent:
+            tool = self._tools.get(each.name) if isinstance(each.name, str) else None
+            reads = tool is not None and tool.effect == "read"
+            if reads and together:
+                groups[-1].append(each)
+            else:
+                groups.append([each])
+            together = reads
+        return groups
+
     def _text(self, name: str, arguments: dict[str, Any]) -> str:
         return self.call(name, arguments).content
-
-
-def _log_unexpected(name: Any, error: Exception) -> None:
-    import logging  # noqa: PLC0415 - costs a quarter of the import of agentfs, and is rarely needed
-
-    logging.getLogger("agentfs").error("tool %s failed unexpectedly", shown(name), exc_info=error)

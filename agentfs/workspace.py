@@ -7,6 +7,8 @@ from typing import Annotated, Literal, Self, TypeAlias
 
 from agentfs.disk import Root
 from agentfs.errors import UnknownToolError
+from agentfs.events import OnEvent
+from agentfs.gate import gated
 from agentfs.limits import Limits
 from agentfs.policy import Policy
 from agentfs.results import (
@@ -45,7 +47,12 @@ class Workspace:
     """
 
     def __init__(
-        self, root: str | os.PathLike[str], *, policy: Policy | None = None, limits: Limits | None = None
+        self,
+        root: str | os.PathLike[str],
+        *,
+        policy: Policy | None = None,
+        limits: Limits | None = None,
+        on_event: OnEvent | None = None,
     ) -> None:
         """Open a directory tree.
 
@@ -53,12 +60,14 @@ class Workspace:
             root: The directory; it must exist.
             policy: What may be changed, and how; by default everything inside the root that was seen.
             limits: The bounds of one answer, one file and one search.
+            on_event: What is told of each call of its tools, from the thread that runs it.
 
         Raises:
             AgentFSError: `not_found` or `not_a_directory` for the root.
         """
         self.policy = policy or Policy()
         self.limits = limits or Limits()
+        self.on_event = on_event
         self._root = Root(root, self.policy)
         self._shown = Shown()
 
@@ -110,13 +119,16 @@ class Workspace:
                 raise UnknownToolError(
                     f"A workspace has no tool {name!r}.", hint=f"Its tools are {', '.join(there)}."
                 )
-        return Toolset([getattr(self, name) for name in chosen], expose=expose, prefix=prefix)
+        return Toolset(
+            [getattr(self, name) for name in chosen], expose=expose, prefix=prefix, on_event=self.on_event
+        )
 
     def _tool_names(self) -> list[str]:
         """Return the methods that can be tools: those that return a result."""
         others = [name for name in vars(type(self)) if not name.startswith("_") and name not in DEFAULT_TOOLS]
         return [*DEFAULT_TOOLS, *(name for name in others if _returns_result(getattr(type(self), name)))]
 
+    @gated("read")
     def read(
         self, path: str, offset: int = 1, limit: int | None = None, *, line_ids: bool = False
     ) -> ReadResult:
@@ -139,6 +151,7 @@ class Workspace:
 
         return read_file(self._root, self._shown, self.limits, path, offset, limit, line_ids=line_ids)
 
+    @gated("write")
     def write(
         self,
         path: str,
@@ -174,6 +187,7 @@ class Workspace:
         terms = WriteTerms(overwrite, encoding, newline, preview)
         return write_file(self._root, self._shown, self.limits, path, content, terms)
 
+    @gated("edit")
     def edit(
         self,
         path: str,
@@ -210,6 +224,7 @@ class Workspace:
         terms = Terms(encoding, expect_revision, preview)
         return edit_file(self._root, self._shown, self.limits, path, edits, tool="edit", terms=terms)
 
+    @gated("edit")
     def multi_edit(
         self,
         path: str,
@@ -241,6 +256,7 @@ class Workspace:
         terms = Terms(encoding, expect_revision, preview)
         return edit_file(self._root, self._shown, self.limits, path, edits, tool="multi_edit", terms=terms)
 
+    @gated("edit")
     def edit_lines(
         self,
         path: str,
@@ -271,6 +287,7 @@ class Workspace:
         terms = Terms(encoding, expect_revision, preview)
         return edit_lines_file(self._root, self._shown, self.limits, path, changes, terms=terms)
 
+    @gated("edit")
     def splice(
         self,
         path: str,
@@ -302,6 +319,7 @@ class Workspace:
         terms = Terms(encoding, expect_revision, preview)
         return splice_file(self._root, self._shown, self.limits, path, spans, terms=terms)
 
+    @gated("search")
     def ls(
         self,
         path: Paths = ".",
@@ -347,6 +365,7 @@ class Workspace:
             sort=sort,
         )
 
+    @gated("search")
     def glob(
         self,
         pattern: str,
@@ -401,6 +420,7 @@ class Workspace:
             timeout=timeout,
         )
 
+    @gated("search")
     def find(
         self,
         path: Paths = ".",
@@ -482,6 +502,7 @@ class Workspace:
             timeout=timeout,
         )
 
+    @gated("search")
     def grep(
         self,
         pattern: str,

@@ -164,7 +164,7 @@ def test_a_list_as_broken_json_text_is_told_with_the_place():
 
 def test_each_coercion_is_recorded():
     bound = bind(CHANGE, {"file": "a", "edits": {"old_str": "a", "new_string": "b", "replace_all": "true"}})
-    assert [tuple(coercion) for coercion in bound.coercions] == [
+    assert [(coercion.parameter, coercion.rule) for coercion in bound.coercions] == [
         ("path", 'alias "file"'),
         ("edits", "one item as a list"),
         ("edits[0].old_string", 'alias "old_str"'),

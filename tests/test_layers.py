@@ -8,12 +8,13 @@ PACKAGE = Path(__file__).parents[1] / "agentfs"
 # From the bottom up; rooms on one line are siblings and may not import one another.
 LAYERS = [
     {"errors"},
+    {"calling", "events", "permission"},
     {"limits", "policy", "results"},
     {"disk", "text"},
     {"shown"},
     {"reading", "editing", "search"},
-    {"signatures"},
-    {"schema", "arguments", "functions", "outcome"},
+    {"gate", "signatures"},
+    {"schema", "arguments", "functions", "outcome", "replies", "running", "telling", "instructions"},
     {"toolset"},
     {"workspace"},
     {"cli"},

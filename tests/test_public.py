@@ -9,6 +9,7 @@ import agentfs
 from agentfs import AgentFSError, Workspace
 
 NAMES = """
+Allow Coercion Deny Event PermissionRequest
 AccessError AgentFSError AlreadyExistsError AmbiguousError Answer ArgumentError BinaryError BusyError
 ContentError Edit EditError EditResult EncodingError Entry FileCount GlobResult GrepResult Image
 InputOutputError InvalidArgumentError InvalidPathError InvalidPatternError Limits LineChange

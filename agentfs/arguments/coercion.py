@@ -14,19 +14,13 @@ from agentfs.arguments.aliases import Resolved, nearest, resolve
 from agentfs.arguments.jsontext import NotJSONError, read_json
 from agentfs.arguments.wording import LARGEST, expected, shown
 from agentfs.errors import AgentFSError
+from agentfs.events import Coercion
 from agentfs.signatures.hints import Choice, Either, Kind, ListOf, MapOf, Maybe, Parameter, Record, Scalar
 
 _INTEGER = re.compile(r"\s*([+-]?[0-9]{1,19})(\.0*)?\s*")
 _NUMBER = re.compile(r"\s*[+-]?([0-9]{1,300}(\.[0-9]{0,300})?|\.[0-9]{1,300})([eE][+-]?[0-9]{1,3})?\s*")
 # The model is told of a dozen; a list of a million wrong items is not looked at to its end.
 _ENOUGH_PROBLEMS = 100
-
-
-class Coercion(NamedTuple):
-    """One thing that was not sent as the schema has it, and was taken all the same."""
-
-    parameter: str
-    rule: str
 
 
 class Problem(NamedTuple):

@@ -6,6 +6,7 @@ import time
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
+from agentfs import calling
 from agentfs.disk import Root, quote, show_name
 from agentfs.errors import AgentFSError, InvalidArgumentError
 from agentfs.limits import Limits
@@ -210,6 +211,7 @@ class _Grep:
                         continue
                     if fits is not None and not fits(visit.below + name):
                         continue
+                    calling.step()
                     if time.monotonic() > self.deadline:
                         self.stopped_in = prefix + name
                         raise TimeoutError

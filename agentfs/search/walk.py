@@ -8,6 +8,7 @@ from heapq import nsmallest
 from operator import attrgetter
 from typing import Any
 
+from agentfs import calling
 from agentfs.disk import MAX_NAME_BYTES, MAX_PARTS, MAX_PATH_BYTES, Directory, Root, show_name
 from agentfs.errors import AgentFSError
 from agentfs.results import Skipped
@@ -279,6 +280,7 @@ class Walk:
         known = False
         try:
             for part in directory.scan_parts(PART):
+                calling.step(len(part))
                 if self._deadline is not None and time.monotonic() > self._deadline:
                     self._reached = "timeout"
                     break

@@ -1,0 +1,228 @@
+"""The gate before every method: modes, rules, and the permission callback, asked with no lock held.
+
+A method runs only after the gate has let it through. It then looks at the disk anew, by itself, so that
+nothing which happened while somebody was asked is taken for granted.
+"""
+
+import functools
+import inspect
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from typing import Any, Concatenate, Literal, ParamSpec, Protocol, TypeVar, cast
+
+from agentfs import calling
+from agentfs.disk import Root, revision_of
+from agentfs.errors import (
+    InvalidArgumentError,
+    NotAFileError,
+    NotDirectoryError,
+    NotFoundError,
+    NotRegularError,
+    RefusedError,
+    StaleError,
+)
+from agentfs.limits import Limits
+from agentfs.permission import GROUPS, Act, Allow, Deny, PermissionAnswer, PermissionRequest, Rule
+from agentfs.policy import Policy
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+_PATHS = ("path", "paths", "to", "files")
+_NO_RETRY = "Do not try it again, nor another way; tell the user, or go on without it."
+
+
+class Guarded(Protocol):
+    """What a workspace has that its gate needs."""
+
+    policy: Policy
+    limits: Limits
+    _root: Root
+
+
+_W = TypeVar("_W", bound=Guarded)
+_Method = Callable[Concatenate[_W, _P], _R]
+
+
+def gated(act: Act) -> Callable[[_Method[_W, _P, _R]], _Method[_W, _P, _R]]:
+    """Return a decorator that puts a method of a workspace behind the gate.
+
+    Args:
+        act: What the method does.
+    """
+
+    def decorate(method: _Method[_W, _P, _R]) -> _Method[_W, _P, _R]:
+        changes = act in GROUPS["change"]
+
+        @functools.wraps(method)
+        def through(self: _W, /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
+            if self.policy.guards:
+                ask = _Asking(self, method, act, args, kwargs)
+                return cast("_R", ask.through())
+            if changes:
+                calling.begin_change()
+            return method(self, *args, **kwargs)
+
+        return through
+
+    return decorate
+
+
+class _Asking:
+    """One call on its way through the gate."""
+
+    def __init__(
+        self, workspace: Guarded, method: Callable[..., Any], act: Act, args: Any, kwargs: Mapping[str, Any]
+    ) -> None:
+        signature = inspect.signature(method)
+        bound = signature.bind(workspace, *args, **kwargs)
+        bound.apply_defaults()
+        self.parameters = list(signature.parameters)[1:]
+        self.arguments = {name: bound.arguments[name] for name in self.parameters}
+        self.workspace = workspace
+        self.method = method
+        self.act: Act = act
+
+    def through(self) -> Any:
+        if self._verdict(self._paths()) == "ask":
+            self._be_allowed()
+        if self.act in GROUPS["change"] and not self.arguments.get("preview"):
+            calling.begin_change()
+        return self._run()
+
+    def _be_allowed(self) -> None:
+        expected, before = self._revision(), self._diff()
+        answer = self._ask(self._paths(), before)
+        if isinstance(answer, Deny):
+            self._refuse(answer.reason or "The user did not allow this call.")
+        if isinstance(answer, Allow) and answer.arguments is not None:
+            if unknown := answer.arguments.keys() - set(self.parameters):
+                raise InvalidArgumentError(f"{self._name} has no parameter {', '.join(sorted(unknown))}.")
+            self.arguments |= answer.arguments
+            expected, before = self._revision(), self._diff()
+        # Whoever was asked took time, in which links may have been swapped and files changed.
+        self._verdict(self._paths())
+        if expected is not None:
+            self.arguments["expect_revision"] = expected
+        elif self._diff() != before:
+            raise StaleError(
+                f"What {self._name} would do has changed since it was allowed; nothing was done.",
+                hint="Read the file again, then decide anew.",
+            )
+
+    @property
+    def _name(self) -> str:
+        return self.method.__name__
+
+    def _run(self, **more: Any) -> Any:
+        return self.method(self.workspace, **self.arguments, **more)
+
+    def _diff(self) -> str:
+        if "preview" not in self.parameters or self.arguments["preview"]:
+            return ""
+        would = self.method(self.workspace, **{**self.arguments, "preview": True})
+        return str(getattr(would, "diff", ""))
+
+    def _revision(self) -> str | None:
+        """Return the version that is about to be changed, for a method that can be held to one."""
+        if self.arguments.get("expect_revision", "") is not None:  # given already, or no parameter
+            return None
+        root = self.workspace._root  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - as below
+        with root.open_file(self.arguments["path"]) as found:
+            data = found.read(self.workspace.limits.file_bytes + 1)
+        # A larger file is refused by the preview, and no revision of it is needed.
+        return revision_of(data) if len(data) <= self.workspace.limits.file_bytes else None
+
+    def _ask(self, paths: tuple[str, ...], diff: str) -> PermissionAnswer:
+        callback = self.workspace.policy.permission
+        if callback is None:
+            return Deny("No rule allows this call, and there is nobody to ask.")
+        call = calling.current.get()
+        shown = {name: value for name, value in self.arguments.items() if name != "preview"}
+        request = PermissionRequest(self._name, self.act, shown, paths, diff, call.tool if call else None)
+        answer = callback(request)
+        if inspect.isawaitable(answer):
+            answer = cast("PermissionAnswer", calling.wait_for(_coroutine(answer)))
+        if answer is True:
+            return Allow()
+        return answer if isinstance(answer, (Allow, Deny)) else Deny()
+
+    def _verdict(self, paths: tuple[str, ...]) -> Literal["allow", "ask"]:
+        """Return whether to ask; rules that refuse come first, then the mode, then rules that allow."""
+        policy = self.workspace.policy
+        changes = self.act in GROUPS["change"]
+        for rule in policy.deny_rules:
+            unknown = changes and not paths
+            if rule.names(self._name, self.act) and (unknown or any(_covers(rule, path) for path in paths)):
+                self._refuse(f"The rule `{rule.text}` does not allow {self._name} here.")
+        preview = self.arguments.get("preview") is True
+        if changes and policy.mode == "plan" and not preview:
+            self._refuse("Nothing is changed in plan mode.", "Tell the user what you would change.")
+        if preview or policy.mode == "bypass":
+            return "allow"
+        if policy.mode == "accept_edits" and self.act in ("edit", "write"):
+            return "allow"
+        for rule in policy.allow_rules:
+            everywhere = rule.glob is None or (bool(paths) and all(_covers(rule, path) for path in paths))
+            if rule.names(self._name, self.act) and everywhere:
+                return "allow"
+        if policy.permission is not None or (changes and policy.allow):
+            return "ask"
+        return "allow"
+
+    def _refuse(self, reason: str, hint: str = _NO_RETRY) -> None:
+        details = {"method": self._name, "paths": list(self._paths())}
+        raise RefusedError(f"{reason.rstrip('.')}.", hint=hint, details=details)
+
+    def _paths(self) -> tuple[str, ...]:
+        root = self.workspace._root  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - the gate is the workspace's own
+        asked: list[str] = []
+        for name in _PATHS:
+            value = self.arguments.get(name)
+            asked += [value] if isinstance(value, str) else value if isinstance(value, (list, tuple)) else []
+        return tuple(dict.fromkeys(place for path in asked for place in places(root, path or ".")))
+
+
+async def _coroutine(awaitable: Awaitable[Any]) -> Any:
+    return await awaitable
+
+
+def _covers(rule: Rule, path: str) -> bool:
+    """Tell whether a rule's glob matches a path, or a directory above it."""
+    if rule.glob is None:
+        return True
+    from agentfs.search.globs import compile_globs  # noqa: PLC0415 - a room loads when it is first needed
+
+    matches = compile_globs([rule.glob])
+    parts = path.split("/")
+    return any(matches("/".join(parts[:count])) for count in range(1, len(parts) + 1))
+
+
+def places(root: Root, path: str) -> Iterator[str]:
+    """Yield a path relative to the root as it was asked for, and where links lead it.
+
+    Args:
+        root: The root.
+        path: The path; what it names need not be there yet.
+
+    Raises:
+        AgentFSError: It leads out, or cannot name anything.
+    """
+    rest = ""
+    while True:
+        try:
+            try:
+                found: Any = root.open_file(path)
+            except NotAFileError:
+                found = root.open_directory("" if path == "." else path)
+            except NotRegularError:
+                yield path
+                return
+        except (NotFoundError, NotDirectoryError):
+            above, _, name = path.rstrip("/").rpartition("/")
+            path, rest = above or ("/" if path.startswith("/") else "."), f"/{name}{rest}"
+            if not name or name in (".", ".."):
+                raise
+            continue
+        with found:
+            yield f"{found.path}{rest}".lstrip("/") or "."
+            yield f"{found.real_path}{rest}".lstrip("/") or "."
+        return
