@@ -97,6 +97,7 @@ class _Asking:
             if unknown := answer.arguments.keys() - set(self.parameters):
                 raise InvalidArgumentError(f"{self._name} has no parameter {', '.join(sorted(unknown))}.")
             self.arguments |= answer.arguments
+            self._verdict(self._paths())  # a preview would tell of what is denied
             expected, before = self._revision(), self._diff()
         # Whoever was asked took time, in which links may have been swapped and files changed.
         self._verdict(self._paths())

@@ -1,0 +1,260 @@
+"""Permissions: modes, rules and the callback, before every method, with no lock held."""
+
+import asyncio
+import os
+import threading
+
+import pytest
+
+from agentfs import Allow, Deny, PermissionRequest, Policy, Workspace
+from agentfs.errors import AgentFSError, InvalidArgumentError, RefusedError, StaleError
+
+EDIT = {"old_string": "one", "new_string": "two"}
+CHANGES = [
+    ("write", {"path": "new.txt", "content": "x"}),
+    ("edit", {"path": "src/a.txt", **EDIT}),
+    ("multi_edit", {"path": "src/a.txt", "edits": [EDIT]}),
+]
+READS = [
+    ("read", {"path": "src/a.txt"}),
+    ("ls", {}),
+    ("glob", {"pattern": "*.txt"}),
+    ("grep", {"pattern": "one"}),
+]
+
+
+@pytest.fixture
+def tree(tmp_path):
+    (tmp_path / "src").mkdir()
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "src" / "a.txt").write_text("one\n")
+    (tmp_path / "lib" / "b.txt").write_text("one\n")
+    return tmp_path
+
+
+def codes(tree, policy, calls):
+    with Workspace(tree, policy=policy) as ws:
+        results = [ws.tools().call(name, arguments) for name, arguments in calls]
+    return [result.error["code"] if result.error else "" for result in results]
+
+
+def no(request):
+    return Deny("not today")
+
+
+@pytest.mark.parametrize(("policy", "reads", "changes"), [
+    (Policy(), "", ""),
+    (Policy(permission=lambda request: True), "", ""),
+    (Policy(permission=no), "refused", "refused"),
+    (Policy(permission=lambda request: not request.changes), "", "refused"),
+    (Policy(permission=lambda request: "yes"), "refused", "refused"),
+    (Policy(mode="plan"), "", "refused"),
+    (Policy(mode="plan", permission=lambda request: True), "", "refused"),
+    (Policy(mode="accept_edits", permission=no), "refused", ""),
+    (Policy(mode="bypass", permission=no), "", ""),
+    (Policy(mode="bypass", deny=["change"]), "", "refused"),
+    (Policy(permission=no, allow=["*"]), "", ""),
+    (Policy(permission=no, allow=["read", "search"]), "", "refused"),
+    (Policy(allow=["read"]), "", "refused"),
+    (Policy(allow=["change"]), "", ""),
+    (Policy(deny=["*"], allow=["*"], permission=lambda request: True), "refused", "refused"),
+])  # fmt: skip
+def test_modes_rules_and_answers(tree, policy, reads, changes):
+    assert set(codes(tree, policy, READS)) == {reads}
+    if changes:
+        assert set(codes(tree, policy, CHANGES)) == {changes}
+    else:
+        assert codes(tree, policy, CHANGES[:2]) == ["", ""]
+
+
+def test_a_refusal_tells_the_reason_and_not_to_retry(tree):
+    with Workspace(tree, policy=Policy(permission=no)) as ws:
+        result = ws.tools().call("edit", {"path": "src/a.txt", **EDIT})
+    assert result.content == (
+        "not today.\nDo not try it again, nor another way; tell the user, or go on without it."
+    )
+    assert (tree / "src" / "a.txt").read_text() == "one\n"
+
+
+def test_the_callback_is_told_everything(tree):
+    asked: list[PermissionRequest] = []
+
+    def ask(request):
+        asked.append(request)
+        return True
+
+    with Workspace(tree, policy=Policy(permission=ask)) as ws:
+        ws.tools(prefix="fs_").call("fs_edit", {"file_path": "./src/../src/a.txt", **EDIT})
+        ws.read("lib/b.txt")
+    edit, read = asked
+    assert (edit.method, edit.act, edit.changes, edit.tool) == ("edit", "edit", True, "fs_edit")
+    assert edit.paths == ("src/a.txt",)
+    assert edit.arguments["new_string"] == "two"
+    assert edit.diff.splitlines()[-2:] == ["-one", "+two"]
+    assert (read.method, read.changes, read.diff, read.tool) == ("read", False, "", None)
+
+
+def test_what_cannot_be_done_is_not_asked(tree):
+    asked = []
+    with Workspace(tree, policy=Policy(permission=asked.append)) as ws:
+        tools = ws.tools()
+        for arguments in (
+            {"path": "src/a.txt", "old_string": "absent", "new_string": "x"},
+            {"path": "../a.txt", **EDIT}, {"path": "nothing.txt", **EDIT}, {"path": 1, **EDIT},
+            {"path": "src", **EDIT},
+        ):  # fmt: skip
+            assert tools.call("edit", arguments).error["code"] != "refused"
+        assert tools.call("write", {"path": "src/a.txt", "content": "x"}).error["code"] == "unread"
+    assert asked == []
+
+
+@pytest.mark.parametrize(("rule", "path", "covered"), [
+    ("edit(src/**)", "src/a.txt", True), ("edit(src/**)", "lib/b.txt", False),
+    ("edit(src)", "src/a.txt", True),
+    ("edit(*.txt)", "lib/b.txt", True), ("write(src/**)", "src/a.txt", False),
+    ("change(src/**)", "src/a.txt", True),
+    ("edit(link/**)", "src/a.txt", False), ("edit(src/**)", "link/a.txt", True), ("edit", "lib/b.txt", True),
+    ("edit(/a.txt)", "src/a.txt", False), ("edit(src/**)", "./lib/../src/a.txt", True),
+])  # fmt: skip
+def test_a_rule_that_denies_holds_under_every_name(tree, rule, path, covered):
+    os.symlink("src", tree / "link")
+    expected = ["refused" if covered else ""]
+    assert codes(tree, Policy(deny=[rule]), [("edit", {"path": path, **EDIT})]) == expected
+
+
+def test_a_rule_that_allows_must_cover_where_links_lead(tree):
+    os.symlink("../lib", tree / "src" / "link")
+    policy = Policy(allow=["edit(src/**)"])
+    assert codes(tree, policy, [("edit", {"path": "src/link/b.txt", **EDIT})]) == ["refused"]
+    assert codes(tree, policy, [("edit", {"path": "src/a.txt", **EDIT})]) == [""]
+    assert (tree / "lib" / "b.txt").read_text() == "one\n"
+
+
+def test_edit_denied_is_multi_edit_and_edit_lines_denied(tree):
+    with Workspace(tree, policy=Policy(deny=["edit(src/**)"])) as ws:
+        for call in (
+            lambda: ws.multi_edit("src/a.txt", []),
+            lambda: ws.edit_lines("src/a.txt", []),
+            lambda: ws.splice("src/a.txt", []),
+        ):
+            with pytest.raises(RefusedError):
+                call()
+
+
+def test_a_new_file_in_a_new_directory_is_covered(tree):
+    call = ("write", {"path": "src/new/deep/x.txt", "content": "x"})
+    assert codes(tree, Policy(deny=["write(src/**)"]), [call]) == ["refused"]
+    assert not (tree / "src" / "new").exists()
+    assert codes(tree, Policy(allow=["write(src/**)"]), [call]) == [""]
+
+
+def test_changed_arguments_are_used_and_looked_at_again(tree):
+    def elsewhere(request):
+        return Allow({"path": "lib/b.txt"}) if request.method == "edit" else True
+
+    with Workspace(tree, policy=Policy(permission=elsewhere)) as ws:
+        assert ws.edit("src/a.txt", "one", "two").path == "lib/b.txt"
+    with (
+        Workspace(tree, policy=Policy(permission=elsewhere, deny=["edit(lib/**)"])) as ws,
+        pytest.raises(RefusedError),
+    ):
+        ws.edit("src/a.txt", "one", "three")
+    unknown = Policy(permission=lambda request: Allow({"nothing": 1}))
+    with Workspace(tree, policy=unknown) as ws, pytest.raises(InvalidArgumentError):
+        ws.edit("src/a.txt", "one", "two")
+    assert (tree / "src" / "a.txt").read_text() == "one\n"
+    assert (tree / "lib" / "b.txt").read_text() == "two\n"
+
+
+def test_a_link_swapped_while_somebody_is_asked_is_caught(tree):
+    """Attack: the directory that was approved becomes a link to one that is denied."""
+
+    def swap(request):
+        os.rename(tree / "src", tree / "moved")
+        os.symlink("lib", tree / "src")
+        os.rename(tree / "lib" / "b.txt", tree / "lib" / "a.txt")
+        return True
+
+    with (
+        Workspace(tree, policy=Policy(permission=swap, deny=["edit(lib/**)"])) as ws,
+        pytest.raises(RefusedError),
+    ):
+        ws.edit("src/a.txt", "one", "two")
+    assert (tree / "lib" / "a.txt").read_text() == "one\n"
+
+
+@pytest.mark.parametrize("method", ["edit", "write"])
+def test_a_file_changed_while_somebody_is_asked_is_stale(tree, method):
+    def change(request):
+        if request.changes:
+            (tree / "src" / "a.txt").write_text("one\nmore\n")
+        return True
+
+    with Workspace(tree, policy=Policy(permission=change)) as ws:
+        ws.read("src/a.txt")
+        arguments = ("one", "two") if method == "edit" else ("two\n",)
+        with pytest.raises(StaleError):
+            getattr(ws, method)("src/a.txt", *arguments)
+    assert (tree / "src" / "a.txt").read_text() == "one\nmore\n"
+
+
+def test_no_lock_is_held_while_somebody_is_asked(tree):
+    """The callback itself edits the same file through another workspace, in another thread, and reads it."""
+    other = Workspace(tree)
+
+    def ask(request):
+        worker = threading.Thread(target=lambda: other.edit("src/a.txt", "one", "one "))
+        worker.start()
+        worker.join(5)
+        assert not worker.is_alive(), "a lock is held"
+        return True
+
+    with other, Workspace(tree, policy=Policy(permission=ask)) as ws, pytest.raises(StaleError):
+        ws.edit("src/a.txt", "one", "two")
+
+
+def test_an_asynchronous_callback_is_awaited_on_the_loop_of_the_caller(tree):
+    async def main():
+        loops = []
+
+        async def ask(request):
+            loops.append(asyncio.get_running_loop())
+            await asyncio.sleep(0)
+            return Deny("no") if request.changes else True
+
+        with Workspace(tree, policy=Policy(permission=ask)) as ws:
+            read = await ws.tools().acall("read", {"path": "src/a.txt"})
+            edit = await ws.tools().acall("edit", {"path": "src/a.txt", **EDIT})
+            direct = ws.tools().call("read", {"path": "src/a.txt"})
+        assert read.success
+        assert direct.success
+        assert edit.error["code"] == "refused"
+        here = asyncio.get_running_loop()
+        assert [loop is here for loop in loops] == [True, True, False]
+
+    asyncio.run(main())
+
+
+def test_a_preview_is_not_asked_and_is_allowed_in_plan_mode(tree):
+    with Workspace(tree, policy=Policy(mode="plan")) as ws:
+        assert "+two" in ws.edit("src/a.txt", "one", "two", preview=True).diff
+    assert (tree / "src" / "a.txt").read_text() == "one\n"
+
+
+def test_a_callback_that_raises_is_a_failure_that_changes_nothing(tree):
+    def ask(request):
+        raise ZeroDivisionError
+
+    with Workspace(tree, policy=Policy(permission=ask)) as ws:
+        result = ws.tools().call("edit", {"path": "src/a.txt", **EDIT})
+    assert result.error["code"] == "internal"
+    assert (tree / "src" / "a.txt").read_text() == "one\n"
+
+
+@pytest.mark.parametrize("wrong", [
+    {"mode": "no"}, {"permission": 1}, {"allow": "edit"}, {"deny": ["edit("]}, {"deny": ["Edit"]},
+    {"allow": [1]},
+])  # fmt: skip
+def test_a_wrong_policy_is_told_at_once(wrong):
+    with pytest.raises(AgentFSError):
+        Policy(**wrong)
