@@ -89,7 +89,8 @@ def test_a_change_that_has_not_begun_does_not_happen(tmp_path):
 
 def test_a_cancelled_search_ends_soon(tmp_path):
     for number in range(3000):
-        (tmp_path / f"{number}.txt").write_text("x\n")
+        (tmp_path / f"{number % 100}").mkdir(exist_ok=True)
+        (tmp_path / f"{number % 100}" / f"{number}.txt").write_text("x\n")
 
     async def main():
         seen = []

@@ -211,7 +211,7 @@ class _Grep:
                         continue
                     if fits is not None and not fits(visit.below + name):
                         continue
-                    calling.step()
+                    calling.step(0)  # the walk has counted it
                     if time.monotonic() > self.deadline:
                         self.stopped_in = prefix + name
                         raise TimeoutError
