@@ -243,14 +243,14 @@ class Directory:
             raise failures.of_system(error, self._child(name)) from None
         return open_regular(fd, self._child(name), self._real_child(name))
 
-    def open_fd(self, name: str) -> int:
+    def open_fd(self, name: str) -> tuple[int, int]:
         """Open a regular file in this directory, as `open_file` does but with nothing around it.
 
         Args:
             name: A single name, as `scan` gave it.
 
         Returns:
-            A descriptor, to be closed by the caller with `os.close`.
+            A descriptor, to be closed by the caller with `os.close`, and the size that the system claims.
 
         Raises:
             OSError: whatever the system says; EINVAL for what is no regular file.
@@ -258,10 +258,11 @@ class Directory:
         if "/" in name:
             raise OSError(errno.EINVAL, "not a single name", name)
         fd = self._open(self.handle, name)
-        if os.fstat(fd).st_mode & _FORMAT != _REGULAR:
+        found = os.fstat(fd)
+        if found.st_mode & _FORMAT != _REGULAR:
             os.close(fd)
             raise OSError(errno.EINVAL, "not a regular file", name)
-        return fd
+        return fd, found.st_size
 
     def close(self) -> None:
         """Close the directory; again is harmless."""

@@ -22,10 +22,11 @@ from agentfs.search.grep_text import (
     numbered_matches,
     totals_shown,
 )
+from agentfs.search.hits import Hit, Search
 from agentfs.search.leftout import one_line, say_reached, say_skipped
 from agentfs.search.paging import check_offset, check_page, next_page
-from agentfs.search.pattern import Pattern, compile_pattern
-from agentfs.search.scan import Hit, Reader, Search
+from agentfs.search.pattern import Pattern, S, compile_pattern
+from agentfs.search.scan import Reader, Verdict
 from agentfs.search.walk import Walk
 from agentfs.text import continuation, footer
 
@@ -158,8 +159,9 @@ class _Grep:
         self.pattern = pattern
         self.began = began
         self.deadline = began + limits.timeout
-        self.reader = Reader(limits.file_bytes)
-        self.search = Search(pattern, self.deadline)
+        self.reader = Reader(limits.file_bytes, pattern)
+        self.in_text = Search(pattern, pattern.form, self.deadline)
+        self.in_ascii = None if pattern.ascii is None else Search(pattern, pattern.ascii, self.deadline)
         self.by_line = request.output_mode == "content"
         self.first = 0 if request.output_mode == "total" else request.offset
         self.end = self.first + check_page(request.limit, request.offset, limits.grep_results)
@@ -180,7 +182,12 @@ class _Grep:
                 self._tree()
             else:
                 with self.root.open_file(path) as opened:
-                    self._file(opened.fd, opened.path)
+                    try:
+                        verdict = self.reader.read(opened.fd, opened.stat.st_size)
+                    except OSError:
+                        self.left_out["unreadable"] += 1
+                    else:
+                        self._judged(verdict, opened.path)
         except TimeoutError:
             self.skipped = replace(self.skipped, reached="timeout")
         self.skipped = replace(
@@ -205,6 +212,7 @@ class _Grep:
             for visit in walk:
                 prefix = f"{visit.path}/" if visit.path else ""
                 open_fd = visit.directory.open_fd
+                read, close = self.reader.read, os.close
                 for listed in visit.files:
                     name = listed.name
                     if is_of_type is not None and not is_of_type(name):
@@ -216,56 +224,71 @@ class _Grep:
                         self.stopped_in = prefix + name
                         raise TimeoutError
                     try:
-                        fd = open_fd(name)
+                        fd, size = open_fd(name)
+                        try:
+                            verdict = read(fd, size)
+                        finally:
+                            close(fd)
                     except (OSError, AgentFSError):
                         self.left_out["unreadable"] += 1
                         continue
-                    try:
-                        self._file(fd, prefix + name)
-                    finally:
-                        os.close(fd)
+                    if verdict == "no_match":
+                        self.searched += 1
+                    else:
+                        self._judged(verdict, prefix + name)
         finally:
             self.skipped = walk.skipped
 
-    def _file(self, fd: int, path: str) -> None:
-        reader = self.reader
-        try:
-            whole = reader.read(fd)
-        except OSError:
-            self.left_out["unreadable"] += 1
-            return
-        if not whole:
-            self.left_out["too_large"] += 1
-        elif reader.is_binary():
-            self.left_out["binary"] += 1
-        elif not reader.may_match(self.pattern):
+    def _judged(self, verdict: Verdict, path: str) -> None:
+        """Go on with the file that is in the reader's buffer."""
+        if verdict == "no_match":
             self.searched += 1
-        elif (text := reader.text()) is None:
+        elif verdict == "may_match":
+            self._content(path)
+        else:
+            self.left_out[verdict] += 1
+
+    def _content(self, path: str) -> None:
+        content = None if self.in_ascii is None else self.reader.ascii()
+        if content is not None and self.in_ascii is not None:
+            self.searched += 1
+            self._search(show_name(path), content, self.in_ascii)
+        elif (text := self.reader.text()) is None:
             self.left_out["undecodable"] += 1
         else:
             self.searched += 1
-            self._text(show_name(path), text)
+            self._search(show_name(path), text, self.in_text)
 
-    def _text(self, path: str, text: str) -> None:
+    def _search(self, path: str, text: S, search: Search[S]) -> None:
         lines = matches = 0
         kept: list[Hit] = []
-        wanted = self.request.output_mode == "summary" and self.first <= self.entries < self.end
         try:
-            for hit in self.search.hits(text):
-                lines += 1 + (text.count("\n", hit.start, hit.end) if self.pattern.multiline else 0)
-                matches += len(hit.spans)
-                if self.by_line:
+            if not self.by_line and not self._wants_samples():
+                lines, matches = search.count(text)
+            elif self.by_line and self.entries >= self.end:
+                lines, matches = search.count(text)
+                self.entries += lines
+            else:
+                for hit in search.hits(text):
+                    lines += 1 + (_lines_within(text, hit) if self.pattern.multiline else 0)
+                    matches += len(hit.spans)
+                    if not self.by_line:
+                        if len(kept) < _SAMPLES:
+                            kept.append(hit)
+                        continue
                     if self.first <= self.entries < self.end:
                         kept.append(hit)
                     self.entries += 1
-                elif wanted and len(kept) < _SAMPLES:
-                    kept.append(hit)
         except TimeoutError:
             self.stopped_in = path
             raise
         finally:
             if lines:
-                self._found(path, text, FileCount(lines, matches), kept)
+                whole = _as_text(text) if kept else ""
+                self._found(path, whole, FileCount(lines, matches), kept)
+
+    def _wants_samples(self) -> bool:
+        return self.request.output_mode == "summary" and self.first <= self.entries < self.end
 
     def _found(self, path: str, text: str, count: FileCount, kept: list[Hit]) -> None:
         self.total_files += 1
@@ -389,6 +412,16 @@ class _Grep:
         most = self.limits.context_lines
         asked = self.request.context or 0
         return f"context is at most {most}" if asked > most and self.by_line else ""
+
+
+def _as_text(text: str | bytes) -> str:
+    return text if isinstance(text, str) else str(text, "ascii")
+
+
+def _lines_within(text: str | bytes, hit: Hit) -> int:
+    if isinstance(text, str):
+        return text.count("\n", hit.start, hit.end)
+    return text.count(b"\n", hit.start, hit.end)
 
 
 def _as_list(value: str | list[str] | None) -> list[str]:

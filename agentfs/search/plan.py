@@ -7,12 +7,14 @@ can match. Either only nominates lines; the pattern itself, on the line alone, d
 not understood with certainty gives no plan, and then every line is tried.
 """
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from agentfs.search.syntax import Syntax, Token
 
 _MOST_NEEDLES = 24
+_PLAIN_SET = re.compile(r"\[(?:[^\\\[]|\\[dDsSwWfnrtv]|\\[^A-Za-z0-9])*\]")
 # Letters outside ASCII that equal an ASCII letter when case is ignored: İ ı-less i, Kelvin's k, the long s.
 CASE_STRANGERS = {"i": "\u0130", "k": "\u212a", "s": "\u017f"}
 
@@ -26,6 +28,8 @@ class Plan:
             ignored); none when nothing is certain.
         whole: Whether the pattern is nothing but its one needle.
         sweep: The pattern for a search over whole texts, or None when every line must be tried.
+        exact: Whether the sweep's own matches are those of each line alone.
+        ascii: Whether the pattern means the same on the bytes of ASCII text as on the text.
         repeats: Repetitions of varying length in the pattern; None when they are nested or uncountable.
         strangers: Characters outside ASCII that may stand in a text in place of a letter of a needle.
     """
@@ -33,6 +37,8 @@ class Plan:
     needles: tuple[str, ...] = ()
     whole: bool = False
     sweep: str | None = None
+    exact: bool = False
+    ascii: bool = False
     repeats: int | None = None
     strangers: str = ""
 
@@ -58,11 +64,31 @@ def make_plan(syntax: Syntax, *, ignore_case: bool, eats_newline: Callable[[str]
         needles=needles,
         whole=all(token.kind == "character" for token in tokens) and needles == (_fold(plain, folded),),
         sweep="".join(_within_lines(token, eats_newline) for token in tokens),
+        exact=all(_is_plain(token) for token in tokens),
+        ascii=all(_is_ascii(token) for token in tokens),
         repeats=_varying(tokens),
         strangers="".join({CASE_STRANGERS[c] for n in needles for c in n if c in CASE_STRANGERS})
         if folded
         else "",
     )
+
+
+def _is_plain(token: Token) -> bool:
+    r"""Tell whether a token sees no further than its line: no lookaround, no ends of the text."""
+    return token.kind != "look" and token.text not in {"\\A", "\\Z", "\\z"}
+
+
+def _is_ascii(token: Token) -> bool:
+    """Tell whether a token treats ASCII bytes as it treats ASCII characters.
+
+    A character outside ASCII may equal an ASCII letter when case is ignored; sets are taken only when they
+    are made of plain characters and the classes that the tests compare for every character.
+    """
+    if token.kind == "character":
+        return token.value.isascii()
+    if token.kind == "set":
+        return token.text.isascii() and _PLAIN_SET.fullmatch(token.text) is not None
+    return token.kind != "property" and token.text.isascii()
 
 
 def _fold(text: str, folded: bool) -> str:

@@ -365,7 +365,8 @@ def test_a_directory_hands_out_what_is_in_it(root):
             assert below.path == "a/b"
             with below.open_file("t") as file:
                 assert (file.path, file.read(9)) == ("a/b/t", b"a/b/t\n")
-        fd = directory.open_fd("t")
+        fd, size = directory.open_fd("t")
+        assert size == 4
         assert os.read(fd, 9) == b"a/t\n"
         os.close(fd)
         assert code_of(directory.open_file, "l") == "link_loop"

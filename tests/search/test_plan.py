@@ -9,8 +9,9 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from agentfs.errors import InvalidPatternError
+from agentfs.search.hits import Search
 from agentfs.search.pattern import compile_pattern
-from agentfs.search.scan import Reader, Search
+from agentfs.search.scan import Reader
 
 ATOMS = [
     *"abkisKSxy_ .,-1",
@@ -80,18 +81,30 @@ def as_seen(text):
 
 
 def found(compiled, view):
-    hits = Search(compiled, time.monotonic() + 20).hits(view)
-    return [(view.count("\n", 0, hit.start), view[hit.start : hit.end], hit.spans) for hit in hits]
+    """What is found, the same in whatever way it is looked for: as text or bytes, by needle or by sweep."""
+    ways = [Search(compiled, compiled.form, time.monotonic() + 20)]
+    if compiled.ascii is not None and view.isascii():
+        ways.append(Search(compiled, compiled.ascii, time.monotonic() + 20))
+    answers = []
+    for way in ways:
+        text = view if way is ways[0] else view.encode()
+        for by_needle in {way._by_needle, False}:
+            way._trial.clear()
+            way._by_needle = by_needle
+            hits = [(view.count("\n", 0, h.start), view[h.start : h.end], h.spans) for h in way.hits(text)]
+            answers.append(hits)
+            assert way.count(text) == (len(hits), sum(len(spans) for _, _, spans in hits))
+    assert all(answer == answers[0] for answer in answers)
+    return answers[0]
 
 
 def may_match(compiled, content):
     read_end, write_end = os.pipe()
     os.write(write_end, content.encode())
     os.close(write_end)
-    reader = Reader(10**6)
-    reader.read(read_end)
+    verdict = Reader(10**6, compiled).read(read_end)
     os.close(read_end)
-    return reader.may_match(compiled)
+    return verdict == "may_match"
 
 
 def naively(expression, lines):
@@ -202,3 +215,39 @@ def test_every_stranger_that_equals_an_ascii_letter_is_known():
 )
 def test_repeats_are_counted_and_nested_ones_are_not_trusted(pattern, repeats):
     assert compile_pattern(pattern).plan.repeats == repeats
+
+
+CLASSES = [
+    *[r"\d", r"\D", r"\s", r"\S", r"\w", r"\W", r".", r"\t", r"\n", r"\r", r"\f", r"\v", r"\a"],
+    r"[\s\w]",
+    r"[^\s]",
+    r"[a-z]",
+    r"[^A-Z]",
+    r"[\W_]",
+]
+
+
+@pytest.mark.parametrize("ignore_case", [False, True])
+@pytest.mark.parametrize("piece", [*CLASSES, *map(regex.escape, map(chr, range(1, 128)))])
+def test_a_piece_means_the_same_on_ascii_bytes_as_on_text(piece, ignore_case):
+    compiled = compile_pattern(piece, ignore_case=ignore_case, multiline=True)
+    every = "".join(map(chr, range(128)))
+    assert compiled.ascii is not None
+    as_text = [each.span() for each in compiled.form.expression.finditer(every)]
+    assert [each.span() for each in compiled.ascii.expression.finditer(every.encode())] == as_text
+
+
+@pytest.mark.parametrize("piece", [r"\b", r"\B", r"\m", r"\M", "^", "$"])
+def test_an_edge_means_the_same_on_ascii_bytes_as_on_text(piece):
+    compiled = compile_pattern(piece, multiline=True)
+    for first in range(128):
+        text = "".join(f"{chr(first)}{chr(second)}" for second in range(128))
+        as_text = [each.span() for each in compiled.form.expression.finditer(text)]
+        assert [each.span() for each in compiled.ascii.expression.finditer(text.encode())] == as_text
+
+
+@pytest.mark.parametrize(
+    "pattern", ["é", r"\u212a", r"[é]", r"[\xe9]", "[[:alpha:]]", r"\p{L}", r"\N{KELVIN SIGN}", r"(a)\1"]
+)
+def test_what_could_mean_something_else_on_bytes_is_searched_for_as_text(pattern):
+    assert compile_pattern(pattern).ascii is None

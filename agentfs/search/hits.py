@@ -1,0 +1,271 @@
+"""The search of one text: past most of it unseen, and line by line through the rest.
+
+It works on text, and on the bytes of ASCII text, which is several times faster and means the same. A needle
+of the plan, or its sweep, nominates lines; which of the two is cheaper depends on how often the needle stands
+in the files, so both are timed on the first files that have it, and the cheaper one goes on.
+"""
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Generic
+
+from agentfs.search.pattern import Form, Found, Pattern, S
+
+# A search without a timeout is five times cheaper. It is used where the steps cannot exceed this.
+_FREE_STEPS = 50_000
+_LINES_PER_LOOK = 64  # lines between two looks at the clock
+# Each way is timed on this much before one is chosen; a text that is larger is not used for it.
+_TRIAL_BYTES = 48 * 1024
+_LARGEST_TRIAL = 256 * 1024
+
+
+@dataclass(slots=True)
+class Hit:
+    """A line that matches, or with `multiline` the lines of matches that touch.
+
+    Attributes:
+        start: Where it begins in the text.
+        end: Where it ends in the text, before the last line end.
+        spans: Start and end of each match, relative to `start`.
+    """
+
+    start: int
+    end: int
+    spans: list[tuple[int, int]]
+
+
+class Search(Generic[S]):
+    """The search for one pattern, under one deadline.
+
+    Args:
+        pattern: What is searched for.
+        form: The pattern as it is compiled for the texts that will come.
+        deadline: The `time.monotonic()` at which it ends.
+    """
+
+    def __init__(self, pattern: Pattern, form: Form[S], deadline: float) -> None:
+        plan = pattern.plan
+        self._form: Form[S] = form
+        self._newline: S = form.newline
+        self._exact = plan.exact
+        self._ignore_case = pattern.ignore_case
+        self._multiline = pattern.multiline
+        self._whole = plan.whole
+        self._deadline = deadline
+        self._until_look = 0
+        # One character is in too many lines to nominate them; it only tells files apart.
+        self._nominates = bool(form.needles) and min(map(len, form.needles)) > 1
+        # With n repeats of varying length the steps grow at most with the length to the power n + 1.
+        repeats = plan.repeats
+        self._free_length = 0 if repeats is None else int(_FREE_STEPS ** (1 / (repeats + 1)))
+        self._trial = {True: (0, 0.0), False: (0, 0.0)} if self._nominates and form.sweep else {}
+        self._by_needle = self._nominates
+
+    def hits(self, text: S) -> Iterator[Hit]:
+        r"""Find the lines that match.
+
+        Args:
+            text: The text of a file, with `\n` for every line end.
+
+        Yields:
+            Each line that matches, in order.
+
+        Raises:
+            TimeoutError: The deadline has passed; what was yielded before stands.
+        """
+        if self._multiline:
+            return self._blocks(text)
+        if self._whole and (not self._ignore_case or text.isascii()):
+            return self._literal_lines(text)
+        if self._ignore_case and self._nominates and not text.isascii():
+            return self._by_sweep(text)
+        if self._trial and len(text) <= _LARGEST_TRIAL:
+            return self._timed(text)
+        return self._lines_by_needle(text) if self._by_needle else self._by_sweep(text)
+
+    def _timed(self, text: S) -> Iterator[Hit]:
+        """Search one of the first texts, and see what it costs."""
+        by_needle = self._trial[True][0] <= self._trial[False][0]
+        began = time.perf_counter()
+        found: list[Hit] = []
+        failed: TimeoutError | None = None
+        try:
+            for hit in self._lines_by_needle(text) if by_needle else self._by_sweep(text):
+                found.append(hit)  # noqa: PERF402 - what was found before a timeout stands
+        except TimeoutError as error:
+            failed = error
+        size, seconds = self._trial[by_needle]
+        self._trial[by_needle] = (size + len(text), seconds + time.perf_counter() - began)
+        if all(size >= _TRIAL_BYTES for size, _ in self._trial.values()):
+            cost = {way: seconds / size for way, (size, seconds) in self._trial.items()}
+            self._by_needle = cost[True] <= cost[False]
+            self._trial.clear()
+        yield from found
+        if failed is not None:
+            raise failed
+
+    def _lines_by_needle(self, text: S) -> Iterator[Hit]:
+        folded = text.lower() if self._ignore_case else text
+        return self._confirmed(text, _lines_with(folded, self._form.needles, self._newline))
+
+    def _by_sweep(self, text: S) -> Iterator[Hit]:
+        if self._form.sweep is None:
+            return self._confirmed(text, _all_lines(text, self._newline))
+        found = self._form.sweep.finditer(text, timeout=self._left(), concurrent=True)
+        if self._exact:
+            return self._gathered(text, found)
+        return self._confirmed(text, self._swept(text, found))
+
+    def _confirmed(self, text: S, candidates: Iterator[tuple[int, int]]) -> Iterator[Hit]:
+        expression, free = self._form.expression, self._free_length
+        for start, end in candidates:
+            line = text[start:end]
+            if end - start > free:
+                found = expression.finditer(line, timeout=self._left(), concurrent=True)
+            else:
+                self._look_sometimes()
+                found = expression.finditer(line)
+            spans = [match.span() for match in found]
+            if spans:
+                yield Hit(start, end, spans)
+
+    def _gathered(self, text: S, found: Iterator[Found]) -> Iterator[Hit]:
+        """Turn the matches of an exact sweep into hits."""
+        newline, length = self._newline, len(text)
+        start = end = -1
+        spans: list[tuple[int, int]] = []
+        for match in found:
+            first, last = match.span()
+            if first > end:
+                if first == length and (first == 0 or text.endswith(newline)):
+                    break  # after the last line end there is no line
+                if spans:
+                    yield Hit(start, end, spans)
+                start = text.rfind(newline, 0, first) + 1
+                end = text.find(newline, first)
+                end = length if end < 0 else end
+                spans = []
+            spans.append((first - start, last - start))
+        if spans:
+            yield Hit(start, end, spans)
+
+    def _swept(self, text: S, found: Iterator[Found]) -> Iterator[tuple[int, int]]:
+        newline = self._newline
+        done = 0  # what lies before it has been nominated
+        for match in found:
+            at = match.span()[0]
+            if at < done:
+                continue
+            if at == len(text) and (at == 0 or text.endswith(newline)):
+                return
+            start = text.rfind(newline, 0, at) + 1
+            end = text.find(newline, at)
+            end = len(text) if end < 0 else end
+            yield start, end
+            done = end + 1
+
+    def _literal_lines(self, text: S) -> Iterator[Hit]:
+        needle, newline = self._form.needles[0], self._newline
+        width = len(needle)
+        folded = text.lower() if self._ignore_case else text
+        at = folded.find(needle)
+        while at >= 0:
+            self._look_sometimes()
+            start = text.rfind(newline, 0, at) + 1
+            end = text.find(newline, at)
+            end = len(text) if end < 0 else end
+            spans: list[tuple[int, int]] = []
+            while 0 <= at < end:
+                spans.append((at - start, at - start + width))
+                at = folded.find(needle, at + width)
+            yield Hit(start, end, spans)
+
+    def count(self, text: S) -> tuple[int, int]:
+        r"""Count what matches, where the matches themselves are not wanted.
+
+        Args:
+            text: The text of a file, with `\n` for every line end.
+
+        Returns:
+            Matching lines, and matches.
+
+        Raises:
+            TimeoutError: The deadline has passed.
+        """
+        lines = matches = 0
+        if self._whole and not self._multiline and (not self._ignore_case or text.isascii()):
+            needle, newline = self._form.needles[0], self._newline
+            folded = text.lower() if self._ignore_case else text
+            at = folded.find(needle)
+            while at >= 0:
+                matches += 1
+                self._look_sometimes()
+                further = folded.find(needle, at + len(needle))
+                lines += further < 0 or folded.find(newline, at, further) >= 0
+                at = further
+            return lines, matches
+        for hit in self.hits(text):
+            lines += 1 + (text.count(self._newline, hit.start, hit.end) if self._multiline else 0)
+            matches += len(hit.spans)
+        return lines, matches
+
+    def _blocks(self, text: S) -> Iterator[Hit]:
+        newline = self._newline
+        hit: Hit | None = None
+        for match in self._form.expression.finditer(text, timeout=self._left(), concurrent=True):
+            first, last = match.span()
+            if first == len(text) and (first == 0 or text.endswith(newline)):
+                break  # after the last line end there is no line
+            if hit is None or first > hit.end:
+                if hit is not None:
+                    yield hit
+                start = text.rfind(newline, 0, first) + 1
+                hit = Hit(start, start, [])
+            # A match that ends with a line end does not reach into the next line.
+            inside = last - 1 if last > first and text.startswith(newline, last - 1) else last
+            end = text.find(newline, max(inside, hit.end))
+            hit.end = len(text) if end < 0 else end
+            hit.spans.append((first - hit.start, min(last, hit.end) - hit.start))
+        if hit is not None:
+            yield hit
+
+    def _left(self) -> float:
+        left = self._deadline - time.monotonic()
+        if left <= 0:
+            raise TimeoutError
+        return left
+
+    def _look_sometimes(self) -> None:
+        self._until_look -= 1
+        if self._until_look <= 0:
+            self._until_look = _LINES_PER_LOOK
+            self._left()
+
+
+def _all_lines(text: S, newline: S) -> Iterator[tuple[int, int]]:
+    start = 0
+    while start < len(text):
+        end = text.find(newline, start)
+        end = len(text) if end < 0 else end
+        yield start, end
+        start = end + 1
+
+
+def _lines_with(text: S, needles: tuple[S, ...], newline: S) -> Iterator[tuple[int, int]]:
+    """Find the lines that have one of the needles."""
+    coming = {needle: text.find(needle) for needle in needles}
+    coming = {needle: at for needle, at in coming.items() if at >= 0}
+    while coming:
+        at = min(coming.values())
+        start = text.rfind(newline, 0, at) + 1
+        end = text.find(newline, at)
+        end = len(text) if end < 0 else end
+        yield start, end
+        for needle, place in list(coming.items()):
+            if place <= end:
+                further = text.find(needle, end + 1)
+                if further < 0:
+                    del coming[needle]
+                else:
+                    coming[needle] = further
