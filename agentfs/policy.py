@@ -11,6 +11,9 @@ from agentfs.permission import Mode, Permission, Rule, rule_of
 Overwrite = Literal["seen", "always", "never"]
 Symlinks = Literal["inside", "never"]
 
+# What a view of a workspace may have otherwise than the workspace; all else confines or protects.
+VIEWED = frozenset({"overwrite", "match", "reread", "mode", "permission"})
+
 
 @dataclass(frozen=True)
 class Policy:

@@ -1,9 +1,10 @@
 """The workspace: one directory tree that a language model may look at and change."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from types import TracebackType
-from typing import Annotated, Literal, Self, TypeAlias
+from typing import Annotated, Any, Literal, Self, TypeAlias
 
 from agentfs.disk import Root
 from agentfs.errors import UnknownToolError
@@ -24,6 +25,7 @@ from agentfs.results import (
 )
 from agentfs.shown import Shown
 from agentfs.signatures.hints import ShownAs
+from agentfs.signatures.offers import Offer
 from agentfs.toolset import Toolset
 
 # A program may search several places at once; a model is told of one.
@@ -95,13 +97,16 @@ class Workspace:
         self,
         names: Sequence[str] | None = None,
         *,
+        dialect: str = "agentfs",
         expose: Mapping[str, Sequence[str]] | None = None,
         prefix: str = "",
     ) -> Toolset:
         """Make the tools that are handed to a model.
 
         Args:
-            names: The methods to offer; by default read, write, edit, multi_edit, ls, glob and grep.
+            names: The methods to offer; by default read, write, edit, multi_edit, ls, glob and grep. Of a
+                dialect, its tools; by default all.
+            dialect: Whose names, arguments, defaults and output; `agentfs.dialects.names()` lists the others.
             expose: For a method, by its name, parameters after the `*` that the model sees too.
             prefix: What stands before the name of each tool.
 
@@ -110,8 +115,19 @@ class Workspace:
 
         Raises:
             AgentFSError: `unknown_tool` for a name that is no tool, `invalid_argument` for a parameter to
-                expose that is not there.
+                expose that is not there, or a dialect that is not known.
         """
+        return Toolset(
+            self._offered(names, dialect, prefix), expose=expose, prefix=prefix, on_event=self.on_event
+        )
+
+    def _offered(
+        self, names: Sequence[str] | None, dialect: str, prefix: str
+    ) -> Sequence[Callable[..., Any] | Offer]:
+        if dialect != "agentfs":
+            from agentfs.dialects import find
+
+            return find(dialect).offered(self, names, prefix=prefix)
         chosen = DEFAULT_TOOLS if names is None else names
         there = self._tool_names()
         for name in chosen:
@@ -119,9 +135,26 @@ class Workspace:
                 raise UnknownToolError(
                     f"A workspace has no tool {name!r}.", hint=f"Its tools are {', '.join(there)}."
                 )
-        return Toolset(
-            [getattr(self, name) for name in chosen], expose=expose, prefix=prefix, on_event=self.on_event
-        )
+        return [getattr(self, name) for name in chosen]
+
+    def view(self, *, limits: Limits | None = None, policy: Policy | None = None) -> Self:
+        """Return this workspace under other limits and another policy.
+
+        It is the same workspace: it shares the root and all that is remembered, and closing either closes
+        both. What confines and protects cannot be changed.
+
+        Args:
+            limits: Its limits; by default the same.
+            policy: Its policy; by default the same.
+
+        Raises:
+            AgentFSError: `invalid_argument` where the policy differs in what a view may not change.
+        """
+        other = copy(self)
+        other.limits = limits or self.limits
+        other.policy = policy or self.policy
+        other._root = self._root.under(other.policy)  # noqa: SLF001 - its own
+        return other
 
     def _tool_names(self) -> list[str]:
         """Return the methods that can be tools: those that return a result."""
@@ -516,6 +549,10 @@ class Workspace:
         limit: int | None = None,
         offset: int = 0,
         include_ignored: bool = False,
+        *,
+        before: int | None = None,
+        after: int | None = None,
+        line_numbers: bool = True,
     ) -> GrepResult:
         r"""Search the contents of files with a regular expression.
 
@@ -531,6 +568,9 @@ class Workspace:
             limit: Most matches, or files, to return.
             offset: Matches, or files, to skip.
             include_ignored: Search hidden and gitignored files too.
+            before: Lines to show before each match, whatever `context` says.
+            after: Lines to show after each match, whatever `context` says.
+            line_numbers: Whether the text numbers the lines.
 
         Returns:
             The matches in order of path, with totals, and what was left out.
@@ -555,6 +595,9 @@ class Workspace:
             limit,
             offset,
             include_ignored,
+            before=before,
+            after=after,
+            line_numbers=line_numbers,
         )
 
 

@@ -2,6 +2,8 @@
 
 import os
 from collections.abc import Callable
+from copy import copy
+from dataclasses import fields
 from types import TracebackType
 from typing import Self
 
@@ -12,8 +14,14 @@ from agentfs.disk.entries import entry_of
 from agentfs.disk.opened import Directory, OpenFile, open_regular
 from agentfs.disk.paths import WINDOWS, Asked, absolute_parts, quote, show_name, split_path
 from agentfs.disk.trail import Base, Trail
-from agentfs.errors import NotDirectoryError, NotFoundError, OutsideWorkspaceError, ReadOnlyError
-from agentfs.policy import Policy
+from agentfs.errors import (
+    InvalidArgumentError,
+    NotDirectoryError,
+    NotFoundError,
+    OutsideWorkspaceError,
+    ReadOnlyError,
+)
+from agentfs.policy import VIEWED, Policy
 from agentfs.results import Entry
 
 # By descriptor nothing can be swapped under a walk; by path, on Windows, that is not promised.
@@ -54,6 +62,25 @@ class Root:
         # The root may be known to the model by either spelling.
         roots = tuple(dict.fromkeys((absolute_parts(self.path), absolute_parts(given))))
         self._base = Base(backend, handle, roots, follow=policy.symlinks == "inside")
+
+    def under(self, policy: Policy) -> "Root":
+        """Return the same root under another policy; they are closed together.
+
+        Args:
+            policy: What may be done; it confines and protects as the present one does.
+
+        Raises:
+            InvalidArgumentError: It does not (`invalid_argument`).
+        """
+        for field in fields(policy):
+            if field.name not in VIEWED and getattr(policy, field.name) != getattr(self.policy, field.name):
+                raise InvalidArgumentError(
+                    f"A view of a workspace cannot have another Policy.{field.name}.",
+                    hint="Open a second workspace on the root.",
+                )
+        other = copy(self)
+        other.policy = policy
+        return other
 
     def close(self) -> None:
         """Close the root; again is harmless, and no other call works afterwards."""

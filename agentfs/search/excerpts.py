@@ -9,14 +9,17 @@ from agentfs.text import cut_line
 _BLOCK_LINES = 10  # a match over several lines may be as long as this many lines
 
 
-def excerpts(path: str, text: str, hits: Sequence[Hit], *, context: int, line_chars: int) -> list[Match]:
+def excerpts(
+    path: str, text: str, hits: Sequence[Hit], *, before: int, after: int, line_chars: int
+) -> list[Match]:
     r"""Turn hits into matches; no line is in two of them.
 
     Args:
         path: The path that the matches name.
         text: The text of the file, with `\n` for every line end.
         hits: The hits, in order.
-        context: Lines to take on either side.
+        before: Lines to take before each.
+        after: Lines to take after each.
         line_chars: Characters after which a line is cut.
 
     Returns:
@@ -27,9 +30,9 @@ def excerpts(path: str, text: str, hits: Sequence[Hit], *, context: int, line_ch
     for index, hit in enumerate(hits):
         number += text.count("\n", counted, hit.start)
         counted = hit.start
-        before = _lines_before(text, free, hit.start, context)
+        above = _lines_before(text, free, hit.start, before)
         ceiling = hits[index + 1].start if index + 1 < len(hits) else len(text)
-        after, free = _lines_after(text, hit.end + 1, ceiling, context)
+        below, free = _lines_after(text, hit.end + 1, ceiling, after)
         shown, spans = _cut_around(text[hit.start : hit.end], hit.spans, line_chars)
         matches.append(
             Match(
@@ -37,8 +40,8 @@ def excerpts(path: str, text: str, hits: Sequence[Hit], *, context: int, line_ch
                 line=number,
                 text=shown,
                 spans=tuple(spans),
-                before=tuple(cut_line(line, line_chars) for line in before),
-                after=tuple(cut_line(line, line_chars) for line in after),
+                before=tuple(cut_line(line, line_chars) for line in above),
+                after=tuple(cut_line(line, line_chars) for line in below),
             )
         )
     return matches

@@ -52,6 +52,18 @@ class Request:
     limit: int | None
     offset: int
     include_ignored: bool
+    before: int | None = None
+    after: int | None = None
+    line_numbers: bool = True
+
+    @property
+    def around(self) -> tuple[int, int] | None:
+        """The lines asked for before and after each match, or None when none were asked for."""
+        if self.context is None and self.before is None and self.after is None:
+            return None
+        both = self.context or 0
+        before, after = self.before, self.after
+        return both if before is None else before, both if after is None else after
 
     def next_page(self, offset: int) -> NextCall:
         """Return the call that goes on at an offset."""
@@ -68,6 +80,9 @@ class Request:
             multiline=(self.multiline, False),
             limit=(self.limit, None),
             include_ignored=(self.include_ignored, False),
+            before=(self.before, None),
+            after=(self.after, None),
+            line_numbers=(self.line_numbers, True),
         )
 
 
@@ -85,6 +100,10 @@ def grep(
     limit: int | None = None,
     offset: int = 0,
     include_ignored: bool = False,
+    *,
+    before: int | None = None,
+    after: int | None = None,
+    line_numbers: bool = True,
 ) -> GrepResult:
     """Search the contents of files with a regular expression.
 
@@ -102,6 +121,9 @@ def grep(
         limit: Most entries to return.
         offset: Entries to leave out before the first.
         include_ignored: Search hidden and ignored files too.
+        before: Lines to show before each match, whatever `context` says.
+        after: Lines to show after each match, whatever `context` says.
+        line_numbers: Whether the text numbers the lines.
 
     Returns:
         One page of the entries in path order, the totals of all, and what was left out.
@@ -125,6 +147,9 @@ def grep(
         limit,
         offset,
         include_ignored,
+        before,
+        after,
+        line_numbers,
     )
     _check(request)
     compiled = compile_pattern(pattern, ignore_case=ignore_case, multiline=multiline)
@@ -141,12 +166,14 @@ def _check(request: Request) -> None:
             hint="Leave `output_mode` out for the matching lines.",
             details={"argument": "output_mode", "choices": list(modes)},
         )
-    if request.context is not None and request.context < 0:
-        raise InvalidArgumentError(
-            f"`context` must be 0 or more, not {request.context}.",
-            hint="Leave `context` out for the usual number of lines.",
-            details={"argument": "context"},
-        )
+    for name in ("context", "before", "after"):
+        lines = getattr(request, name)
+        if lines is not None and lines < 0:
+            raise InvalidArgumentError(
+                f"`{name}` must be 0 or more, not {lines}.",
+                hint=f"Leave `{name}` out for the usual number of lines.",
+                details={"argument": name},
+            )
 
 
 class _Grep:
@@ -310,21 +337,22 @@ class _Grep:
         request = self.request
         return (
             self.by_line
-            and request.context is None
+            and request.around is None
             and request.offset == 0
             and self.entries <= max(_ADAPTIVE_CONTEXT)
         )
 
     def _settle(self) -> None:
         """Turn the hits that wait for their context into matches."""
-        context = 0
+        around = (0, 0)
         if self.by_line:
-            context = min(self.request.context or 0, self.limits.context_lines)
+            around = self.request.around or (0, 0)
             if self._may_be_few():
-                context = min(_ADAPTIVE_CONTEXT.get(self.entries, 0), self.limits.context_lines)
+                around = (_ADAPTIVE_CONTEXT.get(self.entries, 0),) * 2
+        before, after = (min(lines, self.limits.context_lines) for lines in around)
         for path, text, hits in self.pending:
             self.matches += excerpts(
-                path, text, hits, context=context, line_chars=self.limits.grep_line_chars
+                path, text, hits, before=before, after=after, line_chars=self.limits.grep_line_chars
             )
         self.pending.clear()
 
@@ -364,7 +392,7 @@ class _Grep:
             body = [f"No matches for {asked} in {quote(self.request.path)} ({searched} searched)."]
             totals = ""
         elif self.request.output_mode == "content":
-            body = content_lines(result.matches)
+            body = content_lines(result.matches, numbers=self.request.line_numbers)
         elif self.request.output_mode == "files_with_matches":
             body = [one_line(path) for path in result.counts]
         elif self.request.output_mode == "count":
@@ -410,7 +438,7 @@ class _Grep:
 
     def _context_shown(self) -> str:
         most = self.limits.context_lines
-        asked = self.request.context or 0
+        asked = max(self.request.around or (0,))
         return f"context is at most {most}" if asked > most and self.by_line else ""
 
 

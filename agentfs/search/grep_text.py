@@ -7,11 +7,12 @@ from agentfs.search.leftout import one_line
 from agentfs.text import visible
 
 
-def content_lines(matches: Sequence[Match]) -> list[str]:
+def content_lines(matches: Sequence[Match], *, numbers: bool = True) -> list[str]:
     """Show matches grouped by file: `{n}|{line}` where it matches, `{n}-{line}` around it.
 
     Args:
         matches: The matches in order.
+        numbers: Whether lines have their numbers.
 
     Returns:
         The lines to show.
@@ -24,15 +25,16 @@ def content_lines(matches: Sequence[Match]) -> list[str]:
         if shown:
             shown.append("")
         shown.append(one_line(path))
-        shown += numbered_matches(group)
+        shown += numbered_matches(group, numbers=numbers)
     return shown
 
 
-def numbered_matches(group: Sequence[Match]) -> list[str]:
+def numbered_matches(group: Sequence[Match], *, numbers: bool = True) -> list[str]:
     """Show the matches of one file, without its path.
 
     Args:
         group: The matches, in order.
+        numbers: Whether lines have their numbers.
 
     Returns:
         Numbered lines, with `--` between stretches when lines around the matches are shown.
@@ -53,7 +55,7 @@ def numbered_matches(group: Sequence[Match]) -> list[str]:
     for (number, mark, _), shown_line in zip(rows, bodies, strict=True):
         if apart and number > last + 1:
             shown.append("--")
-        shown.append(f"{number:>{width}}{mark}{shown_line}")
+        shown.append(f"{number:>{width}}{mark}{shown_line}" if numbers else shown_line)
         last = number
     return shown
 

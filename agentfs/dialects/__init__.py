@@ -1,0 +1,11 @@
+"""Dialects: other contracts' tools over the same workspace, found by name.
+
+`ws.tools(dialect="wave")` looks here. A dialect of your own is a `Dialect` that is registered; it needs one
+file, as `examples/own_dialect.py` shows.
+"""
+
+from agentfs.dialects.dialect import Dialect
+from agentfs.dialects.registry import find, names, register
+from agentfs.dialects.showing import Problem, as_json, problem_of
+
+__all__ = ["Dialect", "Problem", "as_json", "find", "names", "problem_of", "register"]

@@ -1,0 +1,48 @@
+"""What renderers share: a failure in three parts, and an answer as JSON. Pure."""
+
+import json
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from agentfs.errors import AgentFSError
+from agentfs.results import ToolResult
+from agentfs.signatures.offers import Answer
+
+
+class Problem(NamedTuple):
+    """Why a call failed, for a contract that has its own form for failures.
+
+    Attributes:
+        code: A stable name; "internal" for what nobody foresaw.
+        message: What was wrong, and the places that it names, one a line.
+        hint: What to do or call next, or "".
+    """
+
+    code: str
+    message: str
+    hint: str
+
+
+def problem_of(answer: Answer) -> Problem | None:
+    """Return why a call failed, or None for one that succeeded.
+
+    Args:
+        answer: What a renderer is given.
+    """
+    error = answer.outcome
+    if isinstance(error, AgentFSError):
+        return Problem(error.code, "\n".join([error.message, *error.places()]), error.hint)
+    if answer.result.error is None:
+        return None
+    message, _, hint = answer.result.content.partition("\n")
+    return Problem(answer.result.error["code"], message, hint)
+
+
+def as_json(answer: Answer, value: Any) -> ToolResult:
+    """Return a result whose text is a value as JSON, and whose data is that value.
+
+    Args:
+        answer: What a renderer is given.
+        value: What JSON can show.
+    """
+    return replace(answer.result, content=json.dumps(value, ensure_ascii=False), data=value)

@@ -1,0 +1,129 @@
+"""`wave`: Read, Write, Edit, MultiEdit, LS, Glob and Grep, also what Claude Code's models know.
+
+The contract is in `docs/dialects/wave.md`, statement by statement. The text of a result is the workspace's
+own: the document does not fix it. No `from __future__ import annotations`: the hints become schemas.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any, Literal
+
+from agentfs.dialects.dialect import Dialect
+from agentfs.results import GrepResult, ListResult, ToolResult
+from agentfs.signatures.offers import Answer, Offer
+from agentfs.workspace import Workspace
+
+_FILE = {"path": "file_path"}
+
+
+@dataclass(frozen=True)
+class WaveResult(ToolResult):
+    """A result whose wire form is the document's."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return `success` and `content`, and of the other fields of the document those there are."""
+        optional = {
+            "shortResult": self.short_result,
+            "error": self.error["message"] if self.error else None,
+            "images": [{"data": image.data, "mediaType": image.media_type} for image in self.images],
+            "filePath": self.file_path,
+        }
+        there = {name: value for name, value in optional.items() if value}
+        return {"success": self.success, "content": self.content, **there}
+
+
+def wave_result(answer: Answer) -> WaveResult:
+    """Return the result as one of this dialect.
+
+    Args:
+        answer: What a renderer is given.
+    """
+    result = answer.result
+    return WaveResult(**{field.name: getattr(result, field.name) for field in fields(result)})
+
+
+def offers(workspace: Workspace) -> Sequence[Offer]:
+    """Make the seven tools.
+
+    Args:
+        workspace: The workspace.
+    """
+
+    def ls(path: str, ignore: list[str] | None = None) -> ListResult:
+        """List a directory: directories first, then files, by name.
+
+        Args:
+            path: Directory, relative to the workspace root.
+            ignore: Globs of entries to leave out.
+        """
+        return workspace.ls(path, ignore=ignore)
+
+    def grep(
+        pattern: str,
+        path: str = ".",
+        glob: str | None = None,
+        output_mode: Literal["content", "files_with_matches", "count"] = "files_with_matches",
+        before: int | None = None,
+        after: int | None = None,
+        context: int | None = None,
+        line_numbers: bool = True,
+        ignore_case: bool = False,
+        type: str | None = None,  # noqa: A002 - the contract's name
+        limit: int | None = None,
+        multiline: bool = False,
+    ) -> GrepResult:
+        r"""Search the contents of files with a regular expression.
+
+        Args:
+            pattern: Regular expression; escape `( ) [ . *` to match them literally.
+            path: File or directory to search, relative to the workspace root.
+            glob: Only files that match, such as `*.py` or `src/**`.
+            output_mode: File names, matching lines, or the number of matching lines in each file.
+            before: Lines to show before each match, with output_mode content.
+            after: Lines to show after each match, with output_mode content.
+            context: Lines to show on either side of each match, with output_mode content.
+            line_numbers: Number the lines, with output_mode content.
+            ignore_case: Match upper and lower case alike.
+            type: Only files of a type, such as `py`, `js`, `rust`.
+            limit: Most entries of the output mode to return: files, or matches. 0: as many as usual.
+            multiline: Let a match span lines, and `.` match line ends.
+        """
+        around = context if (context, before, after) != (None, None, None) else 0
+        return workspace.grep(
+            pattern, path, glob, type, output_mode, ignore_case, around, multiline, limit or None,
+            before=before, after=after, line_numbers=line_numbers,
+        )  # fmt: skip
+
+    return (
+        Offer(workspace.read, name="Read", parameters=_FILE),
+        Offer(
+            workspace.write,
+            name="Write",
+            parameters=_FILE,
+            description="Create a file, or replace one you have read whole; to change parts of a file, use Edit.",
+        ),
+        Offer(workspace.edit, name="Edit", parameters=_FILE),
+        Offer(
+            workspace.multi_edit,
+            name="MultiEdit",
+            parameters=_FILE,
+            descriptions={"edits": "The replacements, each as in Edit."},
+        ),
+        Offer(ls, name="LS"),
+        Offer(workspace.glob, name="Glob", hide=("limit", "offset", "include_ignored")),
+        Offer(
+            grep,
+            name="Grep",
+            parameters={
+                "before": "-B",
+                "after": "-A",
+                "context": "-C",
+                "line_numbers": "-n",
+                "ignore_case": "-i",
+                "limit": "head_limit",
+            },
+        ),
+    )
+
+
+DIALECT = Dialect("wave", offers, render=wave_result)

@@ -1,0 +1,129 @@
+"""Texts in the words of a dialect: the methods and parameters that they name, as the model knows them. Pure."""
+
+import inspect
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from agentfs.errors import AgentFSError
+from agentfs.results import GlobResult, GrepResult, ListResult
+from agentfs.signatures.offers import Offer
+
+_QUOTED = re.compile(r'"(?:[^"\\\n]|\\.)*"')
+_CALL = re.compile(r"\b(?P<name>[a-z_]+)(?P<open>\(| with )(?=[a-z_]+=)(?P<rest>[^).]*)")
+_ARGUMENT = re.compile(r"\b([a-z_]+)=")
+_HELD = re.compile("\0([0-9]+)\0")
+# A method is told from an ordinary word by what stands before it, or by a call's arguments.
+_METHOD = (
+    r"(?:(?<=\b[Cc]all )|(?<=\bor )|(?<=\band )|(?<=\b[Uu]se ))(?P<name>{0})\b|\b(?P<called>{0})(?=\(|\0)"
+)
+# A parameter is told from one by backquotes, by an underscore, or by the value after it.
+_PARAMETER = re.compile(r"`(?P<quoted>[a-z_]+)`|\b(?P<bare>[a-z]+(?:_[a-z]+)+|[a-z]+(?==))")
+_ADVICE = re.compile(r"(?: \(|: )pass include_ignored=true(?: for hidden and ignored\))?")
+
+
+@dataclass(frozen=True)
+class Words:
+    """What a dialect calls the methods.
+
+    Attributes:
+        tools: What is said for a method, by its name.
+        parameters: For a method, what its parameters are called.
+    """
+
+    tools: Mapping[str, str]
+    parameters: Mapping[str, Mapping[str, str]]
+
+    @classmethod
+    def of(cls, offers: Sequence[Offer], words: Mapping[str, str], prefix: str) -> "Words":
+        """Read the words off offers.
+
+        Args:
+            offers: What is offered.
+            words: What is said instead of a name, where a dialect has words of its own.
+            prefix: What stands before the name of each tool.
+        """
+        own = {str(getattr(offer.target, "__name__", "")): offer for offer in offers}
+        tools = {method: f"{prefix}{offer.name or method}" for method, offer in own.items()}
+        return cls({**tools, **words}, {method: offer.parameters for method, offer in own.items()})
+
+
+def reworded(error: AgentFSError, offer: Offer, words: Words) -> AgentFSError:
+    """Return an error that speaks of what is offered.
+
+    Args:
+        error: As a method raised it.
+        offer: The tool that was called.
+        words: What the dialect calls the methods.
+    """
+    if "problems" in error.details:  # the arguments were refused, in the words of the offer already
+        return error
+    message = _Text(error.message).parameters(offer.parameters).whole()
+    hint = _Text(error.hint).calls(words).parameters(offer.parameters).methods(words).whole()
+    return type(error)(message, hint=hint, details=error.details)
+
+
+def without_advice(text: str, outcome: Any, offer: Offer) -> str:
+    """Return the text of a search that does not advise to pass what the offer has not.
+
+    Args:
+        text: What the model is shown.
+        outcome: What was found.
+        offer: The tool that was called.
+    """
+    if not isinstance(outcome, (ListResult, GlobResult, GrepResult)):
+        return text
+    if (
+        "include_ignored" in inspect.signature(offer.target).parameters
+        and "include_ignored" not in offer.hide
+    ):
+        return text
+    found = outcome.total_lines if isinstance(outcome, GrepResult) else outcome.total
+    # What was found stands above the footer and is left as it is.
+    body, line_end, last = text.rpartition("\n") if found else ("", "", text)
+    return f"{body}{line_end}{_ADVICE.sub('', last)}"
+
+
+class _Text:
+    """A text under change: what it quotes, such as paths, and what is done with already is held apart."""
+
+    def __init__(self, text: str) -> None:
+        self._held: list[str] = []
+        self._text = _QUOTED.sub(lambda quoted: self._hold(quoted[0]), text.replace("\0", ""))
+
+    def calls(self, words: Words) -> "_Text":
+        def call(found: re.Match[str]) -> str:
+            renamed = words.parameters.get(found["name"], {})
+            rest = _ARGUMENT.sub(lambda name: f"{renamed.get(name[1], name[1])}=", found["rest"])
+            return f"{found['name']}{self._hold(found['open'] + rest)}"
+
+        self._text = _CALL.sub(call, self._text)
+        return self
+
+    def parameters(self, renamed: Mapping[str, str]) -> "_Text":
+        def parameter(found: re.Match[str]) -> str:
+            name = found["quoted"] or found["bare"]
+            shown = renamed.get(name, name)
+            return f"`{shown}`" if found["quoted"] else shown
+
+        self._text = _PARAMETER.sub(parameter, self._text)
+        return self
+
+    def methods(self, words: Words) -> "_Text":
+        if words.tools:
+            named = _METHOD.format("|".join(sorted(map(re.escape, words.tools), key=len, reverse=True)))
+            self._text = re.sub(
+                named, lambda found: words.tools[found["name"] or found["called"]], self._text
+            )
+        return self
+
+    def whole(self) -> str:
+        text = self._text
+        while _HELD.search(text):  # a call that is held holds what it quotes
+            text = _HELD.sub(lambda found: self._held[int(found[1])], text)
+        return text
+
+    def _hold(self, text: str) -> str:
+        self._held.append(text)
+        return f"\0{len(self._held) - 1}\0"
