@@ -1,4 +1,4 @@
-"""Texts in the words of a dialect: the methods and parameters that they name, as the model knows them. Pure."""
+"""Texts in the words of a dialect: methods and parameters are named as the model knows them. Pure."""
 
 import inspect
 import re

@@ -153,6 +153,31 @@ def test_a_search_with_very_few_hits_shows_some_lines_around_them(tree, search, 
     assert all(not m.before and not m.after for m in search("hit", context=0).matches)
 
 
+def test_lines_before_and_after_are_asked_for_apart(tree, search):
+    tree({"f": "".join(f"{n}\n" for n in range(1, 10))})
+
+    def around(**asked):
+        match = search("5", **asked).matches[0]
+        return len(match.before), len(match.after)
+
+    assert around(before=1) == (1, 0)
+    assert around(after=2) == (0, 2)
+    assert around(context=2, after=0) == (2, 0)
+    assert around(before=0, after=0) == (0, 0), "none unasked"
+    assert "context is at most 20" in search("5", after=99).text
+    with pytest.raises(AgentFSError, match="`after` must be 0 or more"):
+        search("5", after=-1)
+    call = search("[35]", limit=1, before=1, line_numbers=False).next["arguments"]
+    assert call == {"pattern": "[35]", "limit": 1, "before": 1, "line_numbers": False, "offset": 1}
+
+
+def test_numbers_can_be_left_out_of_the_text(tree, search):
+    tree({"f": "a\nhit\nb\nc\nhit\n"})
+    assert search("hit", context=1, line_numbers=False).text.splitlines()[:-1] == [
+        "f", "a", "hit", "b", "c", "hit",
+    ]  # fmt: skip
+
+
 def test_context_over_the_limit_is_cut_and_said(tree, search):
     tree({"f": "a\n" * 50 + "hit\n" + "a\n" * 50})
     result = search("hit", context=999)

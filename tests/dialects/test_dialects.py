@@ -1,0 +1,245 @@
+"""The registry, the view that a preset makes, and the words of errors."""
+
+import importlib.util
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from agentfs import AgentFSError, Limits, Offer, Policy, Workspace, dialects
+from agentfs.dialects import Dialect, problem_of
+from agentfs.dialects.words import Words, reworded, without_advice
+from agentfs.errors import NoMatchError, NotFoundError, OutsideWorkspaceError
+from agentfs.policy import VIEWED
+
+ROOT = Path(__file__).parents[2]
+
+
+def small(workspace: Workspace) -> list[Offer]:
+    return [Offer(workspace.read, name="show"), Offer(workspace.write, name="put")]
+
+
+def test_the_dialects_of_the_package_are_found_and_each_makes_tools(ws):
+    for name in dialects.names():
+        assert dialects.find(name).name == name
+        assert ws.tools(dialect=name).names
+
+
+def test_the_workspace_itself_is_the_dialect_agentfs(ws):
+    assert ws.tools(dialect="agentfs").names == ws.tools().names
+
+
+def test_an_unknown_dialect_is_an_error_with_the_nearest(ws):
+    with pytest.raises(AgentFSError) as caught:
+        ws.tools(dialect="Waves")
+    assert caught.value.code == "invalid_argument"
+    assert caught.value.details["nearest"] == "wave"
+    assert "agentfs, wave" in caught.value.hint
+
+
+@pytest.mark.parametrize("name", ["wave", "agentfs"])
+def test_a_name_that_is_taken_cannot_be_registered(name):
+    with pytest.raises(AgentFSError, match="another dialect"):
+        dialects.register(Dialect(name, small))
+
+
+def test_a_dialect_is_registered_once_and_may_be_registered_again(ws):
+    own = dialects.register(Dialect("small-one", small))
+    assert dialects.register(own) is own
+    assert ws.tools(dialect="small-one", prefix="fs_").names == ("fs_show", "fs_put")
+    with pytest.raises(AgentFSError, match="another dialect"):
+        dialects.register(Dialect("small-one", small))
+
+
+def test_tools_of_a_dialect_are_chosen_by_their_names(ws):
+    assert ws.tools(["Grep", "Read"], dialect="wave").names == ("Grep", "Read")
+    assert ws.tools([], dialect="wave").names == ()
+    with pytest.raises(AgentFSError) as caught:
+        ws.tools(["grep"], dialect="wave")
+    assert caught.value.code == "unknown_tool"
+
+
+def test_parameters_after_the_star_are_exposed_by_the_methods_name(ws):
+    schema = ws.tools(["Read"], dialect="wave", expose={"read": ["line_ids"]}).schemas("anthropic")[0]
+    assert "line_ids" in schema["input_schema"]["properties"]
+
+
+def test_importing_agentfs_imports_no_dialect():
+    code = "import sys, agentfs; print([name for name in sys.modules if name.startswith('agentfs.dialects')])"
+    printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert printed.strip() == "[]"
+
+
+def test_the_preset_is_in_place_of_defaults_only(tmp_path):
+    (tmp_path / "a.txt").write_text("1\n2\n3\n4\n")
+    preset = Dialect("x", small, limits={"read_lines": 2}, policy={"overwrite": "always"})
+    with Workspace(tmp_path) as ws:
+        view = preset.view(ws)
+        assert view.read("a.txt").end_line == 2
+        assert view.write("a.txt", "5\n").created is False
+        assert ws.limits == Limits()
+        assert ws.policy == Policy()
+    with Workspace(tmp_path, limits=Limits(read_lines=3), policy=Policy(overwrite="never")) as ws:
+        (tmp_path / "a.txt").write_text("1\n2\n3\n4\n")
+        view = preset.view(ws)
+        assert view.read("a.txt").end_line == 3
+        with pytest.raises(AgentFSError) as caught:
+            view.write("a.txt", "6\n")
+        assert caught.value.code == "already_exists"
+
+
+def test_a_view_shares_what_was_shown_both_ways(tmp_path):
+    (tmp_path / "a.txt").write_text("1\n")
+    (tmp_path / "b.txt").write_text("1\n")
+    with Workspace(tmp_path) as ws:
+        view = ws.view(limits=Limits(read_lines=7))
+        view.read("a.txt")
+        ws.read("b.txt")
+        ws.write("a.txt", "2\n")
+        view.write("b.txt", "2\n")
+
+
+def test_a_view_confines_as_the_workspace_does(tmp_path):
+    (tmp_path / "in").mkdir()
+    (tmp_path / "secret").write_text("s")
+    (tmp_path / "in" / "link").symlink_to("../secret")
+    with Workspace(tmp_path / "in") as ws:
+        for path in ("link", "../secret", str(tmp_path / "secret")):
+            with pytest.raises(OutsideWorkspaceError):
+                ws.view(limits=Limits(read_lines=1)).read(path)
+
+
+def test_a_view_cannot_change_what_confines_or_protects(ws):
+    other = {"read_only": True, "symlinks": "never", "allow": ("read",), "deny": ("*",)}
+    for field in Policy.__dataclass_fields__:
+        if field in VIEWED:
+            continue
+        if field not in other:
+            pytest.fail(f"say in this test what another Policy.{field} is")
+        with pytest.raises(AgentFSError, match=f"Policy.{field}"):
+            ws.view(policy=replace(ws.policy, **{field: other[field]}))
+
+
+def test_closing_either_closes_both(tmp_path):
+    ws = Workspace(tmp_path)
+    ws.view().close()
+    with pytest.raises(AgentFSError):
+        ws.read("a")
+
+
+WORDS = Words(
+    {"read": "Read", "edit": "Edit", "grep": "Grep", "write": "Write"},
+    {"read": {"path": "file_path"}, "grep": {"limit": "head_limit"}},
+)
+
+
+@pytest.mark.parametrize(("hint", "told"), [
+    ('Call read(path="a", offset=3) first, or edit to change it.',
+     'Call Read(file_path="a", offset=3) first, or Edit to change it.'),
+    ('Call read with path="a" to see its content.', 'Call Read with file_path="a" to see its content.'),
+    ("Leave `limit` out to read from the start.", "Leave `head_limit` out to read from the start."),
+    ('Call read(path="call grep or path=limit").', 'Call Read(file_path="call grep or path=limit").'),
+    ('Write to another path, or call edit; "read(path=1)" stays.',
+     'Write to another path, or call Edit; "read(path=1)" stays.'),
+    ('Call ls with path="a".', 'Call ls with path="a".'),
+    ("an earlier edit of this call changed that", "an earlier edit of this call changed that"),
+])  # fmt: skip
+def test_a_hint_names_what_is_offered(hint, told):
+    def grep(limit: int) -> str:
+        return str(limit)
+
+    offer = Offer(grep, parameters={"limit": "head_limit"})
+    assert reworded(NotFoundError("m", hint=hint), offer, WORDS).hint == told
+
+
+def test_an_error_keeps_its_class_its_details_and_what_it_quotes():
+    def edit(old_string: str) -> str:
+        return old_string
+
+    error = NoMatchError('old_string is not in "old_string.py"', details={"cause": "absent"})
+    told = reworded(error, Offer(edit, parameters={"old_string": "old_str"}), WORDS)
+    assert told.message == 'old_str is not in "old_string.py"'
+    assert (type(told), told.details) == (NoMatchError, error.details)
+
+
+def test_a_footer_advises_only_what_can_be_passed(ws):
+    ws.write(".gitignore", "build/\n")
+    ws.write("build/a.py", "x\n")
+    ws.write("b.py", "pass include_ignored=true\n")
+    shown, hidden = Offer(ws.grep), Offer(ws.grep, hide=("include_ignored",))
+    result = ws.grep("include_ignored")
+    assert "pass include_ignored=true for" in without_advice(result.text, result, shown)
+    text = without_advice(result.text, result, hidden)
+    assert text.count("include_ignored") == 1
+    assert "1|pass include_ignored=true\n" in text
+    assert "left out: 1 hidden, 1 ignored by .gitignore:1 build/]" in text
+
+
+def example():
+    spec = importlib.util.spec_from_file_location("own_dialect", ROOT / "examples" / "own_dialect.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_example_of_an_own_dialect(ws, capsys):
+    module = example()
+    tools = ws.tools(dialect="own")
+    assert tools.names == ("cat", "find", "put")
+
+    def answer(tool, **arguments):
+        result = tools.call(tool, arguments)
+        assert json.loads(result.content) == result.data
+        return result.data
+
+    assert answer("put", file="a.txt", text="1\n" * 300) == {"ok": True, "file": "a.txt", "bytes": 600}
+    assert answer("put", file="a.txt", text="1\n2\n" * 150)["ok"], "no read is asked for"
+    assert answer("cat", file="a.txt")["lines"] == [1, 200, 300]
+    assert answer("cat", file="a.txt", first=2, last=3) == {
+        "ok": True,
+        "text": "2\n1\n",
+        "lines": [2, 3, 300],
+    }
+    assert answer("find", name="*.txt") == {"ok": True, "files": ["a.txt"], "left_out": 0}
+    missing = answer("cat", file="none/b.txt")
+    assert missing["ok"] is False
+    assert "find" in missing["hint"]
+    assert answer("cat", file="../x")["ok"] is False
+    module.main()
+    assert '"ok": false' in capsys.readouterr().out
+
+
+def test_a_problem_has_three_parts(ws):
+    from agentfs import Answer, Toolset
+
+    seen = []
+
+    def note(answer: Answer):
+        seen.append(problem_of(answer))
+        return answer.result
+
+    def bug(path: str) -> str:
+        """Break.
+
+        Args:
+            path: Where.
+        """
+        return str(1 / (len(path) - 1))
+
+    ws.write("a.txt", "x\nx\n")
+    tools = Toolset([Offer(ws.edit, render=note), Offer(bug, render=note)])
+    tools.call("edit", {"path": "a.txt", "old_string": "x", "new_string": "y"})
+    tools.call("bug", {"path": "."})
+    tools.call("bug", {"path": "ab"})
+    ambiguous, internal, fine = seen
+    assert ambiguous.code == "ambiguous"
+    assert len(ambiguous.message.splitlines()) == 3
+    assert ambiguous.hint.startswith("Add lines")
+    assert internal.code == "internal"
+    assert internal.hint
+    assert fine is None

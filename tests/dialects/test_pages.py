@@ -1,0 +1,48 @@
+"""Each page of a dialect has its contract as a table, and each row a test that is there."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from agentfs import dialects
+
+ROOT = Path(__file__).parents[2]
+PAGES = ROOT / "docs" / "dialects"
+BUILT_IN = [name for name in dialects.names() if (PAGES / f"{name}.md").exists()]
+
+
+def rows(name: str) -> list[list[str]]:
+    contract = (PAGES / f"{name}.md").read_text(encoding="utf-8").partition("\n## Contract\n")[2]
+    cells = [re.split(r"(?<!\\)\|", line)[1:-1] for line in contract.splitlines() if line.startswith("|")]
+    return [[cell.strip() for cell in row] for row in cells[2:]]
+
+
+def test_each_dialect_of_the_package_has_a_page_that_the_index_names():
+    from agentfs.dialects.registry import _MODULES  # pyright: ignore[reportPrivateUsage]
+
+    index = (PAGES / "index.md").read_text(encoding="utf-8")
+    for name in _MODULES:
+        assert rows(name), name
+        assert f"]({name}.md)" in index
+
+
+@pytest.mark.parametrize("name", BUILT_IN)
+def test_each_row_says_whether_it_is_kept_and_has_a_test(name):
+    test_file = Path(__file__).parent / f"test_{name.replace('-', '_')}.py"
+    there = set(
+        re.findall(r"^(?:async )?def (test_\w+)", test_file.read_text(encoding="utf-8"), re.MULTILINE)
+    )
+    wrong = []
+    for row in rows(name):
+        if len(row) != 4:
+            wrong.append(f"{row} has not four cells")
+            continue
+        statement, verdict, why, test = row
+        if verdict not in {"kept", "improved", "not kept"}:
+            wrong.append(f"{statement}: {verdict!r} is no verdict")
+        if verdict != "kept" and not why:
+            wrong.append(f"{statement}: why?")
+        if test.strip("`") not in there:
+            wrong.append(f"{statement}: there is no {test}")
+    assert wrong == []

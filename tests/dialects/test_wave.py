@@ -1,0 +1,414 @@
+"""`wave`: each statement of the document, as `docs/dialects/wave.md` lists them."""
+
+import asyncio
+import inspect
+import json
+from dataclasses import replace
+
+import pytest
+
+from agentfs import Image, Policy, Workspace
+from agentfs.dialects.wave import DIALECT, WaveResult
+from agentfs.dialects.wave_plugins import ToolContext, plugins
+from agentfs.errors import InvalidArgumentError
+from agentfs.permission import Allow, Deny
+
+TREE = {
+    "README.md": "# A thing\n\nTODO: write\n",
+    "src/main.py": "import os\n\n\ndef main():\n    # TODO: one\n    return os  # todo two\n",
+    "src/util/text.js": "// TODO: three\nlet a = 1;\nlet b = 2;\n// TODO: four\n",
+    "src/empty.txt": "",
+}
+
+
+@pytest.fixture
+def ws(tmp_path):
+    for path, content in TREE.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(content)
+    with Workspace(tmp_path) as workspace:
+        yield workspace
+
+
+@pytest.fixture
+def call(ws):
+    tools = ws.tools(dialect="wave")
+    return lambda name, **arguments: tools.call(name, arguments)
+
+
+def execute(ws, name, args, **context):
+    plugin = next(each for each in plugins(ws) if each.name == name)
+    return asyncio.run(plugin.execute(args, {"workdir": ".", **context}))
+
+
+# What the document writes, parameter by parameter: name, type, required, choices, default.
+ARGUMENTS = {
+    "Read": {"file_path": ("string", True), "offset": ("integer", False), "limit": ("integer", False)},
+    "Write": {"file_path": ("string", True), "content": ("string", True)},
+    "Edit": {
+        "file_path": ("string", True), "old_string": ("string", True), "new_string": ("string", True),
+        "replace_all": ("boolean", False),
+    },
+    "MultiEdit": {"file_path": ("string", True), "edits": ("array", True)},
+    "LS": {"path": ("string", True), "ignore": ("array", False)},
+    "Glob": {"pattern": ("string", True), "path": ("string", False)},
+    "Grep": {
+        "pattern": ("string", True), "path": ("string", False), "glob": ("string", False),
+        "output_mode": ("string", False), "-B": ("integer", False), "-A": ("integer", False),
+        "-C": ("integer", False), "-n": ("boolean", False), "-i": ("boolean", False),
+        "type": ("string", False),
+        "head_limit": ("integer", False), "multiline": ("boolean", False),
+    },
+}  # fmt: skip
+
+
+def test_every_parameter_is_there_and_no_other(ws):
+    found = {}
+    for tool in ws.tools(dialect="wave").schemas("anthropic"):
+        schema = tool["input_schema"]
+        found[tool["name"]] = {
+            name: (shown["type"], name in schema["required"]) for name, shown in schema["properties"].items()
+        }
+    assert found == ARGUMENTS
+    grep = ws.tools(dialect="wave").schemas("anthropic")[-1]["input_schema"]["properties"]
+    assert grep["output_mode"]["enum"] == ["content", "files_with_matches", "count"]
+    assert grep["output_mode"]["description"].endswith('Default "files_with_matches".')
+    items = ws.tools(["MultiEdit"], dialect="wave").schemas("anthropic")[0]["input_schema"]["properties"]
+    assert set(items["edits"]["items"]["properties"]) == {"old_string", "new_string", "replace_all"}
+    assert items["edits"]["items"]["required"] == ["old_string", "new_string"]
+
+
+@pytest.mark.parametrize("provider", ["openai", "openai-responses", "anthropic", "mcp", "gemini"])
+def test_every_provider_takes_the_schemas(ws, provider):
+    assert len(ws.tools(dialect="wave").schemas(provider)) == 7
+
+
+def test_no_words_of_the_workspaces_own_tools_are_left(ws):
+    told = json.dumps(ws.tools(dialect="wave").schemas("anthropic"))
+    for name in ("multi_edit", "use edit", "in edit.", "include_ignored", "ignore_case"):
+        assert name not in told
+
+
+def test_a_plugin_has_its_name_and_config(ws):
+    found = plugins(ws)
+    assert [plugin.name for plugin in found] == list(ARGUMENTS)
+    for plugin in found:
+        assert plugin.config["type"] == "function"
+        assert plugin.config["function"]["name"] == plugin.name
+        assert plugin.config["function"]["description"]
+        assert plugin.config["function"]["parameters"]["type"] == "object"
+
+
+def test_execute_is_a_coroutine(ws):
+    assert all(inspect.iscoroutinefunction(plugin.execute) for plugin in plugins(ws))
+    result = execute(ws, "Read", {"file_path": "README.md"})
+    assert isinstance(result, WaveResult)
+    assert execute(ws, "Read", {"nothing": 1}).success is False
+
+
+@pytest.mark.parametrize(("tool", "params", "workdir", "shown"), [
+    ("Read", {"file_path": "src/a.py", "offset": 3}, ".", "src/a.py"),
+    ("Read", {"file_path": "/w/src/a.py"}, "/w", "src/a.py"),
+    ("Read", {"file_path": "/elsewhere/a.py"}, "/w", "/elsewhere/a.py"),
+    ("Write", {"file_path": "a", "content": "x" * 999}, ".", "a"),
+    ("MultiEdit", {"file_path": "a", "edits": [{}, {}]}, ".", "a (2 edits)"),
+    ("Grep", {"pattern": "TODO\n", "path": "src"}, ".", "TODO  in src"),
+    ("Glob", {"pattern": "**/*.py"}, ".", "**/*.py"),
+    ("LS", {"path": "a\u202eb"}, ".", "a⟦U+202E⟧b"),
+    ("LS", {}, ".", ""),
+    ("LS", {"path": "x" * 500}, ".", "x" * 119 + "…"),
+])  # fmt: skip
+def test_compact_parameters(ws, tool, params, workdir, shown):
+    plugin = next(each for each in plugins(ws) if each.name == tool)
+    assert plugin.format_compact_params(params, ToolContext(workdir)) == shown
+    assert plugin.formatCompactParams(params, {"workdir": workdir}) == shown
+
+
+def test_the_wire_form_of_an_answer(call):
+    result = call("Read", file_path="README.md")
+    assert result.to_dict() == {
+        "success": True,
+        "content": "1|# A thing\n2|\n3|TODO: write",
+        "shortResult": "Read README.md: lines 1-3 of 3",
+        "filePath": "README.md",
+    }
+    assert result.data["total_lines"] == 3
+    assert set(call("Grep", pattern="TODO").to_dict()) == {"success", "content", "shortResult"}
+
+
+def test_the_wire_form_of_a_failure(call):
+    wire = call("Read", file_path="READM.md").to_dict()
+    assert wire["success"] is False
+    assert wire["error"] == '"READM.md" does not exist.'
+    assert wire["content"].startswith(wire["error"])
+    assert "README.md" in wire["content"]
+    unknown = call("Read", path="README.md", line="2")
+    assert unknown.to_dict()["error"] == unknown.error["message"]
+
+
+def test_the_wire_form_of_images():
+    result = WaveResult(True, "", images=(Image("aGk=", "image/png"),))
+    assert result.to_dict() == {
+        "success": True,
+        "content": "",
+        "images": [{"data": "aGk=", "mediaType": "image/png"}],
+    }
+
+
+def test_relative_paths_start_in_the_workdir(ws, tmp_path):
+    for workdir in ("src", str(tmp_path / "src")):
+        read = execute(ws, "Read", {"file_path": "main.py", "limit": 1}, workdir=workdir)
+        assert read.content.startswith("1|import os")
+        assert read.file_path == str(tmp_path / "src/main.py")
+        assert read.next == {
+            "name": "Read",
+            "arguments": {"file_path": str(tmp_path / "src/main.py"), "offset": 2, "limit": 1},
+        }
+        assert f'more: Read(file_path="{tmp_path}/src/main.py", offset=2' in read.content
+        again = execute(ws, "Read", read.next["arguments"], workdir=workdir)
+        assert "2|" in again.content
+        assert "src/util/text.js" in execute(ws, "Glob", {"pattern": "*.js"}, workdir=workdir).content
+        assert "README" not in execute(ws, "Grep", {"pattern": "TODO"}, workdir=workdir).content
+        assert "main.py" in execute(ws, "LS", {"path": "."}, workdir=workdir).content
+        assert execute(ws, "Read", {"file_path": "../README.md"}, workdir=workdir).success, "the root bounds"
+        outside = execute(ws, "Read", {"file_path": "../../x"}, workdir=workdir)
+        assert outside.error["code"] == "outside_workspace"
+        assert outside.content.endswith(f"[paths are shown relative to {tmp_path}]")
+    made = execute(ws, "Write", {"file_path": "new.py", "content": "x\n"}, workdir="src")
+    assert made.success
+    assert (tmp_path / "src/new.py").read_text() == "x\n"
+
+
+@pytest.mark.parametrize(("workdir", "code"), [
+    ("/", "outside_workspace"), ("..", "outside_workspace"), ("none", "not_found"),
+    ("README.md", "not_a_directory"),
+])  # fmt: skip
+def test_a_workdir_that_is_no_directory_inside_the_root_is_refused(ws, tmp_path, workdir, code):
+    result = execute(ws, "Read", {"file_path": str(tmp_path / "README.md")}, workdir=workdir)
+    assert (result.success, result.error["code"]) == (False, code)
+
+
+def test_a_permission_manager_is_asked(ws, tmp_path):
+    asked = []
+
+    def manager(request):
+        asked.append((request.method, request.tool, request.paths, bool(request.diff)))
+        return Deny("not this one") if request.changes else Allow()
+
+    assert execute(ws, "Read", {"file_path": "README.md"}, permissionManager=manager).success
+    change = {"file_path": "README.md", "old_string": "thing", "new_string": "x"}
+    refused = execute(ws, "Edit", change, permissionManager=manager)
+    assert refused.error["code"] == "refused"
+    assert "not this one" in refused.content
+    assert asked == [("read", "Read", ("README.md",), False), ("edit", "Edit", ("README.md",), True)]
+    assert (tmp_path / "README.md").read_text() == TREE["README.md"]
+    with pytest.raises(InvalidArgumentError):
+        ToolContext(permission_manager=object())
+
+
+@pytest.mark.parametrize(("mode", "answer", "edits", "reads"), [
+    (None, None, True, True), ("default", None, True, True), ("default", False, False, False),
+    ("acceptEdits", False, True, False), ("plan", True, False, True), ("plan", None, False, True),
+    ("bypassPermissions", False, True, True), ("yolo", True, False, False), ("bypass", True, False, False),
+    ("", True, True, True),
+])  # fmt: skip
+def test_permission_modes(ws, mode, answer, edits, reads):
+    context = {} if mode is None else {"permissionMode": mode}
+    if answer is not None:
+        context["canUseToolCallback"] = lambda *_: answer
+    change = {"file_path": "README.md", "old_string": "thing", "new_string": "x"}
+    assert execute(ws, "Edit", change, **context).success is edits
+    assert execute(ws, "Read", {"file_path": "README.md"}, **context).success is reads
+
+
+def test_a_context_does_not_loosen_the_plan_mode_of_the_workspace(tmp_path):
+    (tmp_path / "a").write_text("1\n")
+    with Workspace(tmp_path, policy=Policy(mode="plan")) as ws:
+        change = {"file_path": "a", "old_string": "1", "new_string": "2"}
+        assert execute(ws, "Edit", change, permissionMode="bypassPermissions").error["code"] == "refused"
+    with Workspace(tmp_path, policy=Policy(deny=("edit",))) as ws:
+        assert execute(ws, "Edit", change, permissionMode="bypassPermissions").error["code"] == "refused"
+    with Workspace(tmp_path, policy=Policy(permission=lambda _: False)) as ws:
+        assert execute(ws, "Edit", change, canUseToolCallback=lambda *_: True).error["code"] == "refused"
+        assert execute(ws, "Edit", change, permissionMode="default").error["code"] == "refused"
+
+
+@pytest.mark.parametrize(("answer", "allowed"), [(True, True), (False, False), (1, False), (None, False)])
+def test_the_callback_decides(ws, answer, allowed):
+    asked = []
+
+    async def later(tool, args):
+        await asyncio.sleep(0)
+        asked.append((tool, dict(args)))
+        return answer
+
+    def now(tool, args):
+        asked.append((tool, dict(args)))
+        return answer
+
+    change = {"file_path": "README.md", "old_string": "thing", "new_string": "thing!"}
+    for callback in (later, now):
+        assert execute(ws, "Edit", change, canUseToolCallback=callback).success is allowed
+    assert asked == [("Edit", change)] * 2
+
+
+def test_arguments_that_one_changes_reach_the_next(ws):
+    asked = []
+
+    def manager(request):
+        return Allow({"new_string": "other"}) if request.changes else True
+
+    def policy(request):
+        asked.append(request.arguments["new_string"])
+        return True
+
+    with Workspace(ws.root, policy=replace(ws.policy, permission=manager)) as other:
+        change = {"file_path": "README.md", "old_string": "thing", "new_string": "x"}
+        assert execute(other, "Edit", change, permissionManager=policy).success
+        assert other.read("README.md").content.startswith("# A other")
+    assert asked == ["other"]
+
+
+def test_other_fields_of_a_context_are_kept():
+    context = ToolContext.of(
+        {"workdir": "src", "permissionMode": "plan", "sessionId": 7, "taskManager": None}
+    )
+    assert context == ToolContext("src", permission_mode="plan", others={"sessionId": 7, "taskManager": None})
+    assert ToolContext.of(context) is context
+
+
+def test_read(call, ws):
+    assert call("Read", file_path="src/main.py", offset=4, limit=2).content == (
+        "4|def main():\n5|    # TODO: one\n"
+        '[lines 4-5 of 6; more: Read(file_path="src/main.py", offset=6, limit=2)]'
+    )
+    assert call("Read", file_path="src/main.py", offset=-1).content.startswith("6|    return os")
+    assert call("Read", file_path=f"{ws.root}/README.md").file_path == "README.md"
+    assert call("Read", file_path="README.md", offset=0).error["code"] == "invalid_argument"
+    assert call("Read", file_path="README.md", offset=9).error["code"] == "past_end"
+    ws.write("long.txt", "x\n" * 2500)
+    assert call("Read", file_path="long.txt").data["end_line"] == 2000
+
+
+def test_write(call, tmp_path):
+    assert call("Write", file_path="new/a.py", content="x\n").data["created"] is True
+    unread = call("Write", file_path="README.md", content="gone\n")
+    assert unread.error["code"] == "unread"
+    assert 'Call Read(file_path="README.md") first, or Edit' in unread.content
+    assert (tmp_path / "README.md").read_text() == TREE["README.md"]
+    call("Read", file_path="README.md")
+    assert call("Write", file_path="README.md", content="new\n").success
+    assert call("Write", file_path="README.md", content="newer\n").success
+    (tmp_path / "README.md").write_text("changed outside\n")
+    assert call("Write", file_path="README.md", content="x\n").error["code"] == "stale"
+
+
+def test_edit(call, tmp_path):
+    (tmp_path / "crlf.txt").write_bytes(b"a\r\nb\r\na\r\n")
+    assert call("Edit", file_path="crlf.txt", old_string="b\n", new_string="c\nd\n").success
+    assert (tmp_path / "crlf.txt").read_bytes() == b"a\r\nc\r\nd\r\na\r\n"
+    many = call("Edit", file_path="crlf.txt", old_string="a", new_string="z")
+    assert many.error["code"] == "ambiguous"
+    assert "replace_all" in many.content
+    assert call("Edit", file_path="crlf.txt", old_string="a", new_string="z", replace_all=True).success
+    assert (tmp_path / "crlf.txt").read_bytes() == b"z\r\nc\r\nd\r\nz\r\n"
+    missed = call("Edit", file_path="crlf.txt", old_string="nope nope", new_string="z")
+    assert missed.error["code"] == "no_match"
+    assert "Call Read(" in missed.content
+
+
+def test_multi_edit(call, tmp_path):
+    edits = [
+        {"old_string": "os", "new_string": "sys", "replace_all": True},
+        {"old_string": "sys\n\n", "new_string": "sys\n"},
+    ]
+    assert call("MultiEdit", file_path="src/main.py", edits=edits).success
+    assert (tmp_path / "src/main.py").read_text().startswith("import sys\n\ndef main")
+    before = (tmp_path / "README.md").read_text()
+    edits = [{"old_string": "thing", "new_string": "x"}, {"old_string": "absent", "new_string": "y"}]
+    failed = call("MultiEdit", file_path="README.md", edits=edits)
+    assert failed.error["code"] == "no_match"
+    assert (tmp_path / "README.md").read_text() == before
+
+
+def test_ls(call):
+    listed = call("LS", path="src").content.splitlines()
+    assert listed == ["src/util/", "src/empty.txt  0 B", "src/main.py  66 B"]
+    assert call("LS", path="src", ignore=["*.txt", "util"]).content.splitlines()[0] == "src/main.py  66 B"
+    assert call("LS").error["code"] == "invalid_argument"
+
+
+def test_glob(call):
+    assert call("Glob", pattern="**/*.{py,js}").content == "src/main.py\nsrc/util/text.js"
+    assert call("Glob", pattern="*.js", path="src/util").content == "src/util/text.js"
+    assert call("Glob", pattern="*.rs").success, "nothing found is no failure"
+
+
+def test_grep_places(call):
+    assert call("Grep", pattern="TODO").content.splitlines()[:3] == [
+        "README.md",
+        "src/main.py",
+        "src/util/text.js",
+    ]
+    assert call("Grep", pattern="TODO", path="src/util").content.splitlines()[0] == "src/util/text.js"
+    assert call("Grep", pattern="TODO", path="README.md").content.splitlines()[0] == "README.md"
+    bad = call("Grep", pattern="f(")
+    assert bad.error["code"] == "invalid_pattern"
+
+
+def test_grep_filters(call):
+    assert call("Grep", pattern="TODO", glob="*.py").content.splitlines()[0] == "src/main.py"
+    assert call("Grep", pattern="TODO", type="js").content.splitlines()[0] == "src/util/text.js"
+
+
+def test_grep_output_modes(call):
+    assert "TODO" not in call("Grep", pattern="TODO").content
+    content = call("Grep", pattern="TODO", output_mode="content", path="src/util").content
+    assert content.startswith("src/util/text.js\n1|// TODO: three\n4|// TODO: four\n")
+    counted = call("Grep", pattern="let|=", output_mode="count", path="src/util/text.js")
+    assert counted.content.splitlines()[0] == "src/util/text.js: 2 (4 matches)"
+    assert call("Grep", pattern="x", output_mode="summary").error["code"] == "invalid_argument"
+
+
+def test_grep_context(call):
+    def lines(**context):
+        result = call("Grep", pattern="let b", path="src/util/text.js", output_mode="content", **context)
+        return result.content.splitlines()[1:-1]
+
+    assert lines() == ["3|let b = 2;"]
+    assert lines(**{"-A": 1}) == ["3|let b = 2;", "4-// TODO: four"]
+    assert lines(**{"-B": 1}) == ["2-let a = 1;", "3|let b = 2;"]
+    assert lines(**{"-C": 1}) == ["2-let a = 1;", "3|let b = 2;", "4-// TODO: four"]
+    assert lines(**{"-C": 2, "-B": 0}) == ["3|let b = 2;", "4-// TODO: four"]
+
+
+def test_grep_line_numbers(call):
+    asked = {"pattern": "let", "path": "src/util/text.js", "output_mode": "content"}
+    assert call("Grep", **asked).content.startswith("src/util/text.js\n2|let a = 1;\n3|let b")
+    assert call("Grep", **asked, **{"-n": False}).content.startswith("src/util/text.js\nlet a = 1;\nlet b")
+
+
+def test_grep_ignores_case(call):
+    assert call("Grep", pattern="todo").content.splitlines()[0] == "src/main.py"
+    assert call("Grep", pattern="todo", **{"-i": True}).data["total_files"] == 3
+
+
+def test_grep_head_limit(call):
+    files = call("Grep", pattern="TODO", head_limit=2)
+    assert list(files.data["counts"]) == ["README.md", "src/main.py"]
+    assert "there is more" in files.content
+    assert len(call("Grep", pattern="TODO", output_mode="content", head_limit=2).data["matches"]) == 2
+    assert call("Grep", pattern="TODO", output_mode="count", head_limit=1).data["counts"].keys() == {
+        "README.md"
+    }
+    assert len(call("Grep", pattern="TODO", head_limit=0).data["counts"]) == 3
+
+
+def test_grep_multiline(call):
+    asked = {"pattern": "three.let", "output_mode": "content"}
+    assert call("Grep", **asked).data["total_matches"] == 0
+    assert call("Grep", **asked, multiline=True).data["total_matches"] == 1
+
+
+def test_the_preset_changes_nothing():
+    assert (DIALECT.limits, DIALECT.policy) == ({}, {})
