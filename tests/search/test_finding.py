@@ -21,9 +21,11 @@ def glob(tmp_path):
         path.touch()
     (tmp_path / ".gitignore").write_text("# made\n*.pyc\n")
 
-    def call(pattern, path=".", limit=None, offset=0, include_ignored=False, **limits):
+    def call(pattern, path=".", limit=None, offset=0, include_ignored=False, more=None, **limits):
         with Root(tmp_path, Policy()) as root:
-            return glob_files(root, Limits(**limits), pattern, path, limit, offset, include_ignored)
+            return glob_files(
+                root, Limits(**limits), pattern, path, limit, offset, include_ignored, **(more or {})
+            )
 
     return call
 
@@ -170,3 +172,61 @@ def test_bad_arguments_are_typed_errors_with_a_way_out(glob, arguments, code):
         glob(**arguments)
     assert caught.value.code == code
     assert caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("pattern", "more", "expected"),
+    [
+        ("*.py", {"exclude": "src"}, ["a.py"]),
+        ("*.py", {"exclude": ["b", "/a.py"]}, ["src/a.py"]),
+        ("*.py", {"anchored": True}, ["a.py"]),
+        ("*", {"types": "d"}, ["docs", "out", "s.py", "src", "src/b"]),
+        ("*.py", {"types": "fd"}, ["a.py", "s.py", "src/a.py", "src/b/c.py"]),
+        ("*", {"types": "d", "exclude": "b/"}, ["docs", "out", "s.py", "src"]),
+        (".env", {"hidden": False}, [".env"]),
+        ("*", {"hidden": True, "types": "f", "anchored": True}, [".env", ".gitignore", "a.py"]),
+        ("*.py", {"types": "l"}, []),
+    ],
+)
+def test_the_programmers_parameters(glob, pattern, more, expected):
+    assert paths(glob(pattern, more=more)) == expected
+
+
+def test_sort_is_made_before_the_cut(glob, tmp_path):
+    for age, name in enumerate(("src/b.c", "a.py", "docs/x.md", "src/a.py")):
+        (tmp_path / name).write_text("x" * (10 + age))
+        os.utime(tmp_path / name, (2_000_000_000 - age, 2_000_000_000 - age))
+    newest = glob("*", limit=4, more={"sort": "modified"})
+    assert paths(newest) == ["src/b.c", "a.py", "docs/x.md", "src/a.py"]
+    assert newest.next is not None
+    assert newest.next["arguments"]["sort"] == "modified"
+    assert paths(glob("*", limit=2, offset=1, more={"sort": "modified"})) == ["a.py", "docs/x.md"]
+    assert paths(glob("*", limit=2, more={"sort": "size"})) == ["src/a.py", "docs/x.md"]
+
+
+def test_several_paths_find_each_file_once_in_order_of_path(glob):
+    assert paths(glob("*.py", ["src/b", "src", "src/../src"])) == ["src/a.py", "src/b/c.py"]
+    assert paths(glob("/*.py", [".", "src"])) == ["a.py", "src/a.py"]
+    assert paths(glob("*.pyc", [".", "out"])) == []
+    assert glob("*", [".", "src"]).skipped == glob("*").skipped
+
+
+def test_only_what_a_glob_needs_is_walked(glob):
+    # The whole tree has more names than that.
+    assert glob("docs/**", walk_entries=12).exact
+    assert not glob("**/docs/**", walk_entries=12).exact
+
+
+def test_a_timeout_is_told(glob):
+    result = glob("*", more={"timeout": 1e-9})
+    assert (result.exact, result.skipped.reached) == (False, "timeout")
+    assert "stopped early after 1e-09 s" in result.text
+
+
+def test_a_path_that_does_not_exist_is_looked_for_elsewhere(glob):
+    with pytest.raises(AgentFSError) as caught:
+        glob("*", "w")
+    assert "similar" not in caught.value.details  # only a hidden directory ends so
+    with pytest.raises(AgentFSError) as caught:
+        glob("*", "x/b")
+    assert caught.value.code == "not_found"

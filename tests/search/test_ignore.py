@@ -1,9 +1,7 @@
 """Ignore rules, judged by git."""
 
 import os
-import random
 import subprocess
-from pathlib import Path
 
 import pytest
 
@@ -12,76 +10,7 @@ from agentfs.policy import Policy
 from agentfs.search.ignore import IgnoreRules, read_rules
 from agentfs.search.walk import Walk
 
-TREES = 300
 ENVIRONMENT = {"PATH": os.environ["PATH"], "HOME": "/nonexistent", "GIT_CONFIG_NOSYSTEM": "1"}
-
-NAMES = [
-    "a",
-    "b",
-    "ab",
-    "a.c",
-    "b.o",
-    "foo",
-    "bar",
-    "foo.o",
-    "x y",
-    "a ",
-    "[a]",
-    "é",
-    "-",
-    "!a",
-    "#b",
-    "a\\b",
-]
-PARTS = [
-    *("a", "b", "ab", "foo", "bar", "x y", "é", "\\a", "\\*", "a\\", "a\\ ", "\\!a", "\\#b", "a\\\\b"),
-    *("*", "?", "*.o", "*.c", "f*", "*o", "a*b", "f?o*", "*a*b*", "?\\?", "**", "***", "foo**", "**foo"),
-    *("[ab]", "[!a]", "[^a-c]", "[[:alpha:]]", "[a", "[]a]", "[a-]", "[a/b]", "[é]", "[[:foo:]]", "[[:al]"),
-    *("[\\]a]", "[b-a]", "[a\\-c]"),
-]
-ODD_LINES = ["", "#x", "/", "!", "//", "\\", "!/", "**/", "/**", "a//b"]
-
-
-def random_line(rng):
-    if rng.random() < 0.03:
-        return rng.choice(ODD_LINES)
-    line = "/".join(rng.choice(PARTS) for _ in range(rng.choice([1, 1, 1, 2, 2, 3])))
-    line = ("/" if rng.random() < 0.2 else "") + line + ("/" if rng.random() < 0.3 else "")
-    line += "**" if rng.random() < 0.05 else ""
-    line = ("!" if rng.random() < 0.35 else "") + line
-    return line + (rng.choice([" ", "  ", "\\ ", "\t"]) if rng.random() < 0.1 else "")
-
-
-def random_tree(rng, top):
-    directories = [""]
-    for _ in range(rng.randint(2, 14)):
-        path = rng.choice(directories) + rng.choice(NAMES)
-        full = os.path.join(top, path)
-        if os.path.lexists(full):
-            continue
-        kind = rng.random()
-        if kind < 0.5:
-            os.mkdir(full)
-            directories.append(path + "/")
-        elif kind < 0.53:
-            os.symlink(rng.choice(NAMES), full)
-        else:
-            Path(full).touch()
-    for directory in directories:
-        for _ in range(rng.randint(0, 3)):
-            full = os.path.join(top, directory + rng.choice(NAMES))
-            if not os.path.lexists(full):
-                Path(full).touch()
-    end = rng.choice(["\n", "\n", "\r\n"])
-    for directory in directories:
-        if directory == "" or rng.random() < 0.3:
-            text = end.join(random_line(rng) for _ in range(rng.randint(1, 6)))
-            text = ("\ufeff" if rng.random() < 0.05 else "") + text + (end if rng.random() < 0.7 else "")
-            Path(top, directory, ".gitignore").write_bytes(text.encode())
-    if rng.random() < 0.2:
-        os.makedirs(os.path.join(top, ".git/info"), exist_ok=True)
-        text = "\n".join(random_line(rng) for _ in range(3)) + "\n"
-        Path(top, ".git/info/exclude").write_bytes(text.encode())
 
 
 def git_files(top):
@@ -118,16 +47,6 @@ def repository(tmp_path):
         return tmp_path
 
     return write
-
-
-def test_git_agrees_on_random_trees(tmp_path):
-    """git is run once on all trees: nested plain directories under one repository would share its rules."""
-    for seed in range(TREES):
-        top = tmp_path / str(seed)
-        top.mkdir()
-        subprocess.run(["git", "init", "-q", str(top)], check=True, env=ENVIRONMENT)
-        random_tree(random.Random(seed), str(top))
-        assert sorted(walked_files(top)) == git_files(top), f"seed {seed}"
 
 
 CASES = {

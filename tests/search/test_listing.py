@@ -19,9 +19,9 @@ def ls(tmp_path):
         path.write_text("12345")
     (tmp_path / ".gitignore").write_text("*.log\n")
 
-    def call(path=".", depth=1, limit=None, offset=0, include_ignored=False):
+    def call(path=".", depth=1, limit=None, offset=0, include_ignored=False, **more):
         with Root(tmp_path, Policy()) as root:
-            return list_directory(root, Limits(), path, depth, limit, offset, include_ignored)
+            return list_directory(root, Limits(), path, depth, limit, offset, include_ignored, **more)
 
     return call
 
@@ -145,3 +145,48 @@ def test_bad_arguments_are_typed_errors_with_a_way_out(ls, arguments, code):
         ls(**arguments)
     assert caught.value.code == code
     assert caught.value.hint
+
+
+def test_hidden_decides_about_hidden_alone(ls):
+    assert paths(ls(hidden=True)) == ["a", "b", ".gitignore", ".hid", "Z.txt", "a.txt"]
+    assert paths(ls(hidden=False, include_ignored=True)) == ["a", "b", "Z.txt", "a.txt", "x.log"]
+
+
+def test_ignore_leaves_out_what_it_matches_and_enters_no_such_directory(ls):
+    assert paths(ls(depth=0, ignore="*.txt")) == ["a", "a/x", "b", "b/c", "b/z.py"]
+    assert paths(ls(depth=0, ignore=["b/", "/a.txt"])) == ["a", "a/x", "Z.txt"]
+
+
+def test_sort_orders_each_directory(ls, tmp_path):
+    for age, name in enumerate(("a.txt", "b/c", "Z.txt", "b/z.py", "a", "b")):
+        os.utime(tmp_path / name, (1000 - age, 1000 - age))
+    (tmp_path / "Z.txt").write_text("x" * 10)
+    os.utime(tmp_path / "Z.txt", (2, 2))
+    assert paths(ls(sort="modified")) == ["a", "b", "a.txt", "Z.txt"]
+    assert paths(ls(sort="size")) == ["a", "b", "Z.txt", "a.txt"]
+    assert ls(sort="size", limit=1).next == {
+        "name": "ls",
+        "arguments": {"limit": 1, "sort": "size", "offset": 1},
+    }
+    assert paths(ls(sort="size", limit=1, offset=2)) == ["Z.txt"]
+
+
+def test_several_paths_list_each_entry_once(ls):
+    assert paths(ls(["b", "b/c", "b"], depth=0)) == ["b/c", "b/c/deep.txt", "b/z.py"]
+    assert paths(ls(["b/c", "."])) == ["b/c/deep.txt", "a", "b", "Z.txt", "a.txt"]
+    assert ls([".", "."]).skipped == ls().skipped
+
+
+def test_a_page_of_many_entries_is_that_of_the_whole(ls, tmp_path):
+    for number in range(50):
+        (tmp_path / "a" / f"{number:02}").touch()
+    whole = paths(ls("a"))
+    assert paths(ls("a", limit=5, offset=20)) == whole[20:25]
+    assert ls("a", limit=5).total == 51
+
+
+def test_a_directory_that_does_not_exist_is_looked_for_elsewhere(ls):
+    with pytest.raises(AgentFSError) as caught:
+        ls("c")
+    assert caught.value.details["similar"] == ["b/c"]
+    assert 'Did you mean "b/c"?' in str(caught.value)

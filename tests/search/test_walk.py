@@ -291,3 +291,86 @@ def test_a_start_that_is_no_directory_is_a_typed_error(root, tmp_path, path, cod
     with pytest.raises(AgentFSError) as caught:
         list(walk_of(root, path))
     assert caught.value.code == code
+
+
+def test_a_giant_directory_is_taken_in_parts(root, tmp_path, monkeypatch):
+    monkeypatch.setattr("agentfs.search.walk.PART", 10)
+    make(tmp_path, *[f"f{number:03}" for number in range(100)], *[f"x{number}.log" for number in range(20)])
+    (tmp_path / ".gitignore").write_text("*.log\n")
+    (tmp_path / "d").mkdir()
+    walk = walk_of(root)
+    assert files_of(walk) == [f"f{number:03}" for number in range(100)]
+    assert (walk.skipped.ignored, walk.skipped.hidden) == (20, 1)
+    kept = list(walk_of(root, keep=7))
+    assert [each.name for visit in kept for each in visit.files] == [f"f{number:03}" for number in range(7)]
+    assert sum(visit.more for visit in kept) == 93
+
+
+def test_the_deadline_holds_within_one_directory(root, tmp_path, monkeypatch):
+    monkeypatch.setattr("agentfs.search.walk.PART", 10)
+    make(tmp_path, *[f"f{number}" for number in range(200)])
+
+    def slowly(_directory, _below, files):
+        time.sleep(0.01)
+        return files
+
+    walk = walk_of(root, deadline=time.monotonic() + 0.05, select=slowly)
+    assert 0 < len(files_of(walk)) < 200
+    assert walk.skipped.reached == "timeout"
+
+
+def test_starts_that_overlap_count_once_what_is_left_out(root, tmp_path):
+    make(tmp_path, "a/b/x.log", "a/b/y", "a/.hid", "c")
+    (tmp_path / ".gitignore").write_text("*.log\n")
+    once = walk_of(root, ".")
+    files = files_of(once)
+    several = walk_of(root, ["a/b", ".", "a"])
+    assert files_of(several) == ["a/b/y", *files, "a/b/y"]
+    assert several.skipped == once.skipped
+
+
+def test_an_excluded_directory_is_not_entered(root, tmp_path):
+    make(tmp_path, "a/x", "b/a/x", "b/c", "a.c")
+    walk = walk_of(root, exclude=lambda path, is_dir: is_dir and path.endswith("a"))
+    assert files_of(walk) == ["a.c", "b/c"]
+    assert not walk.skipped
+
+
+def test_links_are_followed_inside_and_not_in_a_circle(root, tmp_path, tmp_path_factory):
+    outside = tmp_path_factory.mktemp("outside")
+    make(outside, "secret")
+    make(tmp_path, "a/x", "b/ignored", "b/y")
+    (tmp_path / "b/.gitignore").write_text("ignored\n")
+    os.symlink("../b", tmp_path / "a" / "l")
+    os.symlink("../a", tmp_path / "b" / "back")
+    os.symlink("a/x", tmp_path / "f")
+    os.symlink(outside, tmp_path / "out")
+    os.symlink("nowhere", tmp_path / "broken")
+    walk = walk_of(root, follow=True)
+    assert files_of(walk) == ["a/l/y", "a/x", "b/back/x", "b/y", "f"]
+    # Twice around the circle, one way out, one that leads nowhere.
+    assert (walk.skipped.symlink, walk.skipped.ignored) == (4, 2)
+    with Root(tmp_path, Policy(symlinks="never")) as strict:
+        assert files_of(walk_of(strict, follow=True)) == ["a/x", "b/y"]
+
+
+def test_a_listing_has_directories_first_and_links_to_directories_among_them(root, tmp_path):
+    make(tmp_path, "a", "b/x", "z/y/x")
+    os.symlink("b", tmp_path / "n")
+    os.symlink("a", tmp_path / "m")
+    seen = []
+    for visit in walk_of(root, others=True, directories=True, listing=True):
+        names = visit.files if visit.child is None else [visit.child]
+        seen += [visit.below + each.name for each in names]
+    assert seen == ["b", "b/x", "n", "z", "z/y", "z/y/x", "a", "m"]
+
+
+def test_entries_that_vanish_while_they_are_walked_harm_nothing(root, tmp_path):
+    make(tmp_path, "a/x", "b/c/x", "d")
+    for order in ({"listing": True}, {}):
+        walk = walk_of(root, others=True, directories=True, **order)
+        for visit in walk:
+            if visit.path == "a":
+                subprocess.run(["rm", "-rf", str(tmp_path / "b"), str(tmp_path / "d")], check=True)
+        assert walk.skipped.unreadable == 1
+        make(tmp_path, "b/c/x", "d")
