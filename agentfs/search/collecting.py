@@ -10,7 +10,7 @@ from agentfs.results import Entry, Skipped
 from agentfs.search.filters import Filter
 from agentfs.search.ignore import Listed
 from agentfs.search.rules import slashed
-from agentfs.search.walk import Visit, Walk, path_order
+from agentfs.search.walk import PART, Visit, Walk, path_order
 
 Sort = Literal["path", "modified", "size"]
 
@@ -91,7 +91,7 @@ class _Collector:
         # One walk in path order meets the page in its order; else all must be known before the first.
         self.streams = wanted.sort == "path" and len(wanted.paths) == 1
         self.found = Collection()
-        self.keyed: list[tuple[Any, str]] = []
+        self.keyed: list[tuple[Any, str]] = []  # where all must be known before the first
         self.seen: set[str] = set()
         self.links = self.special = self.vanished = 0
         kinds = wanted.filter.kinds
@@ -187,23 +187,29 @@ class _Collector:
                 if real + listed.name in self.seen:
                     continue
                 self.seen.add(real + listed.name)
+            self.found.total += 1
             path = prefix + show_name(listed.name)
             key: Any = path_order(path)
             if self.wanted.sort != "path":
                 try:
                     status = listed.stat(follow_symlinks=False)
                 except OSError:
+                    self.found.total -= 1
                     self.vanished += 1
                     continue
                 key = (-(status.st_mtime if self.wanted.sort == "modified" else status.st_size), key)
             self.keyed.append((key, path))
+        if len(self.keyed) > 2 * self.end + PART:
+            self._keep_first()
+
+    def _keep_first(self) -> None:
+        """Drop what comes after the page."""
+        self.keyed.sort()
+        del self.keyed[self.end :]
 
     def _cut(self) -> None:
-        if self.streams:
-            return
-        self.found.total = len(self.keyed)
-        self.keyed.sort()
-        for _, path in self.keyed[self.first : self.end]:
+        self._keep_first()
+        for _, path in self.keyed[self.first :]:
             try:
                 self.found.page.append(self.root.entry(path))
             except AgentFSError:

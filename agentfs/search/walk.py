@@ -264,10 +264,20 @@ class Walk:
                 return None
             try:
                 frame.directory = self._root.open_directory(frame.path)
+                self._refresh(frame, frame.directory)
             except (AgentFSError, OSError):
                 left = len(frame.files) + len(frame.directories) - frame.next_file - frame.next_directory
                 self._counts["unreadable"] += left + frame.more
         return frame.directory
+
+    def _refresh(self, frame: _Frame, directory: Directory) -> None:
+        """Look up what is left of a frame again: an entry is looked up where it was scanned from."""
+        left = {each.name for each in frame.files[frame.next_file :]}
+        left.update(each.name for each in frame.directories[frame.next_directory :])
+        found = {each.name: each for part in directory.scan_parts(PART) for each in part if each.name in left}
+        self._counts["unreadable"] += len(left) - len(found)
+        for listed, start in ((frame.files, frame.next_file), (frame.directories, frame.next_directory)):
+            listed[start:] = [found[each.name] for each in listed[start:] if each.name in found]
 
     def _fill(self, frame: _Frame) -> None:
         """Scan the directory of a frame and leave out what the walk leaves out."""
@@ -385,10 +395,10 @@ def _too_deep(frame: _Frame, name: str) -> bool:
     return parts >= MAX_PARTS or size + MAX_NAME_BYTES + 2 > MAX_PATH_BYTES
 
 
-def path_order(path: str) -> list[str]:
+def path_order(path: str) -> str:
     """Return the key that sorts paths as a walk meets them: part by part.
 
     Args:
         path: A path with `/`.
     """
-    return path.split("/")
+    return path.replace("/", "\0")

@@ -319,6 +319,21 @@ def test_the_deadline_holds_within_one_directory(root, tmp_path, monkeypatch):
     assert walk.skipped.reached == "timeout"
 
 
+def test_regression_entries_of_a_directory_that_was_reopened_are_its_own(root, deep, tmp_path):
+    """An entry looks into the descriptor that it was scanned from; by then that may be another directory."""
+    deep(100)
+    below = tmp_path
+    for level in range(100):
+        (below / "f").write_text("x" * level)
+        below = below / "d"
+    seen = [
+        (visit.depth, visit.directory.entry(each).size, each.stat(follow_symlinks=False).st_size)
+        for visit in walk_of(root)
+        for each in visit.files
+    ]
+    assert seen == [(level + 1, level, level) for level in reversed(range(100))]
+
+
 def test_starts_that_overlap_count_once_what_is_left_out(root, tmp_path):
     make(tmp_path, "a/b/x.log", "a/b/y", "a/.hid", "c")
     (tmp_path / ".gitignore").write_text("*.log\n")
