@@ -10,6 +10,7 @@ from agentfs.permission import Mode, Permission, Rule, rule_of
 
 Overwrite = Literal["seen", "always", "never"]
 Symlinks = Literal["inside", "never"]
+Matching = Literal["tolerant", "exact"]
 
 # What a view of a workspace may have otherwise than the workspace; all else confines or protects.
 VIEWED = frozenset({"overwrite", "match", "reread", "mode", "permission"})
@@ -23,6 +24,8 @@ class Policy:
         read_only: Refuse every change.
         overwrite: What `write` may replace: only a file whose present version this workspace has "seen",
             "always" any file, or "never" an existing one.
+        match: How an edit finds its old text: with the "tolerant" steps where it is not there exactly, or
+            "exact" only.
         symlinks: Follow links that land "inside" the root, or "never" any.
         mode: "default"; "accept_edits" does not ask before the content of a file is changed; "plan" refuses
             every change; "bypass" asks nothing, and heeds `deny` alone.
@@ -34,6 +37,7 @@ class Policy:
 
     read_only: bool = False
     overwrite: Overwrite = "seen"
+    match: Matching = "tolerant"
     symlinks: Symlinks = "inside"
     mode: Mode = "default"
     permission: Permission | None = None

@@ -229,6 +229,7 @@ class Workspace:
         replace_all: bool = False,
         *,
         expect_revision: str | None = None,
+        match: Literal["tolerant", "exact"] | None = None,
         encoding: str | None = None,
         preview: bool = False,
     ) -> EditResult:
@@ -241,6 +242,8 @@ class Workspace:
             new_string: The text to put in its place.
             replace_all: Replace every occurrence.
             expect_revision: The only version of the file to change, as `read` names it.
+            match: Whether an old text that is not there exactly may be found but for white space and the
+                like, at one place only; None leaves it to the policy.
             encoding: The codec of the file; None to go by its byte order mark, else UTF-8.
             preview: Return the result and write nothing.
 
@@ -255,7 +258,9 @@ class Workspace:
 
         edits = [Edit(old_string, new_string, replace_all)]
         terms = Terms(encoding, expect_revision, preview)
-        return edit_file(self._root, self._shown, self.limits, path, edits, tool="edit", terms=terms)
+        return edit_file(
+            self._root, self._shown, self.limits, path, edits, tool="edit", terms=terms, match=match
+        )
 
     @gated("edit")
     def multi_edit(
@@ -264,6 +269,7 @@ class Workspace:
         edits: list[Edit],
         *,
         expect_revision: str | None = None,
+        match: Literal["tolerant", "exact"] | None = None,
         encoding: str | None = None,
         preview: bool = False,
     ) -> EditResult:
@@ -275,6 +281,8 @@ class Workspace:
             path: File, relative to the workspace root.
             edits: The replacements, each as in edit.
             expect_revision: The only version of the file to change, as `read` names it.
+            match: Whether an old text that is not there exactly may be found but for white space and the
+                like, at one place only; None leaves it to the policy.
             encoding: The codec of the file; None to go by its byte order mark, else UTF-8.
             preview: Return the result and write nothing.
 
@@ -287,7 +295,9 @@ class Workspace:
         from agentfs.editing import Terms, edit_file
 
         terms = Terms(encoding, expect_revision, preview)
-        return edit_file(self._root, self._shown, self.limits, path, edits, tool="multi_edit", terms=terms)
+        return edit_file(
+            self._root, self._shown, self.limits, path, edits, tool="multi_edit", terms=terms, match=match
+        )
 
     @gated("edit")
     def edit_lines(

@@ -1,16 +1,18 @@
 """Edits applied to a document in memory: in order, all or nothing."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from agentfs.disk import quote
 from agentfs.editing.document import UNKNOWN_8BIT, Document
 from agentfs.editing.matching import Place, all_places, occurrences, to_lf
-from agentfs.editing.miss import miss
+from agentfs.editing.miss import Known, miss
 from agentfs.editing.pieces import Piece, cut, hunks
 from agentfs.editing.places import ambiguous
 from agentfs.editing.splicing import Splice, View, splices
+from agentfs.editing.tolerance import tolerated
 from agentfs.errors import AgentFSError, EncodingError, InvalidArgumentError, NoChangeError, TooLargeError
+from agentfs.policy import Matching
 from agentfs.results import Edit
 from agentfs.shown import Hunk
 
@@ -92,7 +94,22 @@ def check_text(text: str, name: str) -> None:
         )
 
 
-def apply_edits(document: Document, edits: Sequence[Edit], *, path: str, max_bytes: int) -> Applied:
+@dataclass(frozen=True)
+class Matcher:
+    """How old texts are found, and how a miss is explained.
+
+    Attributes:
+        matching: Whether the tolerant steps are tried.
+        known: What this workspace has shown.
+    """
+
+    matching: Matching = "tolerant"
+    known: Known = field(default_factory=Known)
+
+
+def apply_edits(
+    document: Document, edits: Sequence[Edit], *, path: str, max_bytes: int, matcher: Matcher | None = None
+) -> Applied:
     """Apply edits in order, each to the outcome of the one before.
 
     Args:
@@ -100,6 +117,7 @@ def apply_edits(document: Document, edits: Sequence[Edit], *, path: str, max_byt
         edits: The edits, as `check_edits` passed them.
         path: The path as shown, for messages.
         max_bytes: The size that the file may reach.
+        matcher: How old texts are found.
 
     Returns:
         The outcome.
@@ -111,20 +129,24 @@ def apply_edits(document: Document, edits: Sequence[Edit], *, path: str, max_byt
         EncodingError: `encoding`: the file's encoding cannot hold a new text, or is unknown.
         TooLargeError: `too_large`: the outcome would be larger than `max_bytes`.
     """
+    matcher = matcher or Matcher()
+    steps: list[str] = []
     present = document
     pieces: list[Piece] = [Piece(len(document.decoded.text), 0)] if document.decoded.text else []
     replacements = 0
     for number, edit in enumerate(edits):
         try:
             view = View(present.decoded.text)
-            places = _places(present, view, edit, path)
+            places, via = _places(present, view, edit, path, matcher)
             changes = splices(view, places)
             present = spliced(present, changes, path=path, max_bytes=max_bytes)
         except AgentFSError as error:
             raise _explained(_numbered(error, number, len(edits)), document, edit, number) from None
         pieces = cut(pieces, changes)
         replacements += len(places)
-    return _applied(document, present, pieces, replacements, "exact", path)
+        if via not in {"exact", *steps}:
+            steps.append(via)
+    return _applied(document, present, pieces, replacements, ", ".join(steps) or "exact", path)
 
 
 def apply_places(
@@ -196,23 +218,30 @@ def _applied(
     return Applied(after, replacements, via, tuple(found))
 
 
-def _places(document: Document, view: View, edit: Edit, path: str) -> list[Place]:
-    """Return where an edit applies, found exactly."""
-    if document.decoded.encoding == UNKNOWN_8BIT:
+def _places(
+    document: Document, view: View, edit: Edit, path: str, matcher: Matcher
+) -> tuple[Sequence[Place], str]:
+    """Return where an edit applies, and how that was found."""
+    unknown = document.decoded.encoding == UNKNOWN_8BIT
+    if unknown:
         _check_ascii("old_string", edit.old_string, path)
         _check_ascii("new_string", edit.new_string, path)
     old, new = to_lf(edit.old_string, lone=view.lone), to_lf(edit.new_string, lone=view.lone)
     if edit.replace_all:
         places = all_places(view.text, old, new)
         if places:
-            return places
+            return places, "exact"
     else:
         starts = occurrences(view.text, old)
         if len(starts) > 1:
             raise ambiguous(view.text, old, starts, path)
         if starts:
-            return [Place(starts[0], starts[0] + len(old), new)]
-    raise miss(view.text, old, path)
+            return [Place(starts[0], starts[0] + len(old), new)], "exact"
+    if matcher.matching == "tolerant":
+        found = tolerated(view.text, old, new, characters=not unknown)
+        if len(found.places) == 1:
+            return found.places, found.via
+    raise miss(view.text, old, new, path, matcher.known)
 
 
 def _check_ascii(name: str, text: str, path: str) -> None:

@@ -1,12 +1,16 @@
 """`edit` and `multi_edit`: the old text is the proof, so no read is asked for."""
 
 from collections.abc import Sequence
+from typing import get_args
 
 from agentfs.disk import Current, Root
-from agentfs.editing.applying import Applied, apply_edits, check_edits
+from agentfs.editing.applying import Applied, Matcher, apply_edits, check_edits
 from agentfs.editing.document import Document
 from agentfs.editing.landing import Terms, change_text
+from agentfs.editing.miss import Known
+from agentfs.errors import InvalidArgumentError
 from agentfs.limits import Limits
+from agentfs.policy import Matching
 from agentfs.results import Edit, EditResult
 from agentfs.shown import Shown
 
@@ -20,6 +24,7 @@ def edit_file(
     *,
     tool: str,
     terms: Terms | None = None,
+    match: Matching | None = None,
 ) -> EditResult:
     """Replace texts in a file, in order, all or nothing, in one write.
 
@@ -31,6 +36,7 @@ def edit_file(
         edits: What to replace.
         tool: The name of the call, for messages.
         terms: On what terms the file is changed.
+        match: How old texts are found; None for as the policy has it.
 
     Returns:
         What was replaced, with the diff.
@@ -47,8 +53,17 @@ def edit_file(
         TooLargeError: `too_large`: the file is, or would be, larger than `Limits.file_bytes`.
     """
     check_edits(edits, tool=tool)
+    matching = root.policy.match if match is None else match
+    if matching not in get_args(Matching):
+        raise InvalidArgumentError(
+            f"match must be one of {', '.join(map(repr, get_args(Matching)))}, not {matching!r}.",
+            details={"parameter": "match"},
+        )
 
     def apply(before: Document, current: Current) -> Applied:
-        return apply_edits(before, edits, path=current.path, max_bytes=limits.file_bytes)
+        versions = [version.text for version in shown.texts(current.real_path) if version.text is not None]
+        known = Known(versions, lambda: shown.others(current.real_path))
+        matcher = Matcher(matching, known)
+        return apply_edits(before, edits, path=current.path, max_bytes=limits.file_bytes, matcher=matcher)
 
     return change_text(root, shown, limits, path, apply, terms or Terms(), unit="replacement")

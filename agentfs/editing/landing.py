@@ -15,6 +15,12 @@ from agentfs.results import EditResult
 from agentfs.shown import Shown
 from agentfs.text import count_lines, unified_diff
 
+_TOLD = {
+    "trailing_whitespace": "old_string was found with white space at line ends ignored",
+    "indentation": "old_string was found at another indentation, and new_string shifted to it",
+    "typography": "old_string was found with typographic characters taken for plain ones",
+    "visible_escapes": "old_string was found with ⟦U+…⟧ taken for the character shown so",
+}
 Apply = Callable[[Document, Current], Applied]
 
 
@@ -83,7 +89,7 @@ def change_text(
     notes = (*changed.notes, *applied.notes, *([drift.note] if drift else ()))
     done = "Would edit (preview: nothing was written)" if terms.preview else "Edited"
     count = plural(applied.replacements, unit)
-    found = f" ({_via(applied.via)})" if applied.via not in {"exact", "line_id", "offset"} else ""
+    found = "".join(f"; {_TOLD[step]}" for step in applied.via.split(", ") if step in _TOLD)
     head = f"{done} {quote(changed.path)}: {count}{found}, now {line_ranges(ranges)}."
     return EditResult(
         path=changed.path,
@@ -105,10 +111,6 @@ def _remember(shown: Shown, changed: Changed, applied: Applied, drift: Drift | N
     shown.record_edit(
         changed.real_path, revision, changed.revision, after, hunks=applied.hunks, total=count_lines(after)
     )
-
-
-def _via(via: str) -> str:
-    return f"old_string found by {via.replace('_', ' ')}"
 
 
 def _document(data: bytes, path: str, encoding: str | None) -> Document:

@@ -1,135 +1,308 @@
-"""What is said when an old text is not in the file: the block that comes closest.
+"""What is said when an old text is not in the file: why, what stands there instead, and what to pass.
 
-Pure: texts in, an error out. The block is found by lines that are the same but for the white space around
-them, each voting for the place where the old text would then begin; where no line is the same, by the words
-of the longest line. Both look at every line once.
+Pure: texts in, an error out. The causes are tried from the one that can be proven best to the one that can
+only be guessed, and each shows the file's own text, with line numbers.
 """
 
 import re
-from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 
 from agentfs.disk import quote
-from agentfs.editing.report import plural
+from agentfs.editing import causes
+from agentfs.editing.causes import Span
+from agentfs.editing.closest import closest
+from agentfs.editing.report import line_ranges, plural
 from agentfs.errors import NoMatchError
-from agentfs.text import cut_line, numbered
+from agentfs.text import bodies_of, cut_line, lf_view, moved_lines, numbered, visible
 
 MOST_SHOWN = 20
+MOST_PLACES = 5
+MOST_DIFFERENT = 3
 LINE_CHARS = 200
-# A line that stands at more places than this says nothing about where a block is.
-COMMON = 50
-_WORD = re.compile(r"\w{2,}")
+_ELIDED = re.compile(r"\s*(#|//|--|/\*|<!--)?\s*(\.\.\.|…)")
+
+
+def _none() -> list[tuple[str, str]]:
+    return []
 
 
 @dataclass(frozen=True)
-class Block:
-    """Lines of a file: the index of the first, from 0, and of the one after the last."""
+class Known:
+    """What this workspace has shown, as far as it can explain a miss.
 
-    start: int
-    end: int
+    Attributes:
+        versions: The texts of this file that were shown, the latest first.
+        others: Returns the paths and texts of the other files shown.
+    """
+
+    versions: Sequence[str] = ()
+    others: Callable[[], list[tuple[str, str]]] = field(default=_none)
 
 
-def miss(view: str, old: str, path: str) -> NoMatchError:
+@dataclass(frozen=True)
+class _Miss:
+    """One miss to be explained."""
+
+    view: str
+    old: str
+    new: str
+    path: str
+
+    def error(
+        self,
+        cause: str,
+        said: str,
+        *,
+        spans: Sequence[Span] = (),
+        hint: str = "",
+        suggestion: str = "",
+        places: Sequence[str] = (),
+        more: dict[str, object] | None = None,
+    ) -> NoMatchError:
+        details: dict[str, object] = {"path": self.path, "cause": cause, **(more or {})}
+        if spans:
+            lines = [self._lines(span) for span in spans]
+            details["lines"] = list(lines[0])
+            if len(lines) > 1:
+                details["all_lines"] = [list(pair) for pair in lines[:MOST_PLACES]]
+            shown: list[str] = []
+            for span in spans[:MOST_PLACES]:
+                shown += self._shown(span)
+            details["places"] = [*shown, *places]
+        elif places:
+            details["places"] = list(places)
+        if suggestion.strip() and self.view.count(suggestion) == 1 and suggestion != self.new:
+            details["suggestion"] = suggestion
+            hint = hint or "Pass the lines shown as old_string, exactly, without the numbers."
+        return NoMatchError(f"old_string is not in {quote(self.path)}{said}", hint=hint, details=details)
+
+    def _lines(self, span: Span) -> tuple[int, int]:
+        first = self.view.count("\n", 0, span[0]) + 1
+        return first, first + self.view[span[0] : span[1]].removesuffix("\n").count("\n")
+
+    def _shown(self, span: Span) -> list[str]:
+        start = self.view.rfind("\n", 0, span[0]) + 1
+        end = self.view.find("\n", max(span[1] - 1, start))
+        lines = self.view[start : end if end >= 0 else len(self.view)].split("\n")
+        first = self._lines(span)[0]
+        shown = numbered([cut_line(line, LINE_CHARS) for line in lines[:MOST_SHOWN]], first)
+        return shown + ([f"[and {len(lines) - MOST_SHOWN} more]"] if len(lines) > MOST_SHOWN else [])
+
+    def where(self, spans: Sequence[Span]) -> str:
+        ranges = [self._lines(span) for span in spans]
+        one = len(ranges) == 1 and ranges[0][0] == ranges[0][1]
+        return f"{line_ranges(ranges)} {'has' if one else 'have'}"
+
+    def text(self, spans: Sequence[Span]) -> str:
+        return self.view[spans[0][0] : spans[0][1]] if len(spans) == 1 else ""
+
+
+def miss(view: str, old: str, new: str, path: str, known: Known | None = None) -> NoMatchError:
     """Explain why an old text was not found.
 
     Args:
         view: The text in its LF view.
         old: The old text, likewise.
+        new: The new text, likewise.
         path: The path as shown.
+        known: What this workspace has shown.
 
     Returns:
-        The error, to be raised; `details["cause"]` is "near" or "absent".
+        The error, to be raised; `details["cause"]` says why.
     """
-    lines = view.split("\n")
-    if lines[-1] == "":
-        lines.pop()
-    block = closest(lines, old.split("\n"))
-    if block is None:
-        return NoMatchError(
-            f"old_string is not in {quote(path)}, and nothing there is close to it.",
-            hint=f"The file has {plural(len(lines), 'line')}. Call read(path={quote(path)}), or grep "
-            "for a word of it, and copy the text from there.",
-            details={"path": path, "cause": "absent", "total_lines": len(lines)},
+    known = known or Known()
+    missed = _Miss(view, old, new, path)
+    return (
+        _misspelled(missed)
+        or _changed(missed, known)
+        or _blanks(missed)
+        or _applied(missed)
+        or _near(missed, known)
+        or _elsewhere(missed, known)
+        or missed.error(
+            "absent",
+            ", and nothing there is close to it.",
+            hint=f"The file has {plural(len(bodies_of(view)), 'line')}. Call read(path={quote(path)}), or "
+            "grep for a word of it, and copy the text from there.",
+            more={"total_lines": len(bodies_of(view))},
         )
-    first, last = block.start + 1, block.end
-    shown = lines[block.start : min(block.end, block.start + MOST_SHOWN)]
-    places = numbered([cut_line(line, LINE_CHARS) for line in shown], first)
-    if len(shown) < last - block.start:
-        places.append(f"[and {last - block.start - len(shown)} more]")
-    where = f"line {first} comes" if first == last else f"lines {first}-{last} come"
-    details: dict[str, object] = {"path": path, "cause": "near", "lines": [first, last], "places": places}
-    suggestion = "\n".join(lines[block.start : block.end])
-    if suggestion.strip() and view.count(suggestion) == 1:
-        details["suggestion"] = suggestion
-    return NoMatchError(
-        f"old_string is not in {quote(path)}; {where} closest:",
-        hint="Copy old_string from the file exactly, white space included and without line numbers; "
-        f"to see more, call read(path={quote(path)}, offset={max(1, first - 5)}).",
-        details=details,
     )
 
 
-def closest(lines: Sequence[str], wanted: Sequence[str]) -> Block | None:
-    """Find the lines that come closest to a block.
-
-    Args:
-        lines: The lines of the file, without their ends.
-        wanted: The lines of the block, without their ends.
-
-    Returns:
-        As many lines as the block has, blank lines around it not counted; or None.
-    """
-    stripped = [line.strip() for line in wanted]
-    while stripped and not stripped[-1]:
-        stripped.pop()
-    while stripped and not stripped[0]:
-        stripped.pop(0)
-    if not stripped or not lines:
-        return None
-    start = _by_lines(lines, stripped)
-    if start is None:
-        start = _by_words(lines, stripped)
-    if start is None:
-        return None
-    start = max(0, start)
-    return Block(start, min(len(lines), start + len(stripped)))
+def _misspelled(missed: _Miss) -> NoMatchError | None:
+    spans, meant = causes.without_numbers(missed.view, missed.old)
+    if spans:
+        return missed.error(
+            "line_numbers_included",
+            f": it has line numbers before its lines. Without them, {missed.where(spans)} it:",
+            spans=spans,
+            suggestion=missed.text(spans),
+            hint="Leave the numbers and the mark after them out of old_string and new_string.",
+        )
+    spans, meant = causes.unescaped(missed.view, missed.old)
+    if spans and meant != missed.old:
+        return missed.error(
+            "whitespace" if "\\n" in missed.old or "\\t" in missed.old else "near",
+            f": it has backslashes where the file has none. Without them, {missed.where(spans)} it:",
+            spans=spans,
+            suggestion=missed.text(spans),
+            hint=r"Pass line ends, tabs and quotes as they are, not as \n, \t or \" in the text; also in "
+            "new_string.",
+        )
+    return None
 
 
-def _by_lines(lines: Sequence[str], stripped: Sequence[str]) -> int | None:
-    indexes: dict[str, list[int]] = {}
-    for index, line in enumerate(stripped):
-        if _WORD.search(line):
-            indexes.setdefault(line, []).append(index)
-    spots: dict[str, list[int]] = {line: [] for line in indexes}
-    for number, line in enumerate(lines):
-        found = spots.get(line.strip())
-        if found is not None and len(found) <= COMMON:
-            found.append(number)
-    votes: Counter[int] = Counter()
-    for line, numbers in spots.items():
-        if len(numbers) <= COMMON:
-            for number in numbers:
-                for index in indexes[line][:COMMON]:
-                    votes[number - index] += len(line)
-    if not votes:
-        return None
-    return max(votes, key=lambda start: (votes[start], -start))
-
-
-def _by_words(lines: Sequence[str], stripped: Sequence[str]) -> int | None:
-    longest = max(stripped, key=len)
-    words = set(_WORD.findall(longest))
-    if not words:
-        return None
-    enough = sum(map(len, words)) / 2
-    best, best_score = None, 0.0
-    any_word = re.compile("|".join(map(re.escape, sorted(words, key=len, reverse=True))))
-    for number, line in enumerate(lines):
-        if any_word.search(line) is None:
+def _changed(missed: _Miss, known: Known) -> NoMatchError | None:
+    for version in known.versions:
+        before = lf_view(version)
+        found = causes.since(missed.view, missed.old, before) if before != missed.view else None
+        if found is None:
             continue
-        theirs = set(_WORD.findall(line))
-        score = sum(map(len, words & theirs)) - 0.01 * len(theirs - words)
-        if score >= enough - 0.5 and score > best_score:
-            best, best_score = number, score
-    return None if best is None else best - stripped.index(longest)
+        span, was, part = found
+        now = missed.view[span[0] : span[1]]
+        if missed.new and missed.new in now and missed.new not in was:
+            return _already(missed, [span])
+        lost = [f"was: {visible(cut_line(line, LINE_CHARS))}" for line in _only_in(was, now)]
+        gone = span[0] == span[1]
+        return missed.error(
+            "changed_since_shown",
+            f" any more: it was in a version shown earlier, and {'is gone' if gone else 'has changed'}"
+            f"{'.' if gone else '; now ' + missed.where([span]) + ':'}",
+            spans=[] if gone else [span],
+            suggestion=part,
+            places=lost[:MOST_SHOWN],
+            hint=f"Take the change into old_string and new_string; call read(path={quote(missed.path)}) "
+            "to see all of it.",
+        )
+    return None
+
+
+def _only_in(one: str, other: str) -> list[str]:
+    mine, theirs = one.split("\n"), other.split("\n")
+    return [line for start, end, _, _ in moved_lines(mine, theirs) for line in mine[start:end]]
+
+
+def _blanks(missed: _Miss) -> NoMatchError | None:
+    spans = causes.but_for_blanks(missed.view, missed.old, missed.new)
+    if not spans:
+        return None
+    return missed.error(
+        "whitespace",
+        f" with this white space; {missed.where(spans)} the same text with other white space:",
+        spans=spans,
+        suggestion=missed.text(spans),
+        places=_different(missed, spans[0], marked=True),
+        hint="" if len(spans) == 1 else "Copy the white space of one of them, with lines around it.",
+    )
+
+
+def _already(missed: _Miss, spans: Sequence[Span]) -> NoMatchError:
+    return missed.error(
+        "already_applied",
+        f", but new_string is: {missed.where(spans)} it already:",
+        spans=spans,
+        hint="Nothing needs to be done, unless another place was meant.",
+    )
+
+
+def _applied(missed: _Miss) -> NoMatchError | None:
+    spans = causes.there_already(missed.view, missed.old, missed.new)
+    if not spans:
+        return None
+    lines = bodies_of(missed.view)
+    block = closest(lines, missed.old.split("\n"))
+    if block is not None:
+        # What comes closest to the old text is then the new one; otherwise it stands somewhere by chance.
+        first, last = block.start + 1, block.end
+        spans = [
+            span
+            for span in spans
+            if missed.view.count("\n", 0, span[0]) + 1 <= last
+            and missed.view.count("\n", 0, span[1] - 1) + 1 >= first
+        ]
+    return _already(missed, spans) if spans else None
+
+
+def _near(missed: _Miss, known: Known) -> NoMatchError | None:
+    lines = bodies_of(missed.view)
+    block = closest(lines, missed.old.split("\n"))
+    if block is None:
+        return None
+    if not _much_alike(lines[block.start : block.end], missed.old) and (other := _elsewhere(missed, known)):
+        return other
+    start = sum(map(len, lines[: block.start])) + block.start
+    text = "\n".join(lines[block.start : block.end])
+    body = text.strip()
+    inner = start + text.find(body) if body else start
+    span = causes.widened(missed.view, (inner, inner + len(body)), missed.old, missed.new)
+    if text[:1] == "\n" or text[-1:] == "\n":
+        span = start, max(span[1], start + len(text))
+    comes = "comes" if block.end - block.start == 1 else "come"
+    where = f"{line_ranges([(block.start + 1, block.end)])} {comes}"
+    elided = any(_ELIDED.match(line) and line not in lines for line in missed.old.split("\n"))
+    return missed.error(
+        "near",
+        f"; {where} closest:",
+        spans=[span],
+        suggestion=missed.view[span[0] : span[1]],
+        places=_different(missed, span),
+        hint=("Give every line in full: `...` stands for nothing. " if elided else "")
+        + "Copy old_string from the file exactly, white space included and without line numbers; "
+        f"to see more, call read(path={quote(missed.path)}, offset={max(1, block.start - 4)}).",
+    )
+
+
+def _much_alike(lines: Sequence[str], old: str) -> bool:
+    wanted = {line.strip() for line in old.split("\n") if line.strip()}
+    return len(wanted & {line.strip() for line in lines}) * 2 > len(wanted)
+
+
+def _elsewhere(missed: _Miss, known: Known) -> NoMatchError | None:
+    paths = causes.in_others(missed.old, [(path, lf_view(text)) for path, text in known.others()])
+    if not paths:
+        return None
+    named = ", ".join(quote(path) for path in paths[:MOST_PLACES])
+    return missed.error(
+        "other_file",
+        f", but it is in {named}, which was shown too.",
+        hint=f"Call the tool again with path={quote(paths[0])}, if that file was meant.",
+        more={"other_paths": paths[:MOST_PLACES]},
+    )
+
+
+def _different(missed: _Miss, span: Span, *, marked: bool = False) -> list[str]:
+    """Say in which lines the file and the old text differ, the first few of them."""
+    first = missed.view.count("\n", 0, span[0]) + 1
+    start = missed.view.rfind("\n", 0, span[0]) + 1
+    theirs = missed.view[start : span[1]].removesuffix("\n").split("\n")
+    mine = missed.old.removesuffix("\n").split("\n")
+    said: list[str] = []
+    for old_start, old_end, new_start, new_end in moved_lines(mine, theirs):
+        for index in range(max(old_end - old_start, new_end - new_start)):
+            wrong = mine[old_start + index] if old_start + index < old_end else None
+            right = theirs[new_start + index] if new_start + index < new_end else None
+            number = first + new_start + min(index, max(new_end - new_start - 1, 0))
+            said.append(_difference(number, wrong, right, marked=marked))
+    more = len(said) - MOST_DIFFERENT
+    return [*said[:MOST_DIFFERENT], *([f"[{plural(more, 'more difference')}]"] if more > 0 else [])]
+
+
+def _difference(number: int, wrong: str | None, right: str | None, *, marked: bool) -> str:
+    show = _blanks_shown if marked else _line_shown
+    if wrong is None:
+        return f"old_string lacks line {number}: {show(right or '')}"
+    if right is None:
+        return f"the file lacks, near line {number}: {show(wrong)}"
+    if marked:
+        return f"line {number} is {show(right)} and old_string has {show(wrong)}"
+    return f"in line {number}, old_string has: {show(wrong)}"
+
+
+def _line_shown(line: str) -> str:
+    return visible(cut_line(line, LINE_CHARS))
+
+
+def _blanks_shown(line: str) -> str:
+    shown = line.replace(" ", "·").replace("\t", "→").replace("\u00a0", "⍽")
+    return f"`{visible(cut_line(shown, LINE_CHARS))}`"

@@ -221,20 +221,33 @@ def test_a_hostile_growth_is_refused_before_it_is_made(room):
 
 
 @pytest.mark.parametrize(
-    ("before", "old", "lines", "suggestion"),
+    ("before", "old", "cause", "lines", "suggestion", "different"),
     [
-        (b"def f(x):\n    return x\n", "def f(x):\n  return x", [1, 2], "def f(x):\n    return x"),
-        (b"a\nb\nx = compute(one, two)\nc\n", "x = compute(one, three)", [3, 3], "x = compute(one, two)"),
+        (
+            b"def f(x):\n    return x\n",
+            "def f(x):\n  return x",
+            "whitespace",
+            [1, 2],
+            "def f(x):\n    return x",
+            "line 2 is `····return·x` and old_string has `··return·x`",
+        ),
+        (
+            b"a\nb\nx = compute(one, two)\nc\n",
+            "x = compute(one, three)",
+            "near",
+            [3, 3],
+            "x = compute(one, two)",
+            "in line 3, old_string has: x = compute(one, three)",
+        ),
     ],
 )
-def test_a_miss_shows_what_is_close(room, before, old, lines, suggestion):
+def test_a_miss_shows_what_is_close(room, before, old, cause, lines, suggestion, different):
     room.put(before)
     error = failure(room, (old, "y"))
-    assert (error.details["cause"], error.details["lines"]) == ("near", lines)
+    assert (error.details["cause"], error.details["lines"]) == (cause, lines)
     assert error.details["suggestion"] == suggestion
-    assert error.places() == [
-        f"{number}|{line}" for number, line in enumerate(suggestion.split("\n"), lines[0])
-    ]
+    shown = [f"{number}|{line}" for number, line in enumerate(suggestion.split("\n"), lines[0])]
+    assert error.places() == [*shown, different]
     room.edit((suggestion, "y"))
 
 

@@ -1,0 +1,231 @@
+"""Why an old text is not in a file, where that can be proven: each check names the text that is there.
+
+Pure. A check returns where the text meant stands in the view, as offsets, or nothing. It claims a cause only
+when the text that it has in mind is really there.
+"""
+
+import re
+from bisect import bisect_right
+from collections.abc import Sequence
+from itertools import accumulate
+
+from agentfs.editing.matching import occurrences
+from agentfs.editing.tolerance import BLANK, tolerated
+from agentfs.text import bodies_of, moved_lines
+
+Span = tuple[int, int]
+
+_ID = r"(?: [0-9a-f]{6,})?"
+_NUMBERS = tuple(
+    re.compile(rf"[ ]*L?(\d+){_ID}{separator}")
+    for separator in (r"\|", r"\t", "→", ": ", ":", "- ", "-", "  ", r"\. ", " ")
+)
+_ESCAPES = {"\\n": "\n", "\\t": "\t", "\\r": "", '\\"': '"', "\\'": "'", "\\\\": "\\"}
+_ESCAPE = re.compile(r"\\[nrt\"'\\]")
+# Shorter texts are at many places by chance.
+_TELLING = 8
+
+
+def unescaped(view: str, old: str) -> tuple[list[Span], str]:
+    r"""Find an old text whose line ends, tabs or quotes are written as `\n`, `\t` or `\"`.
+
+    Args:
+        view: The text in its LF view.
+        old: The old text.
+
+    Returns:
+        Where it stands, and the text meant.
+    """
+    if "\\" not in old:
+        return [], old
+    meant = _ESCAPE.sub(lambda found: _ESCAPES[found[0]], old)
+    only_quotes = old.replace('\\"', '"').replace("\\'", "'")
+    for text in (meant, only_quotes):
+        if text != old and text.strip() and (found := _found(view, text)):
+            return found, text
+    return [], old
+
+
+def without_numbers(view: str, old: str) -> tuple[list[Span], str]:
+    """Find an old text that has line numbers before its lines.
+
+    Args:
+        view: The text in its LF view.
+        old: The old text.
+
+    Returns:
+        Where it stands without them, and the text meant.
+    """
+    lines = old.split("\n")
+    if not any(character.isdigit() for character in lines[0] or old):
+        return [], old
+    for pattern in _NUMBERS:
+        numbered = [pattern.match(line) for line in lines]
+        if any(match is None and line.strip() for match, line in zip(numbered, lines, strict=True)):
+            continue
+        numbers = [int(match[1]) for match in numbered if match is not None]
+        if not numbers or numbers != list(range(numbers[0], numbers[0] + len(numbers))):
+            continue
+        meant = "\n".join(
+            line[match.end() :] if match else line for match, line in zip(numbered, lines, strict=True)
+        )
+        if meant.strip() and (found := _found(view, meant)):
+            return found, meant
+    return [], old
+
+
+def _found(view: str, text: str) -> list[Span]:
+    if found := occurrences(view, text):
+        return [(start, start + len(text)) for start in found]
+    return [(place.start, place.end) for place in tolerated(view, text, "").places]
+
+
+def but_for_blanks(view: str, old: str, new: str) -> list[Span]:
+    """Find an old text that differs from the file in nothing but white space.
+
+    Args:
+        view: The text in its LF view.
+        old: The old text.
+        new: The new text, which tells whether the first line begins with its indentation.
+
+    Returns:
+        Where it stands.
+    """
+    wanted = "".join(old.split())
+    if not wanted:
+        return []
+    lines = view.split("\n")
+    bare = ["".join(line.split()) for line in lines]
+    starts = [0, *accumulate(len(line) + 1 for line in lines)]
+    bare_starts = [0, *accumulate(map(len, bare))]
+    spans: list[Span] = []
+    for found in occurrences("".join(bare), wanted):
+        first = bisect_right(bare_starts, found) - 1
+        last = bisect_right(bare_starts, found + len(wanted) - 1) - 1
+        start = starts[first] + _column(lines[first], found - bare_starts[first])
+        end = starts[last] + _column(lines[last], found + len(wanted) - 1 - bare_starts[last]) + 1
+        spans.append(widened(view, (start, end), old, new))
+    return spans
+
+
+def _column(line: str, count: int) -> int:
+    """Return where the character stands before which `count` others that are not white space stand."""
+    for column, character in enumerate(line):
+        if not character.isspace():
+            if count == 0:
+                return column
+            count -= 1
+    return len(line)
+
+
+def widened(view: str, span: Span, old: str, new: str) -> Span:
+    """Widen a span to the white space around it that an edit of it would name too.
+
+    Args:
+        view: The text in its LF view.
+        span: Where the text stands without the white space around it.
+        old: The old text.
+        new: The new text.
+
+    Returns:
+        The span with the indentation of its first line, where old or new text bring one, the blanks that end
+        its last line, and the line end, where the old text has it.
+    """
+    start, end = span
+    line = view.rfind("\n", 0, start) + 1
+    if not view[line:start].strip(BLANK) and (_indented(old) or _indented(new)):
+        start = line
+    rest = view.find("\n", end)
+    rest = len(view) if rest < 0 else rest
+    if not view[end:rest].strip(BLANK):
+        end = rest
+        if old.rstrip(BLANK).endswith("\n") and end < len(view):
+            end += 1
+    return start, end
+
+
+def _indented(text: str) -> bool:
+    return text.lstrip("\n")[:1] in {" ", "\t"}
+
+
+def since(view: str, old: str, before: str) -> tuple[Span, str, str] | None:
+    """Find what became of an old text that an earlier version of the file had.
+
+    Args:
+        view: The text in its LF view.
+        old: The old text.
+        before: The earlier version, likewise.
+
+    Returns:
+        Where the lines stand now that it was part of, those lines as they were, and the part of them that
+        stands for the old text; None where the earlier version did not have it.
+    """
+    found = before.find(old)
+    if found < 0:
+        return None
+    was, now = bodies_of(before), bodies_of(view)
+    first = before.count("\n", 0, found)
+    last = first + old.removesuffix("\n").count("\n")
+    start, end = _mapped(moved_lines(was, now), first, last + 1)
+    starts = [0, *accumulate(len(line) + 1 for line in now)]
+    span = starts[start], min(starts[end], len(view))
+    lines = view[span[0] : span[1]]
+    line = before.rfind("\n", 0, found) + 1
+    head = before[line:found]
+    tail_end = before.find("\n", found + len(old) - old.endswith("\n"))
+    tail = before[found + len(old) : (tail_end if tail_end >= 0 else len(before)) + 1]
+    part = ""
+    if lines.startswith(head) and lines.endswith(tail) and len(lines) >= len(head) + len(tail):
+        part = lines[len(head) : len(lines) - len(tail)]
+    return span, "\n".join(was[first : last + 1]), part
+
+
+def _mapped(changes: Sequence[tuple[int, int, int, int]], first: int, end: int) -> Span:
+    """Return the lines that stand where those from `first` to `end` stood."""
+    start_now, end_now, shift = first, end, 0
+    start_known = end_known = False
+    for old_start, old_end, new_start, new_end in changes:
+        if not start_known and first < old_end:
+            start_now = min(first, old_start) + shift if first < old_start else new_start
+            start_known = True
+        if not end_known and end <= old_start:
+            end_now, end_known = end + shift, True
+        elif not end_known and end <= old_end:
+            end_now, end_known = new_end, True
+        shift += (new_end - new_start) - (old_end - old_start)
+    if not start_known:
+        start_now = first + shift
+    if not end_known:
+        end_now = end + shift
+    return start_now, max(start_now, end_now)
+
+
+def there_already(view: str, old: str, new: str) -> list[Span]:
+    """Find a new text that says more than the old one, and is in the file.
+
+    Args:
+        view: The text in its LF view.
+        old: The old text.
+        new: The new text.
+
+    Returns:
+        Where it stands; nothing where it is too short to tell, or a part of the old text.
+    """
+    if len("".join(new.split())) < _TELLING or new.strip() in old:
+        return []
+    return [(start, start + len(new)) for start in occurrences(view, new)]
+
+
+def in_others(old: str, others: Sequence[tuple[str, str]]) -> list[str]:
+    """Name the files shown that have an old text.
+
+    Args:
+        old: The old text.
+        others: Paths and texts in their LF view.
+
+    Returns:
+        The paths; none where the old text is too short to tell.
+    """
+    if len("".join(old.split())) < _TELLING:
+        return []
+    return [path for path, text in others if old in text]
