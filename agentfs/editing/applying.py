@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from agentfs.disk import quote
 from agentfs.editing.document import UNKNOWN_8BIT, Document
 from agentfs.editing.matching import Place, all_places, occurrences, to_lf
-from agentfs.editing.miss import Known, miss
+from agentfs.editing.miss import Known, already_known, miss
 from agentfs.editing.pieces import Piece, cut, hunks
 from agentfs.editing.places import ambiguous
 from agentfs.editing.splicing import Splice, View, splices
@@ -239,7 +239,7 @@ def _places(
             return [Place(starts[0], starts[0] + len(old), new)], "exact"
     if matcher.matching == "tolerant":
         found = tolerated(view.text, old, new, characters=not unknown)
-        if len(found.places) == 1:
+        if len(found.places) == 1 and not already_known(view.text, old, new, matcher.known):
             return found.places, found.via
     raise miss(view.text, old, new, path, matcher.known)
 

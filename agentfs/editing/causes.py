@@ -139,9 +139,23 @@ def widened(view: str, span: Span, old: str, new: str) -> Span:
     rest = len(view) if rest < 0 else rest
     if not view[end:rest].strip(BLANK):
         end = rest
-        if old.rstrip(BLANK).endswith("\n") and end < len(view):
-            end += 1
+        # The line ends behind it, and those of blank lines around it, as far as both have them.
+        for _ in range(_blank_lines(old[::-1])):
+            rest = view.find("\n", end) if end < len(view) else -1
+            if rest < 0 or view[end:rest].strip(BLANK):
+                break
+            end = rest + 1
+    for _ in range(_blank_lines(old)):
+        line = view.rfind("\n", 0, start - 1) + 1 if start else 0
+        if not start or view[start - 1] != "\n" or view[line : start - 1].strip(BLANK):
+            break
+        start = line
     return start, end
+
+
+def _blank_lines(text: str) -> int:
+    """Count the line ends before the first character that is not white space."""
+    return text[: len(text) - len(text.lstrip())].count("\n")
 
 
 def _indented(text: str) -> bool:
@@ -211,7 +225,8 @@ def there_already(view: str, old: str, new: str) -> list[Span]:
     Returns:
         Where it stands; nothing where it is too short to tell, or a part of the old text.
     """
-    if len("".join(new.split())) < _TELLING or new.strip() in old:
+    bare, bare_old = "".join(new.split()), "".join(old.split())
+    if len(bare) < _TELLING or new.strip() in old or (bare in bare_old and bare != bare_old):
         return []
     return [(start, start + len(new)) for start in occurrences(view, new)]
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from agentfs.disk import quote
 from agentfs.editing import causes
 from agentfs.editing.causes import Span
-from agentfs.editing.closest import closest
+from agentfs.editing.closest import Block, closest
 from agentfs.editing.report import line_ranges, plural
 from agentfs.errors import NoMatchError
 from agentfs.text import bodies_of, cut_line, lf_view, moved_lines, numbered, visible
@@ -19,6 +19,7 @@ from agentfs.text import bodies_of, cut_line, lf_view, moved_lines, numbered, vi
 MOST_SHOWN = 20
 MOST_PLACES = 5
 MOST_DIFFERENT = 3
+MOST_ELIDED = 60
 LINE_CHARS = 200
 _ELIDED = re.compile(r"\s*(#|//|--|/\*|<!--)?\s*(\.\.\.|…)")
 
@@ -38,6 +39,25 @@ class Known:
 
     versions: Sequence[str] = ()
     others: Callable[[], list[tuple[str, str]]] = field(default=_none)
+
+
+def already_known(view: str, old: str, new: str, known: Known) -> bool:
+    """Tell whether a miss has a reason better than that the old text was written a little differently.
+
+    Then a place that only resembles the old text is not the one that was meant.
+
+    Args:
+        view: The text in its LF view.
+        old: The old text, likewise.
+        new: The new text, likewise.
+        known: What this workspace has shown.
+
+    Returns:
+        Whether a version shown earlier has the old text, or the file has the new one.
+    """
+    return bool(causes.there_already(view, old, new)) or any(
+        old in text for text in map(lf_view, known.versions) if text != view
+    )
 
 
 @dataclass(frozen=True)
@@ -116,8 +136,8 @@ def miss(view: str, old: str, new: str, path: str, known: Known | None = None) -
     return (
         _misspelled(missed)
         or _changed(missed, known)
-        or _blanks(missed)
         or _applied(missed)
+        or _blanks(missed)
         or _near(missed, known)
         or _elsewhere(missed, known)
         or missed.error(
@@ -231,16 +251,16 @@ def _near(missed: _Miss, known: Known) -> NoMatchError | None:
         return None
     if not _much_alike(lines[block.start : block.end], missed.old) and (other := _elsewhere(missed, known)):
         return other
+    elided = any(_ELIDED.match(line) and line not in lines for line in missed.old.split("\n"))
+    if elided:
+        block = _to_the_end(lines, block, missed.new)
     start = sum(map(len, lines[: block.start])) + block.start
     text = "\n".join(lines[block.start : block.end])
     body = text.strip()
     inner = start + text.find(body) if body else start
     span = causes.widened(missed.view, (inner, inner + len(body)), missed.old, missed.new)
-    if text[:1] == "\n" or text[-1:] == "\n":
-        span = start, max(span[1], start + len(text))
     comes = "comes" if block.end - block.start == 1 else "come"
     where = f"{line_ranges([(block.start + 1, block.end)])} {comes}"
-    elided = any(_ELIDED.match(line) and line not in lines for line in missed.old.split("\n"))
     return missed.error(
         "near",
         f"; {where} closest:",
@@ -251,6 +271,14 @@ def _near(missed: _Miss, known: Known) -> NoMatchError | None:
         + "Copy old_string from the file exactly, white space included and without line numbers; "
         f"to see more, call read(path={quote(missed.path)}, offset={max(1, block.start - 4)}).",
     )
+
+
+def _to_the_end(lines: Sequence[str], block: Block, new: str) -> Block:
+    """Let a block whose end was left out reach to the line that ends the new text too."""
+    last = new.rstrip().rpartition("\n")[2].strip()
+    reach = range(block.start, min(len(lines), block.end + MOST_ELIDED))
+    ends = [number for number in reach if last and lines[number].strip() == last]
+    return Block(block.start, ends[0] + 1) if ends else block
 
 
 def _much_alike(lines: Sequence[str], old: str) -> bool:

@@ -193,10 +193,15 @@ def _typographic(view: str, old: str, new: str) -> list[Place]:
     plain, wanted = view.translate(_PLAIN), old.translate(_PLAIN)
     if (plain == view and wanted == old) or not wanted.strip():
         return []
-    return [
-        Place(start, start + len(old), _kept_tokens(old, view[start : start + len(old)], new))
-        for start in occurrences(plain, wanted)
-    ]
+    places: list[Place] = []
+    for start in occurrences(plain, wanted):
+        real = view[start : start + len(old)]
+        fitted = _kept_tokens(old, real, new)
+        # Of a typographic character that the file's text does not have nobody knows whether it was meant.
+        if any(character.translate(_PLAIN) != character for character in set(fitted) - set(real)):
+            return []
+        places.append(Place(start, start + len(old), fitted))
+    return places
 
 
 def _escaped(view: str, old: str, new: str) -> list[Place]:
@@ -236,12 +241,21 @@ def _tail(line: str) -> str:
 
 
 def _kept_tokens(old: str, real: str, new: str) -> str:
-    """Put the file's own characters where the new text has words of the old one; both are as long."""
+    """Put the file's own characters where the new text has words of the old one; both are as long.
+
+    In what is new, a typographic character that stood for a plain one in the old text does so too.
+    """
     given, wanted = _TOKEN.findall(old), _TOKEN.findall(new)
     starts = [0, *accumulate(map(len, given))]
+    meant: dict[int, set[str]] = {}
+    for mine, theirs in zip(old, real, strict=True):
+        if mine.translate(_PLAIN) != mine:
+            meant.setdefault(ord(mine), set()).add(theirs)
+    plain = {mine: next(iter(theirs)) for mine, theirs in meant.items() if len(theirs) == 1}
     made: list[str] = []
     old_at = 0
     for old_start, old_end, new_start, new_end in moved_lines(given, wanted):
-        made += (real[starts[old_at] : starts[old_start]], *wanted[new_start:new_end])
+        fresh = "".join(wanted[new_start:new_end]).translate(plain)
+        made += (real[starts[old_at] : starts[old_start]], fresh)
         old_at = old_end
     return "".join([*made, real[starts[old_at] :]])
