@@ -2,7 +2,8 @@
 
 import codecs
 
-from hypothesis import assume, given
+import pytest
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from agentfs.editing.applying import Matcher, apply_edits
@@ -144,3 +145,12 @@ def test_a_file_of_lone_carriage_returns_stays_one(lines, new):
     text = "\r".join([*lines, "<>", *lines])
     after = apply_edits(Document.of(text.encode()), [Edit("<>", new)], path="f", max_bytes=MANY)
     assert after.document.data.decode() == text.replace("<>", new.replace("\n", "\r"))
+
+
+@pytest.mark.long
+def test_every_byte_outside_the_old_text_is_as_it_was_in_100_000_examples():
+    for law in (
+        test_every_byte_outside_the_old_text_is_as_it_was,
+        test_unknown_8_bit_text_is_edited_as_bytes,
+    ):
+        settings(max_examples=100_000, deadline=None)(law)()

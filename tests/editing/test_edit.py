@@ -136,8 +136,14 @@ def test_ambiguous_names_each_place(room):
     error = failure(room, ("return 1", "return 2"))
     assert error.details["count"] == 2
     assert error.details["lines"] == [2, 5]
-    assert error.places() == ["2|    return 1", "5|    return 1"]
+    assert error.places() == [
+        "2|    return 1  [only here after: def f():]",
+        "5|    return 1  [only here after: def g():]",
+    ]
     assert "replace_all" in error.hint
+    second = error.details["unique"][1]["old_string"]
+    room.edit((second, second.replace("1", "2")))
+    assert room.get() == b"def f():\n    return 1\n\ndef g():\n    return 2\n"
 
 
 def test_ambiguous_is_bounded_and_says_how_many_more(room):
