@@ -1,4 +1,4 @@
-"""What is said when an old text stands at several places: each of them, and what would tell it from the rest."""
+"""What is said when an old text stands at several places: each, and what would tell it from the rest."""
 
 from collections.abc import Sequence
 
