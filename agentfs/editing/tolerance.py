@@ -28,6 +28,7 @@ _PLAIN = str.maketrans(
     }
 )
 _ESCAPE = re.compile(r"⟦U\+[0-9A-F]{4,6}⟧")
+_WORD = re.compile(r"\w")
 _TOKEN = re.compile(r"\w+|\W")
 
 
@@ -56,6 +57,8 @@ def tolerated(view: str, old: str, new: str, *, characters: bool = True) -> Tole
     Returns:
         The first step that found places, with the new text fitted to each.
     """
+    if not _WORD.search(old):
+        return Tolerated("", ())  # blanks and marks alone are too common to tell a place
     steps: list[tuple[str, Callable[[str, str, str], list[Place]]]] = [
         ("trailing_whitespace", _trailing),
         ("indentation", _shifted),
@@ -195,10 +198,8 @@ def _typographic(view: str, old: str, new: str) -> list[Place]:
         return []
     places: list[Place] = []
     for start in occurrences(plain, wanted):
-        real = view[start : start + len(old)]
-        fitted = _kept_tokens(old, real, new)
-        # Of a typographic character that the file's text does not have nobody knows whether it was meant.
-        if any(character.translate(_PLAIN) != character for character in set(fitted) - set(real)):
+        fitted = _kept_tokens(old, view[start : start + len(old)], new)
+        if fitted is None:
             return []
         places.append(Place(start, start + len(old), fitted))
     return places
@@ -240,22 +241,20 @@ def _tail(line: str) -> str:
     return line[len(line.rstrip(BLANK)) :]
 
 
-def _kept_tokens(old: str, real: str, new: str) -> str:
+def _kept_tokens(old: str, real: str, new: str) -> str | None:
     """Put the file's own characters where the new text has words of the old one; both are as long.
 
-    In what is new, a typographic character that stood for a plain one in the old text does so too.
+    None where the rest of the new text has typographic characters: the old text has shown that the model and
+    the file differ in them, so that nobody knows whether they are meant.
     """
     given, wanted = _TOKEN.findall(old), _TOKEN.findall(new)
     starts = [0, *accumulate(map(len, given))]
-    meant: dict[int, set[str]] = {}
-    for mine, theirs in zip(old, real, strict=True):
-        if mine.translate(_PLAIN) != mine:
-            meant.setdefault(ord(mine), set()).add(theirs)
-    plain = {mine: next(iter(theirs)) for mine, theirs in meant.items() if len(theirs) == 1}
     made: list[str] = []
     old_at = 0
     for old_start, old_end, new_start, new_end in moved_lines(given, wanted):
-        fresh = "".join(wanted[new_start:new_end]).translate(plain)
+        fresh = "".join(wanted[new_start:new_end])
+        if fresh.translate(_PLAIN) != fresh:
+            return None
         made += (real[starts[old_at] : starts[old_start]], fresh)
         old_at = old_end
     return "".join([*made, real[starts[old_at] :]])

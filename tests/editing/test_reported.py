@@ -113,6 +113,8 @@ REFUSED = [
     ("shift that is not uniform", b"    if a:\n        b\n   c\n", ("if a:\n    b\nc", "x"), "no_match", "whitespace", None),
     ("new text not in the frame of the old", b"    if a:\n        b\n", ("  if a:\n      b", "    if a:\n        c"), "no_match", "whitespace", True),
     ("claude-code#68962 quotes at two places", "it’s\nit‘s\n".encode(), ("it's", "x"), "no_match", "any", None),
+    ("typographic characters that are new", b'say "hi"\n', ("say “hi”", "say “hi” to “me”"), "no_match", "near", True),
+    ("marks alone tell no place", b"x  \n... \ny\n", ("\n...\n", "z"), "no_match", "whitespace", True),
     ("blank line too many", b"a line\nb line\n", ("a line\n\nb line", "x"), "no_match", "whitespace", True),
     ("words joined", b"return value + 1\n", ("return value+1", "x"), "no_match", "whitespace", True),
     ("empty file", b"", ("a", "b"), "no_match", "absent", False),
