@@ -266,6 +266,11 @@ class Shown:
             version = next(reversed(versions.values()))
             return replace(version, text=self._texts.get((real_path, version.revision)))
 
+    def knows(self, real_path: str) -> bool:
+        """Tell whether anything is remembered of a file."""
+        with self._lock:
+            return real_path in self._files or real_path in self._named
+
     def forget(self) -> None:
         """Forget everything, as after the model's context was cut."""
         with self._lock:

@@ -81,9 +81,12 @@ def change_text(
     changed = root.change(path, compute, max_bytes=limits.file_bytes, preview=terms.preview)
     before, applied = outcome[0]
     text, after = before.decoded.text, applied.document.decoded.text
-    drift = drift_since(shown, changed.real_path, revision_of(changed.before or b""), text)
-    if not terms.preview:
-        _remember(shown, changed, applied, drift, text)
+    drift: Drift | None = None
+    if shown.knows(changed.real_path):
+        revision = revision_of(changed.before or b"")
+        drift = drift_since(shown, changed.real_path, revision, text)
+        if not terms.preview:
+            _remember(shown, changed, applied, drift, revision, text)
     ranges = changed_ranges(applied.hunks, count_lines(after))
     diff = unified_diff(text, after, changed.path)
     notes = (*changed.notes, *applied.notes, *([drift.note] if drift else ()))
@@ -103,8 +106,9 @@ def change_text(
     )
 
 
-def _remember(shown: Shown, changed: Changed, applied: Applied, drift: Drift | None, text: str) -> None:
-    revision = revision_of(changed.before or b"")
+def _remember(
+    shown: Shown, changed: Changed, applied: Applied, drift: Drift | None, revision: str, text: str
+) -> None:
     if drift is not None:
         shown.record_told(changed.real_path, revision, text, drift.hunks)
     after = applied.document.decoded.text

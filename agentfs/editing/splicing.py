@@ -30,6 +30,10 @@ class View:
     def __init__(self, exact: str) -> None:
         self.exact = exact
         self.text = lf_view(exact)
+        self._paired = len(exact) - len(self.text)
+        # Where every line end is CRLF, it is enough to count those before an offset; most come in order.
+        self._all_paired = 0 < self._paired == self.text.count("\n")
+        self._position = self._before = 0
 
     @property
     def lone(self) -> bool:
@@ -39,8 +43,6 @@ class View:
     @cached_property
     def _pairs(self) -> list[int]:
         """The offsets in the view of the line ends that are CRLF in the text."""
-        if len(self.exact) == len(self.text):
-            return []
         pairs: list[int] = []
         found = self.exact.find("\r\n")
         while found >= 0:
@@ -50,7 +52,15 @@ class View:
 
     def offset(self, position: int) -> int:
         """Return the offset in the exact text of an offset in the view; never inside a CRLF."""
-        return position + bisect_left(self._pairs, position)
+        if not self._paired:
+            return position
+        if not self._all_paired:
+            return position + bisect_left(self._pairs, position)
+        low, high = sorted((self._position, position))
+        between = self.text.count("\n", low, high)
+        self._before += between if position > self._position else -between
+        self._position = position
+        return position + self._before
 
 
 def shared_start(one: str, other: str) -> int:
