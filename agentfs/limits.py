@@ -60,4 +60,5 @@ class Limits:
 
 
 # A caller may raise these two only so far: one file is held in memory, and one search holds up a loop.
-_CAPS = {"file_bytes": 200 * MIB, "timeout": 30.0}
+HARD_FILE_BYTES = 200 * MIB
+_CAPS = {"file_bytes": HARD_FILE_BYTES, "timeout": 30.0}

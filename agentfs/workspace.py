@@ -549,7 +549,7 @@ class Workspace:
     def grep(
         self,
         pattern: str,
-        path: str = ".",
+        path: Paths = ".",
         glob: str | list[str] | None = None,
         type: str | list[str] | None = None,  # noqa: A002 - the contract's name, and ripgrep's
         output_mode: Literal["content", "files_with_matches", "count", "summary", "total"] = "content",
@@ -563,6 +563,19 @@ class Workspace:
         before: int | None = None,
         after: int | None = None,
         line_numbers: bool = True,
+        fixed_strings: bool = False,
+        word: bool = False,
+        smart_case: bool = False,
+        exclude: str | Sequence[str] | None = None,
+        files: Sequence[str] | None = None,
+        hidden: bool | None = None,
+        follow_symlinks: bool = False,
+        max_depth: int | None = None,
+        max_count: int | None = None,
+        max_filesize: int | None = None,
+        encoding: str | None = None,
+        sort: Literal["path", "modified", "size"] = "path",
+        timeout: float | None = None,
     ) -> GrepResult:
         r"""Search the contents of files with a regular expression.
 
@@ -578,8 +591,21 @@ class Workspace:
             limit: Most matches, or files, to return.
             offset: Matches, or files, to skip.
             include_ignored: Search hidden and gitignored files too.
-            before: Lines to show before each match, whatever `context` says.
-            after: Lines to show after each match, whatever `context` says.
+            before: Lines to show before each match.
+            after: Lines to show after each match.
+            fixed_strings: Take the pattern as plain text.
+            word: Only matches with no word character on either side.
+            smart_case: Match upper and lower case alike unless the pattern has a capital.
+            exclude: Globs of files and directories to leave out.
+            files: Search exactly these files.
+            hidden: Whether hidden files are searched; by default as `include_ignored` has it.
+            follow_symlinks: Follow links that lead inside the root.
+            max_depth: Last level to search; 1 is what lies in `path` itself.
+            max_count: Most matching lines of one file.
+            max_filesize: Size in bytes of the largest file that is searched.
+            encoding: Codec of files that are not UTF-8 and have no byte order mark.
+            sort: The order of the files: by path, newest first or largest first.
+            timeout: Seconds that the search may take, at most 30.
             line_numbers: Whether the text numbers the lines.
 
         Returns:
@@ -608,6 +634,19 @@ class Workspace:
             before=before,
             after=after,
             line_numbers=line_numbers,
+            fixed_strings=fixed_strings,
+            word=word,
+            smart_case=smart_case,
+            exclude=exclude,
+            files=files,
+            hidden=hidden,
+            follow_symlinks=follow_symlinks,
+            max_depth=max_depth,
+            max_count=max_count,
+            max_filesize=max_filesize,
+            encoding=encoding,
+            sort=sort,
+            timeout=timeout,
         )
 
 

@@ -3,18 +3,16 @@
 import json
 import os
 import time
-from dataclasses import dataclass, replace
-from typing import Literal, get_args
+from collections.abc import Sequence
+from dataclasses import replace
 
 from agentfs import calling
 from agentfs.disk import Root, quote, show_name
-from agentfs.errors import AgentFSError, InvalidArgumentError
+from agentfs.errors import AgentFSError
 from agentfs.limits import Limits
-from agentfs.results import FileCount, GrepResult, Match, NextCall, Skipped
+from agentfs.results import FileCount, GrepResult, Match, Skipped
+from agentfs.search.absence import Glance, absence_notes
 from agentfs.search.excerpts import excerpts
-from agentfs.search.filetypes import compile_types
-from agentfs.search.finding import bind_to_search
-from agentfs.search.globs import compile_globs, hidden_names
 from agentfs.search.grep_text import (
     content_lines,
     count_lines_shown,
@@ -24,75 +22,26 @@ from agentfs.search.grep_text import (
 )
 from agentfs.search.hits import Hit, Search
 from agentfs.search.leftout import one_line, say_reached, say_skipped
-from agentfs.search.paging import check_offset, check_page, next_page
-from agentfs.search.pattern import Pattern, S, compile_pattern
+from agentfs.search.nearby import suggesting
+from agentfs.search.paging import check_offset, check_page
+from agentfs.search.pattern import S
+from agentfs.search.request import OneOrMore, OutputMode, Request, Sort
 from agentfs.search.scan import Reader, Verdict
-from agentfs.search.walk import Walk
+from agentfs.search.sources import Run, Sources
 from agentfs.text import continuation, footer
-
-OutputMode = Literal["content", "files_with_matches", "count", "summary", "total"]
 
 _SAMPLES = 3  # matches of each file in a summary
 # Lines around each match when none were asked for: a search that finds so little is a look at that place.
 _ADAPTIVE_CONTEXT = {1: 10, 2: 5, 3: 5}
 
 
-@dataclass(frozen=True)
-class Request:
-    """The arguments of one search, as the model gave them, checked."""
-
-    pattern: str
-    path: str
-    glob: str | list[str] | None
-    type: str | list[str] | None
-    output_mode: OutputMode
-    ignore_case: bool
-    context: int | None
-    multiline: bool
-    limit: int | None
-    offset: int
-    include_ignored: bool
-    before: int | None = None
-    after: int | None = None
-    line_numbers: bool = True
-
-    @property
-    def around(self) -> tuple[int, int] | None:
-        """The lines asked for before and after each match, or None when none were asked for."""
-        if self.context is None and self.before is None and self.after is None:
-            return None
-        both = self.context or 0
-        before, after = self.before, self.after
-        return both if before is None else before, both if after is None else after
-
-    def next_page(self, offset: int) -> NextCall:
-        """Return the call that goes on at an offset."""
-        return next_page(
-            "grep",
-            offset,
-            pattern=(self.pattern, None),
-            path=(self.path, "."),
-            glob=(self.glob, None),
-            type=(self.type, None),
-            output_mode=(self.output_mode, "content"),
-            ignore_case=(self.ignore_case, False),
-            context=(self.context, None),
-            multiline=(self.multiline, False),
-            limit=(self.limit, None),
-            include_ignored=(self.include_ignored, False),
-            before=(self.before, None),
-            after=(self.after, None),
-            line_numbers=(self.line_numbers, True),
-        )
-
-
 def grep(
     root: Root,
     limits: Limits,
     pattern: str,
-    path: str = ".",
-    glob: str | list[str] | None = None,
-    type: str | list[str] | None = None,  # noqa: A002 - the contract's name, and ripgrep's
+    path: OneOrMore = ".",
+    glob: OneOrMore | None = None,
+    type: OneOrMore | None = None,  # noqa: A002 - the contract's name, and ripgrep's
     output_mode: OutputMode = "content",
     ignore_case: bool = False,
     context: int | None = None,
@@ -104,6 +53,19 @@ def grep(
     before: int | None = None,
     after: int | None = None,
     line_numbers: bool = True,
+    fixed_strings: bool = False,
+    word: bool = False,
+    smart_case: bool = False,
+    exclude: OneOrMore | None = None,
+    files: Sequence[str] | None = None,
+    hidden: bool | None = None,
+    follow_symlinks: bool = False,
+    max_depth: int | None = None,
+    max_count: int | None = None,
+    max_filesize: int | None = None,
+    encoding: str | None = None,
+    sort: Sort = "path",
+    timeout: float | None = None,
 ) -> GrepResult:
     """Search the contents of files with a regular expression.
 
@@ -111,7 +73,7 @@ def grep(
         root: The door to the disk.
         limits: The bounds of the search.
         pattern: The regular expression; each line is matched alone unless `multiline`.
-        path: The file or directory to search; searched even if it is hidden or ignored.
+        path: The file or directory to search, or several; searched even if it is hidden or ignored.
         glob: Only files that match, by their path below `path`; of no meaning for a single file.
         type: Only files of these types; of no meaning for a single file.
         output_mode: What the entries are: matching lines, files, or none but the totals.
@@ -121,12 +83,25 @@ def grep(
         limit: Most entries to return.
         offset: Entries to leave out before the first.
         include_ignored: Search hidden and ignored files too.
-        before: Lines to show before each match, whatever `context` says.
-        after: Lines to show after each match, whatever `context` says.
+        before: Lines to show before a match; None: as `context`.
+        after: Lines to show after a match; None: as `context`.
+        fixed_strings: Whether the pattern is plain text.
+        word: Only matches with no word character on either side.
+        smart_case: Match letters in either case unless the pattern has a capital.
+        exclude: Globs of what is left out; an excluded directory is not entered.
+        files: Exactly these files, in this order, in place of `path`, `glob` and `type`.
+        hidden: Whether hidden files are searched; None: as `include_ignored`.
+        follow_symlinks: Whether links are followed where they lead inside.
+        max_depth: The last level; 1 is what lies in `path` itself.
+        max_count: Matching lines of one file after which it is left.
+        max_filesize: The size of the largest file that is searched; None: as the limits have it.
+        encoding: The codec of files that have no byte order mark and are not UTF-8.
+        sort: The order of the files.
+        timeout: Seconds that the search may take; None: as the limits have it.
         line_numbers: Whether the text numbers the lines.
 
     Returns:
-        One page of the entries in path order, the totals of all, and what was left out.
+        One page of the entries in order, the totals of all, and what was left out.
 
     Raises:
         InvalidPatternError: `invalid_pattern`: the pattern or the glob cannot be used.
@@ -137,7 +112,7 @@ def grep(
     began = time.monotonic()
     request = Request(
         pattern,
-        path or ".",
+        path,
         glob,
         type,
         output_mode,
@@ -147,46 +122,43 @@ def grep(
         limit,
         offset,
         include_ignored,
-        before,
-        after,
-        line_numbers,
+        before=before,
+        after=after,
+        fixed_strings=fixed_strings,
+        word=word,
+        smart_case=smart_case,
+        exclude=exclude,
+        files=files,
+        hidden=hidden,
+        follow_symlinks=follow_symlinks,
+        max_depth=max_depth,
+        max_count=max_count,
+        max_filesize=max_filesize,
+        encoding=encoding,
+        sort=sort,
+        timeout=timeout,
+        line_numbers=line_numbers,
     )
-    _check(request)
-    compiled = compile_pattern(pattern, ignore_case=ignore_case, multiline=multiline)
-    search = _Grep(root, limits, request, compiled, began)
-    search.run()
+    search = _Grep(root, limits, request, began)
+    with suggesting(root):
+        search.run()
     return search.result()
-
-
-def _check(request: Request) -> None:
-    modes = get_args(OutputMode)
-    if request.output_mode not in modes:
-        raise InvalidArgumentError(
-            f"`output_mode` must be one of {', '.join(modes)}, not {request.output_mode!r}.",
-            hint="Leave `output_mode` out for the matching lines.",
-            details={"argument": "output_mode", "choices": list(modes)},
-        )
-    for name in ("context", "before", "after"):
-        lines = getattr(request, name)
-        if lines is not None and lines < 0:
-            raise InvalidArgumentError(
-                f"`{name}` must be 0 or more, not {lines}.",
-                hint=f"Leave `{name}` out for the usual number of lines.",
-                details={"argument": name},
-            )
 
 
 class _Grep:
     """One search: what it has found, counted and kept so far."""
 
-    def __init__(self, root: Root, limits: Limits, request: Request, pattern: Pattern, began: float) -> None:
+    def __init__(
+        self, root: Root, limits: Limits, request: Request, began: float, *, everything: bool = False
+    ) -> None:
         self.root = root
         self.limits = limits
         self.request = request
-        self.pattern = pattern
+        self.pattern = pattern = request.compiled()
         self.began = began
-        self.deadline = began + limits.timeout
-        self.reader = Reader(limits.file_bytes, pattern)
+        self.deadline = began + request.seconds(limits)
+        self.sources = Sources(root, limits, request, self.deadline, everything=everything)
+        self.reader = Reader(request.file_bytes(limits), pattern, request.encoding)
         self.in_text = Search(pattern, pattern.form, self.deadline)
         self.in_ascii = None if pattern.ascii is None else Search(pattern, pattern.ascii, self.deadline)
         self.by_line = request.output_mode == "content"
@@ -199,72 +171,51 @@ class _Grep:
         self.total_matches = self.total_lines = self.total_files = self.searched = 0
         self.left_out = dict.fromkeys(("binary", "too_large", "undecodable", "unreadable"), 0)
         self.skipped = Skipped()
+        self.stops_early = request.output_mode == "files_with_matches" and request.limit is not None
+        self.enough = False  # whether the page was full, and more was not asked for
         self.stopped_in: str = ""
 
     def run(self) -> None:
-        """Search the file or the tree."""
-        path = self.request.path
+        """Search the files."""
+        reached: str | None = None
         try:
-            if self.root.entry(path).is_dir:
-                self._tree()
-            else:
-                with self.root.open_file(path) as opened:
-                    try:
-                        verdict = self.reader.read(opened.fd, opened.stat.st_size)
-                    except OSError:
-                        self.left_out["unreadable"] += 1
-                    else:
-                        self._judged(verdict, opened.path)
+            for run in self.sources.runs():
+                self._run(run)
+                if self.enough:
+                    break
         except TimeoutError:
-            self.skipped = replace(self.skipped, reached="timeout")
+            reached = "timeout"
+        skipped = self.sources.skipped
         self.skipped = replace(
-            self.skipped, **{name: getattr(self.skipped, name) + n for name, n in self.left_out.items()}
+            skipped,
+            reached=reached or skipped.reached,
+            **{name: getattr(skipped, name) + count for name, count in self.left_out.items()},
         )
 
-    def _tree(self) -> None:
-        request = self.request
-        globs = bind_to_search(self.root, _as_list(request.glob), request.path)
-        types = _as_list(request.type)
-        fits = compile_globs(globs, hidden=request.include_ignored) if globs else None
-        is_of_type = compile_types(types) if types else None
-        walk = Walk(
-            self.root,
-            request.path,
-            max_entries=self.limits.walk_entries,
-            deadline=self.deadline,
-            hidden=request.include_ignored or hidden_names(globs) or False,
-            ignored=request.include_ignored,
-        )
-        try:
-            for visit in walk:
-                prefix = f"{visit.path}/" if visit.path else ""
-                open_fd = visit.directory.open_fd
-                read, close = self.reader.read, os.close
-                for listed in visit.files:
-                    name = listed.name
-                    if is_of_type is not None and not is_of_type(name):
-                        continue
-                    if fits is not None and not fits(visit.below + name):
-                        continue
-                    calling.step(0)  # the walk has counted it
-                    if time.monotonic() > self.deadline:
-                        self.stopped_in = prefix + name
-                        raise TimeoutError
-                    try:
-                        fd, size = open_fd(name)
-                        try:
-                            verdict = read(fd, size)
-                        finally:
-                            close(fd)
-                    except (OSError, AgentFSError):
-                        self.left_out["unreadable"] += 1
-                        continue
-                    if verdict == "no_match":
-                        self.searched += 1
-                    else:
-                        self._judged(verdict, prefix + name)
-        finally:
-            self.skipped = walk.skipped
+    def _run(self, run: Run) -> None:
+        open_fd, read, close, monotonic = run.open, self.reader.read, os.close, time.monotonic
+        for name in run.names:
+            calling.step(0)  # the walk has counted it
+            if monotonic() > self.deadline:
+                self.stopped_in = run.prefix + name
+                raise TimeoutError
+            try:
+                fd, size = open_fd(name)
+                try:
+                    verdict = read(fd, size)
+                finally:
+                    close(fd)
+            except (OSError, AgentFSError):
+                if run.named:
+                    raise
+                self.left_out["unreadable"] += 1
+                continue
+            if verdict == "no_match":
+                self.searched += 1
+            else:
+                self._judged(verdict, run.prefix + name)
+                if self.enough:
+                    return
 
     def _judged(self, verdict: Verdict, path: str) -> None:
         """Go on with the file that is in the reader's buffer."""
@@ -290,22 +241,25 @@ class _Grep:
         lines = matches = 0
         kept: list[Hit] = []
         try:
-            if not self.by_line and not self._wants_samples():
+            most = self.request.max_count
+            wants_samples = self._wants_samples()
+            if most is None and not self.by_line and not wants_samples:
                 lines, matches = search.count(text)
-            elif self.by_line and self.entries >= self.end:
+            elif most is None and self.by_line and self.entries >= self.end:
                 lines, matches = search.count(text)
                 self.entries += lines
             else:
                 for hit in search.hits(text):
                     lines += 1 + (_lines_within(text, hit) if self.pattern.multiline else 0)
                     matches += len(hit.spans)
-                    if not self.by_line:
-                        if len(kept) < _SAMPLES:
+                    if self.by_line:
+                        if self.first <= self.entries < self.end:
                             kept.append(hit)
-                        continue
-                    if self.first <= self.entries < self.end:
+                        self.entries += 1
+                    elif wants_samples and len(kept) < _SAMPLES:
                         kept.append(hit)
-                    self.entries += 1
+                    if most is not None and lines >= most:
+                        break
         except TimeoutError:
             self.stopped_in = path
             raise
@@ -325,6 +279,7 @@ class _Grep:
             if self.first <= self.entries < self.end:
                 self.counts[path] = count
             self.entries += 1
+            self.enough = self.stops_early and self.entries > self.end
         elif kept:
             self.counts[path] = count
         if kept:
@@ -337,7 +292,7 @@ class _Grep:
         request = self.request
         return (
             self.by_line
-            and request.around is None
+            and not request.asks_context
             and request.offset == 0
             and self.entries <= max(_ADAPTIVE_CONTEXT)
         )
@@ -346,10 +301,11 @@ class _Grep:
         """Turn the hits that wait for their context into matches."""
         around = (0, 0)
         if self.by_line:
-            around = self.request.around or (0, 0)
+            around = self.request.around(self.limits)
             if self._may_be_few():
-                around = (_ADAPTIVE_CONTEXT.get(self.entries, 0),) * 2
-        before, after = (min(lines, self.limits.context_lines) for lines in around)
+                few = min(_ADAPTIVE_CONTEXT.get(self.entries, 0), self.limits.context_lines)
+                around = (few, few)
+        before, after = around
         for path, text, hits in self.pending:
             self.matches += excerpts(
                 path, text, hits, before=before, after=after, line_chars=self.limits.grep_line_chars
@@ -361,7 +317,7 @@ class _Grep:
         self._settle()
         request = self.request
         total_only = request.output_mode == "total"
-        exact = self.skipped.reached is None
+        exact = self.skipped.reached is None and not self.enough
         if exact and self.entries:
             noun = "matches" if self.by_line else "files"
             check_offset(self.first, self.entries, noun)
@@ -389,7 +345,10 @@ class _Grep:
         if result.total_lines == 0:
             searched = f"{result.searched_files:,} file{'' if result.searched_files == 1 else 's'}"
             asked = one_line(json.dumps(self.request.pattern, ensure_ascii=False))
-            body = [f"No matches for {asked} in {quote(self.request.path)} ({searched} searched)."]
+            where = ", ".join(map(quote, self.request.files or self.request.paths))
+            body = [f"No matches for {asked} in {where} ({searched} searched)."]
+            if self.skipped.reached is None:
+                body += absence_notes(self.root, self.limits, self.request, self.skipped, glance)
             totals = ""
         elif self.request.output_mode == "content":
             body = content_lines(result.matches, numbers=self.request.line_numbers)
@@ -432,13 +391,13 @@ class _Grep:
         return "; ".join(part for part in (shown, continuation(result.next)) if part)
 
     def _stop_shown(self) -> str:
-        said = say_reached(self.skipped, self.limits.timeout)
+        said = say_reached(self.skipped, self.request.seconds(self.limits))
         last = one_line(show_name(self.stopped_in))
         return f"{said} (it was searching {last})" if self.stopped_in else said
 
     def _context_shown(self) -> str:
         most = self.limits.context_lines
-        asked = max(self.request.around or (0,))
+        asked = max(self.request.context or 0, self.request.before or 0, self.request.after or 0)
         return f"context is at most {most}" if asked > most and self.by_line else ""
 
 
@@ -452,7 +411,16 @@ def _lines_within(text: str | bytes, hit: Hit) -> int:
     return text.count(b"\n", hit.start, hit.end)
 
 
-def _as_list(value: str | list[str] | None) -> list[str]:
-    if value is None:
-        return []
-    return [value] if isinstance(value, str) else list(value)
+def glance(root: Root, limits: Limits, request: Request, *, everything: bool) -> Glance:
+    """Count the matching lines of another search, and name the first file that has one.
+
+    Args:
+        root: The door to the disk.
+        limits: The bounds of this look.
+        request: What is searched for.
+        everything: Whether hidden and ignored files are searched.
+    """
+    look = replace(request, output_mode="files_with_matches", limit=None, offset=0, timeout=None)
+    search = _Grep(root, limits, look, time.monotonic(), everything=everything)
+    search.run()
+    return Glance(search.total_lines, next(iter(search.counts), ""), search.skipped.reached is None)

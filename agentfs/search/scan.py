@@ -7,7 +7,7 @@ once, and `bytearray.find` looks for the plan's needles in place. Only a file th
 import os
 from typing import Literal
 
-from agentfs.errors import BinaryError
+from agentfs.errors import BinaryError, EncodingError
 from agentfs.search.pattern import Pattern
 from agentfs.text import decode, is_binary, lf_view
 
@@ -26,10 +26,12 @@ class Reader:
     Args:
         limit: The most bytes of a file that are searched.
         pattern: What is searched for.
+        encoding: The codec of files that have no byte order mark and are not UTF-8, or None.
     """
 
-    def __init__(self, limit: int, pattern: Pattern) -> None:
+    def __init__(self, limit: int, pattern: Pattern, encoding: str | None = None) -> None:
         self._limit = limit
+        self._encoding = encoding
         self._buffer = bytearray(min(_FIRST_BUFFER, limit + 1))
         self._view = memoryview(self._buffer)
         self._whole = (self._view,)
@@ -61,6 +63,8 @@ class Reader:
                 return "too_large"
             buffer = self._buffer
         self._length = length
+        if self._encoding is not None:
+            return "may_match"  # its bytes may be no ASCII, and its text may have NULs
         if buffer.find(0, 0, min(_HEAD, length)) >= 0 and is_binary(bytes(buffer[: min(length, _HEAD)])):
             return "binary"
         if not self._needles or (buffer[0] in _WIDE_BOM_STARTS and self._is_wide()):
@@ -103,7 +107,7 @@ class Reader:
     def ascii(self) -> bytes | None:
         r"""Return the content of an ASCII file with `\n` for every line end, or None for any other file."""
         content = bytes(self._view[: self._length])
-        if not content.isascii():
+        if self._encoding is not None or not content.isascii():
             return None
         if b"\r" in content:
             return lf_view(str(content, "ascii")).encode()
@@ -111,10 +115,10 @@ class Reader:
 
     def text(self) -> str | None:
         r"""Return the text of the file with `\n` for every line end, or None when it cannot be decoded."""
-        if self._is_wide():
+        if self._encoding is not None or self._is_wide():
             try:
-                return lf_view(decode(bytes(self._view[: self._length])).text)
-            except BinaryError:
+                return lf_view(decode(bytes(self._view[: self._length]), self._encoding).text)
+            except (BinaryError, EncodingError):
                 return None
         start = len(_UTF8_BOM) if self._buffer.startswith(_UTF8_BOM, 0, self._length) else 0
         with self._view[start : self._length] as content:

@@ -1,0 +1,92 @@
+"""Nothing found is never the same as nothing looked at: where a search without a match would have had one."""
+
+import json
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from agentfs.disk import Root
+from agentfs.errors import AgentFSError
+from agentfs.limits import Limits
+from agentfs.results import Skipped
+from agentfs.search.leftout import one_line, why_left_out
+from agentfs.search.pattern import MOST_CHARACTERS, escape
+from agentfs.search.request import Request
+
+_SECONDS = 0.5  # for each of the two looks
+_ENTRIES = 200_000
+
+
+@dataclass(frozen=True)
+class Glance:
+    """What a short look has found.
+
+    Attributes:
+        lines: Matching lines.
+        first: The first file with one, or "".
+        whole: Whether it came to its end.
+    """
+
+    lines: int
+    first: str
+    whole: bool
+
+
+class Look(Protocol):
+    """A short search for something else, or elsewhere."""
+
+    def __call__(self, root: Root, limits: Limits, request: Request, *, everything: bool) -> Glance:
+        """Return what it has found."""
+        ...
+
+
+def absence_notes(root: Root, limits: Limits, request: Request, skipped: Skipped, look: Look) -> list[str]:
+    """Say where a search that found nothing would have found something.
+
+    Args:
+        root: The door to the disk.
+        limits: The bounds of the search.
+        request: What found nothing.
+        skipped: What it left out.
+        look: Makes another, shorter search.
+
+    Returns:
+        Lines to show: matches among hidden and ignored files, and matches of the pattern taken the other way,
+        literally or as a regular expression.
+    """
+    brief = replace(limits, timeout=_SECONDS, walk_entries=min(_ENTRIES, limits.walk_entries))
+
+    def glance(asked: Request, *, everything: bool = False) -> Glance:
+        try:
+            return look(root, brief, asked, everything=everything)
+        except AgentFSError:
+            return Glance(0, "", whole=False)
+
+    notes: list[str] = []
+    if not request.include_ignored and (skipped.hidden or skipped.ignored):
+        found = glance(request, everything=True)
+        if found.lines:
+            where = why_left_out(root, found.first) or one_line(found.first)
+            notes.append(
+                f"{_lines(found)} in hidden or ignored files, as in {where}: pass include_ignored=true."
+            )
+    if request.fixed_strings:
+        found = glance(replace(request, fixed_strings=False))
+        if found.lines:
+            notes.append(f"As a regular expression it matches {_lines(found)}: leave out fixed_strings.")
+    elif _may_be_literal(request.pattern):
+        found = glance(replace(request, fixed_strings=True))
+        if found.lines:
+            notes.append(
+                f"As plain text it stands on {_lines(found)}, as in {one_line(found.first)}: "
+                f"pass pattern={one_line(json.dumps(escape(request.pattern), ensure_ascii=False))}."
+            )
+    return notes
+
+
+def _may_be_literal(pattern: str) -> bool:
+    return "\\" not in pattern and escape(pattern) != pattern and len(escape(pattern)) <= MOST_CHARACTERS
+
+
+def _lines(found: Glance) -> str:
+    count = f"{found.lines:,}{'' if found.whole else ' or more'}"
+    return f"{count} line{'' if found.lines == 1 else 's'}"

@@ -1,0 +1,163 @@
+"""Which files a search of contents opens, and in which order."""
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from agentfs.disk import Root, show_name
+from agentfs.errors import AgentFSError, InvalidArgumentError
+from agentfs.limits import Limits
+from agentfs.results import Skipped
+from agentfs.search.filetypes import compile_types
+from agentfs.search.finding import bind_to_search
+from agentfs.search.globs import compile_exclude, compile_globs, hidden_names
+from agentfs.search.request import Request, as_list
+from agentfs.search.walk import Walk
+
+Open = Callable[[str], tuple[int, int]]
+
+
+@dataclass(slots=True)
+class Run:
+    """Files to be opened one after the other in the same way.
+
+    Attributes:
+        prefix: What stands before each name in its path.
+        names: Their names, as the system spells them.
+        open: Opens one of them: a descriptor to be closed by the caller, and the size that the system claims.
+        named: Whether it is the one file that was asked for, so that failing to open it is the answer.
+    """
+
+    prefix: str
+    names: list[str]
+    open: Open
+    named: bool = False
+
+
+class Sources:
+    """The files of one search: iterate `runs` once, then ask what was left out.
+
+    Args:
+        root: The door to the disk.
+        limits: The bounds of the walk.
+        request: What was asked for.
+        deadline: The `time.monotonic()` at which the walk ends.
+        everything: Whether hidden and ignored files are searched in any case.
+    """
+
+    def __init__(
+        self, root: Root, limits: Limits, request: Request, deadline: float, *, everything: bool = False
+    ) -> None:
+        self._root = root
+        self._limits = limits
+        self._request = request
+        self._deadline = deadline
+        self._everything = everything
+        self._walk: Walk | None = None
+        self._seen: set[str] | None = None
+
+    @property
+    def skipped(self) -> Skipped:
+        """What has been left out so far."""
+        return Skipped() if self._walk is None else self._walk.skipped
+
+    def runs(self) -> Iterator[Run]:
+        """Find the files, in the order that was asked for.
+
+        Yields:
+            Runs of files.
+
+        Raises:
+            AgentFSError: A path cannot be searched.
+        """
+        request = self._request
+        if request.files is not None:
+            yield from self._single(list(dict.fromkeys(request.files)))
+            return
+        directories: list[str] = []
+        files: list[str] = []
+        for path in request.paths:
+            (directories if self._root.entry(path).is_dir else files).append(path)
+        if len(request.paths) > 1 or request.follow_symlinks:
+            self._seen = set()
+        if request.sort == "path":
+            yield from self._single(files)
+            if directories:
+                yield from self._tree(directories)
+            return
+        found = list(files)
+        for run in self._tree(directories) if directories else ():
+            found += [show_name(run.prefix + name) for name in run.names]
+        for path in self._ordered(list(dict.fromkeys(found))):
+            yield Run("", [path], self._open)
+
+    def _ordered(self, paths: list[str]) -> list[str]:
+        keyed: list[tuple[float, list[str], str]] = []
+        for path in paths:
+            try:
+                entry = self._root.entry(path)
+            except AgentFSError:
+                continue  # gone since it was listed
+            key = (entry.mtime or 0.0) if self._request.sort == "modified" else float(entry.size or 0)
+            keyed.append((-key, path.split("/"), path))
+        return [path for _, _, path in sorted(keyed)]
+
+    def _single(self, paths: list[str]) -> Iterator[Run]:
+        for path in paths:
+            shown = self._root.entry(path).path
+            if self._seen is not None:
+                if shown in self._seen:
+                    continue
+                self._seen.add(shown)
+            yield Run("", [shown], self._open, named=isinstance(self._request.path, str) and len(paths) == 1)
+
+    def _open(self, path: str) -> tuple[int, int]:
+        with self._root.open_file(path) as opened:
+            return os.dup(opened.fd), opened.stat.st_size
+
+    def _tree(self, directories: list[str]) -> Iterator[Run]:
+        request = self._request
+        globs = self._bound(as_list(request.glob), directories)
+        exclude = self._bound(as_list(request.exclude), directories)
+        types = as_list(request.type)
+        opens_hidden = self._everything or request.opens_hidden
+        fits = compile_globs(globs, hidden=opens_hidden) if globs else None
+        is_of_type = compile_types(types) if types else None
+        self._walk = walk = Walk(
+            self._root,
+            directories,
+            max_entries=self._limits.walk_entries,
+            deadline=self._deadline,
+            hidden=opens_hidden or hidden_names(globs) or False,
+            ignored=self._everything or request.include_ignored,
+            depth=request.max_depth or 0,
+            follow=request.follow_symlinks,
+            exclude=compile_exclude(exclude) if exclude else None,
+        )
+        for visit in walk:
+            prefix = f"{visit.path}/" if visit.path else ""
+            names = [listed.name for listed in visit.files]
+            if is_of_type is not None:
+                names = [name for name in names if is_of_type(name)]
+            if fits is not None:
+                below = visit.below
+                names = [name for name in names if fits(below + name)]
+            if self._seen is not None:
+                seen = self._seen
+                names = [name for name in names if prefix + name not in seen]
+                seen.update(prefix + name for name in names)
+            if not request.follow_symlinks:
+                yield Run(prefix, names, visit.directory.open_fd)
+                continue
+            for name in names:
+                yield Run("", [show_name(prefix + name)], self._open)
+
+    def _bound(self, globs: list[str], directories: list[str]) -> list[str]:
+        bound = [bind_to_search(self._root, globs, path) for path in directories]
+        if any(each != bound[0] for each in bound):
+            raise InvalidArgumentError(
+                "An absolute glob means something else for each of several paths.",
+                hint="Make it relative.",
+                details={"argument": "glob"},
+            )
+        return bound[0]

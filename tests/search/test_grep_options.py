@@ -1,0 +1,178 @@
+"""What a programmer may ask of `grep` besides, and what it says when it finds nothing."""
+
+import os
+import re
+
+import pytest
+
+from agentfs import InvalidArgumentError, Limits, Workspace
+from agentfs.errors import NotFoundError
+
+FILES = {
+    "a.py": "import os\nvalue = a.b(x)\nVALUE = 2\n",
+    "b.txt": "one\ntwo value\nthree values\nfour\nvalue value\n",
+    "deep/c.py": "value\n" * 5,
+    "deep/er/d.py": "value\n",
+    ".hidden.txt": "value secret_word\n",
+    ".gitignore": "build/\n*.log\n",
+    "build/out.txt": "generated_name\n",
+    "x.log": "generated_name\n",
+}
+
+
+@pytest.fixture
+def tree(tmp_path):
+    for name, text in FILES.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    with Workspace(tmp_path) as workspace:
+        yield workspace
+
+
+def lines(result):
+    return [(m.path, m.line) for m in result.matches]
+
+
+def test_lines_before_and_after_are_asked_for_each_alone(tree):
+    match = tree.grep("three", before=1).matches[0]
+    assert (match.before, match.after) == (("two value",), ())
+    match = tree.grep("three", after=2).matches[0]
+    assert (match.before, match.after) == ((), ("four", "value value"))
+    match = tree.grep("three", context=1, after=0).matches[0]
+    assert (match.before, match.after) == (("two value",), ())
+
+
+def test_a_fixed_string_is_no_expression(tree):
+    assert lines(tree.grep("a.b(x)", fixed_strings=True)) == [("a.py", 2)]
+    assert tree.grep("(", fixed_strings=True).total_lines == 1
+
+
+@pytest.mark.parametrize("pattern", ["value", "(?i)value", "value|one", "s?value"])
+def test_a_word_has_no_word_character_beside_it(tree, pattern):
+    expected = []
+    for name in ("a.py", "b.txt"):
+        for number, line in enumerate(FILES[name].splitlines(), 1):
+            flags = re.IGNORECASE if "(?i)" in pattern else 0
+            if re.search(rf"(?<!\w)(?:{pattern.removeprefix('(?i)')})(?!\w)", line, flags):
+                expected.append((name, number))
+    assert lines(tree.grep(pattern, ["a.py", "b.txt"], word=True)) == expected
+
+
+def test_a_capital_makes_a_smart_search_exact(tree):
+    assert tree.grep("value", "a.py", smart_case=True).total_lines == 2
+    assert tree.grep("VALUE", "a.py", smart_case=True).total_lines == 1
+    assert tree.grep(r"\S+ = 2", "a.py", smart_case=True).total_lines == 1
+
+
+def test_places_are_left_out_bounded_and_named(tree):
+    assert set(tree.grep("value", exclude="deep/").counts) == {"a.py", "b.txt"}
+    assert set(tree.grep("value", max_depth=2).counts) == {"a.py", "b.txt", "deep/c.py"}
+    assert list(tree.grep("value", files=["deep/c.py", "a.py", "a.py"]).counts) == ["deep/c.py", "a.py"]
+    assert ".hidden.txt" in tree.grep("value", hidden=True).counts
+    assert "build/out.txt" not in tree.grep("generated", hidden=True).counts
+
+
+def test_several_paths_give_each_file_once(tree):
+    result = tree.grep("value", ["deep", "deep/er", "deep/c.py"], output_mode="count")
+    assert sorted(result.counts) == ["deep/c.py", "deep/er/d.py"]
+    assert result.total_lines == 6
+
+
+def test_links_are_followed_only_when_asked_and_only_inside(tree, tmp_path):
+    (tmp_path / "link.py").symlink_to("deep/er/d.py")
+    (tmp_path / "out.py").symlink_to("/etc/passwd")
+    plain = tree.grep("value|root", "", glob="*.py")
+    assert plain.skipped.symlink == 2
+    followed = tree.grep("value|root", glob="*.py", follow_symlinks=True)
+    assert "link.py" in followed.counts
+    assert "out.py" not in followed.counts
+
+
+def test_a_file_is_left_after_its_most_lines(tree):
+    result = tree.grep("value", "deep", max_count=2)
+    assert lines(result) == [("deep/c.py", 1), ("deep/c.py", 2), ("deep/er/d.py", 1)]
+    assert tree.grep("value", "deep", max_count=2, output_mode="count").total_lines == 3
+
+
+def test_a_larger_file_is_counted_and_not_searched(tree):
+    result = tree.grep("value", max_filesize=10, output_mode="count")
+    assert list(result.counts) == ["deep/er/d.py"]
+    assert result.skipped.too_large == 3
+
+
+def test_a_codec_is_for_files_that_are_nothing_else(tree, tmp_path):
+    (tmp_path / "sjis.txt").write_bytes("日本 value\n".encode("shift_jis"))
+    (tmp_path / "wide.txt").write_bytes("wide value\n".encode("utf-16-le"))
+    assert tree.grep("日本", encoding="shift_jis").matches[0].text == "日本 value"
+    assert tree.grep("日本").total_lines == 0
+    assert lines(tree.grep("wide value", encoding="utf-16-le")) == [("wide.txt", 1)]
+    assert tree.grep("two value", encoding="utf-16-le").total_lines == 1
+    with pytest.raises(InvalidArgumentError):
+        tree.grep("a", encoding="no-such-codec")
+
+
+def test_files_come_newest_or_largest_first(tree, tmp_path):
+    for age, name in enumerate(["b.txt", "deep/er/d.py", "a.py", "deep/c.py"]):
+        os.utime(tmp_path / name, (10**9 - age, 10**9 - age))
+    newest = tree.grep("value", sort="modified", output_mode="files_with_matches")
+    assert list(newest.counts) == ["b.txt", "deep/er/d.py", "a.py", "deep/c.py"]
+    largest = list(tree.grep("value", sort="size", output_mode="files_with_matches").counts)
+    assert largest == sorted(largest, key=lambda name: -(tmp_path / name).stat().st_size)
+    page = tree.grep("value", sort="modified", output_mode="files_with_matches", limit=1, offset=1)
+    assert list(page.counts) == ["deep/er/d.py"]
+    assert page.next["arguments"]["sort"] == "modified"
+
+
+def test_the_files_of_a_page_are_found_without_a_search_of_the_whole_tree(tmp_path):
+    for number in range(300):
+        (tmp_path / f"{number:03}.txt").write_text("value\n")
+    with Workspace(tmp_path) as workspace:
+        page = workspace.grep("value", output_mode="files_with_matches", limit=10)
+        assert len(page.counts) == 10
+        assert page.searched_files == 11
+        assert (page.exact, page.truncated, page.skipped.reached) == (False, True, None)
+        assert "at least 11 matching lines" in page.text
+        rest = workspace.grep("value", output_mode="files_with_matches", limit=10, offset=290)
+        assert (len(rest.counts), rest.exact, rest.total_files) == (10, True, 300)
+        whole = workspace.grep("value", output_mode="files_with_matches")
+        assert (whole.total_files, whole.exact) == (300, True)
+
+
+def test_nothing_found_says_what_lies_in_ignored_and_hidden_files(tree):
+    assert (
+        "2 lines in hidden or ignored files, as in build/ (ignored by .gitignore:1 build/)"
+        in tree.grep("generated_name").text
+    )
+    assert "1 line in hidden or ignored files, as in .hidden.txt (hidden)" in tree.grep("secret_word").text
+    assert "hidden or ignored files" not in tree.grep("nowhere").text
+    assert tree.grep("generated_name", include_ignored=True).total_lines == 2
+
+
+def test_nothing_found_says_when_the_pattern_stands_there_as_text(tree):
+    text = tree.grep("a.b(x)").text
+    assert r'As plain text it stands on 1 line, as in a.py: pass pattern="a\\.b\\(x\\)".' in text
+    assert tree.grep(r"a\.b\(x\)").total_lines == 1
+    assert "regular expression it matches 1 line" in tree.grep(r"^import \w+", fixed_strings=True).text
+    assert "plain text" not in tree.grep("no.where(x)").text
+
+
+def test_a_path_that_is_not_there_is_looked_for_elsewhere(tree):
+    with pytest.raises(NotFoundError, match="deep/er"):
+        tree.grep("value", "er")
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"max_count": 0}, {"max_depth": 0}, {"before": -1}, {"sort": "name"}, {"max_filesize": 0}]
+)
+def test_what_makes_no_sense_is_refused(tree, wrong):
+    with pytest.raises(InvalidArgumentError, match=next(iter(wrong))):
+        tree.grep("a", **wrong)
+
+
+def test_a_search_has_the_time_that_it_was_given(tmp_path):
+    (tmp_path / "a.txt").write_text("a" * 60 + "!\n")
+    with Workspace(tmp_path, limits=Limits(timeout=10)) as workspace:
+        result = workspace.grep("(a|aa)+$", timeout=0.1)
+    assert result.skipped.reached == "timeout"
+    assert not result.exact
+    assert result.elapsed_ms < 1000
