@@ -1,13 +1,27 @@
-"""The command line: `agentfs call` runs one tool, `agentfs schemas` prints what a provider is given."""
+"""The command line: every tool as a command, made from the same hints as the schemas, and an MCP server."""
 
 import argparse
 import json
+import os
+import re
 import sys
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, cast
 
+from agentfs import calling
 from agentfs.errors import AgentFSError
+from agentfs.policy import Policy
+from agentfs.results import ToolResult
 from agentfs.schema import FORMATS
+from agentfs.signatures.hints import Choice, Either, Kind, ListOf, Maybe, Parameter, Scalar
+from agentfs.signatures.tools import Tool, exposable, full_description, tool_of
 from agentfs.workspace import Workspace
+
+NOTHING_FOUND = 1
+FAILED = 2
+_TYPES: dict[str, Callable[[str], Any]] = {"string": str, "integer": int, "number": float}
+_PROGRESS_AFTER = 1.0
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -17,29 +31,31 @@ def main(argv: Sequence[str] | None = None) -> int:
         argv: The arguments; by default those of the process.
 
     Returns:
-        The exit status: 0 for success, 1 for a tool that failed, 2 for a wrong command line.
+        The exit status: 0 for success, 1 for a search that found nothing, 2 for a failure, also of the
+        command line itself.
     """
     arguments = _parser().parse_args(argv)
     try:
-        with Workspace(arguments.root) as workspace:
-            status: int = arguments.run(workspace, arguments)
-            sys.stdout.flush()
+        status: int = arguments.run(arguments)
+        sys.stdout.flush()
     except AgentFSError as error:
         print(f"agentfs: {error}", file=sys.stderr)
-        return 2
+        return FAILED
     except BrokenPipeError:
         # The reader has gone, as `| head` does; Python would complain again when it flushes at exit.
         sys.stdout = None
-        return 1
+        return NOTHING_FOUND
     return status
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="agentfs", description="File tools for LLM agent loops.")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    for tool in _tools():
+        _add_tool(commands, tool)
 
-    call = commands.add_parser("call", help="run one tool and print what a model would be shown")
-    call.add_argument("name", metavar="NAME", help="the tool: read, write, edit, multi_edit, ls, glob, grep")
+    call = commands.add_parser("call", help="run one tool with the arguments a model would send")
+    call.add_argument("name", metavar="NAME", help="the tool, such as read")
     call.add_argument(
         "arguments", metavar="JSON", help="its arguments as a JSON object; - reads standard input"
     )
@@ -51,22 +67,183 @@ def _parser() -> argparse.ArgumentParser:
     schemas.add_argument("--strict", action="store_true", help="schemas for the provider's strict mode")
     schemas.set_defaults(run=_schemas)
 
-    for command in (call, schemas):
-        command.add_argument("--root", default=".", metavar="DIR", help="the workspace (default: here)")
+    mcp = commands.add_parser("mcp", help="serve the tools over MCP on standard input and output")
+    mcp.add_argument("--read-only", action="store_true", help="change nothing")
+    mcp.add_argument("--tools", metavar="NAMES", help="the tools to offer, separated by commas")
+    mcp.add_argument("--prefix", default="", help="what stands before each tool's name")
+    mcp.add_argument("--dialect", default="agentfs", help="whose names, arguments and output")
+    mcp.set_defaults(run=_mcp)
+
+    for command in (call, schemas, mcp):
+        _add_root(command)
     return parser
 
 
-def _call(workspace: Workspace, arguments: argparse.Namespace) -> int:
+def _add_root(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--root", default=".", metavar="DIR", help="the workspace (default: here)")
+
+
+def _tools() -> list[Tool]:
+    """Return all methods as tools that show everything a command line can say; no tree is opened for it."""
+    unopened = object.__new__(Workspace)
+    methods = [getattr(unopened, name) for name in unopened.tool_names()]
+    return [tool_of(method, expose=exposable(method)) for method in methods]
+
+
+def _add_tool(commands: Any, tool: Tool) -> None:
+    dashed = tool.name.replace("_", "-")
+    command = commands.add_parser(
+        tool.name,
+        help=tool.description.split("\n", maxsplit=1)[0].replace("%", "%%"),
+        description=tool.description.replace("%", "%%"),
+        aliases=[dashed] if dashed != tool.name else [],
+        argument_default=argparse.SUPPRESS,
+    )
+    for parameter in tool.parameters:
+        _add_parameter(command, parameter)
+    group = command.add_argument_group("about the command")
+    group.add_argument("--json", action="store_true", default=False, help="print the whole result as JSON")
+    _add_root(group)
+    command.set_defaults(run=_run_tool, tool=tool)
+
+
+def _add_parameter(command: argparse.ArgumentParser, parameter: Parameter) -> None:
+    told = full_description(parameter).replace("%", "%%")
+    settings = _settings(parameter.value_kind, parameter.name)
+    if parameter.required:
+        if parameter.name == "content":
+            told += " `-` reads standard input."
+        settings.pop("action", None)
+        command.add_argument(parameter.name, help=told, **settings)
+        return
+    if parameter.name == "path":
+        command.add_argument(parameter.name, help=told, nargs="?")
+        return
+    if settings.get("action") == "store_true" and parameter.default is not False:
+        settings["action"] = argparse.BooleanOptionalAction
+    command.add_argument(f"--{parameter.name.replace('_', '-')}", help=told, dest=parameter.name, **settings)
+
+
+def _settings(kind: Kind, name: str) -> dict[str, Any]:
+    """Return how argparse takes values of a kind; what it cannot say is JSON text, which a call takes too."""
+    match kind:
+        case Scalar(type="boolean"):
+            return {"action": "store_true"}
+        case Scalar():
+            return {"type": _TYPES[kind.type], "metavar": name.upper()}
+        case Choice():
+            shown = ",".join(json.dumps(value).strip('"') for value in kind.values)
+            return {"type": _TYPES[kind.type], "choices": kind.values, "metavar": f"{{{shown}}}"}
+        case Either() if any(isinstance(option, ListOf) for option in kind.options):
+            return {"action": "append", "metavar": name.upper()}
+        case ListOf(item=Scalar()):
+            return {"action": "append", "metavar": name.upper()}
+        case Maybe():
+            return _settings(kind.kind, name)
+        case _:
+            return {"metavar": "JSON"}
+
+
+def _run_tool(arguments: argparse.Namespace) -> int:
+    tool: Tool = arguments.tool
+    given = {p.name: getattr(arguments, p.name) for p in tool.parameters if hasattr(arguments, p.name)}
+    if given.get("content") == "-":
+        given["content"] = sys.stdin.read()
+    with Workspace(arguments.root) as workspace:
+        tools = workspace.tools([tool.name], expose={tool.name: exposable(getattr(workspace, tool.name))})
+        token = calling.current.set(calling.Call(tool.name, on_progress=_progress()))
+        try:
+            result = tools.call(tool.name, given)
+        finally:
+            calling.current.reset(token)
+    return _show(result, as_json=arguments.json)
+
+
+def _call(arguments: argparse.Namespace) -> int:
     text = sys.stdin.read() if arguments.arguments == "-" else arguments.arguments
-    result = workspace.tools().call(arguments.name, text)
-    if arguments.json:
+    with Workspace(arguments.root) as workspace:
+        return _show(workspace.tools().call(arguments.name, text), as_json=arguments.json)
+
+
+def _show(result: ToolResult, *, as_json: bool) -> int:
+    if as_json:
         print(json.dumps(result.to_dict(), ensure_ascii=False))
     else:
-        print(result.content, file=sys.stdout if result.success else sys.stderr)
-    return 0 if result.success else 1
+        stream = sys.stdout if result.success else sys.stderr
+        print(
+            _coloured(result.content) if result.success and _is_terminal(stream) else result.content,
+            file=stream,
+        )
+    if not result.success:
+        return FAILED
+    data: Any = result.data
+    found: Any = None
+    if isinstance(data, dict):
+        facts = cast("dict[str, Any]", data)
+        found = facts.get("total_matches", facts.get("total") if "files" in facts else None)
+    return NOTHING_FOUND if found == 0 else 0
 
 
-def _schemas(workspace: Workspace, arguments: argparse.Namespace) -> int:
-    schemas = workspace.tools().schemas(arguments.format, strict=arguments.strict)
+def _schemas(arguments: argparse.Namespace) -> int:
+    with Workspace(arguments.root) as workspace:
+        schemas = workspace.tools().schemas(arguments.format, strict=arguments.strict)
     print(json.dumps(schemas, indent=2, ensure_ascii=False))
     return 0
+
+
+def _mcp(arguments: argparse.Namespace) -> int:
+    import asyncio  # noqa: PLC0415 - only the server needs it
+
+    try:
+        from agentfs.mcp import WorkspaceServer  # noqa: PLC0415 - needs the extra
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] != "mcp":
+            raise
+        print(
+            "agentfs: the server needs the official SDK: pip install 'agentfs-workspace[mcp]'",
+            file=sys.stderr,
+        )
+        return FAILED
+    names = [name.strip() for name in arguments.tools.split(",")] if arguments.tools else None
+    policy = Policy(read_only=arguments.read_only)
+    server = WorkspaceServer(
+        arguments.root, names=names, prefix=arguments.prefix, dialect=arguments.dialect, policy=policy
+    )
+    try:
+        asyncio.run(server.serve())
+    except KeyboardInterrupt:
+        return 0
+    return 0
+
+
+def _is_terminal(stream: Any) -> bool:
+    return stream.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
+
+
+def _coloured(text: str) -> str:
+    """Return a text with line numbers, footers and the lines of a diff in colour."""
+    lines: list[str] = []
+    in_diff = False
+    for line in text.split("\n"):
+        in_diff = in_diff or line.startswith("@@ ")
+        if in_diff and line[:1] in ("+", "-", "@"):
+            code = {"+": "32", "-": "31", "@": "36"}[line[0]]
+            lines.append(f"\033[{code}m{line}\033[0m")
+        elif line.startswith("[") and line.endswith("]"):
+            lines.append(f"\033[2m{line}\033[0m")
+        else:
+            lines.append(re.sub(r"^(\s*\d+)([|:-])", "\033[32m\\1\033[0m\\2", line))
+    return "\n".join(lines)
+
+
+def _progress() -> Callable[[int], None] | None:
+    """Return what shows the progress of a long search on a terminal's standard error, and nowhere else."""
+    if not sys.stderr.isatty():
+        return None
+    started = time.monotonic()
+
+    def report(entries: int) -> None:
+        if time.monotonic() - started > _PROGRESS_AFTER:
+            print(f"\r{entries:,} entries looked at\033[K\r", end="", file=sys.stderr, flush=True)
+
+    return report

@@ -21,6 +21,10 @@ class NextCall(TypedDict):
     arguments: dict[str, Any]
 
 
+# The fields of a result that are no part of its data.
+TEXTS = frozenset({"text", "whole"})
+
+
 @dataclass(frozen=True)
 class Result:
     """What every result has.
@@ -41,9 +45,7 @@ class Result:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the typed fields, ready for JSON; the texts are left out, as they show the same again."""
-        return {
-            f.name: _plain(getattr(self, f.name)) for f in fields(self) if f.name not in {"text", "whole"}
-        }
+        return {f.name: _plain(getattr(self, f.name)) for f in fields(self) if f.name not in TEXTS}
 
 
 def _plain(value: Any) -> Any:

@@ -31,6 +31,7 @@ from agentfs.toolset import Toolset
 # A program may search several places at once; a model is told of one.
 Paths: TypeAlias = Annotated[str | Sequence[str], ShownAs(str)]
 
+_FOR_PROGRAMS = ("splice",)  # its spans are offsets, which no model counts
 DEFAULT_TOOLS = ("read", "write", "edit", "multi_edit", "ls", "glob", "grep")
 
 
@@ -129,7 +130,7 @@ class Workspace:
 
             return find(dialect).offered(self, names, prefix=prefix)
         chosen = DEFAULT_TOOLS if names is None else names
-        there = self._tool_names()
+        there = self.tool_names()
         for name in chosen:
             if name not in there:
                 raise UnknownToolError(
@@ -156,9 +157,10 @@ class Workspace:
         other._root = self._root.under(other.policy)  # noqa: SLF001 - its own
         return other
 
-    def _tool_names(self) -> list[str]:
-        """Return the methods that can be tools: those that return a result."""
-        others = [name for name in vars(type(self)) if not name.startswith("_") and name not in DEFAULT_TOOLS]
+    def tool_names(self) -> list[str]:
+        """Return the names of the methods that can be tools: those that return a result."""
+        known = (*DEFAULT_TOOLS, *_FOR_PROGRAMS)
+        others = [name for name in vars(type(self)) if not name.startswith("_") and name not in known]
         return [*DEFAULT_TOOLS, *(name for name in others if _returns_result(getattr(type(self), name)))]
 
     @gated("read")

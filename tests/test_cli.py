@@ -34,14 +34,14 @@ def test_call_takes_a_root_and_standard_input(tmp_path):
 
 def test_call_that_fails_says_so_on_standard_error(tmp_path):
     done = run("call", "read", '{"path": "missing.txt"}', cwd=tmp_path)
-    assert (done.returncode, done.stdout) == (1, "")
+    assert (done.returncode, done.stdout) == (2, "")
     assert "missing.txt" in done.stderr
 
 
 @pytest.mark.parametrize("arguments", ["", "nonsense", "[1]", '{"path": 1'])
 def test_call_with_bad_json_is_a_failure_without_a_traceback(tmp_path, arguments):
     done = run("call", "read", arguments, cwd=tmp_path)
-    assert (done.returncode, done.stdout) == (1, "")
+    assert (done.returncode, done.stdout) == (2, "")
     assert "Traceback" not in done.stderr
 
 
@@ -76,3 +76,87 @@ def test_a_reader_that_goes_away_is_no_traceback(tmp_path):
     command = f'{sys.executable} -m agentfs call read \'{{"path": "many.txt"}}\' | head -n 1'
     done = subprocess.run(command, shell=True, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.stderr == ""
+
+
+def test_every_tool_is_a_command(tmp_path):
+    from agentfs import Workspace
+
+    shown = run("--help", cwd=tmp_path).stdout
+    with Workspace(tmp_path) as ws:
+        for name in ws.tool_names():
+            assert name in shown
+            assert run(name, "--help", cwd=tmp_path).returncode == 0
+
+
+@pytest.fixture
+def tree(tmp_path):
+    (tmp_path / "a.py").write_text("import os\nprint(os)\n")
+    (tmp_path / "b.txt").write_text("import nothing\n")
+    (tmp_path / "sub").mkdir()
+    return tmp_path
+
+
+@pytest.mark.parametrize(("arguments", "status", "printed"), [
+    (["grep", "import", "--glob", "*.py"], 0, "1|import os"),
+    (["grep", "IMPORT", "--ignore-case", "--output-mode", "count"], 0, "b.txt: 1"),
+    (["grep", "import", "--glob", "*.py", "--glob", "*.txt", "--output-mode", "count"], 0, "b.txt: 1"),
+    (["grep", "absent"], 1, "No matches"),
+    (["glob", "*.py"], 0, "a.py"),
+    (["glob", "*.rs"], 1, ""),
+    (["ls", "--depth", "2"], 0, "a.py"),
+    (["ls", "sub"], 0, ""),
+    (["read", "a.py", "--offset", "2"], 0, "2|print(os)"),
+    (["read", "a.py", "--line-ids"], 0, "import os"),
+    (["write", "new/c.txt", "text"], 0, "Created"),
+    (["edit", "b.txt", "nothing", "something"], 0, "+import something"),
+    (["edit", "b.txt", "nothing", "something", "--preview"], 0, "preview"),
+    (["multi_edit", "b.txt", '[{"old_string": "nothing", "new_string": "x"}]'], 0, "+import x"),
+    (["multi-edit", "b.txt", '{"old_string": "nothing", "new_string": "x"}'], 0, "+import x"),
+])  # fmt: skip
+def test_tools_are_called_as_a_shell_does(tree, arguments, status, printed):
+    done = run(*arguments, cwd=tree)
+    assert done.returncode == status, done.stderr
+    assert printed in done.stdout
+    assert "\033" not in done.stdout
+
+
+@pytest.mark.parametrize("arguments", [
+    ["grep"], ["grep", "("], ["read", "missing"], ["read", "../x"], ["grep", "x", "--limit", "many"],
+    ["grep", "x", "--output-mode", "no"], ["write", "b.txt", "x"], ["nothing"],
+])  # fmt: skip
+def test_a_failure_is_2_and_on_standard_error(tree, arguments):
+    done = run(*arguments, cwd=tree)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_write_takes_standard_input(tree):
+    assert run("write", "c.txt", "-", cwd=tree, stdin="from a pipe\n").returncode == 0
+    assert (tree / "c.txt").read_text() == "from a pipe\n"
+
+
+def test_a_tool_prints_json(tree):
+    done = run("grep", "absent", "--json", "--root", str(tree), cwd=tree.parent)
+    assert done.returncode == 1
+    assert json.loads(done.stdout)["data"]["total_matches"] == 0
+
+
+def on_a_terminal(tree, *arguments, **environment):
+    import os
+    import pty
+
+    shown, terminal = pty.openpty()
+    command = [sys.executable, "-m", "agentfs", *arguments]
+    settings = {**os.environ, "TERM": "xterm", **environment}
+    subprocess.run(command, cwd=tree, stdout=terminal, check=False, timeout=60, env=settings)
+    text = os.read(shown, 65536).decode()
+    os.close(terminal)
+    os.close(shown)
+    return text
+
+
+def test_colour_is_for_a_terminal_only(tree):
+    assert "\033[32m1\033[0m|import os" in on_a_terminal(tree, "read", "a.py")
+    assert "\033[31m-import nothing" in on_a_terminal(tree, "edit", "b.txt", "nothing", "x", "--preview")
+    assert "\033" not in on_a_terminal(tree, "read", "a.py", NO_COLOR="1")

@@ -18,6 +18,7 @@ LAYERS = [
     {"toolset"},
     {"workspace"},
     {"dialects"},
+    {"mcp"},
     {"cli"},
 ]
 UPWARDS = {("workspace.py", "dialects")}  # found by name, once a program asks for one

@@ -4,7 +4,7 @@ import types
 from dataclasses import fields, is_dataclass
 from typing import Any, Literal, Union, cast, get_args, get_origin, get_type_hints, is_typeddict
 
-from agentfs.results import Result
+from agentfs.results import TEXTS, Result
 
 _BASIC: dict[Any, dict[str, Any]] = {
     str: {"type": "string"},
@@ -29,7 +29,7 @@ def output_schema(returns: Any) -> dict[str, Any] | None:
 def _object(cls: type[Any]) -> dict[str, Any]:
     hints = get_type_hints(cls)
     names = list(hints) if is_typeddict(cls) else [f.name for f in fields(cls)]
-    names = [name for name in names if not (name == "text" and issubclass(cls, Result))]
+    names = [name for name in names if not (name in TEXTS and issubclass(cls, Result))]
     return {"type": "object", "properties": {name: _schema(hints[name]) for name in names}, "required": names}
 
 

@@ -174,6 +174,25 @@ def _parameter(
     )
 
 
+def exposable(target: Callable[..., Any]) -> list[str]:
+    """Return the parameters after the `*` of a callable that a schema can be made for.
+
+    Args:
+        target: A callable as `tool_of` takes it.
+    """
+    hints = get_type_hints(target, include_extras=True)
+    told = read_docstring(inspect.getdoc(target)).parameters
+    found: list[str] = []
+    for seen in inspect.signature(target).parameters.values():
+        if seen.kind is seen.KEYWORD_ONLY and seen.name in told:
+            try:
+                kind_of(hints[seen.name])
+            except InvalidArgumentError:
+                continue
+            found.append(seen.name)
+    return found
+
+
 def full_description(parameter: Parameter, *, choices: bool = False) -> str:
     """Return the description with the default, and the choices, that it does not state by itself.
 

@@ -1,0 +1,193 @@
+"""The MCP server, driven by the official client over standard input and output."""
+
+import asyncio
+import json
+import os
+import sys
+import time
+from contextlib import asynccontextmanager
+from os.path import normpath
+from pathlib import Path
+
+import pytest
+from jsonschema import Draft202012Validator
+from mcp import Client, MCPError, StdioServerParameters, types
+
+from agentfs import Workspace
+
+ARGUMENTS = {
+    "read": {"path": "a.txt"},
+    "write": {"path": "new/b.txt", "content": "b\n"},
+    "edit": {"path": "a.txt", "old_string": "one", "new_string": "1"},
+    "multi_edit": {"path": "a.txt", "edits": [{"old_string": "two", "new_string": "2"}]},
+    "ls": {"depth": 2},
+    "glob": {"pattern": "*.txt"},
+    "grep": {"pattern": "three"},
+}
+
+
+@pytest.fixture
+def tree(tmp_path):
+    (tmp_path / "a.txt").write_text("one\ntwo\nthree\n")
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "c.txt").write_text("three\n")
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "d.txt").write_text("three\n")
+    return tmp_path
+
+
+@asynccontextmanager
+async def client(tree, *options, **settings):
+    command = [sys.executable, "-m", "agentfs", "mcp", "--root", str(tree), *options]
+    environment = {"PYTHONPATH": os.pathsep.join(sys.path), "PYTHONWARNINGS": "error"}
+    server = StdioServerParameters(command=command[0], args=command[1:], env=environment)
+    async with asyncio.timeout(60), Client(server, **settings) as connected:
+        yield connected
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+async def test_a_client_uses_every_tool(tree, tmp_path_factory, mode):
+    async with client(tree, mode=mode) as connected:
+        assert "`grep`" in connected.instructions
+        tools = (await connected.list_tools()).tools
+        assert [tool.name for tool in tools] == list(ARGUMENTS)
+        for tool in tools:
+            result = await connected.call_tool(tool.name, ARGUMENTS[tool.name])
+            assert result.is_error is False, result.content
+            assert result.content[0].text
+            Draft202012Validator(tool.output_schema).validate(result.structured_content)
+            assert tool.annotations.read_only_hint is (tool.name in ("read", "ls", "glob", "grep"))
+    assert (tree / "a.txt").read_text() == "1\n2\nthree\n"
+    assert (tree / "new" / "b.txt").read_text() == "b\n"
+
+
+async def test_failures_are_results_that_the_model_sees(tree):
+    async with client(tree) as connected:
+        missed = await connected.call_tool("read", {"path": "missing"})
+        wrong = await connected.call_tool("grep", {"patern": "x"})
+        assert missed.is_error
+        assert "does not exist" in missed.content[0].text
+        assert wrong.is_error
+        assert "did you mean `pattern`" in wrong.content[0].text
+        unknown = await connected.call_tool("nothing", {})
+        assert unknown.is_error
+        assert "no tool" in unknown.content[0].text
+
+
+async def test_two_hundred_calls_at_once_are_answered_rightly(tree):
+    for number in range(200):
+        (tree / f"{number}.txt").write_text(f"this is {number}\n")
+    async with client(tree) as connected:
+        calls = [connected.call_tool("read", {"path": f"{number}.txt"}) for number in range(200)]
+        answers = await asyncio.gather(*calls)
+    assert [answer.content[0].text for answer in answers] == [f"1|this is {number}" for number in range(200)]
+
+
+async def test_read_only_offers_and_does_nothing_else(tree):
+    async with client(tree, "--read-only") as connected:
+        assert [tool.name for tool in (await connected.list_tools()).tools] == ["read", "ls", "glob", "grep"]
+    async with client(tree, "--read-only", "--tools", "write") as connected:
+        assert (await connected.call_tool("write", ARGUMENTS["write"])).is_error
+    assert not (tree / "new").exists()
+
+
+async def test_tools_are_chosen_and_prefixed(tree):
+    async with client(tree, "--tools", "read,grep", "--prefix", "fs_") as connected:
+        assert [tool.name for tool in (await connected.list_tools()).tools] == ["fs_read", "fs_grep"]
+
+
+async def test_a_dialect_is_served(tree):
+    async with client(tree, "--dialect", "wave") as connected:
+        assert "Grep" in [tool.name for tool in (await connected.list_tools()).tools]
+        result = await connected.call_tool("Grep", {"pattern": "three", "-n": True, "output_mode": "content"})
+        assert "a.txt" in result.content[0].text
+
+
+def roots_of(tree, *names):
+    listed = [types.Root(uri=Path(normpath(tree / name)).as_uri()) for name in names]
+
+    async def roots(context):
+        return types.ListRootsResult(roots=listed)
+
+    return roots
+
+
+@pytest.mark.parametrize(("roots", "sees"), [
+    (["."], ["a.txt", "sub/c.txt", "other/d.txt"]),
+    (["..", "sub"], ["a.txt", "sub/c.txt", "other/d.txt"]),
+    (["sub"], ["c.txt"]),
+    (["sub", "other"], ["sub/c.txt", "other/d.txt"]),
+    (["/nowhere/else"], []),
+    (["sub/../../elsewhere"], []),
+])  # fmt: skip
+async def test_a_clients_roots_only_narrow(tree, roots, sees):
+    listed = roots_of(tree, *roots)
+    async with client(tree, mode="legacy", list_roots_callback=listed) as connected:
+        seen = []
+        for path in ("a.txt", "sub/c.txt", "other/d.txt", "c.txt"):
+            if not (await connected.call_tool("read", {"path": path})).is_error:
+                seen.append(path)
+        assert seen == sees
+        assert (await connected.call_tool("read", {"path": "../secret"})).is_error
+
+
+async def test_a_long_search_tells_its_progress(tree):
+    for number in range(40):
+        (tree / f"d{number}").mkdir()
+        for other in range(40):
+            (tree / f"d{number}" / f"{other}.txt").write_text("x\n")
+    told = []
+
+    async def progress(entries, total, message):
+        told.append(entries)
+
+    async with client(tree) as connected:
+        await connected.call_tool("grep", {"pattern": "nothing"}, progress_callback=progress)
+        await connected.call_tool("ls")
+    assert told == sorted(told)
+    assert told[0] >= 500
+
+
+async def test_a_client_that_dies_leaves_nothing_behind(tree):
+    command = [sys.executable, "-m", "agentfs", "mcp", "--root", str(tree)]
+    process = await asyncio.create_subprocess_exec(
+        *command, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )  # fmt: skip
+    for message in (
+        {"method": "initialize", "id": 1, "params": {"protocolVersion": "2025-06-18", "capabilities": {},
+                                                     "clientInfo": {"name": "x", "version": "1"}}},
+        {"method": "notifications/initialized"},
+        {"method": "tools/call", "id": 2, "params": {"name": "edit", "arguments": ARGUMENTS["edit"]}},
+        {"method": "tools/call", "id": 3, "params": {"name": "grep", "arguments": {"pattern": "x"}}},
+    ):  # fmt: skip
+        process.stdin.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
+    await process.stdin.drain()
+    await process.stdout.readline()
+    process.stdin.close()
+    started = time.monotonic()
+    await asyncio.wait_for(process.wait(), 20)
+    assert time.monotonic() - started < 15
+    assert (tree / "a.txt").read_text() in ("one\ntwo\nthree\n", "1\ntwo\nthree\n")
+    names = {path.name for path in tree.rglob("*")}
+    assert names == {"a.txt", "sub", "c.txt", "other", "d.txt"}
+
+
+async def test_a_cancelled_call_is_given_up(tree):
+    async with client(tree) as connected:
+        with pytest.raises((TimeoutError, MCPError)):
+            async with asyncio.timeout(0.000001):
+                await connected.call_tool("grep", {"pattern": "x"})
+        assert not (await connected.call_tool("ls")).is_error
+
+
+def test_what_the_server_offers_is_what_schemas_gives(tree):
+    from agentfs.mcp import WorkspaceServer
+
+    served = WorkspaceServer(str(tree))
+    with Workspace(tree) as ws:
+        offered = asyncio.run(served._list(None, None)).tools
+        assert [tool.model_dump(by_alias=True, exclude_none=True) for tool in offered] == ws.tools().schemas(
+            "mcp"
+        )
+    served._served[0].close()
