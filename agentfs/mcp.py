@@ -30,7 +30,13 @@ class WorkspaceServer:
     """
 
     def __init__(
-        self, root: str, *, names: Sequence[str] | None = None, prefix: str = "", policy: Policy | None = None
+        self,
+        root: str,
+        *,
+        names: Sequence[str] | None = None,
+        prefix: str = "",
+        dialect: str = "agentfs",
+        policy: Policy | None = None,
     ) -> None:
         """Open the workspace.
 

@@ -17,7 +17,7 @@ QUICK_STARTS = re.findall(r"^```py\n(.*?)^```", README, re.MULTILINE | re.DOTALL
 NAMES = ["openai", "anthropic", "gemini", "framework", "mcp"]
 
 
-@pytest.mark.parametrize(("name", "code"), zip(NAMES, QUICK_STARTS, strict=True), ids=NAMES)
+@pytest.mark.parametrize(("name", "code"), list(zip(NAMES, QUICK_STARTS, strict=True)), ids=NAMES)
 def test_a_quick_start_runs(name, code, python_of, tmp_path):
     (tmp_path / "marker.txt").write_text("x")
     command = tmp_path / "bin" / "agentfs"
