@@ -141,6 +141,7 @@ class Match:
         spans: Start and end of each match as character offsets in `text`.
         before: The lines shown before it.
         after: The lines shown after it.
+        line_id: The id of the first line, where ids were asked for.
     """
 
     path: str
@@ -149,6 +150,7 @@ class Match:
     spans: tuple[tuple[int, int], ...] = ()
     before: tuple[str, ...] = ()
     after: tuple[str, ...] = ()
+    line_id: str | None = None
 
 
 @dataclass(frozen=True)

@@ -578,6 +578,7 @@ class Workspace:
         encoding: str | None = None,
         sort: Literal["path", "modified", "size"] = "path",
         timeout: float | None = None,
+        line_ids: bool = False,
     ) -> GrepResult:
         r"""Search the contents of files with a regular expression.
 
@@ -609,6 +610,7 @@ class Workspace:
             sort: The order of the files: by path, newest first or largest first.
             timeout: Seconds that the search may take, at most 30.
             line_numbers: Whether the text numbers the lines.
+            line_ids: Give each matching line an id before its `|`, for edit_lines.
 
         Returns:
             The matches in order of path, with totals, and what was left out.
@@ -617,7 +619,7 @@ class Workspace:
             AgentFSError: `invalid_pattern` with the place of the mistake, `not_found`, `outside_workspace`,
                 `invalid_argument`, `past_end`.
         """
-        from agentfs.search import grep
+        from agentfs.search import grep, line_namer
 
         return grep(
             self._root,
@@ -649,6 +651,7 @@ class Workspace:
             encoding=encoding,
             sort=sort,
             timeout=timeout,
+            name_lines=line_namer(self._root, self._shown, self.limits) if line_ids else None,
         )
 
 

@@ -2,6 +2,7 @@
 
 from agentfs.search.finding import find_files, glob_files
 from agentfs.search.grep import grep
+from agentfs.search.line_naming import line_namer
 from agentfs.search.listing import list_directory
 
-__all__ = ["find_files", "glob_files", "grep", "list_directory"]
+__all__ = ["find_files", "glob_files", "grep", "line_namer", "list_directory"]

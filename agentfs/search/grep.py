@@ -22,6 +22,7 @@ from agentfs.search.grep_text import (
 )
 from agentfs.search.hits import Hit, Search
 from agentfs.search.leftout import one_line, say_reached, say_skipped
+from agentfs.search.line_naming import NameLines
 from agentfs.search.nearby import suggesting
 from agentfs.search.paging import check_offset, check_page
 from agentfs.search.pattern import S
@@ -66,6 +67,7 @@ def grep(
     encoding: str | None = None,
     sort: Sort = "path",
     timeout: float | None = None,
+    name_lines: NameLines | None = None,
 ) -> GrepResult:
     """Search the contents of files with a regular expression.
 
@@ -99,6 +101,7 @@ def grep(
         sort: The order of the files.
         timeout: Seconds that the search may take; None: as the limits have it.
         line_numbers: Whether the text numbers the lines.
+        name_lines: Gives matches the ids of their lines; None for no ids.
 
     Returns:
         One page of the entries in order, the totals of all, and what was left out.
@@ -140,6 +143,7 @@ def grep(
         line_numbers=line_numbers,
     )
     search = _Grep(root, limits, request, began)
+    search.name_lines = name_lines
     with suggesting(root):
         search.run()
     return search.result()
@@ -174,6 +178,7 @@ class _Grep:
         self.stops_early = request.output_mode == "files_with_matches" and request.limit is not None
         self.enough = False  # whether the page was full, and more was not asked for
         self.stopped_in: str = ""
+        self.name_lines: NameLines | None = None
 
     def run(self) -> None:
         """Search the files."""
@@ -316,6 +321,8 @@ class _Grep:
         """Put the answer together."""
         self._settle()
         request = self.request
+        if self.name_lines is not None:
+            self.matches = self.name_lines(self.matches)
         total_only = request.output_mode == "total"
         exact = self.skipped.reached is None and not self.enough
         if exact and self.entries:

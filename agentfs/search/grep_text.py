@@ -40,7 +40,10 @@ def numbered_matches(group: Sequence[Match], *, numbers: bool = True) -> list[st
         Numbered lines, with `--` between stretches when lines around the matches are shown.
     """
     rows: list[tuple[int, str, str]] = []
+    named: dict[int, str] = {}
     for match in group:
+        if match.line_id is not None:
+            named[match.line] = f" {match.line_id}"
         rows += [
             (match.line - len(match.before) + place, "-", line) for place, line in enumerate(match.before)
         ]
@@ -55,7 +58,8 @@ def numbered_matches(group: Sequence[Match], *, numbers: bool = True) -> list[st
     for (number, mark, _), shown_line in zip(rows, bodies, strict=True):
         if apart and number > last + 1:
             shown.append("--")
-        shown.append(f"{number:>{width}}{mark}{shown_line}" if numbers else shown_line)
+        row = f"{number:>{width}}{named.get(number, '')}{mark}{shown_line}"
+        shown.append(row if numbers else shown_line)
         last = number
     return shown
 

@@ -257,3 +257,23 @@ def test_splice_refuses_what_does_not_fit(ws, file, spans, code):
         ws.splice("f.txt", spans)
     assert caught.value.code == code
     assert file.read_bytes() == FILE
+
+
+def test_grep_gives_the_ids_that_read_gives(ws, file, tmp_path):
+    (tmp_path / "g.txt").write_text("nothing\nthree more\n")
+    found = ws.grep("three|}", line_ids=True, context=1)
+    ids = ids_of(ws)
+    assert [match.line_id for match in found.matches if match.path == "f.txt"] == [ids[2], ids[3], ids[4]]
+    assert f"4 {ids[3]}|three" in found.text
+    assert all(match.line_id is None for match in ws.grep("three").matches)
+    assert ids[3] not in ws.grep("three").text
+    other = next(match.line_id for match in found.matches if match.path == "g.txt")
+    ws.edit_lines("g.txt", [one(other, "found by grep")])
+    assert (tmp_path / "g.txt").read_text() == "nothing\nfound by grep\n"
+
+
+def test_ids_of_grep_do_not_make_a_range_of_lines_seen(ws, file):
+    ids = ids_of(ws)
+    file.write_bytes(FILE.replace(b"three", b"unseen\nthree"))
+    ws.grep("one|last", line_ids=True)
+    assert failure(ws, file, several(ids[0], ids[5], "x")).code == "stale"

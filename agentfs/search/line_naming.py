@@ -1,0 +1,65 @@
+"""The ids of the lines that a search found, from what the workspace remembers of their files."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from itertools import groupby
+
+from agentfs.disk import Root, revision_of
+from agentfs.errors import AgentFSError
+from agentfs.limits import Limits
+from agentfs.results import Match
+from agentfs.shown import Shown
+from agentfs.text import bodies_of, decode
+
+NameLines = Callable[[Sequence[Match]], list[Match]]
+
+
+def line_namer(root: Root, shown: Shown, limits: Limits) -> NameLines:
+    """Return what gives matches the ids of their lines.
+
+    Args:
+        root: The door to the disk.
+        shown: Where ids are remembered.
+        limits: For the size of a file.
+
+    Returns:
+        A function that returns the matches with the id of the first line of each; without one where the file
+        has changed meanwhile, or is too large to be remembered.
+    """
+
+    def named(matches: Sequence[Match]) -> list[Match]:
+        found: list[Match] = []
+        for path, group in groupby(matches, key=lambda match: match.path):
+            found += _named(root, shown, limits, path, list(group))
+        return found
+
+    return named
+
+
+def _named(root: Root, shown: Shown, limits: Limits, path: str, matches: Sequence[Match]) -> list[Match]:
+    try:
+        with root.open_file(path) as file:
+            data = file.read(limits.file_bytes + 1)
+            real_path = file.real_path
+        if len(data) > limits.file_bytes:
+            return list(matches)
+        text = decode(data).text
+    except AgentFSError:
+        return list(matches)
+    lines = bodies_of(text)
+    ids = shown.line_ids(real_path, revision_of(data), text)
+    return [
+        replace(match, line_id=ids[match.line - 1])
+        if match.line <= len(ids) and _is_of(match, lines[match.line - 1])
+        else match
+        for match in matches
+    ]
+
+
+def _is_of(match: Match, line: str) -> bool:
+    """Tell whether a match is of a line as it stands now; of one that was cut, what is left must be in it."""
+    first = match.text.partition("\n")[0]
+    if first == line:
+        return True
+    kept = [part.partition("⟧")[2] or part for part in first.split("⟦+")]
+    return "⟦+" in first and all(part in line for part in kept)
