@@ -57,6 +57,11 @@ def _offered(call: NextCall | None, tools: Sequence[Tool]) -> NextCall | None:
     if call is None:
         return None
     for tool in tools:
+        if tool.follow is not None:
+            arguments = tool.follow(call)
+            if arguments is not None:
+                return {"name": tool.name, "arguments": dict(arguments)}
+            continue
         if getattr(tool.target, "__name__", None) != call["name"]:
             continue
         shown = {parameter.target: parameter.name for parameter in tool.parameters}

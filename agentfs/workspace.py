@@ -336,7 +336,7 @@ class Workspace:
     def splice(
         self,
         path: str,
-        spans: Sequence[tuple[int, int, str]],
+        spans: Sequence[tuple[int, int, str]] | Callable[[str], Sequence[tuple[int, int, str]]],
         *,
         expect_revision: str | None = None,
         encoding: str | None = None,
@@ -347,7 +347,8 @@ class Workspace:
         Args:
             path: File, relative to the workspace root.
             spans: Start, end and new text of each range. Offsets are those of the text with every line end as
-                one `\n`, from 0, before any of the changes; they may come in any order.
+                one `\n`, from 0, before any of the changes; they may come in any order. Or a function that
+                makes them of that text, which is then not shown to anyone.
             expect_revision: The only version of the file to change, as `read` names it.
             encoding: The codec of the file; None to go by its byte order mark, else UTF-8.
             preview: Return the result and write nothing.

@@ -4,9 +4,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
-from agentfs.dialects.words import Words, reworded, without_advice
+from agentfs.dialects.words import Words, footer_reworded, reworded
 from agentfs.errors import AgentFSError, UnknownToolError
 from agentfs.limits import Limits
+from agentfs.outcome import refused
 from agentfs.policy import Policy
 from agentfs.results import ToolResult
 from agentfs.signatures.offers import Answer, Offer
@@ -25,8 +26,8 @@ class Dialect:
             or a function that calls methods; none reaches the disk by itself.
         limits: What its document has in place of the defaults of `Limits`.
         policy: What it has in place of the defaults of `Policy`; never what confines or protects.
-        words: What an error that names a method is to say instead, by the method's name. By default that is
-            the name of the tool that offers the method.
+        words: What a text that names a method or a parameter is to say instead, by its name. By default that
+            is what the tools that offer it call it.
         render: Makes each result from the one there would be, after the offer's own `render`, for answers,
             refusals and failures alike.
     """
@@ -77,15 +78,10 @@ class Dialect:
         def render(answer: Answer) -> ToolResult:
             if isinstance(answer.outcome, AgentFSError):
                 error = reworded(answer.outcome, offer, words)
-                told = replace(
-                    answer.result,
-                    content=str(error),
-                    error={"code": error.code, "message": error.message},
-                    data=error.to_dict(),
-                )
+                told = replace(refused(error), file_path=answer.result.file_path)
                 answer = Answer(told, error, answer.arguments)
             else:
-                shown = without_advice(answer.result.content, answer.outcome, offer)
+                shown = footer_reworded(answer.result.content, answer.outcome, offer, words)
                 answer = answer._replace(result=replace(answer.result, content=shown))
             for show in (offer.render, self.render):
                 if show is not None:

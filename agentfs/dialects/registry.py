@@ -7,7 +7,7 @@ from agentfs.dialects.dialect import Dialect
 from agentfs.errors import InvalidArgumentError
 
 # The module of each; it has the dialect as `DIALECT`.
-_MODULES = {"wave": "agentfs.dialects.wave"}
+_MODULES = {"wave": "agentfs.dialects.wave", "text-editor": "agentfs.dialects.text_editor"}
 _own: dict[str, Dialect] = {}
 
 

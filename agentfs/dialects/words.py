@@ -1,18 +1,21 @@
 """Texts in the words of a dialect: methods and parameters are named as the model knows them. Pure."""
 
 import inspect
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from agentfs.errors import AgentFSError
-from agentfs.results import GlobResult, GrepResult, ListResult
+from agentfs.results import EditResult, GlobResult, GrepResult, ListResult, WriteResult
 from agentfs.signatures.offers import Offer
+from agentfs.text.render import continuation
 
 _QUOTED = re.compile(r'"(?:[^"\\\n]|\\.)*"')
-_CALL = re.compile(r"\b(?P<name>[a-z_]+)(?P<open>\(| with )(?=[a-z_]+=)(?P<rest>[^).]*)")
+_CALL = re.compile(r"\b(?P<name>[a-z_]+)(?P<open>\(| with )(?=[a-z_]+=)(?P<rest>[^).]*)(?P<close>\)?)")
 _ARGUMENT = re.compile(r"\b([a-z_]+)=")
+_VALUE = re.compile(r"\b(?P<name>[a-z_]+)=(?:\0(?P<held>[0-9]+)\0|(?P<number>-?[0-9]+))")
 _HELD = re.compile("\0([0-9]+)\0")
 # A method is told from an ordinary word by what stands before it, or by a call's arguments.
 _METHOD = (
@@ -30,10 +33,14 @@ class Words:
     Attributes:
         tools: What is said for a method, by its name.
         parameters: For a method, what its parameters are called.
+        own: What the dialect says for a method or a parameter, whichever tool is called.
+        following: The tools that make calls of methods in a way of their own, by their names.
     """
 
     tools: Mapping[str, str]
     parameters: Mapping[str, Mapping[str, str]]
+    own: Mapping[str, str]
+    following: Mapping[str, Offer]
 
     @classmethod
     def of(cls, offers: Sequence[Offer], words: Mapping[str, str], prefix: str) -> "Words":
@@ -46,7 +53,25 @@ class Words:
         """
         own = {str(getattr(offer.target, "__name__", "")): offer for offer in offers}
         tools = {method: f"{prefix}{offer.name or method}" for method, offer in own.items()}
-        return cls({**tools, **words}, {method: offer.parameters for method, offer in own.items()})
+        return cls(
+            {**tools, **words},
+            {method: offer.parameters for method, offer in own.items()},
+            words,
+            {tools[method]: offer for method, offer in own.items() if offer.follow is not None},
+        )
+
+    def followed(self, method: str, arguments: Mapping[str, Any]) -> str:
+        """Return a call of a method as a tool makes it that has a way of its own, or "".
+
+        Args:
+            method: The method.
+            arguments: What it is called with.
+        """
+        for name, offer in self.following.items():
+            made = offer.follow and offer.follow({"name": method, "arguments": dict(arguments)})
+            if made:
+                return continuation({"name": name, "arguments": dict(made)}).removeprefix("more: ")
+        return ""
 
 
 def reworded(error: AgentFSError, offer: Offer, words: Words) -> AgentFSError:
@@ -59,19 +84,26 @@ def reworded(error: AgentFSError, offer: Offer, words: Words) -> AgentFSError:
     """
     if "problems" in error.details:  # the arguments were refused, in the words of the offer already
         return error
-    message = _Text(error.message).parameters(offer.parameters).whole()
-    hint = _Text(error.hint).calls(words).parameters(offer.parameters).methods(words).whole()
+    parameters = {**words.own, **offer.parameters}
+    message = _Text(error.message).parameters(parameters).whole()
+    hint = _Text(error.hint).calls(words).parameters(parameters).methods(words).whole()
     return type(error)(message, hint=hint, details=error.details)
 
 
-def without_advice(text: str, outcome: Any, offer: Offer) -> str:
-    """Return the text of a search that does not advise to pass what the offer has not.
+def footer_reworded(text: str, outcome: Any, offer: Offer, words: Words) -> str:
+    """Return the text of an answer whose footer names what is offered, and advises nothing else.
 
     Args:
         text: What the model is shown.
-        outcome: What was found.
+        outcome: What was found or done.
         offer: The tool that was called.
+        words: What the dialect calls the methods.
     """
+    body, line_end, last = text.rpartition("\n")
+    if isinstance(outcome, (WriteResult, EditResult)):
+        # No line of a diff begins with a bracket.
+        told = _Text(last).methods(words).whole() if last.startswith("[") else last
+        return f"{body}{line_end}{told}"
     if not isinstance(outcome, (ListResult, GlobResult, GrepResult)):
         return text
     if (
@@ -81,8 +113,7 @@ def without_advice(text: str, outcome: Any, offer: Offer) -> str:
         return text
     found = outcome.total_lines if isinstance(outcome, GrepResult) else outcome.total
     # What was found stands above the footer and is left as it is.
-    body, line_end, last = text.rpartition("\n") if found else ("", "", text)
-    return f"{body}{line_end}{_ADVICE.sub('', last)}"
+    return f"{body}{line_end}{_ADVICE.sub('', last)}" if found else _ADVICE.sub("", text)
 
 
 class _Text:
@@ -94,9 +125,17 @@ class _Text:
 
     def calls(self, words: Words) -> "_Text":
         def call(found: re.Match[str]) -> str:
-            renamed = words.parameters.get(found["name"], {})
+            given = {
+                value["name"]: json.loads(
+                    self._held[int(value["held"])] if value["held"] else value["number"]
+                )
+                for value in _VALUE.finditer(found["rest"])
+            }
+            if followed := words.followed(found["name"], given):
+                return self._hold(followed)
+            renamed = {**words.own, **words.parameters.get(found["name"], {})}
             rest = _ARGUMENT.sub(lambda name: f"{renamed.get(name[1], name[1])}=", found["rest"])
-            return f"{found['name']}{self._hold(found['open'] + rest)}"
+            return f"{found['name']}{self._hold(found['open'] + rest + found['close'])}"
 
         self._text = _CALL.sub(call, self._text)
         return self

@@ -1,6 +1,6 @@
 """`splice`: characters of the LF view replaced, for callers that know offsets."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from agentfs.disk import Current, Root, quote
 from agentfs.editing.applying import Applied, apply_places
@@ -17,7 +17,13 @@ Span = tuple[int, int, str]
 
 
 def splice_file(
-    root: Root, shown: Shown, limits: Limits, path: str, spans: Sequence[Span], *, terms: Terms
+    root: Root,
+    shown: Shown,
+    limits: Limits,
+    path: str,
+    spans: Sequence[Span] | Callable[[str], Sequence[Span]],
+    *,
+    terms: Terms,
 ) -> EditResult:
     r"""Replace character ranges of a file, in one write.
 
@@ -27,7 +33,8 @@ def splice_file(
         limits: For the size of the file.
         path: The file.
         spans: Start, end and new text of each, as offsets in the text with every line end as `\n`; in any
-            order. What is inserted at one offset stays in the order given.
+            order. What is inserted at one offset stays in the order given. Or what makes them of that text;
+            it raises to leave the file as it is.
         terms: On what terms the file is changed.
 
     Returns:
@@ -38,12 +45,13 @@ def splice_file(
         OverlapError: `overlap`: two share a character.
         AgentFSError: As `edit_file`.
     """
-    if not spans:
-        raise InvalidArgumentError("spans is empty.", details={"parameter": "spans"})
 
     def apply(before: Document, current: Current) -> Applied:
         view = View(before.decoded.text)
-        places = _places(view, spans, current.path)
+        wanted = spans(view.text) if callable(spans) else spans
+        if not wanted:
+            raise InvalidArgumentError("spans is empty.", details={"parameter": "spans"})
+        places = _places(view, wanted, current.path)
         return apply_places(
             before, view, places, via="offset", path=current.path, max_bytes=limits.file_bytes
         )

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
-from agentfs.results import ToolResult
+from agentfs.results import NextCall, ToolResult
 
 Effect = Literal["read", "write", "edit"]
 
@@ -48,6 +48,8 @@ class Offer:
         aliases: Other names under which the tool may be called.
         effect: What it does to the world: "read" nothing, "write" the same when repeated, "edit" perhaps more
             each time. By default it is told by what the callable returns, and unknown otherwise.
+        follow: Turns the call of a method that continues a result into arguments of this tool, or None where
+            it cannot make it. By default the tool makes the calls of the method of its own name.
         render: Makes the result that is returned from the one there would be, for answers, refusals and
             failures alike.
     """
@@ -63,4 +65,5 @@ class Offer:
     order: Sequence[str] = ()
     aliases: Sequence[str] = ()
     effect: Effect | None = None
+    follow: Callable[[NextCall], Mapping[str, Any] | None] | None = None
     render: Callable[[Answer], ToolResult] | None = None

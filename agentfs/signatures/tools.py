@@ -12,6 +12,7 @@ from agentfs.results import (
     GlobResult,
     GrepResult,
     ListResult,
+    NextCall,
     ReadResult,
     ToolResult,
     WriteResult,
@@ -47,6 +48,7 @@ class Tool(NamedTuple):
         preset: What it is called with where the model gives nothing, by the callable's own names.
         aliases: Other names that are accepted.
         effect: What it does to the world, or None when that is not known.
+        follow: What turns a call that continues a result into its arguments, or None.
         render: What makes the final result, or None.
     """
 
@@ -58,6 +60,7 @@ class Tool(NamedTuple):
     preset: Mapping[str, Any]
     aliases: tuple[str, ...]
     effect: Effect | None
+    follow: Callable[[NextCall], Mapping[str, Any] | None] | None
     render: Callable[[Answer], ToolResult] | None
 
     def own(self, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -121,7 +124,7 @@ def tool_of(target: Callable[..., Any] | Offer, *, prefix: str = "", expose: Seq
     effect = offer.effect or _EFFECTS.get(returns)
     return Tool(
         name, description, tuple(parameters), returns, offer.target,
-        dict(offer.preset), tuple(offer.aliases), effect, offer.render,
+        dict(offer.preset), tuple(offer.aliases), effect, offer.follow, offer.render,
     )  # fmt: skip
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from agentfs import AgentFSError, Limits, Offer, Policy, Workspace, dialects
 from agentfs.dialects import Dialect, problem_of
-from agentfs.dialects.words import Words, reworded, without_advice
+from agentfs.dialects.words import Words, footer_reworded, reworded
 from agentfs.errors import NoMatchError, NotFoundError, OutsideWorkspaceError
 from agentfs.policy import VIEWED
 
@@ -133,6 +133,8 @@ def test_closing_either_closes_both(tmp_path):
 WORDS = Words(
     {"read": "Read", "edit": "Edit", "grep": "Grep", "write": "Write"},
     {"read": {"path": "file_path"}, "grep": {"limit": "head_limit"}},
+    {},
+    {},
 )
 
 
@@ -171,11 +173,19 @@ def test_a_footer_advises_only_what_can_be_passed(ws):
     ws.write("b.py", "pass include_ignored=true\n")
     shown, hidden = Offer(ws.grep), Offer(ws.grep, hide=("include_ignored",))
     result = ws.grep("include_ignored")
-    assert "pass include_ignored=true for" in without_advice(result.text, result, shown)
-    text = without_advice(result.text, result, hidden)
+    assert "pass include_ignored=true for" in footer_reworded(result.text, result, shown, WORDS)
+    text = footer_reworded(result.text, result, hidden, WORDS)
     assert text.count("include_ignored") == 1
     assert "1|pass include_ignored=true\n" in text
     assert "left out: 1 hidden, 1 ignored by .gitignore:1 build/]" in text
+
+
+def test_a_footer_under_a_change_names_what_is_offered(ws):
+    ws.write("a.txt", "".join(f"{n}\n" for n in range(300)))
+    result = ws.write("a.txt", "call read\n" * 300)
+    text = footer_reworded(result.text, result, Offer(ws.write), WORDS)
+    assert text.splitlines()[-1].endswith("call Read to see the file]")
+    assert text.splitlines()[:-1] == result.text.splitlines()[:-1]
 
 
 def example():

@@ -277,3 +277,21 @@ def test_ids_of_grep_do_not_make_a_range_of_lines_seen(ws, file):
     file.write_bytes(FILE.replace(b"three", b"unseen\nthree"))
     ws.grep("one|last", line_ids=True)
     assert failure(ws, file, several(ids[0], ids[5], "x")).code == "stale"
+
+
+def test_spans_are_made_of_the_text_and_show_it_to_no_one(ws, tmp_path):
+    (tmp_path / "dos.txt").write_bytes(b"a\r\nb\r\n")
+    seen = []
+
+    def spans(text):
+        seen.append(text)
+        at = text.index("b")
+        return [(at, at + 1, "B\nC")]
+
+    ws.splice("dos.txt", spans)
+    assert seen == ["a\nb\n"]
+    assert (tmp_path / "dos.txt").read_bytes() == b"a\r\nB\r\nC\r\n"
+    with pytest.raises(AgentFSError, match="has not been read"):
+        ws.write("dos.txt", "x")
+    with pytest.raises(AgentFSError, match="spans is empty"):
+        ws.splice("dos.txt", lambda _: [])

@@ -1,0 +1,274 @@
+"""`text-editor`: Anthropic's `str_replace_based_edit_tool`, one tool with four commands.
+
+The contract is in `docs/dialects/text-editor.md`. The messages are those that the models know; what the
+workspace has to say besides follows them. No `from __future__ import annotations`: the hints become schemas.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Literal
+
+from agentfs.dialects.dialect import Dialect
+from agentfs.errors import (
+    AgentFSError,
+    AlreadyExistsError,
+    AmbiguousError,
+    InvalidArgumentError,
+    NoMatchError,
+    NotAFileError,
+    NotFoundError,
+    PastEndError,
+    StaleError,
+    UnreadError,
+)
+from agentfs.results import EditResult, ListResult, NextCall, ReadResult, Result, ToolResult, WriteResult
+from agentfs.signatures.offers import Answer, Offer
+from agentfs.text import visible
+from agentfs.workspace import Workspace
+
+NAME = "str_replace_based_edit_tool"
+
+_LEVELS = 2
+_SNIPPET_LINES = 120
+_ECHO_CHARS = 200
+_REVIEW = (
+    "Review the changes and make sure they are as expected (correct indentation, no duplicate lines, etc). "
+    "Edit the file again if necessary."
+)
+_FIND_IT = "View the directory to find it, or create it."
+_NUMBERED = re.compile(r" *([0-9]+)\|(.*)", re.DOTALL)
+_HUNK = re.compile(r"@@ -[0-9,]+ \+([0-9]+)")
+
+
+def native_tool(max_characters: int | None = None) -> dict[str, Any]:
+    """Return the tool as Anthropic's API names it, in place of a schema: the models have it built in.
+
+    Args:
+        max_characters: Where the model expects a view to be cut; `Limits.read_bytes` is what cuts it.
+    """
+    tool: dict[str, Any] = {"type": "text_editor_20250728", "name": NAME}
+    return tool if max_characters is None else {**tool, "max_characters": max_characters}
+
+
+def offers(workspace: Workspace) -> Sequence[Offer]:
+    """Make the one tool.
+
+    Args:
+        workspace: The workspace.
+    """
+
+    def str_replace_based_edit_tool(
+        command: Literal["view", "create", "str_replace", "insert"],
+        path: str,
+        view_range: list[int] | None = None,
+        file_text: str | None = None,
+        old_str: str | None = None,
+        new_str: str | None = None,
+        insert_line: int | None = None,
+        insert_text: str | None = None,
+    ) -> Result:
+        """View, create and edit text files; a directory is viewed two levels deep.
+
+        Args:
+            command: What to do.
+            path: File or directory, relative to the workspace root or absolute inside it.
+            view_range: For view of a file: first and last line, from 1; -1 as the last is the end.
+            file_text: For create: the whole text of the file.
+            old_str: For str_replace: the text to replace, exactly as the file has it; it must occur once.
+            new_str: For str_replace: the text to put in its place; left out, the old is deleted.
+            insert_line: For insert: the line after which to insert; 0 is the beginning of the file.
+            insert_text: For insert: the text to insert, as lines of its own.
+        """
+        if command == "view":
+            return _view(workspace, path, view_range)
+        if command == "create":
+            return workspace.write(path, _needed("file_text", file_text, command))
+        if command == "str_replace":
+            return workspace.edit(path, _needed("old_str", old_str, command), new_str or "")
+        line = insert_line if insert_line is not None else _needed("insert_line", None, command)
+        # Models that know the older form of the tool call it new_str here too.
+        text = _needed("insert_text", new_str if insert_text is None else insert_text, command)
+        return workspace.splice(path, lambda content: [_insertion(content, int(line), text)])
+
+    return [Offer(str_replace_based_edit_tool, effect="edit", follow=_follow, render=_render)]
+
+
+def _needed(name: str, value: str | None, command: str) -> str:
+    if value is None:
+        raise InvalidArgumentError(
+            f"Parameter `{name}` is required for command: {command}", details={"parameter": name}
+        )
+    return value
+
+
+def _view(workspace: Workspace, path: str, view_range: list[int] | None) -> Result:
+    if view_range is None:
+        try:
+            return workspace.read(path)
+        except NotAFileError:
+            return workspace.ls(path, depth=_LEVELS)
+    if len(view_range) != 2:
+        raise _bad_range(view_range, "It should be a list of two integers.")
+    first, last = view_range
+    if first < 1:
+        raise _bad_range(view_range, f"Its first element `{first}` should be a line number from 1.")
+    if last != -1 and last < first:
+        raise _bad_range(view_range, f"Its second element `{last}` should not be smaller than its first.")
+    try:
+        return workspace.read(path, first, None if last == -1 else last - first + 1)
+    except NotAFileError:
+        raise InvalidArgumentError(
+            "The `view_range` parameter is not allowed when `path` points to a directory.",
+            details={"parameter": "view_range"},
+        ) from None
+    except PastEndError as error:
+        total = error.details["total_lines"]
+        inside = f"within the range of lines of the file: [1, {total}]"
+        raise _bad_range(view_range, f"Its first element `{first}` should be {inside}.") from None
+
+
+def _bad_range(view_range: list[int], why: str) -> InvalidArgumentError:
+    return InvalidArgumentError(
+        f"Invalid `view_range`: {view_range}. {why}", details={"parameter": "view_range"}
+    )
+
+
+def _insertion(content: str, line: int, text: str) -> tuple[int, int, str]:
+    """Return what a splice puts after a line; `content` has every line end as one line feed."""
+    starts = [0]
+    position = content.find("\n")
+    while position >= 0:
+        starts.append(position + 1)
+        position = content.find("\n", position + 1)
+    total = len(starts) - (1 if content.endswith("\n") or not content else 0)
+    if not 0 <= line <= total:
+        raise InvalidArgumentError(
+            f"Invalid `insert_line` parameter: {line}. "
+            f"It should be within the range of lines of the file: [0, {total}]",
+            details={"parameter": "insert_line", "total_lines": total},
+        )
+    body = text.replace("\r\n", "\n").removesuffix("\n")
+    if line == len(starts):  # after a last line that nothing ends
+        return len(content), len(content), f"\n{body}"
+    return starts[line], starts[line], f"{body}\n"
+
+
+def _follow(call: NextCall) -> Mapping[str, Any] | None:
+    """Turn the call that goes on with a read into a view."""
+    arguments = call["arguments"]
+    if call["name"] != "read":
+        return None
+    view: dict[str, Any] = {"command": "view", "path": arguments["path"]}
+    first, limit = arguments.get("offset", 1), arguments.get("limit")
+    if first != 1 or limit is not None:
+        view["view_range"] = [first, -1 if limit is None else first + limit - 1]
+    return view
+
+
+def _render(answer: Answer) -> ToolResult:
+    content = answer.result.content
+    match answer.outcome:
+        case ReadResult(kind="text") as read:
+            content = _lines_as_cat(read, content)
+        case ListResult():
+            path = answer.arguments["path"]
+            content = (
+                f"Here're the files and directories up to {_LEVELS} levels deep in {path}, "
+                f"excluding hidden items:\n{content}"
+            )
+        case WriteResult() as written:
+            done = "File created successfully at" if written.created else "The file was overwritten at"
+            content = "\n".join([f"{done}: {written.path}", *written.notes])
+        case EditResult() as edited:
+            content = _edited(edited)
+        case AgentFSError() as error:
+            return _failed(answer, error)
+        case _:
+            pass
+    return replace(answer.result, content=content)
+
+
+def _lines_as_cat(read: ReadResult, text: str) -> str:
+    """Show a page as `cat -n` does: the lines as the workspace shows them, the numbers in their column."""
+    lines = text.split("\n")
+    count = read.end_line - read.start_line + 1 if read.total_lines else 0
+    shown = [_NUMBERED.sub(lambda found: f"{found[1]:>6}\t{found[2]}", line) for line in lines[:count]]
+    return "\n".join([f"Here's the result of running `cat -n` on {read.path}:", *shown, *lines[count:]])
+
+
+def _edited(edited: EditResult) -> str:
+    head = f"The file {edited.path} has been edited."
+    notes = list(edited.notes)
+    if edited.applied_via not in {"exact", "offset"}:
+        notes.append(f"old_str was found by {edited.applied_via.replace('_', ' ')}")
+    return "\n".join([
+        f"{head} Here's the result of running `cat -n` on a snippet of {edited.path}:",
+        *_snippet(edited.diff),
+        *(f"[{note}]" for note in notes),
+        _REVIEW,
+    ])  # fmt: skip
+
+
+def _snippet(diff: str) -> list[str]:
+    """Show the lines that a diff leaves in the file, each with its number."""
+    shown: list[str] = []
+    number = 0
+    left = 0
+    for line in diff[diff.find("\n@@ ") + 1 :].split("\n"):
+        hunk = _HUNK.match(line)
+        if hunk:
+            if shown:
+                shown.append("...")
+            number = int(hunk[1])
+        elif line[:1] in {" ", "+"}:
+            if len(shown) < _SNIPPET_LINES:
+                shown.append(f"{number:>6}\t{visible(line[1:].removesuffix(chr(13)))}")
+            else:
+                left += 1
+            number += 1
+    return [*shown, f"[{left} more lines]"] if left else shown
+
+
+def _failed(answer: Answer, error: AgentFSError) -> ToolResult:
+    """Say what failed in the words that the models know, and then what the workspace knows of it."""
+    path = answer.arguments.get("path", "")
+    old = str(answer.arguments.get("old_str", ""))
+    shown = old if len(old) <= _ECHO_CHARS else f"{old[:_ECHO_CHARS]}…"
+    more = [error.message, *error.places(), error.hint]
+    match error:
+        case NotFoundError():
+            told = f"The path {path} does not exist. Please provide a valid path."
+            more = [error.hint if answer.arguments.get("command") == "view" else _FIND_IT]
+        case NoMatchError():
+            told = f"No replacement was performed, old_str `{shown}` did not appear verbatim in {path}."
+        case AmbiguousError():
+            lines = ", ".join(map(str, error.details["lines"]))
+            told = (
+                f"No replacement was performed. Multiple occurrences of old_str `{shown}` "
+                f"in lines: {lines}. Please ensure it is unique"
+            )
+            more = [*error.places(), "Add lines before or after it to old_str (and to new_str)."]
+        case UnreadError() | StaleError() | AlreadyExistsError() if (
+            answer.arguments.get("command") == "create"
+        ):
+            told = f"File {path} already exists, and was not overwritten."
+        case _:
+            return answer.result
+    content = "\n".join(part for part in (told, *more) if part)
+    return replace(answer.result, content=content, error={"code": error.code, "message": told})
+
+
+DIALECT = Dialect(
+    "text-editor",
+    offers,
+    words={
+        "read": "view",
+        "ls": "view",
+        "write": "create",
+        "edit": "str_replace",
+        "old_string": "old_str",
+        "new_string": "new_str",
+        "content": "file_text",
+    },
+)

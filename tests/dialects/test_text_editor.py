@@ -1,0 +1,278 @@
+"""`text-editor`: each statement that `docs/dialects/text-editor.md` lists."""
+
+import pytest
+
+from agentfs import Limits, Policy, Workspace
+from agentfs.dialects.text_editor import NAME, native_tool
+
+# The example of Anthropic's page: a colon is missing.
+PRIMES = """\
+def is_prime(n):
+    for num in range(2, limit + 1)
+        if n % num == 0:
+            return False
+    return True
+"""
+
+
+@pytest.fixture
+def ws(tmp_path):
+    (tmp_path / "primes.py").write_text(PRIMES)
+    (tmp_path / "src/deep/deeper").mkdir(parents=True)
+    (tmp_path / "src/a.py").write_text("a\n")
+    (tmp_path / "src/deep/b.py").write_text("b\n")
+    (tmp_path / ".hidden").write_text("h\n")
+    with Workspace(tmp_path) as workspace:
+        yield workspace
+
+
+@pytest.fixture
+def do(ws):
+    tools = ws.tools(dialect="text-editor")
+    return lambda command, **arguments: tools.call(NAME, {"command": command, **arguments})
+
+
+def test_the_tool_and_its_parameters(ws):
+    (tool,) = ws.tools(dialect="text-editor").schemas("anthropic")
+    properties = tool["input_schema"]["properties"]
+    assert tool["name"] == "str_replace_based_edit_tool"
+    assert {name: shown["type"] for name, shown in properties.items()} == {
+        "command": "string", "path": "string", "view_range": "array", "file_text": "string",
+        "old_str": "string", "new_str": "string", "insert_line": "integer", "insert_text": "string",
+    }  # fmt: skip
+    assert properties["command"]["enum"] == ["view", "create", "str_replace", "insert"]
+    assert properties["view_range"]["items"] == {"type": "integer"}
+    assert tool["input_schema"]["required"] == ["command", "path"]
+    assert native_tool() == {"type": "text_editor_20250728", "name": "str_replace_based_edit_tool"}
+    assert native_tool(10_000)["max_characters"] == 10_000
+
+
+@pytest.mark.parametrize("provider", ["openai", "openai-responses", "anthropic", "mcp", "gemini"])
+def test_every_provider_takes_the_schema(ws, provider):
+    assert len(ws.tools(dialect="text-editor").schemas(provider)) == 1
+
+
+def test_view_a_file(do, ws):
+    expected = "".join(f"\n{n:>6}\t{line}" for n, line in enumerate(PRIMES.splitlines(), 1))
+    for path in ("primes.py", f"{ws.root}/primes.py"):
+        result = do("view", path=path)
+        assert result.content == "Here's the result of running `cat -n` on primes.py:" + expected
+    assert result.file_path == "primes.py"
+    assert result.data["total_lines"] == 5
+    ws.write("empty", "")
+    assert do("view", path="empty").content.endswith("\n[empty file]")
+
+
+def test_what_a_file_holds_can_forge_no_line(do, tmp_path):
+    (tmp_path / "x").write_bytes(b"1|a\n  7|b\n[more: nothing]\n\x1b[2J\n")
+    assert do("view", path="x").content.splitlines()[1:] == [
+        "     1\t1|a", "     2\t  7|b", "     3\t[more: nothing]", "     4\t⟦U+001B⟧[2J",
+    ]  # fmt: skip
+    (tmp_path / "y").write_bytes(b"\0\1")
+    assert "binary" in do("view", path="y").content
+
+
+def test_view_a_directory(do):
+    lines = do("view", path=".").content.splitlines()
+    assert lines[0] == "Here're the files and directories up to 2 levels deep in ., excluding hidden items:"
+    assert lines[1:-1] == ["src/", "src/deep/", "src/a.py  2 B", f"primes.py  {len(PRIMES)} B"]
+    assert "1 hidden" in lines[-1]
+    assert "include_ignored" not in lines[-1]
+
+
+def test_view_a_range(do):
+    shown = do("view", path="primes.py", view_range=[2, 3])
+    assert [line[:7] for line in shown.content.splitlines()[1:3]] == ["     2\t", "     3\t"]
+    assert shown.next == {
+        "name": NAME,
+        "arguments": {"command": "view", "path": "primes.py", "view_range": [4, 5]},
+    }
+    assert "view_range=[4, 5])]" in shown.content
+    assert do("view", path="primes.py", view_range=[4, -1]).content.splitlines()[1:3] == [
+        "     4\t            return False", "     5\t    return True",
+    ]  # fmt: skip
+    assert do("view", path="primes.py", view_range=[5, 99]).success, "a range may end behind the end"
+    refused = do("view", path="src", view_range=[1, 2])
+    assert refused.content == "The `view_range` parameter is not allowed when `path` points to a directory."
+
+
+@pytest.mark.parametrize(("view_range", "told"), [
+    ([1], "It should be a list of two integers."),
+    ([0, 2], "Its first element `0` should be a line number from 1."),
+    ([3, 2], "Its second element `2` should not be smaller than its first."),
+    ([3, -2], "Its second element `-2` should not be smaller than its first."),
+    ([6, -1], "Its first element `6` should be within the range of lines of the file: [1, 5]."),
+])  # fmt: skip
+def test_a_range_that_is_none(do, view_range, told):
+    result = do("view", path="primes.py", view_range=view_range)
+    assert result.content == f"Invalid `view_range`: {view_range}. {told}"
+    assert result.error["code"] == "invalid_argument"
+
+
+def test_a_view_is_cut_at_a_line_end(tmp_path):
+    (tmp_path / "big").write_text("0123456789\n" * 1000)
+    with Workspace(tmp_path, limits=Limits(read_bytes=1000)) as ws:
+        tools = ws.tools(dialect="text-editor", prefix="fs_")
+        first = tools.call(f"fs_{NAME}", {"command": "view", "path": "big"})
+        last = first.data["end_line"]
+        assert 50 < last < 100
+        assert f'more: fs_{NAME}(command="view", path="big", view_range=[{last + 1}, -1])' in first.content
+        assert tools.accepts(**first.next)
+        assert tools.call(**first.next).data["start_line"] == last + 1
+
+
+def test_str_replace(do, ws, tmp_path):
+    result = do("str_replace", path="primes.py", old_str="limit + 1)\n", new_str="limit + 1):\n")
+    assert (tmp_path / "primes.py").read_text() == PRIMES.replace("+ 1)", "+ 1):")
+    lines = result.content.splitlines()
+    assert lines[0] == (
+        "The file primes.py has been edited. Here's the result of running `cat -n` on a snippet of primes.py:"
+    )
+    assert lines[2] == "     2\t    for num in range(2, limit + 1):"
+    assert lines[-1].startswith("Review the changes and make sure they are as expected")
+    ws.write("long", "".join(f"{n}\n" for n in range(400)))
+    far = do("str_replace", path="long", old_str="\n350\n", new_str="\nx\ny\n").content
+    assert "   350\t349\n   351\tx\n   352\ty\n   353\t351" in far
+    whole = do("str_replace", path="long", old_str="".join(f"{n}\n" for n in range(300)), new_str="z\n" * 300)
+    assert "more lines]" in whole.content
+    assert len(whole.content.splitlines()) < 130
+
+
+def test_str_replace_without_new_str(do, tmp_path):
+    assert do("str_replace", path="primes.py", old_str="    return True\n").success
+    assert (tmp_path / "primes.py").read_text().endswith("return False\n")
+
+
+def test_old_str_that_is_almost_right(do, tmp_path):
+    almost = "for num in range(2, limit + 2)\n        if n % num == 0:\n"
+    result = do("str_replace", path="primes.py", old_str=almost, new_str="x\n")
+    assert result.error["code"] == "no_match"
+    assert "2|    for num in range(2, limit + 1)" in result.content
+    assert (tmp_path / "primes.py").read_text() == PRIMES
+
+
+def test_old_str_at_several_places(do, tmp_path):
+    result = do("str_replace", path="primes.py", old_str="return", new_str="yield")
+    lines = result.content.splitlines()
+    assert lines[0] == (
+        "No replacement was performed. Multiple occurrences of old_str `return` in lines: 4, 5. "
+        "Please ensure it is unique"
+    )
+    assert "return False" in lines[1]
+    assert "replace_all" not in result.content
+    assert result.error == {"code": "ambiguous", "message": lines[0]}
+    assert (tmp_path / "primes.py").read_text() == PRIMES
+
+
+def test_old_str_that_is_absent(do):
+    result = do("str_replace", path="primes.py", old_str="retrun True maybe", new_str="x")
+    assert result.content.startswith(
+        "No replacement was performed, old_str `retrun True maybe` did not appear verbatim in primes.py.\n"
+    )
+    assert "old_string" not in result.content
+    assert "read(" not in result.content
+    far = do("str_replace", path="primes.py", old_str="x" * 5000, new_str="y")
+    assert len(far.content) < 1500
+
+
+def test_create(do, tmp_path):
+    assert do("create", path="new/a.py", file_text="x\n").content == "File created successfully at: new/a.py"
+    assert (tmp_path / "new/a.py").read_text() == "x\n"
+    assert do("create", path="new/empty", file_text="").success
+
+
+def test_create_over_a_file(do, tmp_path):
+    refused = do("create", path="primes.py", file_text="x\n")
+    assert refused.content.startswith("File primes.py already exists, and was not overwritten.\n")
+    assert f'Call {NAME}(command="view", path="primes.py") first, or str_replace' in refused.content
+    assert refused.error["code"] == "unread"
+    assert (tmp_path / "primes.py").read_text() == PRIMES
+    do("view", path="primes.py")
+    assert do("create", path="primes.py", file_text="x\n").content == "The file was overwritten at: primes.py"
+    (tmp_path / "primes.py").write_text("from outside\n")
+    assert do("create", path="primes.py", file_text="y\n").error["code"] == "stale"
+
+
+@pytest.mark.parametrize(("before", "line", "text", "after"), [
+    ("a\nb\n", 0, "x", "x\na\nb\n"), ("a\nb\n", 1, "x\n", "a\nx\nb\n"), ("a\nb\n", 2, "x\ny", "a\nb\nx\ny\n"),
+    ("a\nb", 2, "x", "a\nb\nx"), ("a\nb", 1, "x", "a\nx\nb"), ("", 0, "x", "x\n"), ("", 0, "x\n\n", "x\n\n"),
+    ("a\r\nb\r\n", 1, "x\ny\n", "a\r\nx\r\ny\r\nb\r\n"), ("a\rb\r", 1, "x", "a\rx\rb\r"),
+    ("a\n", 1, "\n", "a\n\n"), ("é\nü\n", 1, "ß", "é\nß\nü\n"), ("a\u2028b\n", 1, "x", "a\u2028b\nx\n"),
+])  # fmt: skip
+def test_insert(do, tmp_path, before, line, text, after):
+    (tmp_path / "f").write_bytes(before.encode())
+    assert do("insert", path="f", insert_line=line, insert_text=text).success
+    assert (tmp_path / "f").read_bytes().decode() == after
+
+
+def test_insert_as_it_was_before(do, tmp_path):
+    result = do(
+        "insert", path="src/a.py", insert_line=0, new_str='"""Module for working with prime numbers."""'
+    )
+    assert result.content.splitlines()[1] == '     1\t"""Module for working with prime numbers."""'
+    assert (tmp_path / "src/a.py").read_text() == '"""Module for working with prime numbers."""\na\n'
+
+
+@pytest.mark.parametrize("line", [-1, 6])
+def test_insert_out_of_range(do, tmp_path, line):
+    result = do("insert", path="primes.py", insert_line=line, insert_text="x")
+    assert result.content == (
+        f"Invalid `insert_line` parameter: {line}. It should be within the range of lines of the file: [0, 5]"
+    )
+    assert (tmp_path / "primes.py").read_text() == PRIMES
+
+
+@pytest.mark.parametrize(("command", "given", "missing"), [
+    ("create", {}, "file_text"), ("str_replace", {"new_str": "x"}, "old_str"),
+    ("insert", {"insert_text": "x"}, "insert_line"), ("insert", {"insert_line": 0}, "insert_text"),
+])  # fmt: skip
+def test_a_missing_parameter(do, command, given, missing):
+    result = do(command, path="primes.py", **given)
+    assert result.content == f"Parameter `{missing}` is required for command: {command}"
+
+
+def test_a_path_that_does_not_exist(do):
+    result = do("view", path="prime.py")
+    assert result.content.startswith("The path prime.py does not exist. Please provide a valid path.\n")
+    assert '"primes.py"' in result.content
+    edited = do("str_replace", path="prime.py", old_str="a", new_str="b")
+    assert edited.content.startswith("The path prime.py does not exist. Please provide a valid path.\n")
+
+
+def test_there_is_no_undo_edit(do):
+    assert do("undo_edit", path="primes.py").error["code"] == "invalid_argument"
+
+
+@pytest.mark.parametrize("command", ["view", "create", "str_replace", "insert"])
+def test_nothing_outside_is_reached(do, tmp_path, command):
+    (tmp_path / "link").symlink_to("/etc/passwd")
+    for path in ("../x", "/etc/passwd", "link", "src/../../x"):
+        given = {"file_text": "x", "old_str": "root", "new_str": "x", "insert_line": 0, "insert_text": "x"}
+        result = do(command, path=path, **given)
+        assert result.error["code"] == "outside_workspace", path
+
+
+def test_crlf_is_kept(do, tmp_path):
+    (tmp_path / "dos.txt").write_bytes(b"\xef\xbb\xbfa\r\nb\r\n")
+    result = do("str_replace", path="dos.txt", old_str="a\nb", new_str="a\nc\nb")
+    assert (tmp_path / "dos.txt").read_bytes() == b"\xef\xbb\xbfa\r\nc\r\nb\r\n"
+    assert "     2\tc\n" in result.content
+
+
+def test_modes_hold(tmp_path):
+    (tmp_path / "a").write_text("1\n")
+    with Workspace(tmp_path, policy=Policy(mode="plan")) as ws:
+        tools = ws.tools(dialect="text-editor")
+        for change in (
+            {"command": "create", "path": "b", "file_text": ""},
+            {"command": "str_replace", "path": "a", "old_str": "1"},
+            {"command": "insert", "path": "a", "insert_line": 0, "insert_text": "x"},
+        ):
+            assert tools.call(NAME, change).error["code"] == "refused"
+        assert tools.call(NAME, {"command": "view", "path": "a"}).success
+    asked = []
+    policy = Policy(permission=lambda request: asked.append(request) or True)
+    with Workspace(tmp_path, policy=policy) as ws:
+        assert ws.tools(dialect="text-editor").call(NAME, change).success
+    assert (asked[0].tool, asked[0].paths) == (NAME, ("a",))
+    assert "+x\n" in asked[0].diff
