@@ -23,6 +23,8 @@ class Limits:
         grep_results: Entries (of its output mode) that one `grep` returns.
         grep_line_chars: Characters of one line that a `grep` shows.
         context_lines: Lines of context on either side that a `grep` may be asked for.
+        image_bytes: Bytes of the largest image that a read shows.
+        image_side: Pixels of its longer side; larger images are scaled down where the `media` extra is.
         file_bytes: Size of the largest file that is searched or edited, at most 200 MiB.
         walk_entries: Directory entries that one walk looks at.
         timeout: Seconds that one search may take, at most 30.
@@ -38,6 +40,8 @@ class Limits:
     grep_results: int = 100
     grep_line_chars: int = 400
     context_lines: int = 20
+    image_bytes: int = 3_750_000
+    image_side: int = 2000
     file_bytes: int = 10 * MIB
     walk_entries: int = 2_000_000
     timeout: float = 10.0

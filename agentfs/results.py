@@ -220,7 +220,8 @@ class ReadResult(Result):
         path: The path relative to the root.
         kind: What the file is.
         content: The exact text of the lines shown, their line ends included.
-        start_line: The number of the first line shown, from 1; 0 when none is.
+        start_line: The number of the first line shown, from 1; 0 when none is. Of a notebook cells are
+            counted, of a PDF pages, of a hex view rows.
         end_line: The number of the last line shown; 0 when none is.
         total_lines: Lines in the file.
         total_exact: Whether `total_lines` was counted to the end.
@@ -235,7 +236,7 @@ class ReadResult(Result):
     """
 
     path: str
-    kind: Literal["text", "image", "notebook", "pdf", "binary"]
+    kind: Literal["text", "image", "notebook", "pdf", "binary", "directory"]
     content: str
     start_line: int
     end_line: int

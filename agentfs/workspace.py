@@ -7,11 +7,12 @@ from types import TracebackType
 from typing import Annotated, Any, Literal, Self, TypeAlias
 
 from agentfs.disk import Root
-from agentfs.errors import UnknownToolError
+from agentfs.errors import NotAFileError, NotFoundError, UnknownToolError
 from agentfs.events import OnEvent
 from agentfs.gate import gated
 from agentfs.limits import Limits
 from agentfs.policy import Policy
+from agentfs.remembered import Remembered
 from agentfs.results import (
     Edit,
     EditResult,
@@ -73,6 +74,7 @@ class Workspace:
         self.on_event = on_event
         self._root = Root(root, self.policy)
         self._shown = Shown()
+        self._indexes: Remembered[Any] = Remembered()
 
     @property
     def root(self) -> str:
@@ -165,26 +167,63 @@ class Workspace:
 
     @gated("read")
     def read(
-        self, path: str, offset: int = 1, limit: int | None = None, *, line_ids: bool = False
+        self,
+        path: str,
+        offset: int = 1,
+        limit: int | None = None,
+        *,
+        line_ids: bool = False,
+        encoding: str | None = None,
+        raw: bool = False,
+        column: int = 1,
     ) -> ReadResult:
-        """Read a text file; each line is shown as its number, `|`, and the line.
+        """Read a file; each line of text is shown as its number, `|`, and the line.
 
         Args:
             path: File, relative to the workspace root.
             offset: First line, from 1; negative counts from the end (-20: the last 20).
             limit: Most lines to show; by default as many as fit.
             line_ids: Show an id before the `|` of each line, for edit_lines.
+            encoding: The encoding of the text, where it is not to be told from the bytes.
+            raw: Show a notebook as its JSON, and what is no text in hexadecimal.
+            column: First character of each line to show, from 1.
 
         Returns:
-            The lines, with the facts about the file and the call that shows what follows.
+            The lines, with the facts about the file and the call that shows what follows. Images are in
+            `images`; of a notebook `offset` and `limit` count cells, of a PDF pages. A directory is listed.
 
         Raises:
-            AgentFSError: `not_found`, `not_a_file`, `outside_workspace`, `past_end` with the number of lines,
-                `invalid_argument` for an offset of 0.
+            AgentFSError: `not_found` with the nearest names, `outside_workspace`, `past_end` with the number
+                of lines, `invalid_argument` for an offset of 0, `encoding`, `binary` for a broken PDF.
         """
-        from agentfs.reading import read_file
+        from agentfs.reading import directory_answer, read_file
 
-        return read_file(self._root, self._shown, self.limits, path, offset, limit, line_ids=line_ids)
+        try:
+            return read_file(
+                self._root,
+                self._shown,
+                self.limits,
+                path,
+                offset,
+                limit,
+                line_ids=line_ids,
+                encoding=encoding,
+                raw=raw,
+                column=column,
+                indexes=self._indexes,
+            )
+        except NotAFileError:
+            from agentfs.search import list_directory
+
+            listing = list_directory(
+                self._root, self.limits, path, 1, limit, max(offset - 1, 0), include_ignored=False
+            )
+            return directory_answer(path, listing)
+        except NotFoundError as error:
+            from agentfs.search import say_elsewhere
+
+            say_elsewhere(self._root, path, error)
+            raise
 
     @gated("write")
     def write(

@@ -16,7 +16,7 @@ class Stretch(NamedTuple):
         parts: The lines without the character that ends them.
         end: That character.
         ended: Whether the last of them ends with it.
-        unheld: Characters that the only line has beyond those held.
+        unheld: What the only line has beyond what is held of it, such as "12 bytes", or "".
         ids: The ids of the lines, where they are to be shown.
     """
 
@@ -24,7 +24,7 @@ class Stretch(NamedTuple):
     parts: Sequence[str]
     end: str
     ended: bool = True
-    unheld: int = 0
+    unheld: str = ""
     ids: Sequence[str] = ()
 
     def content(self, count: int) -> str:
@@ -36,7 +36,7 @@ class Stretch(NamedTuple):
         """Return the first `count` of the lines."""
         if count >= len(self.parts):
             return self
-        return self._replace(parts=self.parts[:count], ended=True, unheld=0)
+        return self._replace(parts=self.parts[:count], ended=True, unheld="")
 
 
 class Page(NamedTuple):
@@ -48,7 +48,7 @@ class Page(NamedTuple):
         shown: The lines for the model, numbered.
         content: Their exact text.
         cut: The numbers of the lines that are too long to be shown whole.
-        unheld: Characters of the only line that `content` does not have.
+        unheld: What the only line has that `content` does not, or "".
     """
 
     first: int
@@ -56,7 +56,7 @@ class Page(NamedTuple):
     shown: Sequence[str]
     content: str
     cut: Sequence[int]
-    unheld: int = 0
+    unheld: str = ""
 
 
 def stretch_of(text: str, first: int, count: int) -> Stretch:
@@ -78,6 +78,23 @@ def stretch_of(text: str, first: int, count: int) -> Stretch:
     return Stretch(first, [*parts, rest], end, ended=False)
 
 
+def from_column(parts: Sequence[str], column: int, end: str) -> list[str]:
+    r"""Take the start off lines.
+
+    Args:
+        parts: Lines without the character that ends them.
+        column: The first character that stays, from 1.
+        end: That character.
+
+    Returns:
+        As many lines; the `\r` of a `\r\n` always stays.
+    """
+    start = column - 1
+    if end == "\r":
+        return [part[start:] for part in parts]
+    return [part[start:] or ("\r" if part.endswith("\r") else "") for part in parts]
+
+
 def page_of(stretch: Stretch, limits: Limits) -> Page:
     """Show as many lines of a stretch as the byte budget of the text holds, and always the first.
 
@@ -92,8 +109,8 @@ def page_of(stretch: Stretch, limits: Limits) -> Page:
     bodies = _bodies(stretch)
     if stretch.unheld or max(map(len, bodies)) > limits.line_chars:
         most = limits.line_chars
-        cut = [n for n, body in enumerate(bodies, stretch.first) if len(body) + stretch.unheld > most]
-        bodies = [cut_line(body, most, unheld=stretch.unheld) for body in bodies]
+        cut = [n for n, body in enumerate(bodies, stretch.first) if len(body) > most or stretch.unheld]
+        bodies = [cut_line(body, most, beyond=stretch.unheld) for body in bodies]
     # Nothing is shown in fewer bytes than it has characters, so no more than this need be made visible.
     room = max(map(len, stretch.ids[: len(bodies)]), default=-1) + 1
     bodies = _fitting(bodies, len, stretch.first, limits.read_bytes, room)

@@ -78,42 +78,60 @@ def encode(text: str, encoding: str) -> bytes:
 
 
 def decode(data: bytes, encoding: str | None = None) -> Decoded:
-    """Decode the whole content of a file: by its byte order mark, as UTF-8, as `encoding`, else byte by byte.
+    """Decode the whole content of a file: as `encoding`, by its byte order mark, as UTF-8, else byte by byte.
 
     Args:
         data: The bytes of the whole file.
-        encoding: The codec to take where there is no mark and the bytes are not UTF-8, or None.
+        encoding: The codec to take, or None to tell it from the bytes.
 
     Returns:
         The text; `bom + encode(text)` are the bytes again.
 
     Raises:
-        BinaryError: `binary`: a NUL in the first 8 KiB and no byte order mark.
+        BinaryError: `binary`: a NUL in the first 8 KiB, no byte order mark, and no encoding given.
         EncodingError: `encoding`: the bytes are not text in the given encoding.
         InvalidArgumentError: `invalid_argument`: no codec has that name.
     """
-    named = None if encoding is None else codec_name(encoding)
+    if encoding is not None:
+        bom, named = codec_of(data, encoding)
+        text = _strictly(data[len(bom) :], named)
+        if text is None:
+            raise _not_in(named)
+        return Decoded(text, named, bom)
     bom, marked = bom_of(data)
     if marked is not None:
         text = _strictly(data[len(bom) :], marked)
         if text is not None:
             return Decoded(text, marked, bom)
-    if named is None and b"\x00" in data[:HEAD]:
+    if b"\x00" in data[:HEAD]:
         raise BinaryError(
             f"The file is binary: it has a NUL byte at position {data.index(0)}.",
             details={"position": data.index(0)},
         )
-    # ASCII with NULs, and every 7-bit codec, is valid UTF-8 too: a named codec is only second to plain UTF-8.
-    if named is None or b"\x00" not in data[:HEAD]:
-        text = _strictly(data, "utf-8")
-        if text is not None:
-            return Decoded(text, "utf-8", b"")
-    if named is None:
-        return Decoded(data.decode("latin-1"), UNKNOWN_8BIT, b"")
-    text = _strictly(data, named)
-    if text is None:
-        raise EncodingError(f"The file is not text in {named}.", details={"encoding": named})
-    return Decoded(text, named, b"")
+    text = _strictly(data, "utf-8")
+    if text is not None:
+        return Decoded(text, "utf-8", b"")
+    return Decoded(data.decode("latin-1"), UNKNOWN_8BIT, b"")
+
+
+def codec_of(head: bytes, encoding: str) -> tuple[bytes, str]:
+    """Find the mark and the codec of a file whose encoding was named.
+
+    Args:
+        head: The first bytes of the file.
+        encoding: The name; it wins over everything but the byte order of a mark of the same family.
+
+    Returns:
+        The mark, or b"" where it is none of that encoding and so part of the text; and the codec.
+
+    Raises:
+        InvalidArgumentError: `invalid_argument`: no text codec has that name.
+    """
+    named = codec_name(encoding)
+    bom, marked = bom_of(head)
+    if marked is not None and marked[:6] == named[:6]:
+        return bom, marked
+    return b"", named
 
 
 def decode_as(data: bytes, encoding: str) -> Decoded:
@@ -130,18 +148,10 @@ def decode_as(data: bytes, encoding: str) -> Decoded:
         EncodingError: `encoding`: the bytes are not text in that codec, or would not come back the same.
         InvalidArgumentError: `invalid_argument`: no codec has that name.
     """
-    named = codec_name(encoding)
-    bom, marked = bom_of(data)
-    if marked != named:
-        bom = b""
-    text = _strictly(data[len(bom) :], named)
-    if text is None or _encoded(text, named) != data[len(bom) :]:
-        raise EncodingError(
-            f"The file is not text in {named}.",
-            hint="Leave out encoding, or pass the one that the file has.",
-            details={"encoding": named},
-        )
-    return Decoded(text, named, bom)
+    decoded = decode(data, encoding)
+    if _encoded(decoded.text, decoded.encoding) != data[len(decoded.bom) :]:
+        raise _not_in(decoded.encoding)
+    return decoded
 
 
 def is_binary(head: bytes) -> bool:
@@ -183,25 +193,35 @@ def codec_name(encoding: str) -> str:
     Raises:
         InvalidArgumentError: `invalid_argument`: no text codec has that name.
     """
+    if encoding == UNKNOWN_8BIT:
+        return encoding
     try:
         name = codecs.lookup(encoding).name
         "".encode(name)
-    except (LookupError, ValueError):
+    except (LookupError, ValueError, TypeError):
         raise InvalidArgumentError(
             f"No text encoding is called {encoding!r}.", details={"encoding": encoding}
         ) from None
     return _PLAIN.get(name, name)
 
 
+def _not_in(encoding: str) -> EncodingError:
+    return EncodingError(
+        f"The file is not text in {encoding}.",
+        hint="Leave out encoding, or pass the one that the file has.",
+        details={"encoding": encoding},
+    )
+
+
 def _encoded(text: str, encoding: str) -> bytes | None:
     try:
-        return text.encode(encoding)
+        return text.encode("latin-1" if encoding == UNKNOWN_8BIT else encoding)
     except UnicodeError:
         return None
 
 
 def _strictly(data: bytes, encoding: str) -> str | None:
     try:
-        return data.decode(encoding)
+        return data.decode("latin-1" if encoding == UNKNOWN_8BIT else encoding)
     except UnicodeError:  # the plain form too: some codecs raise nothing finer
         return None

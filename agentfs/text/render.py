@@ -65,25 +65,24 @@ def number_shown(shown: Sequence[str], first: int, *, width: int | None = None, 
     return lines
 
 
-def cut_line(line: str, limit: int, *, unheld: int = 0) -> str:
+def cut_line(line: str, limit: int, *, beyond: str = "") -> str:
     """Cut a long line and say by how much; a line end is kept and not counted.
 
     Args:
         line: One line.
         limit: Characters to keep.
-        unheld: Characters that the line has beyond those given.
+        beyond: What the line has beyond what is given of it, such as "12 bytes", or "".
 
     Returns:
         The line itself when it is no longer, else its start and `⟦+123 characters⟧`.
     """
-    if len(line) + unheld <= limit:
+    body = without_end(line, lone=True) if len(line) > limit else line
+    over = max(len(body) - limit, 0)
+    if not over and not beyond:
         return line
-    body = without_end(line, lone=True)
-    kept = body[:limit]
-    over = len(body) + unheld - len(kept)
-    if over <= 0:
-        return line
-    return f"{kept}⟦+{over} character{'s' if over > 1 else ''}⟧{line[len(body) :]}"
+    counted = f"{over} character{'s' if over > 1 else ''}" if over else ""
+    more = " and ".join(part for part in (counted, beyond) if part)
+    return f"{body[:limit]}⟦+{more}⟧{line[len(body) :]}"
 
 
 def footer(*parts: str) -> str:

@@ -10,7 +10,8 @@ from agentfs.disk import Root, revision_of
 from agentfs.errors import AgentFSError
 from agentfs.limits import Limits
 from agentfs.policy import Policy
-from agentfs.reading import read_file, stream
+from agentfs.reading import index, read_file, stream
+from agentfs.remembered import Remembered
 from agentfs.shown import Shown
 from agentfs.text import fits
 
@@ -31,12 +32,12 @@ class Place:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content if isinstance(content, bytes) else content.encode())
 
-    def read(self, offset=1, limit=None, *, path="f", limits=HELD):
-        return read_file(self.root, self.shown, limits, path, offset, limit)
+    def read(self, offset=1, limit=None, *, path="f", limits=HELD, **more):
+        return read_file(self.root, self.shown, limits, path, offset, limit, **more)
 
-    def refuses(self, offset=1, limit=None, *, path="f", limits=HELD):
+    def refuses(self, offset=1, limit=None, *, path="f", limits=HELD, **more):
         with pytest.raises(AgentFSError) as caught:
-            self.read(offset, limit, path=path, limits=limits)
+            self.read(offset, limit, path=path, limits=limits, **more)
         return caught.value
 
     def seen(self, path="f"):
@@ -276,6 +277,9 @@ def pages(place, limit, limits):
 pieces = st.sampled_from(["a", "\n", "\n", "\r\n", "\r", "é", "漢", "😀", "\x0c", "\u2028", "\x1b", "x" * 30])
 texts = st.lists(pieces, max_size=40).map("".join)
 encodings = st.sampled_from(["utf-8", "utf-8-sig", "utf-16", "utf-32"])
+named = st.none() | st.sampled_from(
+    ["utf-16", "utf-8", "cp1252", "shift_jis", "gb18030", "iso2022_jp", "utf-7"]
+)
 quietly = settings(
     max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
@@ -294,53 +298,117 @@ def test_the_pages_put_together_are_the_file(place, text, encoding, limit, sizes
     for file_bytes in (10_000, 1):
         limits = Limits(read_bytes=read_bytes, line_chars=20, read_lines=7, file_bytes=file_bytes)
         with pytest.MonkeyPatch.context() as patched:
-            patched.setattr(stream, "_CHUNK", chunk)
+            patched.setattr(index, "BLOCK", chunk)
             assert pages(place, limit, limits) == text
 
 
 @quietly
 @given(
-    st.binary(max_size=60), st.integers(-9, 9).filter(bool), st.none() | st.integers(1, 5), st.integers(1, 9)
+    st.binary(max_size=60).filter(lambda data: data[:3] != b"\xff\xd8\xff") | texts.map(str.encode),
+    st.integers(-9, 9).filter(bool),
+    st.none() | st.integers(1, 5),
+    st.integers(1, 9),
+    named,
+    st.just(1) | st.integers(1, 9),
 )
-def test_a_streamed_page_is_the_page_of_the_file_held(place, content, offset, limit, chunk):
+def test_a_streamed_page_is_the_page_of_the_file_held(place, content, offset, limit, chunk, encoding, column):
     place.put(content)
     outcomes = []
     for file_bytes in (10_000, 1):
         limits = Limits(read_bytes=60, line_chars=12, read_lines=4, file_bytes=file_bytes)
         with pytest.MonkeyPatch.context() as patched:
-            patched.setattr(stream, "_CHUNK", chunk)
+            patched.setattr(index, "BLOCK", chunk)
             try:
-                outcomes.append(place.read(offset, limit, limits=limits).to_dict())
+                page = place.read(offset, limit, limits=limits, encoding=encoding, column=column)
+                outcomes.append(page.to_dict() | {"text": page.text})
             except AgentFSError as error:
-                outcomes.append(error.to_dict())
+                outcomes.append({"code": error.code})
         outcomes[-1].pop("revision", None)
     assert outcomes[0] == outcomes[1]
 
 
-def test_a_line_too_long_to_be_held_is_shown_at_its_start_and_counted(place, monkeypatch):
-    monkeypatch.setattr(stream, "_CHUNK", 64)
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+def test_a_line_too_long_to_be_held_is_shown_at_its_start_and_counted(place, monkeypatch, encoding):
+    monkeypatch.setattr(index, "BLOCK", 64)
     monkeypatch.setattr(stream, "MOST_HELD", 1000)
-    place.put("first\n" + "x" * 9000 + "\nlast\n")
-    limits = Limits(file_bytes=1)
+    place.put(("first\n" + "é" * 9000 + "\nlast\n").encode(encoding))
+    limits = Limits(file_bytes=1, line_chars=100)
     assert place.read(1, limits=limits).content == "first\n"
     result = place.read(2, limits=limits)
     assert (result.start_line, result.end_line, result.total_lines, result.truncated_by) == (2, 2, 3, "bytes")
-    assert set(result.content) == {"x"}
-    assert 1000 <= len(result.content) < 1100
-    assert result.text.startswith(f"2|{result.content}⟦+{9000 - len(result.content)} characters⟧\n")
+    held = len(result.content)
+    assert set(result.content) == {"é"}
+    assert 1000 <= held < 1100
+    rest = f"{2 * (9000 - held)} bytes" if encoding == "utf-8" else f"{9000 - held} characters"
+    assert result.text.startswith(f"2|{'é' * 100}⟦+{held - 100} characters and {rest}⟧\n")
     assert "the rest of line 2 is longer than a page can hold" in result.text
     assert result.next["arguments"] == {"path": "f", "offset": 3}
     assert place.read(3, limits=limits).content == "last\n"
+    along = place.read(2, limits=limits, column=8951)
+    assert (along.content, along.end_line) == ("é" * 50 + "\n\n", 3)
+
+
+@both
+@pytest.mark.parametrize("end", ["\n", "\r\n", ""])
+def test_a_long_line_is_read_along_by_column(place, limits, monkeypatch, end):
+    monkeypatch.setattr(index, "BLOCK", 64)
+    monkeypatch.setattr(stream, "MOST_HELD", 1000)
+    line = "".join(chr(97 + number % 26) for number in range(4321)) + end
+    place.put("first\n" + line)
+    narrow = Limits(line_chars=500, file_bytes=limits.file_bytes)
+    result = place.read(2, 1, limits=narrow, column=2)
+    pieces = [result.content]
+    while result.next:
+        assert "from character" in result.text
+        result = place.read(**{**result.next["arguments"], "limits": narrow})
+        pieces.append(result.content)
+    assert "".join(pieces) == line[1:]
+    assert len(pieces) == 9
+    assert place.shown.last("f") is None
+
+
+@both
+def test_a_column_behind_the_end_of_a_line_shows_its_end_alone(place, limits):
+    place.put("ab\r\ncdef\r\n\r\n")
+    result = place.read(column=3, limits=limits)
+    assert result.content == "\r\nef\r\n\r\n"
+    assert result.text == "1|\n2|ef\n3|\n[from character 3 on]"
+
+
+@both
+def test_a_named_encoding_wins_and_one_that_does_not_fit_is_an_error(place, limits):
+    place.put("né\n".encode())
+    assert place.read(limits=limits, encoding="cp1252").content == "nÃ©\n"
+    assert place.read(limits=limits, encoding="cp1252").encoding == "cp1252"
+    assert place.refuses(limits=limits, encoding="ascii").code == "encoding"
+    assert place.refuses(limits=limits, encoding="shift_jis_2004x").code == "invalid_argument"
+    place.put("a\nb\n".encode("utf-16-le"))
+    result = place.read(1, 1, limits=limits, encoding="utf-16-le")
+    assert (result.content, result.next["arguments"]["encoding"]) == ("a\n", "utf-16-le")
+
+
+def test_the_lines_of_a_file_are_counted_once_a_version(place, monkeypatch):
+    place.put(TEN)
+    counted = []
+    survey = index.survey
+    monkeypatch.setattr("agentfs.reading.read.survey", lambda *a: counted.append(1) or survey(*a))
+    indexes = Remembered()
+    for offset in (1, -1, 5):
+        place.read(offset, limits=STREAMED, indexes=indexes)
+    assert len(counted) == 1
+    place.put(TEN + "more\n")
+    assert place.read(-1, limits=STREAMED, indexes=indexes).content == "more\n"
+    assert len(counted) == 2
 
 
 def test_a_file_that_changes_while_it_is_streamed_is_not_taken_for_seen(place, monkeypatch):
     place.put(TEN)
     take = stream.take
 
-    def growing(fd, told, first, count):
+    def growing(*arguments):
         with (place.directory / "f").open("ab") as file:
             file.write(b"more\n")
-        return take(fd, told, first, count)
+        return take(*arguments)
 
     monkeypatch.setattr(stream, "take", growing)
     result = place.read(limits=STREAMED)
@@ -353,9 +421,9 @@ def test_a_file_that_shrinks_while_it_is_streamed_is_stale(place, monkeypatch):
     place.put(TEN)
     take = stream.take
 
-    def shrinking(fd, told, first, count):
+    def shrinking(*arguments):
         os.truncate(place.directory / "f", 5)
-        return take(fd, told, first, count)
+        return take(*arguments)
 
     monkeypatch.setattr(stream, "take", shrinking)
     assert place.refuses(5, limits=STREAMED).code == "stale"

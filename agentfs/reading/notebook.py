@@ -1,0 +1,128 @@
+"""Jupyter notebooks: their cells with source and outputs, out of the JSON that they are stored as."""
+
+import base64
+import json
+import re
+from collections.abc import Iterator
+from typing import Any, TypeGuard
+
+from agentfs.reading.pictures import flaw_of, picture_of
+from agentfs.reading.sections import Section
+from agentfs.results import Image
+from agentfs.text import lf_view
+
+_OUTPUT_LINES = 100
+_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
+_IMAGES = ("image/png", "image/jpeg", "image/gif", "image/webp")
+
+
+class NotANotebookError(ValueError):
+    """The JSON is none, or has no cells; the message says which."""
+
+
+def cells_of(text: str) -> list[dict[str, Any]]:
+    """Return the cells of a notebook.
+
+    Args:
+        text: The JSON.
+
+    Raises:
+        NotANotebookError: It is no notebook.
+    """
+    try:
+        notebook = json.loads(text)
+    except RecursionError:
+        raise NotANotebookError("its JSON is nested too deeply") from None
+    except ValueError as error:
+        raise NotANotebookError(f"its JSON is broken: {error}") from None
+    found: Any = None
+    if _is_dict(notebook):
+        found = notebook.get("cells")
+        sheets = notebook.get("worksheets")  # where notebooks of version 3 have their cells
+        if found is None and _is_list(sheets) and sheets and _is_dict(sheets[0]):
+            found = sheets[0].get("cells")
+    if not _is_list(found) or not all(_is_dict(cell) for cell in found):
+        raise NotANotebookError("it has no list of cells")
+    return found
+
+
+def section_of(cell: dict[str, Any], number: int, image_bytes: int) -> Section:
+    """Return one cell as it is shown: its source after `|`, its outputs after `>`.
+
+    Args:
+        cell: The cell, whatever it holds.
+        number: Its number, from 1.
+        image_bytes: The largest image that is shown.
+    """
+    kind = str(cell.get("cell_type", "cell"))
+    run = cell.get("execution_count", cell.get("prompt_number"))
+    title = f"cell {number}, {kind if kind.isidentifier() else 'cell'}"
+    if type(run) is int:
+        title += f", run {run}"
+    lines = [f"|{line}" for line in _lines(_joined(cell.get("source", cell.get("input", ""))))]
+    images: list[Image] = []
+    outputs = cell.get("outputs")
+    for output in outputs if _is_list(outputs) else []:
+        if _is_dict(output):
+            lines += _output(output, images, image_bytes)
+    return Section(title, lines, images)
+
+
+def _output(output: dict[str, Any], images: list[Image], image_bytes: int) -> Iterator[str]:
+    bundle = output.get("data")
+    found = bundle if _is_dict(bundle) else {}
+    for media_type in _IMAGES:
+        encoded = _joined(found.get(media_type, output.get(media_type.removeprefix("image/"), "")))
+        if encoded:
+            yield f"> {_image(encoded, images, image_bytes)}"
+    if output.get("output_type") in {"error", "pyerr"}:
+        trace = output.get("traceback")
+        text = "\n".join(map(str, trace)) if _is_list(trace) else ""
+        text = text or f"{output.get('ename', 'Error')}: {output.get('evalue', '')}"
+    elif "text" in output:
+        text = _joined(output["text"])
+    elif any(media_type in found for media_type in _IMAGES):
+        text = ""  # what else there is stands for the image
+    elif "text/plain" in found:
+        text = _joined(found["text/plain"])
+    else:
+        text = "".join(f"[{media_type}, not shown]\n" for media_type in found)
+    lines = _lines(_COLOURS.sub("", text))
+    for line in lines[:_OUTPUT_LINES]:
+        yield f">{line}"
+    if len(lines) > _OUTPUT_LINES:
+        yield f"> ⟦+{len(lines) - _OUTPUT_LINES} lines of output⟧"
+
+
+def _image(encoded: str, images: list[Image], image_bytes: int) -> str:
+    try:
+        data = base64.b64decode("".join(encoded.split()), validate=True)
+    except ValueError:
+        return "[an image that is not base64]"
+    picture = picture_of(data)
+    if picture is None:
+        return "[an image of no known format]"
+    what = f"{picture.name} image, {picture.width}x{picture.height}, {len(data)} bytes"
+    flaw = flaw_of(data, picture)
+    if flaw or len(data) > image_bytes:
+        return f"[{what}; not shown: {flaw or f'over {image_bytes} bytes'}]"
+    images.append(Image(base64.b64encode(data).decode(), picture.media_type))
+    return f"[{what}]"
+
+
+def _joined(value: Any) -> str:
+    if _is_list(value):
+        return "".join(map(str, value))
+    return value if isinstance(value, str) else ""
+
+
+def _lines(text: str) -> list[str]:
+    return lf_view(text).removesuffix("\n").split("\n") if text else []
+
+
+def _is_list(value: object) -> TypeGuard[list[Any]]:
+    return isinstance(value, list)
+
+
+def _is_dict(value: object) -> TypeGuard[dict[str, Any]]:
+    return isinstance(value, dict)

@@ -1,0 +1,133 @@
+"""Files that come in cells or pages instead of lines: so many of them as a page of an answer holds."""
+
+from collections.abc import Callable, Sequence
+from typing import Literal, NamedTuple
+
+from agentfs.limits import Limits
+from agentfs.reading.asked import Asked
+from agentfs.results import Image, NextCall, ReadResult
+from agentfs.text import Step, continuation, cut_line, fitted, footer, visible_bodies
+
+_MOST_IMAGES = 10
+
+
+class Section(NamedTuple):
+    """One cell or page.
+
+    Attributes:
+        title: The line above it.
+        lines: What is in it, each line with its mark, as it is.
+        images: The images in it.
+    """
+
+    title: str
+    lines: Sequence[str]
+    images: Sequence[Image] = ()
+
+
+class Document(NamedTuple):
+    """A file of cells or pages.
+
+    Attributes:
+        kind: What the file is.
+        path: The path as shown.
+        size: Bytes in the file.
+        revision: Its version.
+        noun: What it is made of.
+        total: How many of these it has.
+        section: Returns one of them, from 1.
+    """
+
+    kind: Literal["notebook", "pdf"]
+    path: str
+    size: int
+    revision: str
+    noun: str
+    total: int
+    section: Callable[[int], Section]
+
+
+def document_answer(document: Document, limits: Limits, asked: Asked) -> ReadResult:
+    """Show as many cells or pages as the budgets hold, and at least a part of one.
+
+    Args:
+        document: The file.
+        limits: `read_bytes` and `output_tokens` for the whole, `line_chars` for each line.
+        asked: `offset` and `limit` count cells or pages.
+
+    Returns:
+        The answer.
+    """
+    first = asked.first(document.path, document.total, document.noun)
+    if not first:
+        return _answer(document, [], 0, asked)
+    sections: list[Section] = []
+    used = 0
+    most = min(asked.limit or document.total, document.total - first + 1)
+    while len(sections) < most:
+        section = _cut(document.section(first + len(sections)), limits)
+        used += sum(len(line.encode("utf-8", "surrogatepass")) + 1 for line in section.lines)
+        if sections and used > limits.read_bytes:
+            break
+        sections.append(section)
+
+    def fewer(count: int) -> ReadResult:
+        return _answer(document, sections[:count], first, asked)
+
+    def part(count: int) -> ReadResult:
+        only = sections[0]
+        return _answer(document, [only._replace(lines=_head(only.lines, count))], first, asked)
+
+    return fitted(limits, Step(len(sections), fewer), Step(max(len(sections[0].lines), 1), part))
+
+
+def _head(lines: Sequence[str], count: int) -> Sequence[str]:
+    if count >= len(lines):
+        return lines
+    return [*lines[:count], f"⟦+{len(lines) - count} lines⟧"]
+
+
+def _cut(section: Section, limits: Limits) -> Section:
+    """Cut long lines, and a section that no page could hold."""
+    lines = [cut_line(line, limits.line_chars) for line in visible_bodies(section.lines)]
+    left = limits.read_bytes
+    for number, line in enumerate(lines):
+        left -= len(line.encode("utf-8", "surrogatepass")) + 1
+        if left < 0 and number:
+            lines = [*_head(lines, number)]
+            break
+    return section._replace(lines=lines)
+
+
+def _answer(document: Document, sections: Sequence[Section], first: int, asked: Asked) -> ReadResult:
+    last = first + len(sections) - 1 if sections else 0
+    following: NextCall | None = None
+    if last < document.total:
+        following = asked.going_on(document.path, last + 1)
+    images = [image for section in sections for image in section.images]
+    body = [line for section in sections for line in (section.title, *section.lines)]
+    noun = document.noun
+    shown = f"{noun} {first}" if first == last else f"{noun}s {first}-{last}"
+    below = footer(
+        f"{shown} of {document.total}" if sections and (first > 1 or following) else "",
+        f"{noun}s of a {document.kind}; edit works on its JSON, as grep shows it"
+        if document.kind == "notebook"
+        else "",
+        f"{len(images) - _MOST_IMAGES} more images are not shown" if len(images) > _MOST_IMAGES else "",
+        "" if sections else f"no {noun}s",
+        continuation(following),
+    )
+    return ReadResult(
+        path=document.path,
+        kind=document.kind,
+        content="".join(f"{line}\n" for section in sections for line in section.lines),
+        start_line=first,
+        end_line=last,
+        total_lines=document.total,
+        total_bytes=document.size,
+        revision=document.revision,
+        truncated_by="bytes" if following is not None and asked.limit is None else None,
+        images=tuple(images[:_MOST_IMAGES]),
+        text="\n".join([*body, below] if below else body),
+        next=following,
+    )
