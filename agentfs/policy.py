@@ -9,6 +9,8 @@ from agentfs.errors import InvalidArgumentError
 from agentfs.permission import Mode, Permission, Rule, rule_of
 
 Overwrite = Literal["seen", "always", "never"]
+Overflow = Literal["cut", "keep"]
+Reread = Literal["full", "diff"]
 Symlinks = Literal["inside", "never"]
 Matching = Literal["tolerant", "exact"]
 
@@ -27,6 +29,10 @@ class Policy:
         match: How an edit finds its old text: with the "tolerant" steps where it is not there exactly, or
             "exact" only.
         symlinks: Follow links that land "inside" the root, or "never" any.
+        reread: What a read of lines that were shown before gives: the "full" text, or the "diff" since then,
+            which is one line where nothing changed.
+        overflow: What a text over `Limits.output_tokens` is: "cut", or cut and whole under a name to "keep",
+            which `read` and `grep` take for a path.
         mode: "default"; "accept_edits" does not ask before the content of a file is changed; "plan" refuses
             every change; "bypass" asks nothing, and heeds `deny` alone.
         permission: What is asked before a method acts, or None.
@@ -39,6 +45,8 @@ class Policy:
     overwrite: Overwrite = "seen"
     match: Matching = "tolerant"
     symlinks: Symlinks = "inside"
+    reread: Reread = "full"
+    overflow: Overflow = "cut"
     mode: Mode = "default"
     permission: Permission | None = None
     allow: Sequence[str] = ()

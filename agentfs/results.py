@@ -253,6 +253,21 @@ class ReadResult(Result):
 
 
 @dataclass(frozen=True)
+class ReadManyResult(Result):
+    """What `read_many` returns.
+
+    Attributes:
+        files: The page of each file that was read, in order.
+        failed: The code of the error of each file that could not be.
+        left: The files that the budget left to the next call.
+    """
+
+    files: tuple[ReadResult, ...]
+    failed: dict[str, str] = field(default_factory=dict[str, str])
+    left: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class WriteResult(Result):
     """What `write` returns.
 

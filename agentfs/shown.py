@@ -108,6 +108,7 @@ class Shown:
         self._ids: dict[tuple[str, str], str] = {}
         self._named: dict[str, list[str]] = {}
         self._generation = 0
+        self._told: OrderedDict[str, str] = OrderedDict()
 
     def record_read(
         self, real_path: str, revision: str, text: str | None, first: int, last: int, total: int
@@ -271,9 +272,28 @@ class Shown:
         with self._lock:
             return real_path in self._files or real_path in self._named
 
+    def insisted(self, real_path: str, page: str) -> bool:
+        """Tell whether this page is asked for again right after its reader was told that he has it.
+
+        Args:
+            real_path: The file.
+            page: The version and the lines.
+
+        Returns:
+            False the first time, True the second, and so on in turn.
+        """
+        with self._lock:
+            if self._told.pop(real_path, None) == page:
+                return True
+            self._told[real_path] = page
+            while len(self._told) > MAX_FILES:
+                self._told.popitem(last=False)
+            return False
+
     def forget(self) -> None:
         """Forget everything, as after the model's context was cut."""
         with self._lock:
+            self._told.clear()
             self._files.clear()
             for key in list(self._texts):
                 self._drop_text(key)

@@ -3,14 +3,16 @@
 import os
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
+from dataclasses import replace
 from types import TracebackType
-from typing import Annotated, Any, Literal, Self, TypeAlias
+from typing import Annotated, Any, Literal, Self, TypeAlias, TypeVar
 
 from agentfs.disk import Root
 from agentfs.errors import NotAFileError, NotFoundError, UnknownToolError
 from agentfs.events import OnEvent
 from agentfs.gate import gated
 from agentfs.limits import Limits
+from agentfs.outputs import PREFIX, Output, Outputs
 from agentfs.policy import Policy
 from agentfs.remembered import Remembered
 from agentfs.results import (
@@ -20,6 +22,7 @@ from agentfs.results import (
     GrepResult,
     LineChange,
     ListResult,
+    ReadManyResult,
     ReadResult,
     Result,
     WriteResult,
@@ -34,6 +37,9 @@ Paths: TypeAlias = Annotated[str | Sequence[str], ShownAs(str)]
 
 _FOR_PROGRAMS = ("splice",)  # its spans are offsets, which no model counts
 DEFAULT_TOOLS = ("read", "write", "edit", "multi_edit", "ls", "glob", "grep")
+
+
+_R = TypeVar("_R", bound=Result)
 
 
 class Workspace:
@@ -75,6 +81,7 @@ class Workspace:
         self._root = Root(root, self.policy)
         self._shown = Shown()
         self._indexes: Remembered[Any] = Remembered()
+        self._outputs = Outputs()
 
     @property
     def root(self) -> str:
@@ -196,14 +203,17 @@ class Workspace:
             AgentFSError: `not_found` with the nearest names, `outside_workspace`, `past_end` with the number
                 of lines, `invalid_argument` for an offset of 0, `encoding`, `binary` for a broken PDF.
         """
-        from agentfs.reading import directory_answer, read_file
+        from agentfs.reading import directory_answer, read_file, read_kept
 
+        kept = self._outputs.get(path)
+        if kept is not None and not kept.path:
+            return read_kept(path, kept.text, self.limits, offset, limit)
         try:
             return read_file(
                 self._root,
                 self._shown,
                 self.limits,
-                path,
+                kept.path if kept is not None else path,
                 offset,
                 limit,
                 line_ids=line_ids,
@@ -224,6 +234,56 @@ class Workspace:
 
             say_elsewhere(self._root, path, error)
             raise
+
+    @gated("read")
+    def read_many(self, paths: str | list[str], budget: int | None = None) -> ReadManyResult:
+        """Read several files in one call, each under its path.
+
+        Args:
+            paths: Files, or globs such as `src/*.py`, relative to the workspace root.
+            budget: Most tokens of the whole answer.
+
+        Returns:
+            The files as `read` shows them, and the call for those that the budget left out.
+
+        Raises:
+            AgentFSError: `invalid_pattern`, `outside_workspace`, `invalid_argument` for a bad budget. What
+                is wrong with one file stands in its place in the answer.
+        """
+        from agentfs.reading import read_file, read_several
+        from agentfs.search import glob_files
+
+        named: list[str] = []
+        for path in [paths] if isinstance(paths, str) else paths:
+            if any(mark in path for mark in "*?[{") and not self._root.exists(path):
+                found = glob_files(self._root, self.limits, path, limit=self.limits.walk_entries)
+                named += [entry.path for entry in found.files]
+            else:
+                named.append(path)
+
+        def read(path: str, limits: Limits) -> ReadResult:
+            return read_file(self._root, self._shown, limits, path, indexes=self._indexes)
+
+        return read_several(read, list(dict.fromkeys(named)), self.limits, budget)
+
+    def keep(self, kept: Result | str) -> str:
+        """Keep an answer whole under a short name, which `read` and `grep` take for a path.
+
+        Args:
+            kept: A text, or a result. Of a page of a file the name stands for the file and follows it.
+
+        Returns:
+            The name, such as `@out_1f3a`. The oldest are dropped first.
+        """
+        if isinstance(kept, ReadResult) and not kept.path.startswith(PREFIX):
+            return self._outputs.keep(Output("", kept.path))
+        return self._outputs.keep(Output(kept if isinstance(kept, str) else kept.whole or kept.text))
+
+    def _whole_kept(self, result: _R) -> _R:
+        """Say where the whole text of an answer is, if it was cut and the policy keeps it."""
+        if result.whole is None or self.policy.overflow != "keep":
+            return result
+        return replace(result, text=f'{result.text}\n[whole: read(path="{self.keep(result)}")]')
 
     @gated("write")
     def write(
@@ -437,17 +497,19 @@ class Workspace:
         """
         from agentfs.search import list_directory
 
-        return list_directory(
-            self._root,
-            self.limits,
-            path,
-            depth,
-            limit,
-            offset,
-            include_ignored,
-            ignore=ignore,
-            hidden=hidden,
-            sort=sort,
+        return self._whole_kept(
+            list_directory(
+                self._root,
+                self.limits,
+                path,
+                depth,
+                limit,
+                offset,
+                include_ignored,
+                ignore=ignore,
+                hidden=hidden,
+                sort=sort,
+            )
         )
 
     @gated("search")
@@ -489,20 +551,22 @@ class Workspace:
         """
         from agentfs.search import glob_files
 
-        return glob_files(
-            self._root,
-            self.limits,
-            pattern,
-            path,
-            limit,
-            offset,
-            include_ignored,
-            sort=sort,
-            hidden=hidden,
-            exclude=exclude,
-            anchored=anchored,
-            types=types,
-            timeout=timeout,
+        return self._whole_kept(
+            glob_files(
+                self._root,
+                self.limits,
+                pattern,
+                path,
+                limit,
+                offset,
+                include_ignored,
+                sort=sort,
+                hidden=hidden,
+                exclude=exclude,
+                anchored=anchored,
+                types=types,
+                timeout=timeout,
+            )
         )
 
     @gated("search")
@@ -562,29 +626,31 @@ class Workspace:
         """
         from agentfs.search import find_files
 
-        return find_files(
-            self._root,
-            self.limits,
-            path,
-            pattern=pattern,
-            glob=glob,
-            types=types,
-            extensions=extensions,
-            exclude=exclude,
-            min_depth=min_depth,
-            max_depth=max_depth,
-            follow_symlinks=follow_symlinks,
-            hidden=hidden,
-            include_ignored=include_ignored,
-            size=size,
-            changed_within=changed_within,
-            changed_before=changed_before,
-            full_path=full_path,
-            case=case,
-            sort=sort,
-            limit=limit,
-            offset=offset,
-            timeout=timeout,
+        return self._whole_kept(
+            find_files(
+                self._root,
+                self.limits,
+                path,
+                pattern=pattern,
+                glob=glob,
+                types=types,
+                extensions=extensions,
+                exclude=exclude,
+                min_depth=min_depth,
+                max_depth=max_depth,
+                follow_symlinks=follow_symlinks,
+                hidden=hidden,
+                include_ignored=include_ignored,
+                size=size,
+                changed_within=changed_within,
+                changed_before=changed_before,
+                full_path=full_path,
+                case=case,
+                sort=sort,
+                limit=limit,
+                offset=offset,
+                timeout=timeout,
+            )
         )
 
     @gated("search")
@@ -661,37 +727,44 @@ class Workspace:
         """
         from agentfs.search import grep, line_namer
 
-        return grep(
-            self._root,
-            self.limits,
-            pattern,
-            path,
-            glob,
-            type,
-            output_mode,
-            ignore_case,
-            context,
-            multiline,
-            limit,
-            offset,
-            include_ignored,
-            before=before,
-            after=after,
-            line_numbers=line_numbers,
-            fixed_strings=fixed_strings,
-            word=word,
-            smart_case=smart_case,
-            exclude=exclude,
-            files=files,
-            hidden=hidden,
-            follow_symlinks=follow_symlinks,
-            max_depth=max_depth,
-            max_count=max_count,
-            max_filesize=max_filesize,
-            encoding=encoding,
-            sort=sort,
-            timeout=timeout,
-            name_lines=line_namer(self._root, self._shown, self.limits) if line_ids else None,
+        kept = self._outputs.get(path) if isinstance(path, str) else None
+        text = None if kept is None or kept.path else kept.text
+        return self._whole_kept(
+            grep(
+                self._root,
+                self.limits,
+                pattern,
+                kept.path if kept is not None and kept.path else path,
+                glob,
+                type,
+                output_mode,
+                ignore_case,
+                context,
+                multiline,
+                limit,
+                offset,
+                include_ignored,
+                before=before,
+                after=after,
+                line_numbers=line_numbers,
+                fixed_strings=fixed_strings,
+                word=word,
+                smart_case=smart_case,
+                exclude=exclude,
+                files=files,
+                hidden=hidden,
+                follow_symlinks=follow_symlinks,
+                max_depth=max_depth,
+                max_count=max_count,
+                max_filesize=max_filesize,
+                encoding=encoding,
+                sort=sort,
+                timeout=timeout,
+                kept=text,
+                name_lines=line_namer(self._root, self._shown, self.limits)
+                if line_ids and not text
+                else None,
+            )
         )
 
 

@@ -11,7 +11,7 @@ LAYERS = [
     {"calling", "events", "permission"},
     {"limits", "policy", "results"},
     {"disk", "text"},
-    {"shown", "remembered"},
+    {"shown", "remembered", "outputs"},
     {"reading", "editing", "search"},
     {"gate", "signatures"},
     {"schema", "arguments", "functions", "outcome", "replies", "running", "telling", "instructions"},

@@ -8,7 +8,7 @@ from agentfs.editing.applying import Applied
 from agentfs.editing.document import Document
 from agentfs.editing.drift import Drift, check_revision, drift_since
 from agentfs.editing.pieces import changed_ranges
-from agentfs.editing.report import line_ranges, plural, shown_diff
+from agentfs.editing.report import line_ranges, plural, with_diff
 from agentfs.errors import BinaryError, NotFoundError
 from agentfs.limits import Limits
 from agentfs.results import EditResult
@@ -94,7 +94,7 @@ def change_text(
     count = plural(applied.replacements, unit)
     found = "".join(f"; {_TOLD[step]}" for step in applied.via.split(", ") if step in _TOLD)
     head = f"{done} {quote(changed.path)}: {count}{found}, now {line_ranges(ranges)}."
-    return EditResult(
+    made = EditResult(
         path=changed.path,
         replacements=applied.replacements,
         applied_via=applied.via,
@@ -102,8 +102,9 @@ def change_text(
         changed=ranges,
         revision=changed.revision,
         notes=notes,
-        text="\n".join([head, *notes, *shown_diff(diff), *(drift.shown if drift else ())]),
     )
+    drifted = drift.shown if drift else ()
+    return with_diff(made, limits, diff, lambda lines: [head, *notes, *lines, *drifted])
 
 
 def _remember(

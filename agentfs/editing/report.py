@@ -1,8 +1,14 @@
 """What a model is shown of a change: what was done, and a bounded part of the diff."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TypeVar
 
-from agentfs.text import cut_line, footer, visible
+from agentfs.limits import Limits
+from agentfs.results import EditResult, WriteResult
+from agentfs.text import Step, cut_line, fitted, footer, visible
+
+R = TypeVar("R", EditResult, WriteResult)
 
 DIFF_LINES = 120
 DIFF_CHARS = 8000
@@ -32,6 +38,28 @@ def shown_diff(diff: str, *, most: int = DIFF_LINES) -> list[str]:
     if more:
         shown.append(footer(f"{plural(more, 'more line')} of the diff; call read to see the file"))
     return shown
+
+
+def with_diff(result: R, limits: Limits, diff: str, lines: Callable[[list[str]], list[str]]) -> R:
+    """Give a result its text: as much of the diff as the budgets hold.
+
+    Args:
+        result: The result, without a text.
+        limits: `output_tokens`.
+        diff: The change.
+        lines: The lines of the text, given those of the diff.
+
+    Returns:
+        The result with its text.
+    """
+
+    def answer(most: int) -> R:
+        return replace(result, text="\n".join(lines(shown_diff(diff, most=most))))
+
+    def none(_: int) -> R:
+        return replace(result, text="\n".join(lines([footer("the diff is not shown")] if diff else [])))
+
+    return fitted(limits, Step(DIFF_LINES, answer), Step(1, none))
 
 
 def _body(diff: str) -> list[str]:

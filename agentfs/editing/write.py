@@ -6,7 +6,7 @@ from typing import Literal, get_args
 
 from agentfs.disk import Current, Root, quote
 from agentfs.editing.document import UNKNOWN_8BIT
-from agentfs.editing.report import plural, shown_diff
+from agentfs.editing.report import plural, with_diff
 from agentfs.editing.unseen import check_overwrite
 from agentfs.errors import BinaryError, EncodingError, InvalidArgumentError, TooLargeError
 from agentfs.limits import Limits
@@ -120,16 +120,17 @@ def write_file(
     if terms.preview:
         done = f"Preview, nothing was written. {done}"
     # Of a new file the model knows every line: it has just sent them.
-    lines = [] if changed.created else shown_diff(diff)
-    return WriteResult(
+    told = "" if changed.created else diff
+    head = f"{done} {quote(changed.path)} ({size})."
+    made = WriteResult(
         path=changed.path,
         created=changed.created,
         bytes_written=len(changed.after),
         diff=diff,
         revision=changed.revision,
         notes=notes,
-        text="\n".join([f"{done} {quote(changed.path)} ({size}).", *notes, *lines]),
     )
+    return with_diff(made, limits, told, lambda lines: [head, *notes, *lines])
 
 
 def fitted(content: str, data: bytes | None, path: str, terms: WriteTerms) -> Content:

@@ -65,7 +65,7 @@ class Asked(NamedTuple):
         return {"name": "read", "arguments": arguments}
 
 
-def asked_of(offset: Any, limit: Any, encoding: str | None, raw: Any, column: Any) -> Asked:
+def asked_of(offset: Any, limit: Any, encoding: str | None, *, raw: Any, column: Any) -> Asked:
     """Check the arguments of a read.
 
     Args:

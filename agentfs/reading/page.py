@@ -78,21 +78,25 @@ def stretch_of(text: str, first: int, count: int) -> Stretch:
     return Stretch(first, [*parts, rest], end, ended=False)
 
 
-def from_column(parts: Sequence[str], column: int, end: str) -> list[str]:
+def from_column(parts: Sequence[str], column: int, end: str, *, ended: bool) -> list[str]:
     r"""Take the start off lines.
 
     Args:
         parts: Lines without the character that ends them.
         column: The first character that stays, from 1.
         end: That character.
+        ended: Whether the last of them ends with it.
 
     Returns:
         As many lines; the `\r` of a `\r\n` always stays.
     """
     start = column - 1
-    if end == "\r":
-        return [part[start:] for part in parts]
-    return [part[start:] or ("\r" if part.endswith("\r") else "") for part in parts]
+    cut = [part[start:] for part in parts]
+    if end == "\n":
+        for index in range(len(parts) if ended else len(parts) - 1):
+            if not cut[index] and parts[index].endswith("\r"):
+                cut[index] = "\r"
+    return cut
 
 
 def page_of(stretch: Stretch, limits: Limits) -> Page:

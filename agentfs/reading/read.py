@@ -8,6 +8,7 @@ from agentfs.limits import Limits
 from agentfs.reading import stream
 from agentfs.reading.answer import Known, empty_answer, page_answer, whole_ranges
 from agentfs.reading.asked import Asked, asked_of
+from agentfs.reading.economy import economised
 from agentfs.reading.index import Index, survey
 from agentfs.reading.media import binary_answer, media_of
 from agentfs.reading.page import Stretch, from_column, stretch_of
@@ -56,7 +57,7 @@ def read_file(
             `invalid_argument` for an offset of 0 or a limit below 1, `encoding` for text that is not in the
             encoding that was named, `stale` for a file that shrinks meanwhile, or what the path rules refuse.
     """
-    asked = asked_of(offset, limit, encoding, raw, column)._replace(line_ids=line_ids)
+    asked = asked_of(offset, limit, encoding, raw=raw, column=column)._replace(line_ids=line_ids)
     with root.open_file(path) as file:
         head = file.read_at(0, HEAD)
         answer, note = media_of(file, head, limits, asked)
@@ -66,12 +67,47 @@ def read_file(
         if file.stat.st_size <= limits.file_bytes:
             data = file.read(limits.file_bytes + 1)
             if len(data) <= limits.file_bytes:
-                return _read_held(file, data, shown, limits, asked, notes)
+                economy = root.policy.reread == "diff"
+                return _read_held(file, data, shown, limits, asked, notes, economy=economy)
         return _read_streamed(file, head, shown, limits, asked, indexes or Remembered())
 
 
+def read_kept(name: str, text: str, limits: Limits, offset: int, limit: int | None) -> ReadResult:
+    """Read one page of a text that is no file.
+
+    Args:
+        name: What it is called.
+        text: The text.
+        limits: What bounds the page.
+        offset: The first line, from 1; a negative one counts from the end.
+        limit: How many lines at most.
+
+    Returns:
+        The page.
+
+    Raises:
+        AgentFSError: `past_end`, `invalid_argument`.
+    """
+    asked = asked_of(offset, limit, None, raw=False, column=1)
+    data = text.encode("utf-8", "surrogatepass")
+    total = count_lines(text)
+    known = Known(name, revision_of(data), len(data), total, "utf-8", newline_of(text), b"")
+    first = asked.first(name, total)
+    if not total:
+        return empty_answer(known)
+    count = min(limit or limits.read_lines, total - first + 1)
+    return page_answer(known, stretch_of(text, first, count), limits, asked)[1]
+
+
 def _read_held(
-    file: OpenFile, data: bytes, shown: Shown, limits: Limits, asked: Asked, notes: list[str]
+    file: OpenFile,
+    data: bytes,
+    shown: Shown,
+    limits: Limits,
+    asked: Asked,
+    notes: list[str],
+    *,
+    economy: bool,
 ) -> ReadResult:
     revision = revision_of(data)
     try:
@@ -88,12 +124,15 @@ def _read_held(
     count = min(asked.limit or limits.read_lines, total - first + 1)
     stretch = stretch_of(text, first, count)
     if asked.column > 1:
-        stretch = stretch._replace(parts=from_column(stretch.parts, asked.column, stretch.end))
+        cut = from_column(stretch.parts, asked.column, stretch.end, ended=stretch.ended)
+        stretch = stretch._replace(parts=cut)
     if asked.line_ids:
         ids = shown.line_ids(file.real_path, revision, text)
         stretch = stretch._replace(ids=ids[first - 1 : first - 1 + count])
         notes = notes if ids else [*notes, _NO_IDS]
     page, result = page_answer(known, stretch, limits, asked, notes)
+    if economy:
+        result = economised(shown, file.real_path, result, asked)
     for start, last in whole_ranges(page) if asked.column == 1 else ():
         shown.record_read(file.real_path, revision, text, start, last, total)
     shown_ids = tuple(stretch.ids[: len(page.shown)])

@@ -52,7 +52,7 @@ def take(file: OpenFile, index: Index, first: int, count: int, column: int = 1) 
         parts, ended = [*parts, rest], False
         unheld = "" if whole else _beyond(file, index, first, dropped or 0, text, texts)
     if column > 1:
-        parts = [*parts[:1], *from_column(parts[1:], column, end)]
+        parts = [*parts[:1], *from_column(parts[1:], column, end, ended=ended)]
     return Stretch(first, parts, end, ended=ended, unheld=unheld)
 
 
@@ -63,6 +63,7 @@ def _skip(texts: Iterator[str], count: int, end: str, index: Index) -> tuple[int
         How many bytes they were, None where no line begins; and the rest of the text.
     """
     dropped: int | None = None
+    texts = _pairs_whole(texts)
     for text in texts:
         found = text.find(end)
         inside = min(count, found if found >= 0 else len(text))
@@ -74,6 +75,18 @@ def _skip(texts: Iterator[str], count: int, end: str, index: Index) -> tuple[int
         if count == 0 or found >= 0:
             return dropped, chain([text[inside:]] if inside < len(text) else [], texts)
     return dropped, iter(())
+
+
+def _pairs_whole(texts: Iterator[str]) -> Iterator[str]:
+    r"""Give the same text, no piece of which ends between `\r` and `\n`."""
+    held = ""
+    for piece in texts:
+        text = held + piece
+        held = "\r" if text.endswith("\r") else ""
+        if text != held:
+            yield text.removesuffix("\r")
+    if held:
+        yield held
 
 
 def _beyond(file: OpenFile, index: Index, line: int, dropped: int, held: str, texts: Iterator[str]) -> str:

@@ -17,7 +17,7 @@ from agentfs.search.leftout import one_line, say_reached, say_skipped, why_left_
 from agentfs.search.nearby import suggesting
 from agentfs.search.paging import check_choice, check_offset, check_page, check_timeout, next_page, paths_of
 from agentfs.search.pattern import compile_pattern
-from agentfs.text import continuation, footer
+from agentfs.text import Step, continuation, fitted, footer
 
 Case = Literal["smart", "sensitive", "insensitive"]
 OneOrMore = str | Sequence[str]
@@ -282,29 +282,35 @@ class _Call:
         noun = "files" if self.name == "glob" else "entries"
         if total:
             check_offset(first, total, noun)
-        shown_to = min(end, total)
-        following = self._following(shown_to) if shown_to < total else None
         lines = [one_line(entry.path) + ("/" if entry.type == "directory" else "") for entry in found.page]
         if not total:
             lines.append(self._say_nothing(found, wanted, noun))
-        notes = footer(
-            f"{noun} {first + 1}-{shown_to} of {total if skipped.reached is None else f'at least {total}'}"
-            if total and (first or following or skipped.reached)
-            else "",
-            continuation(following),
-            say_skipped(skipped, can_open=not self.include_ignored),
-            say_reached(skipped, self.seconds),
-        )
-        return GlobResult(
-            found.page,
-            total,
-            skipped,
-            exact=skipped.reached is None,
-            truncated=following is not None,
-            elapsed_ms=int((time.monotonic() - self.began) * 1000),
-            next=following,
-            text="\n".join([*lines, *filter(None, [notes])]),
-        )
+
+        counted = total if skipped.reached is None else f"at least {total}"
+
+        def answer(count: int) -> GlobResult:
+            shown_to = min(end if count >= len(lines) else first + count, total)
+            following = self._following(shown_to) if shown_to < total else None
+            notes = footer(
+                f"{noun} {first + 1}-{shown_to} of {counted}"
+                if total and (first or following or skipped.reached)
+                else "",
+                continuation(following),
+                say_skipped(skipped, can_open=not self.include_ignored),
+                say_reached(skipped, self.seconds),
+            )
+            return GlobResult(
+                found.page,
+                total,
+                skipped,
+                exact=skipped.reached is None,
+                truncated=following is not None,
+                elapsed_ms=int((time.monotonic() - self.began) * 1000),
+                next=following,
+                text="\n".join([*lines[:count], *filter(None, [notes])]),
+            )
+
+        return fitted(self.limits, Step(max(len(lines), 1), answer))
 
     def _following(self, offset: int) -> NextCall:
         before = ("pattern",) if self.name == "glob" else ()

@@ -10,7 +10,7 @@ from agentfs import calling
 from agentfs.disk import Root, quote, show_name
 from agentfs.errors import AgentFSError
 from agentfs.limits import Limits
-from agentfs.results import FileCount, GrepResult, Match, Skipped
+from agentfs.results import FileCount, GrepResult, Match, NextCall, Skipped
 from agentfs.search.absence import Glance, absence_notes
 from agentfs.search.excerpts import excerpts
 from agentfs.search.grep_text import (
@@ -28,6 +28,7 @@ from agentfs.search.paging import check_offset, check_page
 from agentfs.search.pattern import S
 from agentfs.search.request import OneOrMore, OutputMode, Request, Sort
 from agentfs.search.scan import Reader, Verdict
+from agentfs.search.smaller import smaller
 from agentfs.search.sources import Run, Sources
 from agentfs.text import continuation, footer
 
@@ -68,6 +69,7 @@ def grep(
     sort: Sort = "path",
     timeout: float | None = None,
     name_lines: NameLines | None = None,
+    kept: str | None = None,
 ) -> GrepResult:
     """Search the contents of files with a regular expression.
 
@@ -102,6 +104,7 @@ def grep(
         timeout: Seconds that the search may take; None: as the limits have it.
         line_numbers: Whether the text numbers the lines.
         name_lines: Gives matches the ids of their lines; None for no ids.
+        kept: A text to search in place of the file; `path` is only its name.
 
     Returns:
         One page of the entries in order, the totals of all, and what was left out.
@@ -145,7 +148,7 @@ def grep(
     search = _Grep(root, limits, request, began)
     search.name_lines = name_lines
     with suggesting(root):
-        search.run()
+        search.run(kept)
     return search.result()
 
 
@@ -179,12 +182,17 @@ class _Grep:
         self.enough = False  # whether the page was full, and more was not asked for
         self.stopped_in: str = ""
         self.name_lines: NameLines | None = None
+        self.of_text = False  # whether a text was searched in place of files
 
-    def run(self) -> None:
-        """Search the files."""
+    def run(self, kept: str | None = None) -> None:
+        """Search the files, or a text in place of them."""
         reached: str | None = None
         try:
-            for run in self.sources.runs():
+            if kept is not None:
+                self.of_text = True
+                self.searched += 1
+                self._search(self.request.paths[0], kept, self.in_text)
+            for run in self.sources.runs() if kept is None else ():
                 self._run(run)
                 if self.enough:
                     break
@@ -343,9 +351,12 @@ class _Grep:
             elapsed_ms=round((time.monotonic() - self.began) * 1000),
             next=following,
         )
-        return replace(result, text=self._render(result))
+        return smaller(result, self.limits, self.first, self._render, self._following, by_line=self.by_line)
 
-    def _render(self, result: GrepResult) -> str:
+    def _following(self, end: int) -> NextCall | None:
+        return self.request.next_page(end) if end < self.entries else None
+
+    def _render(self, result: GrepResult, note: str = "", end: int | None = None) -> str:
         totals = totals_shown(
             result.total_matches, result.total_lines, result.total_files, exact=result.exact
         )
@@ -354,7 +365,7 @@ class _Grep:
             asked = one_line(json.dumps(self.request.pattern, ensure_ascii=False))
             where = ", ".join(map(quote, self.request.files or self.request.paths))
             body = [f"No matches for {asked} in {where} ({searched} searched)."]
-            if self.skipped.reached is None:
+            if self.skipped.reached is None and not self.of_text:
                 body += absence_notes(self.root, self.limits, self.request, self.skipped, glance)
             totals = ""
         elif self.request.output_mode == "content":
@@ -371,7 +382,8 @@ class _Grep:
         body.append(
             footer(
                 totals,
-                self._page_shown(result),
+                self._page_shown(result, self.end if end is None else end),
+                note,
                 self._stop_shown(),
                 self._context_shown(),
                 say_skipped(result.skipped, can_open=not self.request.include_ignored),
@@ -390,10 +402,10 @@ class _Grep:
             shown += [f"  {line}" for line in numbered_matches(samples.get(path, []))]
         return shown
 
-    def _page_shown(self, result: GrepResult) -> str:
+    def _page_shown(self, result: GrepResult, end: int) -> str:
         if not result.truncated and self.first == 0:
             return ""
-        last = min(self.end, self.entries)
+        last = min(end, self.entries)
         shown = f"shown: {self.first + 1}-{last}" if last > self.first else "nothing shown from this offset"
         return "; ".join(part for part in (shown, continuation(result.next)) if part)
 

@@ -18,7 +18,7 @@ from agentfs.search.nearby import suggesting
 from agentfs.search.paging import check_choice, check_offset, check_page, next_page, paths_of
 from agentfs.search.rules import slashed
 from agentfs.search.walk import Walk
-from agentfs.text import continuation, footer
+from agentfs.text import Step, continuation, fitted, footer
 
 Sort = Literal["name", "modified", "size"]
 
@@ -83,38 +83,37 @@ def list_directory(
     with suggesting(root):
         entries, total, vanished = _page(walk, offset, offset + size, several=len(paths) > 1)
     check_offset(offset, total, "entries")
-    shown_to = min(offset + size, total)
-    following: NextCall | None = None
-    if shown_to < total:
-        following = next_page(
-            "ls",
-            shown_to,
-            path=(path or ".", "."),
-            depth=(depth, 1),
-            limit=(limit, None),
-            include_ignored=(include_ignored, False),
-            ignore=(ignore, None),
-            hidden=(hidden, None),
-            sort=(sort, "name"),
-        )
     skipped = walk.skipped
     if vanished:
         skipped = replace(skipped, unreadable=skipped.unreadable + vanished)
     least = "" if skipped.reached is None else "at least "
-    notes = (
-        f"entries {offset + 1}-{shown_to} of {least}{total}" if offset or following or least else "",
-        continuation(following),
-        say_skipped(skipped, can_open=not include_ignored),
-        say_reached(skipped, limits.timeout),
-    )
-    return ListResult(
-        entries,
-        total,
-        skipped,
-        truncated=following is not None,
-        next=following,
-        text=_text(paths, entries, skipped, notes),
-    )
+
+    def answer(count: int) -> ListResult:
+        shown_to = min(offset + (size if count >= len(entries) else count), total)
+        following: NextCall | None = None
+        if shown_to < total:
+            following = next_page(
+                "ls",
+                shown_to,
+                path=(path or ".", "."),
+                depth=(depth, 1),
+                limit=(limit, None),
+                include_ignored=(include_ignored, False),
+                ignore=(ignore, None),
+                hidden=(hidden, None),
+                sort=(sort, "name"),
+            )
+        notes = (
+            f"entries {offset + 1}-{shown_to} of {least}{total}" if offset or following or least else "",
+            continuation(following),
+            say_skipped(skipped, can_open=not include_ignored),
+            say_reached(skipped, limits.timeout),
+        )
+        text = _text(paths, entries[:count], skipped, notes)
+        truncated = following is not None
+        return ListResult(entries, total, skipped, truncated=truncated, next=following, text=text)
+
+    return fitted(limits, Step(max(len(entries), 1), answer))
 
 
 def _page(walk: Walk, first: int, end: int, *, several: bool) -> tuple[list[Entry], int, int]:

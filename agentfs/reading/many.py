@@ -1,0 +1,69 @@
+"""`read_many`: several files in one answer, under one budget."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from agentfs.disk import quote
+from agentfs.errors import AgentFSError, InvalidArgumentError
+from agentfs.limits import Limits
+from agentfs.results import NextCall, ReadManyResult, ReadResult
+from agentfs.text import estimate_tokens, footer, visible
+
+_LEAST = 40  # tokens; a file for which no more are left is left to the next call
+
+_NAMED = 5  # of the files that are left; all are in the next call
+
+
+def read_several(
+    read: Callable[[str, Limits], ReadResult], paths: Sequence[str], limits: Limits, budget: int | None
+) -> ReadManyResult:
+    """Read files one after the other until the budget is used up.
+
+    Args:
+        read: Reads one file within limits.
+        paths: The files, in order.
+        limits: The limits of one read; `output_tokens` where there is no `budget`.
+        budget: Tokens of the whole answer.
+
+    Returns:
+        The pages under the paths, what failed, and the call for the files that are left.
+
+    Raises:
+        InvalidArgumentError: `invalid_argument`: a budget below 1.
+    """
+    if budget is not None and budget < 1:
+        raise InvalidArgumentError(f"`budget` must be a number of tokens from 1, not {budget!r}.")
+    count = limits.count_tokens or estimate_tokens
+    whole = budget or limits.output_tokens
+    left = whole
+    results: list[ReadResult] = []
+    failed: dict[str, str] = {}
+    parts: list[str] = []
+    for path in paths:
+        if parts and left < _LEAST:
+            break
+        head = f"== {visible(path)} =="
+        try:
+            page = read(path, replace(limits, output_tokens=max(left - count(head) - 1, 1)))
+        except AgentFSError as error:
+            failed[path] = error.code
+            part = f"{head}\n{error}"
+        else:
+            part = f"{head}\n{page.text}"
+            # A page of which the last budget leaves a sliver is better shown by the next call.
+            if parts and page.truncated_by in {"tokens", "line"} and count(part) > left:
+                break
+            results.append(page)
+        parts.append(part)
+        left -= count(part) + 1
+    rest = list(paths[len(parts) :])
+    following: NextCall | None = None
+    if rest:
+        arguments = {"paths": rest} if budget is None else {"paths": rest, "budget": budget}
+        following = {"name": "read_many", "arguments": arguments}
+    more = f" and {len(rest) - _NAMED} more" if len(rest) > _NAMED else ""
+    named = ", ".join(map(quote, rest[:_NAMED])) + more
+    if rest:
+        parts.append(footer(f"not read, as {whole} tokens are used up: {named}"))
+    text = "\n".join(parts) or footer("no files")
+    return ReadManyResult(tuple(results), failed, tuple(rest), text=text, next=following)

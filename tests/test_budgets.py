@@ -1,0 +1,80 @@
+"""The one rule: no text of any result is over `Limits.output_tokens`, what was cut is said, and goes on."""
+
+import pytest
+
+from agentfs import Limits, Policy, Workspace
+from agentfs.text import fits
+
+
+@pytest.fixture
+def tree(tmp_path):
+    for number in range(120):
+        lines = "".join(f"value_{line} = {line * number}  # needle\n" for line in range(30))
+        (tmp_path / f"module_{number:03}.py").write_text(lines)
+    return tmp_path
+
+
+CALLS = {
+    "read": lambda ws: ws.read("module_007.py"),
+    "ls": lambda ws: ws.ls(),
+    "glob": lambda ws: ws.glob("*.py"),
+    "find": lambda ws: ws.find(),
+    "grep": lambda ws: ws.grep("needle", context=3),
+    "grep files": lambda ws: ws.grep("needle", output_mode="files_with_matches"),
+    "grep counts": lambda ws: ws.grep("needle", output_mode="count"),
+    "grep summary": lambda ws: ws.grep("needle", output_mode="summary"),
+    "grep multiline": lambda ws: ws.grep("needle\nvalue", multiline=True),
+    "edit": lambda ws: ws.edit("module_007.py", "needle", "pin", replace_all=True),
+    "write": lambda ws: ws.write("module_008.py", "x\n" * 200),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize("budget", [150, 400, 1500])
+def test_no_text_is_over_the_budget(tree, name, budget):
+    limits = Limits(output_tokens=budget)
+    with Workspace(tree, limits=limits, policy=Policy(overwrite="always")) as ws:
+        result = CALLS[name](ws)
+    assert fits(result.text, limits), result.text
+
+
+@pytest.mark.parametrize("mode", ["content", "files_with_matches", "count", "summary"])
+@pytest.mark.parametrize("budget", [300, 1500])
+def test_the_pages_of_a_cut_search_put_together_are_all_of_it(tree, mode, budget):
+    with Workspace(tree, limits=Limits(output_tokens=budget)) as ws:
+        result, lines = ws.grep("value_(3|17) ", output_mode=mode), []
+        while True:
+            lines += [line for line in result.text.split("\n") if line.startswith("module_")]
+            if result.next is None:
+                break
+            result = ws.grep(**result.next["arguments"])
+    assert sorted({line.split(":")[0] for line in lines}) == [
+        f"module_{number:03}.py" for number in range(120)
+    ]
+
+
+@pytest.mark.parametrize("name", ["ls", "glob"])
+def test_the_pages_of_a_cut_list_put_together_are_all_of_it(tree, name):
+    with Workspace(tree, limits=Limits(output_tokens=200)) as ws:
+        result, shown = CALLS[name](ws), []
+        while True:
+            shown += [line.split()[0] for line in result.text.split("\n") if line.startswith("module_")]
+            if result.next is None:
+                break
+            result = getattr(ws, name)(**result.next["arguments"])
+    assert shown == [f"module_{number:03}.py" for number in range(120)]
+
+
+def test_a_search_is_cut_step_by_step(tree):
+    shown = []
+    for budget in (20_000, 5000, 2500, 1000, 150, 30):
+        with Workspace(tree, limits=Limits(output_tokens=budget)) as ws:
+            shown.append(ws.grep("value_9 ", context=3, limit=60))
+    assert all(len(result.matches) == 60 for result in shown)
+    assert "lines of context, as" in shown[2].text or "lines of context, as" in shown[1].text
+    assert shown[-1].text.startswith("120 matching lines in 120 files") or "only counts" in shown[-1].text
+
+
+def test_a_counter_of_ones_own_decides(tree):
+    with Workspace(tree, limits=Limits(output_tokens=10, count_tokens=lambda text: text.count("\n"))) as ws:
+        assert ws.read("module_007.py").text.count("\n") <= 10
