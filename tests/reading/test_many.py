@@ -49,7 +49,7 @@ def test_the_budget_holds_and_the_calls_that_go_on_read_all(ws, budget):
 
 def test_without_a_budget_that_of_the_limits_holds(tmp_path, ws):
     with Workspace(tmp_path, limits=Limits(output_tokens=350)) as small:
-        assert small.read_many("**/*.py").next["arguments"] == {"paths": ["sub/c.py"]}
+        assert small.read_many("**/*.py").next["arguments"]["paths"][-1] == "sub/c.py"
 
 
 def test_a_budget_below_one_is_an_error(ws):

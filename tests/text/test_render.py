@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentfs.text import cut_line, estimate_tokens, footer, numbered, split_lines
+from agentfs.text import cut_line, footer, numbered, split_lines
 
 
 @pytest.mark.parametrize(
@@ -62,11 +62,3 @@ def test_what_is_not_held_of_a_line_is_said_too():
 def test_a_footer_has_what_is_to_be_said_and_is_empty_otherwise():
     assert footer("a", "", "b") == "[a; b]"
     assert footer("", "") == footer() == ""
-
-
-def test_tokens_are_about_a_quarter_of_ascii_and_one_for_a_cjk_character():
-    assert estimate_tokens("") == 0
-    assert estimate_tokens("a") == 1
-    assert estimate_tokens("word " * 800) == 1000
-    assert 800 <= estimate_tokens("漢" * 1000) <= 1000
-    assert estimate_tokens("\ud800") > 0
