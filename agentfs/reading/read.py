@@ -15,7 +15,7 @@ from agentfs.reading.page import Stretch, from_column, stretch_of
 from agentfs.remembered import Remembered
 from agentfs.results import ReadResult
 from agentfs.shown import Shown
-from agentfs.text import HEAD, count_lines, decode, newline_of
+from agentfs.text import HEAD, count_lines, decode, decode_in, newline_of
 
 _NO_IDS = "no line ids: the file is too large to be remembered"
 
@@ -111,7 +111,7 @@ def _read_held(
 ) -> ReadResult:
     revision = revision_of(data)
     try:
-        decoded = decode(data, asked.encoding)
+        decoded = decode(data) if asked.encoding is None else decode_in(data, asked.encoding)
     except BinaryError:  # a byte order mark that lies
         return binary_answer(file, data[:HEAD], limits)
     text = decoded.text

@@ -10,6 +10,7 @@ from agentfs.text.decoding import (
     codec_of,
     decode,
     decode_as,
+    decode_in,
     encode,
     is_binary,
 )
@@ -35,6 +36,7 @@ __all__ = [
     "cut_line",
     "decode",
     "decode_as",
+    "decode_in",
     "encode",
     "end_of",
     "estimate_tokens",

@@ -78,40 +78,63 @@ def encode(text: str, encoding: str) -> bytes:
 
 
 def decode(data: bytes, encoding: str | None = None) -> Decoded:
-    """Decode the whole content of a file: as `encoding`, by its byte order mark, as UTF-8, else byte by byte.
+    """Decode the whole content of a file: by its byte order mark, as UTF-8, as `encoding`, else byte by byte.
 
     Args:
         data: The bytes of the whole file.
-        encoding: The codec to take, or None to tell it from the bytes.
+        encoding: The codec to take where there is no mark and the bytes are not UTF-8, or None.
 
     Returns:
         The text; `bom + encode(text)` are the bytes again.
 
     Raises:
-        BinaryError: `binary`: a NUL in the first 8 KiB, no byte order mark, and no encoding given.
+        BinaryError: `binary`: a NUL in the first 8 KiB and no byte order mark.
         EncodingError: `encoding`: the bytes are not text in the given encoding.
         InvalidArgumentError: `invalid_argument`: no codec has that name.
     """
-    if encoding is not None:
-        bom, named = codec_of(data, encoding)
-        text = _strictly(data[len(bom) :], named)
-        if text is None:
-            raise _not_in(named)
-        return Decoded(text, named, bom)
+    named = None if encoding is None else codec_name(encoding)
     bom, marked = bom_of(data)
     if marked is not None:
         text = _strictly(data[len(bom) :], marked)
         if text is not None:
             return Decoded(text, marked, bom)
-    if b"\x00" in data[:HEAD]:
+    if named is None and b"\x00" in data[:HEAD]:
         raise BinaryError(
             f"The file is binary: it has a NUL byte at position {data.index(0)}.",
             details={"position": data.index(0)},
         )
-    text = _strictly(data, "utf-8")
-    if text is not None:
-        return Decoded(text, "utf-8", b"")
-    return Decoded(data.decode("latin-1"), UNKNOWN_8BIT, b"")
+    # ASCII with NULs, and every 7-bit codec, is valid UTF-8 too: a named codec is only second to plain UTF-8.
+    if named is None or b"\x00" not in data[:HEAD]:
+        text = _strictly(data, "utf-8")
+        if text is not None:
+            return Decoded(text, "utf-8", b"")
+    if named is None:
+        return Decoded(data.decode("latin-1"), UNKNOWN_8BIT, b"")
+    text = _strictly(data, named)
+    if text is None:
+        raise EncodingError(f"The file is not text in {named}.", details={"encoding": named})
+    return Decoded(text, named, b"")
+
+
+def decode_in(data: bytes, encoding: str) -> Decoded:
+    """Decode the whole content of a file in the codec that was named, and in no other.
+
+    Args:
+        data: The bytes of the whole file.
+        encoding: The codec; it stands above what the bytes look like.
+
+    Returns:
+        The text.
+
+    Raises:
+        EncodingError: `encoding`: the bytes are not text in that codec.
+        InvalidArgumentError: `invalid_argument`: no codec has that name.
+    """
+    bom, named = codec_of(data, encoding)
+    text = _strictly(data[len(bom) :], named)
+    if text is None:
+        raise _not_in(named)
+    return Decoded(text, named, bom)
 
 
 def codec_of(head: bytes, encoding: str) -> tuple[bytes, str]:
@@ -148,7 +171,7 @@ def decode_as(data: bytes, encoding: str) -> Decoded:
         EncodingError: `encoding`: the bytes are not text in that codec, or would not come back the same.
         InvalidArgumentError: `invalid_argument`: no codec has that name.
     """
-    decoded = decode(data, encoding)
+    decoded = decode_in(data, encoding)
     if _encoded(decoded.text, decoded.encoding) != data[len(decoded.bom) :]:
         raise _not_in(decoded.encoding)
     return decoded

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentfs.errors import BinaryError, EncodingError, InvalidArgumentError
-from agentfs.text import decode, is_binary
+from agentfs.text import decode, decode_in, is_binary
 
 
 @pytest.mark.parametrize(
@@ -55,18 +55,22 @@ def test_no_byte_is_lost(data):
     assert decoded.bom + decoded.encode(decoded.text) == data
 
 
-def test_a_named_encoding_wins():
+def test_a_named_encoding_is_taken_where_utf8_fails():
     assert decode("日本".encode("shift_jis"), "Shift-JIS").text == "日本"
-    assert decode("é".encode(), "latin-1").text == "Ã©"
-    assert decode("é".encode(), "unknown-8bit").text == "Ã©"
-    assert decode(codecs.BOM_UTF8 + b"a", "cp1252").text == "ï»¿a"
+    assert decode("é".encode(), "latin-1").text == "é"
     assert decode("a\0".encode("utf-16-le"), "utf-16").text == "a\0"
     assert decode("aé".encode("utf-16-le"), "utf-16").encoding == "utf-16-le"
 
 
-def test_a_mark_of_the_named_encoding_is_a_mark():
-    assert decode(codecs.BOM_UTF8 + b"a", "utf-8-sig").bom == codecs.BOM_UTF8
-    big = decode(codecs.BOM_UTF16_BE + "a".encode("utf-16-be"), "utf-16")
+def test_the_encoding_to_decode_in_wins():
+    assert decode_in("é".encode(), "latin-1").text == "Ã©"
+    assert decode_in("é".encode(), "unknown-8bit").text == "Ã©"
+    assert decode_in(codecs.BOM_UTF8 + b"a", "cp1252").text == "ï»¿a"
+
+
+def test_a_mark_of_the_encoding_to_decode_in_is_a_mark():
+    assert decode_in(codecs.BOM_UTF8 + b"a", "utf-8-sig").bom == codecs.BOM_UTF8
+    big = decode_in(codecs.BOM_UTF16_BE + "a".encode("utf-16-be"), "utf-16")
     assert (big.text, big.encoding, big.bom) == ("a", "utf-16-be", codecs.BOM_UTF16_BE)
 
 
