@@ -15,7 +15,7 @@ Symlinks = Literal["inside", "never"]
 Matching = Literal["tolerant", "exact"]
 
 # What a view of a workspace may have otherwise than the workspace; all else confines or protects.
-VIEWED = frozenset({"overwrite", "match", "reread", "mode", "permission"})
+VIEWED = frozenset({"overwrite", "match", "reread", "overflow", "mode", "permission"})
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,6 @@ from agentfs.errors import (
     AmbiguousError,
     InvalidArgumentError,
     NoMatchError,
-    NotAFileError,
     NotFoundError,
     PastEndError,
     StaleError,
@@ -104,10 +103,8 @@ def _needed(name: str, value: str | None, command: str) -> str:
 
 def _view(workspace: Workspace, path: str, view_range: list[int] | None) -> Result:
     if view_range is None:
-        try:
-            return workspace.read(path)
-        except NotAFileError:
-            return workspace.ls(path, depth=_LEVELS)
+        read = workspace.read(path)
+        return workspace.ls(path, depth=_LEVELS) if read.kind == "directory" else read
     if len(view_range) != 2:
         raise _bad_range(view_range, "It should be a list of two integers.")
     first, last = view_range
@@ -116,16 +113,23 @@ def _view(workspace: Workspace, path: str, view_range: list[int] | None) -> Resu
     if last != -1 and last < first:
         raise _bad_range(view_range, f"Its second element `{last}` should not be smaller than its first.")
     try:
-        return workspace.read(path, first, None if last == -1 else last - first + 1)
-    except NotAFileError:
-        raise InvalidArgumentError(
-            "The `view_range` parameter is not allowed when `path` points to a directory.",
-            details={"parameter": "view_range"},
-        ) from None
+        read = workspace.read(path, first, None if last == -1 else last - first + 1)
     except PastEndError as error:
-        total = error.details["total_lines"]
+        total = error.details.get("total_lines")
+        if total is None:
+            raise _not_of_a_directory() from None
         inside = f"within the range of lines of the file: [1, {total}]"
         raise _bad_range(view_range, f"Its first element `{first}` should be {inside}.") from None
+    if read.kind == "directory":
+        raise _not_of_a_directory()
+    return read
+
+
+def _not_of_a_directory() -> InvalidArgumentError:
+    return InvalidArgumentError(
+        "The `view_range` parameter is not allowed when `path` points to a directory.",
+        details={"parameter": "view_range"},
+    )
 
 
 def _bad_range(view_range: list[int], why: str) -> InvalidArgumentError:

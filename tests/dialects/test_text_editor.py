@@ -92,8 +92,11 @@ def test_view_a_range(do):
         "     4\t            return False", "     5\t    return True",
     ]  # fmt: skip
     assert do("view", path="primes.py", view_range=[5, 99]).success, "a range may end behind the end"
-    refused = do("view", path="src", view_range=[1, 2])
-    assert refused.content == "The `view_range` parameter is not allowed when `path` points to a directory."
+    for view_range in ([1, 2], [900, -1]):
+        refused = do("view", path="src", view_range=view_range)
+        assert (
+            refused.content == "The `view_range` parameter is not allowed when `path` points to a directory."
+        )
 
 
 @pytest.mark.parametrize(("view_range", "told"), [
