@@ -1,5 +1,6 @@
 """File tools for LLM agent loops, confined to one directory tree."""
 
+from agentfs.calls.events import Coercion, Event
 from agentfs.errors import (
     AccessError,
     AgentFSError,
@@ -38,9 +39,8 @@ from agentfs.errors import (
     UnknownToolError,
     UnreadError,
 )
-from agentfs.events import Coercion, Event
 from agentfs.limits import Limits
-from agentfs.permission import Allow, Deny, PermissionRequest
+from agentfs.permissions.asking import Allow, Deny, PermissionRequest
 from agentfs.policy import Policy
 from agentfs.results import (
     Edit,

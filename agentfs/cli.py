@@ -9,11 +9,11 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
-from agentfs import calling
+from agentfs.calls import calling
 from agentfs.errors import AgentFSError
+from agentfs.forms.schema import FORMATS
 from agentfs.policy import Policy
 from agentfs.results import ToolResult
-from agentfs.schema import FORMATS
 from agentfs.signatures.hints import Choice, Either, Kind, ListOf, Maybe, Parameter, Scalar
 from agentfs.signatures.tools import Tool, exposable, full_description, tool_of
 from agentfs.workspace import Workspace

@@ -14,9 +14,9 @@ from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 
 import agentfs
-from agentfs.permission import Deny, Mode, PermissionAnswer, PermissionRequest
+from agentfs.calls.replies import SentCall, message_for
+from agentfs.permissions.asking import Deny, Mode, PermissionAnswer, PermissionRequest
 from agentfs.policy import Policy
-from agentfs.replies import SentCall, message_for
 from agentfs.toolset import Toolset
 from agentfs.workspace import Workspace
 

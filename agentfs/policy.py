@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import Literal, get_args, get_origin
 
 from agentfs.errors import InvalidArgumentError
-from agentfs.permission import Mode, Permission, Rule, rule_of
+from agentfs.permissions.asking import Mode, Permission, Rule, rule_of
 
 Overwrite = Literal["seen", "always", "never"]
 Overflow = Literal["cut", "keep"]

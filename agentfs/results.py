@@ -8,7 +8,7 @@ output schema.
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any, Literal, TypedDict, cast
 
-from agentfs.events import Coercion
+from agentfs.calls.events import Coercion
 
 Newline = Literal["\n", "\r\n", "\r", "mixed"]
 EntryType = Literal["file", "directory", "symlink", "other"]

@@ -5,22 +5,22 @@ from contextvars import copy_context
 from dataclasses import replace
 from typing import Any
 
-from agentfs import calling
 from agentfs.arguments.aliases import nearest
 from agentfs.arguments.binding import arguments_of, bind, refusal
 from agentfs.arguments.wording import shown
+from agentfs.calls import calling
+from agentfs.calls.events import Coercion, OnEvent
+from agentfs.calls.outcome import answered, broken, refused
+from agentfs.calls.replies import Message, SentCall, message_for, messages_for, read_call
+from agentfs.calls.running import Runner
+from agentfs.calls.telling import Teller
 from agentfs.errors import AgentFSError, InvalidArgumentError, UnknownToolError
-from agentfs.events import Coercion, OnEvent
-from agentfs.functions import plain_function
-from agentfs.instructions import instructions_for
-from agentfs.outcome import answered, broken, refused
-from agentfs.replies import Message, SentCall, message_for, messages_for, read_call
+from agentfs.forms.functions import plain_function
+from agentfs.forms.instructions import instructions_for
+from agentfs.forms.schema import tool_schemas
 from agentfs.results import ToolResult
-from agentfs.running import Runner
-from agentfs.schema import tool_schemas
 from agentfs.signatures.offers import Answer, Offer
 from agentfs.signatures.tools import Tool, tool_of
-from agentfs.telling import Teller
 
 
 class Toolset:

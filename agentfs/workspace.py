@@ -7,12 +7,12 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Annotated, Any, Literal, Self, TypeAlias, TypeVar
 
+from agentfs.calls.events import OnEvent
 from agentfs.disk import Root
 from agentfs.errors import NotAFileError, NotFoundError, UnknownToolError
-from agentfs.events import OnEvent
-from agentfs.gate import gated
 from agentfs.limits import Limits
 from agentfs.outputs import PREFIX, Output, Outputs
+from agentfs.permissions.gate import gated
 from agentfs.policy import Policy
 from agentfs.remembered import Remembered
 from agentfs.results import (

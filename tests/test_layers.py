@@ -1,20 +1,24 @@
 """Imports go down only: this reads them from the source and holds the line."""
 
 import ast
+from collections.abc import Sequence
 from pathlib import Path
 
 PACKAGE = Path(__file__).parents[1] / "agentfs"
 
+# Rooms with plain data far down and machinery further up: each of their modules has a layer of its own.
+SPLIT = {"calls", "permissions"}
+
 # From the bottom up; rooms on one line are siblings and may not import one another.
 LAYERS = [
     {"errors"},
-    {"calling", "events", "permission"},
+    {"calls.calling", "calls.events", "permissions.asking"},
     {"limits", "policy", "results"},
     {"disk", "text"},
     {"shown", "remembered", "outputs"},
     {"reading", "editing", "search"},
-    {"gate", "signatures"},
-    {"schema", "arguments", "functions", "outcome", "replies", "running", "telling", "instructions"},
+    {"permissions.gate", "signatures"},
+    {"forms", "arguments", "calls.outcome", "calls.replies", "calls.running", "calls.telling"},
     {"toolset"},
     {"workspace"},
     {"dialects"},
@@ -23,10 +27,15 @@ LAYERS = [
 ]
 UPWARDS = {("workspace.py", "dialects")}  # found by name, once a program asks for one
 OUTER = {"__init__", "__main__"}  # the public names, and the way in
+OUTER |= {f"{name}.__init__" for name in SPLIT}  # nothing but a docstring
 
 
 def room(path: Path) -> str:
-    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+    return room_of(path.relative_to(PACKAGE).with_suffix("").parts)
+
+
+def room_of(parts: Sequence[str]) -> str:
+    return ".".join(parts[: 2 if parts[0] in SPLIT else 1])
 
 
 def imported_rooms(path: Path) -> set[str]:
@@ -36,9 +45,10 @@ def imported_rooms(path: Path) -> set[str]:
             assert node.level == 0, f"{path}: a relative import hides its layer"
             parts = (node.module or "").split(".")
             if parts[0] == "agentfs":
-                found |= {parts[1]} if len(parts) > 1 else {alias.name for alias in node.names}
+                found |= {room_of([*parts[1:], alias.name]) for alias in node.names}
         elif isinstance(node, ast.Import):
-            found |= {name.name.split(".")[1] for name in node.names if name.name.startswith("agentfs.")}
+            names = [name.name.split(".") for name in node.names]
+            found |= {room_of(parts[1:]) for parts in names if parts[0] == "agentfs" and parts[1:]}
     return found
 
 
@@ -61,6 +71,12 @@ def test_imports_go_down_only():
             if there not in height or height[there] >= height[here]:
                 wrong.append(f"{name} imports {there}")
     assert wrong == []
+
+
+def test_the_split_rooms_have_nothing_in_their_own_name():
+    for name in SPLIT:
+        (docstring,) = ast.parse((PACKAGE / name / "__init__.py").read_text(encoding="utf-8")).body
+        assert isinstance(docstring, ast.Expr)
 
 
 def test_only_the_disk_touches_the_disk():

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 from agentfs.arguments.aliases import Resolved, nearest, resolve
 from agentfs.arguments.jsontext import NotJSONError, read_json
 from agentfs.arguments.wording import LARGEST, expected, shown
+from agentfs.calls.events import Coercion
 from agentfs.errors import AgentFSError
-from agentfs.events import Coercion
 from agentfs.signatures.hints import Choice, Either, Kind, ListOf, MapOf, Maybe, Parameter, Record, Scalar
 
 _INTEGER = re.compile(r"\s*([+-]?[0-9]{1,19})(\.0*)?\s*")

@@ -4,10 +4,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
+from agentfs.calls.outcome import refused
 from agentfs.dialects.words import Words, footer_reworded, reworded
 from agentfs.errors import AgentFSError, UnknownToolError
 from agentfs.limits import Limits
-from agentfs.outcome import refused
 from agentfs.policy import Policy
 from agentfs.results import ToolResult
 from agentfs.signatures.offers import Answer, Offer

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias, cast
 
 from agentfs.dialects.wave import DIALECT, WaveResult, offers
 from agentfs.errors import AgentFSError, InvalidArgumentError
-from agentfs.permission import Allow, Deny, Mode, Permission, PermissionAnswer, PermissionRequest
+from agentfs.permissions.asking import Allow, Deny, Mode, Permission, PermissionAnswer, PermissionRequest
 from agentfs.policy import Policy
 from agentfs.results import NextCall
 from agentfs.text import visible

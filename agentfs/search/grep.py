@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 
-from agentfs import calling
+from agentfs.calls import calling
 from agentfs.disk import Root, quote, show_name
 from agentfs.errors import AgentFSError
 from agentfs.limits import Limits

@@ -8,7 +8,7 @@ from heapq import nsmallest
 from operator import attrgetter
 from typing import Any
 
-from agentfs import calling
+from agentfs.calls import calling
 from agentfs.disk import MAX_NAME_BYTES, MAX_PARTS, MAX_PATH_BYTES, Directory, Root, show_name
 from agentfs.errors import AgentFSError
 from agentfs.results import Skipped

@@ -9,7 +9,7 @@ import inspect
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import Any, Concatenate, Literal, ParamSpec, Protocol, TypeVar, cast
 
-from agentfs import calling
+from agentfs.calls import calling
 from agentfs.disk import Root, revision_of
 from agentfs.errors import (
     InvalidArgumentError,
@@ -21,7 +21,7 @@ from agentfs.errors import (
     StaleError,
 )
 from agentfs.limits import Limits
-from agentfs.permission import GROUPS, Act, Allow, Deny, PermissionAnswer, PermissionRequest, Rule
+from agentfs.permissions.asking import GROUPS, Act, Allow, Deny, PermissionAnswer, PermissionRequest, Rule
 from agentfs.policy import Policy
 
 _P = ParamSpec("_P")

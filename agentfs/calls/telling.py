@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping
 from typing import Any, NamedTuple, cast
 
-from agentfs.events import Event, OnEvent
+from agentfs.calls.events import Event, OnEvent
 from agentfs.results import ToolResult
 from agentfs.text.tokens import estimate_tokens
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from contextvars import copy_context
 from typing import Any, TypeVar
 
-from agentfs import calling
+from agentfs.calls import calling
 from agentfs.errors import InvalidArgumentError
 
 _R = TypeVar("_R")
