@@ -14,7 +14,9 @@ from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 
 import agentfs
+from agentfs.calls.outcome import refused
 from agentfs.calls.replies import SentCall, message_for
+from agentfs.errors import AgentFSError, RefusedError
 from agentfs.permissions.asking import Deny, Mode, PermissionAnswer, PermissionRequest
 from agentfs.policy import Policy
 from agentfs.toolset import Toolset
@@ -42,7 +44,7 @@ class WorkspaceServer:
 
         Args:
             root: The directory that is served.
-            names: The methods to offer; by default all seven, or those that read where nothing may change.
+            names: The methods to offer, by default all seven; where nothing may change, those that read.
             prefix: What stands before the name of each tool.
             dialect: Whose names, arguments and output.
             policy: What may be changed, and how.
@@ -81,12 +83,12 @@ class WorkspaceServer:
 
     def _offered(self, workspace: Workspace) -> Toolset:
         names = self._names
-        if (
-            names is None
-            and self._dialect == "agentfs"
-            and (self._policy.read_only or self._policy.mode == "plan")
-        ):
-            names = ["read", "ls", "glob", "grep"]
+        if self._policy.read_only or self._policy.mode == "plan":
+            # Of what only changes something a model would get nothing but refusals. A dialect whose one tool
+            # does everything is offered all the same: some of its commands read.
+            reads = _that_read(workspace.tools(names, dialect=self._dialect))
+            if reads or _that_read(workspace.tools(dialect=self._dialect)):
+                names = reads
         return workspace.tools(names, dialect=self._dialect, prefix=self._prefix)
 
     async def _list(self, context: _Context, params: Any) -> types.ListToolsResult:
@@ -95,8 +97,11 @@ class WorkspaceServer:
         return types.ListToolsResult(tools=tools)
 
     async def _call(self, context: _Context, params: types.CallToolRequestParams) -> types.CallToolResult:
-        tools = await self._narrowed(context)
         sent = SentCall("mcp", None, params.name, params.arguments)
+        try:
+            tools = await self._narrowed(context)
+        except AgentFSError as error:
+            return types.CallToolResult.model_validate(message_for(sent, refused(error)))
         result = await tools.acall(params.name, params.arguments, on_progress=_reporting(context))
         return types.CallToolResult.model_validate(message_for(sent, result))
 
@@ -111,15 +116,22 @@ class WorkspaceServer:
             capable = session.client_capabilities and session.client_capabilities.roots
             if self._asked_for_roots or not capable or not session.can_send_request:
                 return self._tools
-            self._asked_for_roots = True
             try:
                 listed = await session.send_request(types.ListRootsRequest(), types.ListRootsResult)
-            except MCPError:
-                return self._tools  # it said that it has roots, and does not tell: nothing is narrowed
+            except MCPError as error:  # it has roots and does not tell: what lies outside them is not known
+                raise RefusedError(
+                    "The client has roots but did not tell them, so nothing may be used.",
+                    hint="Nothing was done. Try again once the client answers, or tell the user.",
+                ) from error
             workspace = await asyncio.to_thread(_within, self._served[0].root, listed.roots, self._policy)
             self._served.append(workspace)
             self._tools = self._offered(workspace)
+            self._asked_for_roots = True
             return self._tools
+
+
+def _that_read(tools: Toolset) -> list[str]:
+    return [tool["name"] for tool in tools.schemas("mcp") if tool["annotations"].get("readOnlyHint")]
 
 
 def _within(root: str, listed: Sequence[types.Root], policy: Policy) -> Workspace:

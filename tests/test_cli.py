@@ -160,3 +160,42 @@ def test_colour_is_for_a_terminal_only(tree):
     assert "\033[32m1\033[0m|import os" in on_a_terminal(tree, "read", "a.py")
     assert "\033[31m-import nothing" in on_a_terminal(tree, "edit", "b.txt", "nothing", "x", "--preview")
     assert "\033" not in on_a_terminal(tree, "read", "a.py", NO_COLOR="1")
+
+
+def searched(tree, *arguments, terminal: bool) -> tuple[str, str]:
+    """Run a search whose standard error is a terminal or a pipe; return its standard output, and that."""
+    program = (
+        "import sys\nfrom agentfs import cli\ncli._PROGRESS_AFTER = 0.0\nsys.exit(cli.main(sys.argv[1:]))"
+    )
+    command = [sys.executable, "-c", program, *arguments]
+    if not terminal:
+        done = subprocess.run(command, cwd=tree, capture_output=True, text=True, check=False, timeout=60)
+        return done.stdout, done.stderr
+    import os
+    import pty
+
+    shown, end = pty.openpty()
+    done = subprocess.run(
+        command, cwd=tree, stdout=subprocess.PIPE, stderr=end, text=True, check=False, timeout=60
+    )
+    os.set_blocking(shown, False)
+    try:
+        told = os.read(shown, 65536).decode()
+    except BlockingIOError:
+        told = ""
+    os.close(end)
+    os.close(shown)
+    return done.stdout, told
+
+
+def test_progress_is_on_standard_error_and_for_a_terminal_only(tree):
+    """Progress is shown after a second; here at once, so that the tree need not be large."""
+    for number in range(1500):
+        (tree / "sub" / f"{number}.txt").write_text("x\n")
+    found, told = searched(tree, "grep", "import", terminal=True)
+    assert "entries looked at" in told
+    assert "entries" not in found
+    assert "\r" not in found
+    assert searched(tree, "grep", "import", terminal=False) == (found, "")
+    assert searched(tree, "grep", "import", "--json", terminal=True)[0].startswith("{")
+    assert searched(tree, "ls", "--depth", "1", "--limit", "2", terminal=True)[1] == ""

@@ -91,6 +91,28 @@ async def test_read_only_offers_and_does_nothing_else(tree):
     assert not (tree / "new").exists()
 
 
+@pytest.mark.parametrize(("options", "names"), [
+    (["--tools", "write,read,edit"], ["read"]),
+    (["--tools", "write"], []),
+    (["--tools", "edit,find", "--prefix", "fs_"], ["fs_find"]),
+    (["--dialect", "wave"], ["Read", "LS", "Glob", "Grep"]),
+    (["--dialect", "wave", "--tools", "Write,Grep"], ["Grep"]),
+    (["--dialect", "text-editor"], ["str_replace_based_edit_tool"]),
+])  # fmt: skip
+async def test_read_only_lists_no_tool_that_can_only_be_refused(tree, options, names):
+    async with client(tree, "--read-only", *options) as connected:
+        assert [tool.name for tool in (await connected.list_tools()).tools] == names
+
+
+async def test_a_tool_that_reads_and_changes_is_listed_read_only_and_changes_nothing(tree):
+    async with client(tree, "--read-only", "--dialect", "text-editor") as connected:
+        name = "str_replace_based_edit_tool"
+        viewed = await connected.call_tool(name, {"command": "view", "path": "a.txt"})
+        made = await connected.call_tool(name, {"command": "create", "path": "b.txt", "file_text": "x"})
+    assert (viewed.is_error, made.is_error) == (False, True)
+    assert not (tree / "b.txt").exists()
+
+
 async def test_tools_are_chosen_and_prefixed(tree):
     async with client(tree, "--tools", "read,grep", "--prefix", "fs_") as connected:
         assert [tool.name for tool in (await connected.list_tools()).tools] == ["fs_read", "fs_grep"]
@@ -129,6 +151,26 @@ async def test_a_clients_roots_only_narrow(tree, roots, sees):
                 seen.append(path)
         assert seen == sees
         assert (await connected.call_tool("read", {"path": "../secret"})).is_error
+
+
+async def test_roots_that_a_client_does_not_tell_are_no_leave_to_go_everywhere(tree):
+    """Attack: a client that has roots fails when it is asked for them; what they leave out must stay shut."""
+    answers = [False, False, True]
+
+    async def roots(context):
+        if not answers.pop(0):
+            return types.ErrorData(code=-32603, message="not now")
+        return types.ListRootsResult(roots=[types.Root(uri=(tree / "sub").as_uri())])
+
+    async with client(tree, mode="legacy", list_roots_callback=roots) as connected:
+        for name in ("read", "write"):
+            refused = await connected.call_tool(name, ARGUMENTS[name])
+            assert refused.is_error
+            assert "did not tell them" in refused.content[0].text
+        assert (await connected.call_tool("read", {"path": "a.txt"})).is_error
+        assert not (await connected.call_tool("read", {"path": "c.txt"})).is_error
+    assert answers == []
+    assert not (tree / "new").exists()
 
 
 async def test_a_long_search_tells_its_progress(tree):

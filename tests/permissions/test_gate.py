@@ -3,6 +3,8 @@
 import asyncio
 import os
 import threading
+from fnmatch import fnmatch
+from types import SimpleNamespace
 
 import pytest
 
@@ -166,8 +168,46 @@ def test_changed_arguments_are_used_and_looked_at_again(tree):
     assert (tree / "lib" / "b.txt").read_text() == "two\n"
 
 
-def test_a_link_swapped_while_somebody_is_asked_is_caught(tree):
-    """Attack: the directory that was approved becomes a link to one that is denied."""
+class Naive:
+    """A gate as a loop would write it: ask with what the model sent, then do what it asked for."""
+
+    def __init__(self, ws, ask, denied=None):
+        self.ws, self.ask, self.denied = ws, ask, denied
+
+    def change(self, method, path, *arguments):
+        """Do it, unless the path as it is spelled is denied, or the callback says no."""
+        request = PermissionRequest(method, method, {"path": path}, (path,))
+        if (self.denied is None or not fnmatch(path, self.denied)) and self.ask(request) is True:
+            return getattr(self.ws, method)(path, *arguments)
+        raise RefusedError("no")
+
+
+def test_the_naive_gate_refuses_what_is_spelled_as_its_rule_is(tree):
+    with Workspace(tree) as ws, pytest.raises(RefusedError):
+        Naive(ws, lambda request: True, "src/*").change("edit", "src/a.txt", "one", "two")
+
+
+def test_a_naive_rule_falls_to_another_name_for_the_same_file(tree):
+    """The attack of the two tests above: a link, and a way there that is spelled otherwise."""
+    os.symlink("src", tree / "link")
+    with Workspace(tree) as ws:
+        gate = Naive(ws, lambda request: True, "src/*")
+        gate.change("edit", "link/a.txt", "one", "two")
+        gate.change("edit", "./lib/../src/a.txt", "two", "three")
+    assert (tree / "src" / "a.txt").read_text() == "three\n"
+
+
+def test_a_naive_rule_that_allows_falls_to_a_link_that_leads_on(tree):
+    os.symlink("../lib", tree / "src" / "link")
+    with Workspace(tree) as ws:
+        Naive(ws, lambda request: fnmatch(request.paths[0], "src/*")).change(
+            "edit", "src/link/b.txt", "one", "two"
+        )
+    assert (tree / "lib" / "b.txt").read_text() == "two\n"
+
+
+def swapping(tree):
+    """Return a callback that makes the directory that was approved a link to one that is denied."""
 
     def swap(request):
         os.rename(tree / "src", tree / "moved")
@@ -175,8 +215,57 @@ def test_a_link_swapped_while_somebody_is_asked_is_caught(tree):
         os.rename(tree / "lib" / "b.txt", tree / "lib" / "a.txt")
         return True
 
+    return swap
+
+
+def test_a_naive_gate_falls_to_a_link_swapped_while_somebody_is_asked(tree):
+    with Workspace(tree) as ws:
+        Naive(ws, swapping(tree), "lib/*").change("edit", "src/a.txt", "one", "two")
+    assert (tree / "lib" / "a.txt").read_text() == "two\n"
+
+
+@pytest.mark.parametrize("method", ["edit", "write"])
+def test_a_naive_gate_changes_a_file_that_is_not_the_one_that_was_shown(tree, method):
+    """What was approved is done to what came in between; a naive `write` is that of pathlib."""
+
+    def change(request):
+        (tree / "src" / "a.txt").write_text("one\nmore\n")
+        return True
+
+    with Workspace(tree) as ws:
+        if method == "edit":
+            Naive(ws, change).change("edit", "src/a.txt", "one", "two")
+        else:
+            place = SimpleNamespace(write=lambda path, text: (tree / path).write_text(text))
+            Naive(place, change).change("write", "src/a.txt", "two\n")
+    assert (tree / "src" / "a.txt").read_text() == ("two\nmore\n" if method == "edit" else "two\n")
+
+
+def test_a_naive_gate_that_asks_under_a_lock_stops_whoever_is_asked(tree):
+    """The attack of `test_no_lock_is_held_while_somebody_is_asked` on a gate with a lock around it."""
+    lock, stuck = threading.Lock(), []
+
+    def other():
+        if lock.acquire(timeout=0.2):
+            lock.release()
+        else:
+            stuck.append(True)
+
+    def ask(request):
+        worker = threading.Thread(target=other)
+        worker.start()
+        worker.join()
+        return True
+
+    with Workspace(tree) as ws, lock:
+        Naive(ws, ask).change("edit", "src/a.txt", "one", "two")
+    assert stuck == [True]
+
+
+def test_a_link_swapped_while_somebody_is_asked_is_caught(tree):
+    """Attack: the directory that was approved becomes a link to one that is denied."""
     with (
-        Workspace(tree, policy=Policy(permission=swap, deny=["edit(lib/**)"])) as ws,
+        Workspace(tree, policy=Policy(permission=swapping(tree), deny=["edit(lib/**)"])) as ws,
         pytest.raises(RefusedError),
     ):
         ws.edit("src/a.txt", "one", "two")
