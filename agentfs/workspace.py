@@ -62,6 +62,7 @@ class Workspace:
         *,
         policy: Policy | None = None,
         limits: Limits | None = None,
+        engine: Literal["python", "ripgrep"] = "python",
         on_event: OnEvent | None = None,
     ) -> None:
         """Open a directory tree.
@@ -70,6 +71,8 @@ class Workspace:
             root: The directory; it must exist.
             policy: What may be changed, and how; by default everything inside the root that was seen.
             limits: The bounds of one answer, one file and one search.
+            engine: "ripgrep" lets `rg` say which files `grep` is to look at, where that changes no answer; it
+                opens paths by itself, and so may be led outside by who swaps them meanwhile.
             on_event: What is told of each call of its tools, from the thread that runs it.
 
         Raises:
@@ -77,6 +80,7 @@ class Workspace:
         """
         self.policy = policy or Policy()
         self.limits = limits or Limits()
+        self.engine: Literal["python", "ripgrep"] = engine
         self.on_event = on_event
         self._root = Root(root, self.policy)
         self._shown = Shown()
@@ -761,6 +765,7 @@ class Workspace:
                 sort=sort,
                 timeout=timeout,
                 kept=text,
+                engine=self.engine,
                 name_lines=line_namer(self._root, self._shown, self.limits)
                 if line_ids and not text
                 else None,

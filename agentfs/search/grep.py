@@ -12,6 +12,7 @@ from agentfs.errors import AgentFSError
 from agentfs.limits import Limits
 from agentfs.results import FileCount, GrepResult, Match, NextCall, Skipped
 from agentfs.search.absence import Glance, absence_notes
+from agentfs.search.engine import find_rg, nominated
 from agentfs.search.excerpts import excerpts
 from agentfs.search.grep_text import (
     content_lines,
@@ -26,7 +27,7 @@ from agentfs.search.line_naming import NameLines
 from agentfs.search.nearby import suggesting
 from agentfs.search.paging import check_offset, check_page
 from agentfs.search.pattern import S
-from agentfs.search.request import OneOrMore, OutputMode, Request, Sort
+from agentfs.search.request import Engine, OneOrMore, OutputMode, Request, Sort
 from agentfs.search.scan import Reader, Verdict
 from agentfs.search.smaller import smaller
 from agentfs.search.sources import Run, Sources
@@ -70,6 +71,7 @@ def grep(
     timeout: float | None = None,
     name_lines: NameLines | None = None,
     kept: str | None = None,
+    engine: Engine = "python",
 ) -> GrepResult:
     """Search the contents of files with a regular expression.
 
@@ -105,6 +107,7 @@ def grep(
         line_numbers: Whether the text numbers the lines.
         name_lines: Gives matches the ids of their lines; None for no ids.
         kept: A text to search in place of the file; `path` is only its name.
+        engine: What is asked which files may have a match.
 
     Returns:
         One page of the entries in order, the totals of all, and what was left out.
@@ -147,6 +150,8 @@ def grep(
     )
     search = _Grep(root, limits, request, began)
     search.name_lines = name_lines
+    if engine == "ripgrep":
+        search.ask(find_rg())
     with suggesting(root):
         search.run(kept)
     return search.result()
@@ -179,10 +184,17 @@ class _Grep:
         self.left_out = dict.fromkeys(("binary", "too_large", "undecodable", "unreadable"), 0)
         self.skipped = Skipped()
         self.stops_early = request.output_mode == "files_with_matches" and request.limit is not None
+        self.rg: str | None = None
+        self.nominated: set[str] | None = None
+        self.engine: Engine = "python"
         self.enough = False  # whether the page was full, and more was not asked for
         self.stopped_in: str = ""
         self.name_lines: NameLines | None = None
         self.of_text = False  # whether a text was searched in place of files
+
+    def ask(self, rg: str) -> None:
+        """Let ripgrep say which files may have a match."""
+        self.rg = rg
 
     def run(self, kept: str | None = None) -> None:
         """Search the files, or a text in place of them."""
@@ -192,6 +204,8 @@ class _Grep:
                 self.of_text = True
                 self.searched += 1
                 self._search(self.request.paths[0], kept, self.in_text)
+            elif self.rg is not None:
+                self._nominate(self.rg)
             for run in self.sources.runs() if kept is None else ():
                 self._run(run)
                 if self.enough:
@@ -205,9 +219,20 @@ class _Grep:
             **{name: getattr(skipped, name) + count for name, count in self.left_out.items()},
         )
 
+    def _nominate(self, rg: str) -> None:
+        directories = self.sources.directories()
+        if directories:
+            seconds = self.deadline - time.monotonic()
+            self.nominated = nominated(rg, self.root.path, directories, self.request, seconds)
+        self.engine = "python" if self.nominated is None else "ripgrep"
+
     def _run(self, run: Run) -> None:
+        names = run.names
+        if self.nominated is not None and run.real is not None:
+            names = [name for name in names if run.real + name in self.nominated]
+            self.searched += len(run.names) - len(names)
         open_fd, read, close, monotonic = run.open, self.reader.read, os.close, time.monotonic
-        for name in run.names:
+        for name in names:
             calling.step(0)  # the walk has counted it
             if monotonic() > self.deadline:
                 self.stopped_in = run.prefix + name
@@ -348,6 +373,7 @@ class _Grep:
             exact=exact,
             truncated=truncated,
             searched_files=self.searched,
+            engine=self.engine,
             elapsed_ms=round((time.monotonic() - self.began) * 1000),
             next=following,
         )

@@ -14,6 +14,7 @@ from agentfs.text import codec_name
 
 OutputMode = Literal["content", "files_with_matches", "count", "summary", "total"]
 Sort = Literal["path", "modified", "size"]
+Engine = Literal["python", "ripgrep"]
 OneOrMore = str | Sequence[str]
 
 _ESCAPED = re.compile(r"\\[pP]\{[^}]*\}|\\.", re.DOTALL)

@@ -5,9 +5,11 @@ once, and `bytearray.find` looks for the plan's needles in place. Only a file th
 """
 
 import os
+from collections.abc import Callable
 from typing import Literal
 
 from agentfs.errors import BinaryError, EncodingError
+from agentfs.search.linear import linear_filter
 from agentfs.search.pattern import Pattern
 from agentfs.text import decode, is_binary, lf_view
 
@@ -39,6 +41,7 @@ class Reader:
         self._needles = tuple(needle.encode() for needle in pattern.plan.needles)
         self._filter = shared_part(self._needles)
         self._ignore_case = pattern.ignore_case
+        self._linear = linear_filter(pattern) if encoding is None else None
         self._strangers = tuple(each.encode() for each in pattern.plan.strangers)
 
     def read(self, fd: int, size: int = -1) -> Verdict:
@@ -67,7 +70,9 @@ class Reader:
             return "may_match"  # its bytes may be no ASCII, and its text may have NULs
         if buffer.find(0, 0, min(_HEAD, length)) >= 0 and is_binary(bytes(buffer[: min(length, _HEAD)])):
             return "binary"
-        if not self._needles or (buffer[0] in _WIDE_BOM_STARTS and self._is_wide()):
+        if not self._needles:
+            return "may_match" if self._linear is None else self._judge_linear(self._linear)
+        if buffer[0] in _WIDE_BOM_STARTS and self._is_wide():
             return "may_match"
         if self._ignore_case:
             return self._judge_folded()
@@ -88,6 +93,12 @@ class Reader:
             if not got:
                 return length
             length += got
+
+    def _judge_linear(self, search: Callable[[bytes], object]) -> Verdict:
+        content = bytes(self._view[: self._length])
+        if content.isascii() and b"\r" not in content and search(content) is None:
+            return "no_match"
+        return "may_match"
 
     def _judge_folded(self) -> Verdict:
         content = bytes(self._view[: self._length])

@@ -12,6 +12,7 @@ from agentfs.search.filetypes import compile_types
 from agentfs.search.finding import bind_to_search
 from agentfs.search.globs import compile_exclude, compile_globs, hidden_names
 from agentfs.search.request import Request, as_list
+from agentfs.search.rules import slashed
 from agentfs.search.walk import Walk
 
 Open = Callable[[str], tuple[int, int]]
@@ -26,12 +27,14 @@ class Run:
         names: Their names, as the system spells them.
         open: Opens one of them: a descriptor to be closed by the caller, and the size that the system claims.
         named: Whether it is the one file that was asked for, so that failing to open it is the answer.
+        real: What stands before each name in its path with links resolved; None where that is not known.
     """
 
     prefix: str
     names: list[str]
     open: Open
     named: bool = False
+    real: str | None = None
 
 
 class Sources:
@@ -91,6 +94,15 @@ class Sources:
         for path in self._ordered(list(dict.fromkeys(found))):
             yield Run("", [path], self._open)
 
+    def directories(self) -> list[str]:
+        """Return the directories to search, links resolved, relative to the root."""
+        found: list[str] = []
+        for path in self._request.paths:
+            if self._root.entry(path).is_dir:
+                with self._root.open_directory(path) as directory:
+                    found.append(directory.real_path)
+        return found
+
     def _ordered(self, paths: list[str]) -> list[str]:
         keyed: list[tuple[float, list[str], str]] = []
         for path in paths:
@@ -147,7 +159,7 @@ class Sources:
                 names = [name for name in names if prefix + name not in seen]
                 seen.update(prefix + name for name in names)
             if not request.follow_symlinks:
-                yield Run(prefix, names, visit.directory.open_fd)
+                yield Run(prefix, names, visit.directory.open_fd, real=slashed(visit.directory.real_path))
                 continue
             for name in names:
                 yield Run("", [show_name(prefix + name)], self._open)

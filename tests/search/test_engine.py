@@ -1,0 +1,155 @@
+"""The ripgrep engine and the RE2 filter: the same answers, or Python's; and nothing hidden when rg fails."""
+
+import os
+import shutil
+import sys
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from agentfs import InvalidArgumentError, Workspace
+from agentfs.search import engine
+from agentfs.search.pattern import compile_pattern
+from agentfs.search.portable import portable
+
+RG = shutil.which("rg")
+needs_rg = pytest.mark.skipif(RG is None, reason="rg is not installed")
+PATTERNS = [
+    *[
+        "value",
+        r"\bvalue\b",
+        "val|one",
+        "(?i)VALUE",
+        "^value$",
+        r"\s+$",
+        r"[^a-z]\d{2}",
+        "a.c",
+        "x?",
+        "é",
+        r"\w+é",
+    ],
+    *[
+        r"\S+\s\S+",
+        "[a-c]+",
+        "(ab)+",
+        "a{,2}b",
+        "${x}",
+        r"\(",
+        "v\\x61lue",
+        r"(?=value)v",
+        r"(v)\1",
+        r"\Avalue",
+    ],
+]
+
+
+@pytest.fixture
+def tree(tmp_path):
+    (tmp_path / "plain.txt").write_text("value one\n a c\n12 -34\nab\n${x} (\n")
+    (tmp_path / "crlf.txt").write_bytes(b"value\r\nabab \r\n")
+    (tmp_path / "utf8.txt").write_text("caf\u00e9 value\u2028\n")
+    (tmp_path / "latin.txt").write_bytes(b"caf\xe9 a\xe9c\n")
+    (tmp_path / "wide.txt").write_bytes("value\n".encode("utf-16"))
+    (tmp_path / "binary").write_bytes(b"value\0\n")
+    (tmp_path / "ignored.log").write_text("value\n")
+    (tmp_path / ".hidden").write_text("value\n")
+    (tmp_path / ".gitignore").write_text("*.log\n")
+    (tmp_path / "-e").mkdir()
+    (tmp_path / "-e" / "odd\nname").write_text("value\n")
+    return tmp_path
+
+
+@needs_rg
+@pytest.mark.parametrize("everything", [False, True])
+@pytest.mark.parametrize("pattern", PATTERNS)
+def test_the_engine_changes_no_answer(tree, pattern, everything):
+    with Workspace(tree) as python, Workspace(tree, engine="ripgrep") as ripgrep:
+        ours = python.grep(pattern, include_ignored=everything)
+        theirs = ripgrep.grep(pattern, include_ignored=everything)
+    for name in ("matches", "counts", "total_matches", "skipped", "searched_files", "exact"):
+        assert getattr(theirs, name) == getattr(ours, name), name
+    portable_here = portable(pattern, ignore_case=False) is not None
+    assert theirs.engine == ("ripgrep" if portable_here else "python")
+
+
+@pytest.mark.parametrize(
+    "pattern", [r"(?=a)b", r"(a)\1", r"\Aa", "a++", r"\p{L}", "é", r"a\nb", "[[:alpha:]]"]
+)
+def test_what_could_mean_something_else_is_not_asked_for(pattern):
+    assert portable(pattern, ignore_case=False) is None
+
+
+CLASSES = [r"\d", r"\D", r"\w", r"\W", r"\s", r"\S", "[ab]", "[^a]", r"[\w.]", r"[^\s]"]
+pieces = st.sampled_from([*"ab1_ -.", r"\.", *CLASSES, "(a|b)", "^", "$", r"\b", r"\B"])
+repeats = st.sampled_from(["", "", "*", "+", "?", "{2}", "{,2}", "+?"])
+patterns = st.lists(st.tuples(pieces, repeats).map("".join), min_size=1, max_size=5).map("".join)
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+@given(pattern=patterns, lines=st.lists(st.text("aabB1_ -.\t\x0b\x0c\x1c", max_size=6), max_size=4))
+def test_a_portable_pattern_matches_whatever_the_pattern_matches(pattern, lines):
+    re2 = pytest.importorskip("re2")
+    try:
+        compiled = compile_pattern(pattern)
+    except ValueError:
+        return
+    asked = portable(pattern, ignore_case=False)
+    if asked is None:
+        return
+    if any(compiled.form.expression.search(line) for line in lines):
+        assert re2.search(asked, "\n".join([*lines, ""]))
+
+
+def stand_in(tmp_path, body):
+    path = tmp_path / "fake-rg"
+    path.write_text(
+        f"#!{sys.executable}\nimport sys, os, time\n"
+        "if '--version' in sys.argv:\n    print('ripgrep 14.1.0')\n"
+    )
+    with path.open("a") as file:
+        file.write(f"else:\n    {body}\n")
+    path.chmod(0o755)
+    engine._version.cache_clear()
+    return str(path)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="a script stands in for rg")
+@pytest.mark.parametrize(
+    "body", ["sys.exit(2)", "os.kill(os.getpid(), 9)", "sys.stdout.write('no/such/file')"]
+)
+def test_python_searches_when_rg_fails(tree, tmp_path_factory, monkeypatch, body):
+    monkeypatch.setenv("AGENTFS_RG", stand_in(tmp_path_factory.mktemp("bin"), body))
+    with Workspace(tree, engine="ripgrep") as ws:
+        result = ws.grep("value")
+    assert (result.engine, result.total_files) == ("python", 5)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="a script stands in for rg")
+def test_what_rg_names_is_opened_through_the_door_and_searched_again(tree, tmp_path_factory, monkeypatch):
+    (tmp_path_factory.mktemp("outside") / "secret").write_text("value\n")
+    names = ["../outside0/secret", "/etc/passwd", "plain.txt", "ignored.log", "latin.txt"]
+    lies = f"sys.stdout.write(chr(0).join({names}) + chr(0))"
+    monkeypatch.setenv("AGENTFS_RG", stand_in(tmp_path_factory.mktemp("bin"), lies))
+    with Workspace(tree, engine="ripgrep") as ws:
+        result = ws.grep("value")
+    assert (result.engine, list(result.counts)) == ("ripgrep", ["plain.txt"])
+
+
+@pytest.mark.skipif(os.name == "nt", reason="a script stands in for rg")
+def test_a_slow_rg_is_stopped_in_time(tree, tmp_path_factory, monkeypatch):
+    monkeypatch.setenv("AGENTFS_RG", stand_in(tmp_path_factory.mktemp("bin"), "time.sleep(60)"))
+    with Workspace(tree, engine="ripgrep") as ws:
+        result = ws.grep("value", timeout=0.5)
+    assert (result.exact, result.skipped.reached) == (False, "timeout")
+    assert result.elapsed_ms < 20_000
+
+
+def test_no_rg_or_an_old_one_is_a_clear_error(tree, monkeypatch):
+    monkeypatch.setenv("AGENTFS_RG", "/no/such/rg")
+    engine._version.cache_clear()
+    with (
+        Workspace(tree, engine="ripgrep") as ws,
+        pytest.raises(InvalidArgumentError, match="no ripgrep of version"),
+    ):
+        ws.grep("value")
