@@ -1,16 +1,17 @@
 """Nothing found is never the same as nothing looked at: where a search without a match would have had one."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
 from agentfs.disk import Root
 from agentfs.errors import AgentFSError
 from agentfs.limits import Limits
-from agentfs.results import Skipped
 from agentfs.search.leftout import one_line, why_left_out
 from agentfs.search.pattern import MOST_CHARACTERS, escape
 from agentfs.search.request import Request
+from agentfs.search.walk import MOST_LEFT_OUT, LeftOut
 
 _SECONDS = 0.5  # for each of the two looks
 _ENTRIES = 200_000
@@ -34,19 +35,23 @@ class Glance:
 class Look(Protocol):
     """A short search for something else, or elsewhere."""
 
-    def __call__(self, root: Root, limits: Limits, request: Request, *, everything: bool) -> Glance:
+    def __call__(
+        self, root: Root, limits: Limits, request: Request, left_out: Sequence[LeftOut] | None
+    ) -> Glance:
         """Return what it has found."""
         ...
 
 
-def absence_notes(root: Root, limits: Limits, request: Request, skipped: Skipped, look: Look) -> list[str]:
+def absence_notes(
+    root: Root, limits: Limits, request: Request, left_out: Sequence[LeftOut], look: Look
+) -> list[str]:
     """Say where a search that found nothing would have found something.
 
     Args:
         root: The door to the disk.
         limits: The bounds of the search.
         request: What found nothing.
-        skipped: What it left out.
+        left_out: The hidden and ignored names that it left out, where the first note looks.
         look: Makes another, shorter search.
 
     Returns:
@@ -55,15 +60,17 @@ def absence_notes(root: Root, limits: Limits, request: Request, skipped: Skipped
     """
     brief = replace(limits, timeout=_SECONDS, walk_entries=min(_ENTRIES, limits.walk_entries))
 
-    def glance(asked: Request, *, everything: bool = False) -> Glance:
+    def glance(asked: Request, among: Sequence[LeftOut] | None = None) -> Glance:
         try:
-            return look(root, brief, asked, everything=everything)
+            return look(root, brief, asked, among)
         except AgentFSError:
             return Glance(0, "", whole=False)
 
     notes: list[str] = []
-    if not request.include_ignored and (skipped.hidden or skipped.ignored):
-        found = glance(request, everything=True)
+    if not request.include_ignored and left_out:
+        found = glance(request, left_out)
+        if len(left_out) >= MOST_LEFT_OUT:  # there may be more
+            found = replace(found, whole=False)
         if found.lines:
             where = why_left_out(root, found.first) or one_line(found.first)
             notes.append(

@@ -14,14 +14,8 @@ from agentfs.results import FileCount, GrepResult, Match, NextCall, Skipped
 from agentfs.search.absence import Glance, absence_notes
 from agentfs.search.engine import find_rg, nominated
 from agentfs.search.excerpts import excerpts
-from agentfs.search.grep_text import (
-    content_lines,
-    count_lines_shown,
-    count_shown,
-    numbered_matches,
-    totals_shown,
-)
-from agentfs.search.hits import Hit, Search
+from agentfs.search.grep_text import content_lines, count_lines_shown, summary_lines, totals_shown
+from agentfs.search.hits import Hit, Search, as_text, lines_within
 from agentfs.search.leftout import one_line, say_reached, say_skipped
 from agentfs.search.line_naming import NameLines
 from agentfs.search.nearby import suggesting
@@ -31,6 +25,7 @@ from agentfs.search.request import Engine, OneOrMore, OutputMode, Request, Sort
 from agentfs.search.scan import Reader, Verdict
 from agentfs.search.smaller import smaller
 from agentfs.search.sources import Run, Sources
+from agentfs.search.walk import LeftOut
 from agentfs.text import continuation, footer
 
 _SAMPLES = 3  # matches of each file in a summary
@@ -151,7 +146,7 @@ def grep(
     search = _Grep(root, limits, request, began)
     search.name_lines = name_lines
     if engine == "ripgrep":
-        search.ask(find_rg())
+        search.rg = find_rg()
     with suggesting(root):
         search.run(kept)
     return search.result()
@@ -161,7 +156,12 @@ class _Grep:
     """One search: what it has found, counted and kept so far."""
 
     def __init__(
-        self, root: Root, limits: Limits, request: Request, began: float, *, everything: bool = False
+        self,
+        root: Root,
+        limits: Limits,
+        request: Request,
+        began: float,
+        left_out: Sequence[LeftOut] | None = None,
     ) -> None:
         self.root = root
         self.limits = limits
@@ -169,8 +169,9 @@ class _Grep:
         self.pattern = pattern = request.compiled()
         self.began = began
         self.deadline = began + request.seconds(limits)
-        self.sources = Sources(root, limits, request, self.deadline, everything=everything)
-        self.reader = Reader(request.file_bytes(limits), pattern, request.encoding)
+        self.sources = Sources(root, limits, request, self.deadline, left_out=left_out)
+        self.most_bytes = request.file_bytes(limits)
+        self.reader = Reader(self.most_bytes, pattern, request.encoding)
         self.in_text = Search(pattern, pattern.form, self.deadline)
         self.in_ascii = None if pattern.ascii is None else Search(pattern, pattern.ascii, self.deadline)
         self.by_line = request.output_mode == "content"
@@ -191,10 +192,6 @@ class _Grep:
         self.stopped_in: str = ""
         self.name_lines: NameLines | None = None
         self.of_text = False  # whether a text was searched in place of files
-
-    def ask(self, rg: str) -> None:
-        """Let ripgrep say which files may have a match."""
-        self.rg = rg
 
     def run(self, kept: str | None = None) -> None:
         """Search the files, or a text in place of them."""
@@ -227,12 +224,9 @@ class _Grep:
         self.engine = "python" if self.nominated is None else "ripgrep"
 
     def _run(self, run: Run) -> None:
-        names = run.names
-        if self.nominated is not None and run.real is not None:
-            names = [name for name in names if run.real + name in self.nominated]
-            self.searched += len(run.names) - len(names)
         open_fd, read, close, monotonic = run.open, self.reader.read, os.close, time.monotonic
-        for name in names:
+        asked = None if run.real is None else self.nominated
+        for name in run.names:
             calling.step(0)  # the walk has counted it
             if monotonic() > self.deadline:
                 self.stopped_in = run.prefix + name
@@ -240,7 +234,10 @@ class _Grep:
             try:
                 fd, size = open_fd(name)
                 try:
-                    verdict = read(fd, size)
+                    if asked is None or f"{run.real}{name}" in asked:
+                        verdict = read(fd, size)
+                    else:  # opened all the same, so that what cannot be is counted as without rg
+                        verdict = "too_large" if size > self.most_bytes else "no_match"
                 finally:
                     close(fd)
             except (OSError, AgentFSError):
@@ -288,7 +285,7 @@ class _Grep:
                 self.entries += lines
             else:
                 for hit in search.hits(text):
-                    lines += 1 + (_lines_within(text, hit) if self.pattern.multiline else 0)
+                    lines += 1 + (lines_within(text, hit) if self.pattern.multiline else 0)
                     matches += len(hit.spans)
                     if self.by_line:
                         if self.first <= self.entries < self.end:
@@ -303,7 +300,7 @@ class _Grep:
             raise
         finally:
             if lines:
-                whole = _as_text(text) if kept else ""
+                whole = as_text(text) if kept else ""
                 self._found(path, whole, FileCount(lines, matches), kept)
 
     def _wants_samples(self) -> bool:
@@ -392,7 +389,7 @@ class _Grep:
             where = ", ".join(map(quote, self.request.files or self.request.paths))
             body = [f"No matches for {asked} in {where} ({searched} searched)."]
             if self.skipped.reached is None and not self.of_text:
-                body += absence_notes(self.root, self.limits, self.request, self.skipped, glance)
+                body += absence_notes(self.root, self.limits, self.request, self.sources.left_out, glance)
             totals = ""
         elif self.request.output_mode == "content":
             body = content_lines(result.matches, numbers=self.request.line_numbers)
@@ -401,7 +398,7 @@ class _Grep:
         elif self.request.output_mode == "count":
             body = count_lines_shown(result.counts)
         elif self.request.output_mode == "summary":
-            body = self._summary(result)
+            body = summary_lines(result)
         else:
             body = [f"{totals[0].upper()}{totals[1:]}."]
             totals = ""
@@ -416,17 +413,6 @@ class _Grep:
             )
         )
         return "\n".join(line for line in body if line or line is not body[-1])
-
-    @staticmethod
-    def _summary(result: GrepResult) -> list[str]:
-        samples: dict[str, list[Match]] = {}
-        for match in result.matches:
-            samples.setdefault(match.path, []).append(match)
-        shown: list[str] = []
-        for path, count in result.counts.items():
-            shown.append(f"{one_line(path)}: {count_shown(count)}")
-            shown += [f"  {line}" for line in numbered_matches(samples.get(path, []))]
-        return shown
 
     def _page_shown(self, result: GrepResult, end: int) -> str:
         if not result.truncated and self.first == 0:
@@ -446,26 +432,16 @@ class _Grep:
         return f"context is at most {most}" if asked > most and self.by_line else ""
 
 
-def _as_text(text: str | bytes) -> str:
-    return text if isinstance(text, str) else str(text, "ascii")
-
-
-def _lines_within(text: str | bytes, hit: Hit) -> int:
-    if isinstance(text, str):
-        return text.count("\n", hit.start, hit.end)
-    return text.count(b"\n", hit.start, hit.end)
-
-
-def glance(root: Root, limits: Limits, request: Request, *, everything: bool) -> Glance:
+def glance(root: Root, limits: Limits, request: Request, left_out: Sequence[LeftOut] | None) -> Glance:
     """Count the matching lines of another search, and name the first file that has one.
 
     Args:
         root: The door to the disk.
         limits: The bounds of this look.
         request: What is searched for.
-        everything: Whether hidden and ignored files are searched.
+        left_out: What an earlier search left out, to search just that; None for what a search takes.
     """
     look = replace(request, output_mode="files_with_matches", limit=None, offset=0, timeout=None)
-    search = _Grep(root, limits, look, time.monotonic(), everything=everything)
+    search = _Grep(root, limits, look, time.monotonic(), left_out)
     search.run()
     return Glance(search.total_lines, next(iter(search.counts), ""), search.skipped.reached is None)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from agentfs.results import FileCount, Match
+from agentfs.results import FileCount, GrepResult, Match
 from agentfs.search.leftout import one_line
 from agentfs.text import visible
 
@@ -105,3 +105,19 @@ def totals_shown(matches: int, lines: int, files: int, *, exact: bool) -> str:
 
 def _count(number: int, one: str, many: str) -> str:
     return f"{number:,} {one if number == 1 else many}"
+
+
+def summary_lines(result: GrepResult) -> list[str]:
+    """Show the counts of each file with its first matches.
+
+    Args:
+        result: A search that was asked for a summary.
+    """
+    samples: dict[str, list[Match]] = {}
+    for match in result.matches:
+        samples.setdefault(match.path, []).append(match)
+    shown: list[str] = []
+    for path, count in result.counts.items():
+        shown.append(f"{one_line(path)}: {count_shown(count)}")
+        shown += [f"  {line}" for line in numbered_matches(samples.get(path, []))]
+    return shown

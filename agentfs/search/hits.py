@@ -243,6 +243,27 @@ class Search(Generic[S]):
             self._left()
 
 
+def as_text(text: str | bytes) -> str:
+    """Return the text, or ASCII bytes as text.
+
+    Args:
+        text: What was searched.
+    """
+    return text if isinstance(text, str) else str(text, "ascii")
+
+
+def lines_within(text: str | bytes, hit: Hit) -> int:
+    """Count the line ends inside a hit.
+
+    Args:
+        text: What was searched.
+        hit: What was found in it.
+    """
+    if isinstance(text, str):
+        return text.count("\n", hit.start, hit.end)
+    return text.count(b"\n", hit.start, hit.end)
+
+
 def _all_lines(text: S, newline: S) -> Iterator[tuple[int, int]]:
     start = 0
     while start < len(text):

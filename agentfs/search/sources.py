@@ -1,7 +1,7 @@
 """Which files a search of contents opens, and in which order."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from agentfs.disk import Root, show_name
@@ -13,7 +13,7 @@ from agentfs.search.finding import bind_to_search
 from agentfs.search.globs import compile_exclude, compile_globs, hidden_names
 from agentfs.search.request import Request, as_list
 from agentfs.search.rules import slashed
-from agentfs.search.walk import Walk
+from agentfs.search.walk import LeftOut, Walk, path_order
 
 Open = Callable[[str], tuple[int, int]]
 
@@ -45,19 +45,30 @@ class Sources:
         limits: The bounds of the walk.
         request: What was asked for.
         deadline: The `time.monotonic()` at which the walk ends.
-        everything: Whether hidden and ignored files are searched in any case.
+        left_out: What an earlier walk left out, to search just that; None for the usual.
     """
 
     def __init__(
-        self, root: Root, limits: Limits, request: Request, deadline: float, *, everything: bool = False
+        self,
+        root: Root,
+        limits: Limits,
+        request: Request,
+        deadline: float,
+        *,
+        left_out: Sequence[LeftOut] | None = None,
     ) -> None:
         self._root = root
         self._limits = limits
         self._request = request
         self._deadline = deadline
-        self._everything = everything
+        self._left_out = left_out
         self._walk: Walk | None = None
         self._seen: set[str] | None = None
+
+    @property
+    def left_out(self) -> list[LeftOut]:
+        """The first hidden and ignored names that have been left out."""
+        return [] if self._walk is None else self._walk.left_out
 
     @property
     def skipped(self) -> Skipped:
@@ -76,6 +87,9 @@ class Sources:
         request = self._request
         if request.files is not None:
             yield from self._single(list(dict.fromkeys(request.files)))
+            return
+        if self._left_out is not None:
+            yield from self._among(self._left_out)
             return
         directories: list[str] = []
         files: list[str] = []
@@ -132,7 +146,7 @@ class Sources:
         globs = self._bound(as_list(request.glob), directories)
         exclude = self._bound(as_list(request.exclude), directories)
         types = as_list(request.type)
-        opens_hidden = self._everything or request.opens_hidden
+        opens_hidden = request.opens_hidden
         fits = compile_globs(globs, hidden=opens_hidden) if globs else None
         is_of_type = compile_types(types) if types else None
         self._walk = walk = Walk(
@@ -141,7 +155,7 @@ class Sources:
             max_entries=self._limits.walk_entries,
             deadline=self._deadline,
             hidden=opens_hidden or hidden_names(globs) or False,
-            ignored=self._everything or request.include_ignored,
+            ignored=request.include_ignored,
             depth=request.max_depth or 0,
             follow=request.follow_symlinks,
             exclude=compile_exclude(exclude) if exclude else None,
@@ -163,6 +177,53 @@ class Sources:
                 continue
             for name in names:
                 yield Run("", [show_name(prefix + name)], self._open)
+
+    def _among(self, left_out: Sequence[LeftOut]) -> Iterator[Run]:
+        """Find the files among what an earlier walk left out, by the globs and types of that one."""
+        request = self._request
+        directories = [path for path in request.paths if self._root.entry(path).is_dir]
+        globs = self._bound(as_list(request.glob), directories)
+        exclude = self._bound(as_list(request.exclude), directories)
+        types = as_list(request.type)
+        is_of_type = compile_types(types) if types else None
+        fits = compile_globs(globs, hidden=True) if globs else None
+        excluded = compile_exclude(exclude) if exclude else None
+
+        def wanted(below: str, name: str) -> bool:
+            return (is_of_type is None or is_of_type(name)) and (fits is None or fits(below + name))
+
+        for path, below, listed in sorted(left_out, key=lambda each: path_order(each.path)):
+            is_dir = listed.is_dir(follow_symlinks=False)
+            if excluded is not None and excluded(below, is_dir):
+                continue
+            if listed.is_file(follow_symlinks=False):
+                if wanted(below[: -len(listed.name)], listed.name):
+                    yield Run("", [show_name(path)], self._open)
+            elif is_dir and (request.max_depth or 0) == 0:
+                yield from self._below(path, f"{below}/", wanted, excluded)
+                if self.skipped.reached is not None:
+                    return
+
+    def _below(
+        self,
+        path: str,
+        start: str,
+        wanted: Callable[[str, str], bool],
+        excluded: Callable[[str, bool], bool] | None,
+    ) -> Iterator[Run]:
+        self._walk = walk = Walk(
+            self._root,
+            [show_name(path)],
+            max_entries=self._limits.walk_entries,
+            deadline=self._deadline,
+            hidden=True,
+            ignored=True,
+            exclude=None if excluded is None else lambda below, is_dir: excluded(start + below, is_dir),
+        )
+        for visit in walk:
+            below = start + visit.below
+            names = [listed.name for listed in visit.files if wanted(below, listed.name)]
+            yield Run(slashed(visit.path), names, visit.directory.open_fd)
 
     def _bound(self, globs: list[str], directories: list[str]) -> list[str]:
         bound = [bind_to_search(self._root, globs, path) for path in directories]

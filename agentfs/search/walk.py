@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from heapq import nsmallest
 from operator import attrgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 from agentfs.calls import calling
 from agentfs.disk import MAX_NAME_BYTES, MAX_PARTS, MAX_PATH_BYTES, Directory, Root, show_name
@@ -18,6 +18,8 @@ from agentfs.search.rules import RuleReader, slashed
 VCS_NAMES = frozenset({".git", ".hg", ".svn", ".jj", ".bzr"})
 MAX_OPEN = 64
 PART = 20_000  # entries of one directory that are taken at a time
+
+MOST_LEFT_OUT = 1000  # of what was left out that is kept by name
 
 Select = Callable[[Directory, str, list[Listed]], list[Listed]]
 
@@ -46,6 +48,20 @@ class Visit:
     files: list[Listed]
     child: Listed | None = None
     more: int = 0
+
+
+class LeftOut(NamedTuple):
+    """A name that a walk left out because it is hidden or ignored.
+
+    Attributes:
+        path: Its path relative to the root.
+        below: Its path below the start of the walk.
+        listed: What the scan said of it.
+    """
+
+    path: str
+    below: str
+    listed: Listed
 
 
 @dataclass(slots=True)
@@ -135,6 +151,7 @@ class Walk:
         self._counting = True
         self._reader = RuleReader(root)
         self._reached: str | None = None
+        self.left_out: list[LeftOut] = []  # the first that are hidden or ignored
 
     @property
     def skipped(self) -> Skipped:
@@ -319,9 +336,13 @@ class Walk:
             elif dotted:
                 frame.rules = self._reader.inside(directory, frame.rules, dotted)
         if dotted:
-            plain += self._wanted_hidden(dotted)
+            plain += self._wanted_hidden(frame, dotted)
         if frame.rules.active and not self._ignored:
+            entries = plain
             plain, rules = frame.rules.sift(slashed(directory.real_path), plain)
+            if rules:
+                stay = set(map(id, plain))
+                self._note_left_out(frame, [entry for entry in entries if id(entry) not in stay])
             if self._counting:
                 self._counts["ignored"] += len(rules)
                 self._rules.update(rules)
@@ -337,7 +358,7 @@ class Walk:
             frame.more += len(frame.files) - self._keep
             frame.files = nsmallest(self._keep, frame.files, key=self._key)
 
-    def _wanted_hidden(self, dotted: dict[str, Listed]) -> list[Listed]:
+    def _wanted_hidden(self, frame: _Frame, dotted: dict[str, Listed]) -> list[Listed]:
         wanted: list[Listed] = []
         for name, entry in dotted.items():
             if name.lower() in VCS_NAMES:
@@ -346,7 +367,13 @@ class Walk:
                 wanted.append(entry)
             else:
                 self._counts["hidden"] += self._counting
+                self._note_left_out(frame, [entry])
         return wanted
+
+    def _note_left_out(self, frame: _Frame, entries: list[Listed]) -> None:
+        room = MOST_LEFT_OUT - len(self.left_out)
+        for entry in entries[:room] if self._counting else ():
+            self.left_out.append(LeftOut(slashed(frame.path) + entry.name, frame.below + entry.name, entry))
 
     def _sort_out(self, frame: _Frame, directory: Directory, entries: list[Listed]) -> list[Listed]:
         """Put the directories where they belong and return the files."""
