@@ -136,6 +136,52 @@ def test_what_rg_names_is_opened_through_the_door_and_searched_again(tree, tmp_p
     assert (result.engine, list(result.counts)) == ("ripgrep", ["plain.txt"])
 
 
+@needs_rg
+def test_what_cannot_be_searched_counts_the_same(tree):
+    (tree / "large.txt").write_text("x\n" * 100)
+    (tree / "no.txt").write_text("other\n")
+    with Workspace(tree) as python, Workspace(tree, engine="ripgrep") as ripgrep:
+        ours = python.grep("value", max_filesize=150)
+        theirs = ripgrep.grep("value", max_filesize=150)
+    assert (theirs.engine, theirs.skipped.too_large) == ("ripgrep", 1)
+    assert (theirs.skipped, theirs.searched_files) == (ours.skipped, ours.searched_files)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="a script stands in for rg")
+@pytest.mark.parametrize("said", ["ripgrep 12.1.1", "grep (GNU grep) 3.8", ""])
+def test_an_old_rg_is_refused_by_name(tree, tmp_path_factory, monkeypatch, said):
+    path = tmp_path_factory.mktemp("bin") / "rg"
+    path.write_text(f"#!/bin/sh\necho '{said}'\n")
+    path.chmod(0o755)
+    monkeypatch.setenv("AGENTFS_RG", str(path))
+    with (
+        Workspace(tree, engine="ripgrep") as ws,
+        pytest.raises(InvalidArgumentError, match="no ripgrep of version"),
+    ):
+        ws.grep("value")
+
+
+def test_rg_is_looked_for_where_it_was_named_then_in_the_extra_then_on_the_path(tmp_path, monkeypatch):
+    found = {}
+    for place in ("named", "extra", "path"):
+        (tmp_path / place).mkdir()
+        found[place] = tmp_path / place / engine._NAME
+        found[place].write_text("#!/bin/sh\necho 'ripgrep 14.1.0'\n")
+        found[place].chmod(0o755)
+    monkeypatch.setattr(engine, "_version", lambda _: 14)
+    monkeypatch.setenv("AGENTFS_RG", str(found["named"]))
+    monkeypatch.setenv("PATH", str(tmp_path / "path"))
+    monkeypatch.setattr(engine.sysconfig, "get_path", lambda _: str(tmp_path / "extra"))
+    assert engine.find_rg() == str(found["named"])
+    monkeypatch.delenv("AGENTFS_RG")
+    assert engine.find_rg() == str(found["extra"])
+    found["extra"].unlink()
+    assert engine.find_rg() == str(found["path"])
+    found["path"].unlink()
+    with pytest.raises(InvalidArgumentError, match="there is none"):
+        engine.find_rg()
+
+
 @pytest.mark.skipif(os.name == "nt", reason="a script stands in for rg")
 def test_a_slow_rg_is_stopped_in_time(tree, tmp_path_factory, monkeypatch):
     monkeypatch.setenv("AGENTFS_RG", stand_in(tmp_path_factory.mktemp("bin"), "time.sleep(60)"))

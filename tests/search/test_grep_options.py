@@ -7,6 +7,7 @@ import pytest
 
 from agentfs import InvalidArgumentError, Limits, Workspace
 from agentfs.errors import NotFoundError
+from agentfs.search.scan import Reader
 
 FILES = {
     "a.py": "import os\nvalue = a.b(x)\nVALUE = 2\n",
@@ -136,6 +137,22 @@ def test_the_files_of_a_page_are_found_without_a_search_of_the_whole_tree(tmp_pa
         assert (len(rest.counts), rest.exact, rest.total_files) == (10, True, 300)
         whole = workspace.grep("value", output_mode="files_with_matches")
         assert (whole.total_files, whole.exact) == (300, True)
+
+
+def test_the_second_look_opens_only_what_was_left_out(tree, monkeypatch):
+    opened = []
+    read = Reader.read
+    monkeypatch.setattr(Reader, "read", lambda self, *args: opened.append(0) or read(self, *args))
+    assert "1 line in hidden or ignored files, as in .hidden.txt" in tree.grep(r"secret\w+d").text
+    # Four files that are searched, and of those left out: .hidden.txt, .gitignore, build/out.txt, x.log.
+    assert len(opened) == 8
+
+
+def test_the_second_look_keeps_to_globs_types_and_exclusions(tree):
+    assert "hidden or ignored" in tree.grep("generated_name", glob="*.log").text
+    assert "hidden or ignored" in tree.grep("generated_name", glob="build/**").text
+    assert "hidden or ignored" not in tree.grep("generated_name", type="py").text
+    assert "hidden or ignored" not in tree.grep("generated_name", exclude=["build", "*.log"]).text
 
 
 def test_nothing_found_says_what_lies_in_ignored_and_hidden_files(tree):
