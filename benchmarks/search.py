@@ -1,0 +1,444 @@
+"""Searching contents beside ripgrep, git grep and the Python peers: all checked and interleaved.
+
+    python benchmarks/search.py TREE [--name NAME] [--rounds 5] [--peers DIRECTORY] [--peer-patterns 4]
+        [--rg RG] [--out docs/search-speed]
+
+TREE is a git repository, so that all who know ignore rules read the same. DIRECTORY has one virtual
+environment for each peer (deepagents, anthropic, agno, harness) and one named `speed` that has google-re2.
+Every Python package, ours too, answers from a process that is already running; the time is that of the
+call. For rg and git grep it is that of the whole process, its output read. A peer's own search (no rg on
+PATH) is slow, so peers are asked for the first patterns only, and not again where an answer takes longer
+than a second. OUT.json gains the tree's figures; OUT.tables.md and OUT.svg are made from all that are
+there.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+# name, pattern, options (i: ignoring case, m: multiline), and whether a match must have a literal
+PATTERNS = {
+    "linux": [
+        ("rare literal", "usb_register_driver", "", True),
+        ("frequent literal", "struct", "", True),
+        ("none found", "zz_no_such_name_zz", "", True),
+        ("literal, regex", r"\w+\s+=\s+kmalloc\(", "", True),
+        ("constant", r"[A-Z]{5,}_TIMEOUT\s*=", "", True),
+        ("ignoring case", "copyright", "i", True),
+        ("ignoring case, rare", "usb_register_driver", "i", True),
+        ("alternation", "kmalloc|kzalloc|vmalloc", "", True),
+        ("alternation, shared", "spin_lock_irqsave|spin_unlock_irqrestore", "", True),
+        ("word", r"\bmutex\b", "", True),
+        ("call", r"printk\(KERN_ERR", "", True),
+        ("definition", r"^static int \w+_probe\(", "", True),
+        ("class-heavy", r"[a-z]+_[a-z]+_[a-z]+\(\)", "", True),
+        ("multiline", r"kfree\([^)]*\);\n\s*return -ENOMEM", "m", True),
+        ("no literal", r"\b[A-Z]{12,}\b", "", False),
+        ("no literal, digits", r"\d{9,}", "", False),
+    ],
+    "django": [
+        ("rare literal", "get_template_names", "", True),
+        ("frequent literal", "self", "", True),
+        ("none found", "zz_no_such_name_zz", "", True),
+        ("literal, regex", r"class \w+\(.*Mixin", "", True),
+        ("constant", r"[A-Z_]{5,}_TIMEOUT\s*=", "", True),
+        ("ignoring case", "queryset", "i", True),
+        ("ignoring case, rare", "get_template_names", "i", True),
+        ("alternation", "ValueError|TypeError|KeyError", "", True),
+        ("alternation, shared", "assertEqual|assertTrue|assertRaises", "", True),
+        ("word", r"\bmodel\b", "", True),
+        ("call", r"models\.ForeignKey\(", "", True),
+        ("definition", r"^    def test_\w+\(self\):", "", True),
+        ("class-heavy", r"[a-z]+_[a-z]+_[a-z]+\(\)", "", True),
+        ("multiline", r"try:\n\s+import \w+", "m", True),
+        ("no literal", r"\b[A-Z]{12,}\b", "", False),
+        ("no literal, digits", r"\d{9,}", "", False),
+    ],
+}
+
+OURS = """
+from agentfs import Limits, Workspace
+ws = Workspace(tree, limits=Limits(timeout=30, file_bytes=2**26), engine=ENGINE)
+def run(task):
+    found = ws.grep(task["pattern"], ignore_case="i" in task["options"], multiline="m" in task["options"],
+        context=0)
+    return dict(lines=found.total_lines, files=found.total_files, cut=not found.exact, engine=found.engine)
+"""
+WORKERS = {
+    "deepagents": """
+from deepagents.backends.filesystem import FilesystemBackend
+backend = FilesystemBackend(root_dir=tree, virtual_mode=True)
+def run(task):
+    if task["plain"] is False: raise ValueError("literals only")
+    found = backend.grep(task["pattern"])
+    m = found.matches or []
+    return dict(lines=len(m), files=len({x["path"] for x in m}), cut=bool(found.truncated or found.error))
+""",
+    "anthropic": """
+import asyncio
+from anthropic.lib.tools.agent_toolset import AgentToolContext, beta_grep_tool
+tool = beta_grep_tool(AgentToolContext(workdir=tree))
+def run(task):
+    said = asyncio.run(tool.func(("(?i)" if "i" in task["options"] else "") + task["pattern"]))
+    lines = [] if said == "no matches" else said.splitlines()
+    files = len({l.split(":")[0] for l in lines})
+    return dict(lines=len(lines), files=files, cut="[output truncated" in said)
+""",
+    "agno": """
+from agno.tools.workspace import Workspace
+ws = Workspace(tree)
+def run(task):
+    if task["plain"] is False: raise ValueError("literals only")
+    said = json.loads(ws.search_content(task["pattern"], ".", 10**6))
+    return dict(lines=None, files=len(said["files"]), cut=False)
+""",
+    "harness": """
+import asyncio
+from pydantic_ai.workspaces import LocalWorkspaceBackend
+from pydantic_ai_harness.filesystem._toolset import FileSystemToolset
+tools = FileSystemToolset(allowed_patterns=[], denied_patterns=[], max_read_lines=2000,
+    max_list_results=10**6, max_search_results=10**6, max_find_results=10**6)
+backend = LocalWorkspaceBackend(tree)
+def run(task):
+    said = asyncio.run(tools.search_files(("(?i)" if "i" in task["options"] else "") + task["pattern"],
+        workspace=backend))
+    lines = [l for l in said.splitlines() if not l.startswith("[")]
+    files = len({l.split(":")[0] for l in lines})
+    return dict(lines=len(lines), files=files, cut=len(lines) != len(said.splitlines()))
+""",
+}
+LOOP = """
+import json, os, sys, time
+tree = sys.argv[1]
+{body}
+def memory():
+    return {k: int(v.split()[0]) for k, _, v in (l.partition(":") for l in open("/proc/self/status"))
+        if k in ("VmHWM", "VmRSS")}
+out = os.fdopen(os.dup(1), "w"); os.dup2(2, 1)
+for line in sys.stdin:
+    before = memory()
+    began, cpu = time.perf_counter(), time.process_time()
+    try:
+        answer = run(json.loads(line))
+        answer.update(ms=(time.perf_counter() - began) * 1000, cpu=(time.process_time() - cpu) * 1000)
+        answer.update(before=before["VmRSS"], peak=memory()["VmHWM"])
+    except BaseException as error:
+        answer = dict(error=repr(error)[:200])
+    out.write(json.dumps(answer) + "\\n"); out.flush()
+"""
+MOST_SECONDS = 30.0
+
+
+class Worker:
+    """A Python package that answers from a running process."""
+
+    def __init__(self, python: str, body: str, tree: str, path: str | None = None) -> None:
+        environment = dict(
+            os.environ, PYTHONPATH=os.environ.get("PYTHONPATH", "") if "agentfs" in body else ""
+        )
+        if path is not None:
+            environment["PATH"] = path
+        self.process = subprocess.Popen(
+            [python, "-c", LOOP.replace("{body}", body), tree],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            env=environment,
+        )
+
+    def ask(self, task: dict) -> dict:
+        late = threading.Timer(MOST_SECONDS, self.process.kill)
+        late.start()
+        try:
+            self.process.stdin.write(json.dumps(task) + "\n")
+            self.process.stdin.flush()
+            line = self.process.stdout.readline()
+        except BrokenPipeError:
+            line = ""
+        finally:
+            late.cancel()
+        return json.loads(line) if line else {"error": f"no answer in {MOST_SECONDS:g} s"}
+
+
+class Program:
+    """A program that is started for each answer, and prints its lines with a NUL after the path."""
+
+    def __init__(self, command: list[str], tree: str, *, git: bool = False) -> None:
+        self.command, self.tree, self.git = command, tree, git
+
+    def ask(self, task: dict) -> dict:
+        if self.git and "m" in task["options"]:
+            return {"error": "no multiline"}
+        more = ["-i"] if "i" in task["options"] else []
+        more += ["-U"] if "m" in task["options"] else []
+        began = time.perf_counter()
+        done = subprocess.run(
+            [*self.command, *more, "-e", task["pattern"]], cwd=self.tree, capture_output=True, check=False
+        )
+        took = (time.perf_counter() - began) * 1000
+        if done.returncode not in (0, 1):
+            return {"error": done.stderr.decode()[:200]}
+        lines = [line for line in done.stdout.split(b"\n") if b"\0" in line]
+        return {
+            "ms": took,
+            "lines": len(lines),
+            "files": len({line.split(b"\0")[0] for line in lines}),
+            "cut": False,
+        }
+
+
+def path_without_rg() -> str:
+    """Make a directory with every program but rg: some peers need others for their own search."""
+    directory = tempfile.mkdtemp()
+    for program in Path("/usr/bin").iterdir():
+        if program.name != "rg":
+            (Path(directory) / program.name).symlink_to(program)
+    return directory
+
+
+def contenders(tree: str, rg: str, peers: str | None) -> dict[str, Worker | Program]:
+    found: dict[str, Worker | Program] = {
+        "agentfs": Worker(sys.executable, OURS.replace("ENGINE", "'python'"), tree)
+    }
+    speed = Path(peers or "/nonexistent") / "speed" / "bin" / "python"
+    if speed.exists():
+        found["agentfs[speed]"] = Worker(str(speed), OURS.replace("ENGINE", "'python'"), tree)
+    os.environ["AGENTFS_RG"] = rg
+    found["agentfs, engine ripgrep"] = Worker(sys.executable, OURS.replace("ENGINE", "'ripgrep'"), tree)
+    options = ["--no-config", "-n", "-0", "--no-heading", "--color=never"]
+    found["rg"] = Program([rg, *options], tree)
+    found["rg -j1"] = Program([rg, *options, "-j1"], tree)
+    found["git grep"] = Program(["git", "grep", "--untracked", "-I", "-P", "-n", "-z"], tree, git=True)
+    bare = path_without_rg()
+    with_rg = f"{Path(rg).parent}:/usr/bin:/bin"
+    for name in ("deepagents", "anthropic", "agno", "harness"):
+        python = Path(peers or "/nonexistent") / name / "bin" / "python"
+        if python.exists():
+            found[name] = Worker(str(python), WORKERS[name], tree, bare)
+            if name != "agno":  # it never uses rg
+                found[f"{name} with rg"] = Worker(str(python), WORKERS[name], tree, with_rg)
+    return found
+
+
+def measure(everyone: dict, patterns: list, rounds: int, peer_patterns: int) -> Iterator[dict]:
+    """Ask everyone for each pattern, one after the other, and give what each took and found."""
+    for number, (name, pattern, options, literal) in enumerate(patterns):
+        task = {
+            "pattern": pattern,
+            "options": options,
+            "plain": pattern.replace("_", "").isalnum() and not options,
+        }
+        row = {"name": name, "pattern": pattern, "options": options, "literal": literal, "who": {}}
+        asked = {
+            who: one
+            for who, one in everyone.items()
+            if who.startswith(("agentfs", "rg", "git")) or number < peer_patterns
+        }
+        for turn in range(rounds + 1):  # the first, unmeasured, is the check of results
+            for who, one in list(asked.items()):
+                peer = not who.startswith(("agentfs", "rg", "git"))
+                if peer and turn > 1:
+                    continue
+                if peer and turn == 1 and row["who"].get(who, {}).get("ms", [0])[0] > 1000:
+                    continue
+                answer = one.ask(task)
+                if "error" in answer:
+                    row["who"][who] = {"error": answer["error"]}
+                    del asked[who]
+                    continue
+                kept = row["who"].setdefault(who, {"ms": [], "cpu": [], **answer})
+                if turn or peer:
+                    kept["ms"].append(round(answer["ms"], 1))
+                    kept["cpu"].append(round(answer.get("cpu", 0), 1))
+                kept["peak"] = max(kept.get("peak", 0), answer.get("peak", 0))
+        judge = row["who"]["rg"]
+        row["same"] = {
+            who: (each["lines"], each["files"]) == (judge["lines"], judge["files"])
+            for who, each in row["who"].items()
+            if "error" not in each
+        }
+        shown = {
+            w: round(statistics.median(e["ms"]))
+            for w, e in row["who"].items()
+            if "error" not in e and e["ms"]
+        }
+        print(
+            name,
+            shown,
+            "differ:",
+            [(w, row["who"][w]["lines"], row["who"][w]["files"]) for w, s in row["same"].items() if not s],
+            flush=True,
+        )
+        yield row
+
+
+def median(row: dict, who: str) -> float | None:
+    each = row["who"].get(who, {})
+    return statistics.median(each["ms"]) if each.get("ms") else None
+
+
+def ratio(rows: list[dict], one: str, other: str, *, whatever: bool = False) -> float | None:
+    alike = [row for row in rows if whatever or (row["same"].get(one) and row["same"].get(other))]
+    both = [(median(row, one), median(row, other)) for row in alike]
+    found = [a / b for a, b in both if a and b]
+    return statistics.median(found) if found else None
+
+
+def table(tree: str, part: dict) -> list[str]:
+    rows = part["rows"]
+    names = list(dict.fromkeys(who for row in rows for who in row["who"]))
+    main = [name for name in names if name.startswith(("agentfs", "rg", "git"))]
+    said = [
+        f"## {tree}",
+        "",
+        f"{part['machine']}; {part['rounds']} rounds, medians in ms. `*`: other totals than rg.",
+        "",
+    ]
+    said += ["| pattern | lines | " + " | ".join(main) + " |", "|---|---|" + "---|" * len(main)]
+    for row in rows:
+        cells = []
+        for who in main:
+            value = median(row, who)
+            cells.append("–" if value is None else f"{value:.0f}{'' if row['same'].get(who) else ' *'}")
+        shown = row["pattern"].replace("|", "\\|").replace("\n", "\\n")
+        said.append(
+            f"| {row['name']}: `{shown}` | {row['who']['rg']['lines']:,} | " + " | ".join(cells) + " |"
+        )
+    said += [
+        "",
+        "| median ratio over patterns | with a literal | ignoring case | without a literal |",
+        "|---|---|---|---|",
+    ]
+    sets = (
+        [r for r in rows if r["literal"] and "i" not in r["options"]],
+        [r for r in rows if "i" in r["options"]],
+        [r for r in rows if not r["literal"]],
+    )
+    for one in ("agentfs", "agentfs[speed]", "agentfs, engine ripgrep"):
+        for other in ("rg -j1", "rg", "git grep"):
+            values = [ratio(each, one, other) for each in sets]
+            said.append(
+                f"| {one} / {other} | " + " | ".join("–" if v is None else f"{v:.2f}" for v in values) + " |"
+            )
+    peers = [name for name in names if name not in main]
+    if peers:
+        said += [
+            "",
+            "| peer | "
+            + " | ".join(r["name"] for r in rows if any(p in r["who"] for p in peers))
+            + " | median of peer / agentfs |",
+        ]
+        said.append("|---|" + "---|" * (said[-1].count("|") - 2))
+        for peer in peers:
+            cells = []
+            for row in rows:
+                if not any(p in row["who"] for p in peers):
+                    continue
+                each = row["who"].get(peer, {})
+                value = median(row, peer)
+                cells.append(
+                    each.get("error", "–")[:60].replace("|", "/")
+                    if value is None
+                    else f"{value:.0f}{' cut' if each['cut'] else ''}{'' if row['same'].get(peer) else ' *'}"
+                )
+            value = ratio(rows, peer, "agentfs", whatever=True)
+            said.append(
+                f"| {peer} | " + " | ".join(cells) + f" | {'–' if value is None else f'{value:.1f}'} |"
+            )
+    memory = [
+        (row["who"]["agentfs"]["peak"] - part["start"]) / 1024
+        for row in rows
+        if "peak" in row["who"]["agentfs"]
+    ]
+    if memory:
+        said += ["", f"Memory: the peak of the agentfs process is {max(memory):.0f} MiB above its start."]
+    return said
+
+
+def chart(parts: dict) -> str:
+    bars, y = [], 30
+    colors = {
+        "agentfs": "#c0392b",
+        "agentfs, engine ripgrep": "#e08e79",
+        "rg": "#2c3e50",
+        "rg -j1": "#7f8c8d",
+    }
+    for tree, part in parts.items():
+        most = max(median(r, w) or 0 for r in part["rows"] if r["literal"] for w in colors)
+        bars.append(f'<text x="10" y="{y}" font-weight="bold">{tree}: ms, patterns with a literal</text>')
+        y += 14
+        for row in part["rows"]:
+            if not row["literal"]:
+                continue
+            bars.append(f'<text x="10" y="{y + 16}">{row["name"]}</text>')
+            for who, color in colors.items():
+                value = median(row, who) or 0
+                bars.append(
+                    f'<rect x="150" y="{y}" width="{value / most * 480:.1f}" height="5" fill="{color}">'
+                    f"<title>{who}: {value:.0f} ms</title></rect>"
+                )
+                y += 6
+            y += 6
+        y += 26
+    for place, (who, color) in enumerate(colors.items()):
+        bars.append(
+            f'<rect x="{10 + place * 170}" y="{y - 9}" width="10" height="10" fill="{color}"/>'
+            f'<text x="{24 + place * 170}" y="{y}">{who}</text>'
+        )
+    body = "\n".join(bars)
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 700 {y + 15}" font-family="sans-serif" '
+        f'font-size="11">\n<rect width="100%" height="100%" fill="white"/>\n{body}\n</svg>\n'
+    )
+
+
+def main() -> None:
+    options = argparse.ArgumentParser()
+    options.add_argument("tree")
+    options.add_argument("--name", default="linux", choices=sorted(PATTERNS))
+    options.add_argument("--rounds", type=int, default=5)
+    options.add_argument("--peers")
+    options.add_argument("--peer-patterns", type=int, default=4)
+    options.add_argument("--rg", default="rg")
+    options.add_argument("--out", default="search-speed")
+    given = options.parse_args()
+    tree = os.path.realpath(given.tree)
+    everyone = contenders(tree, given.rg, given.peers)
+    before = os.getloadavg()
+    start = int(
+        next(
+            line.split()[1]
+            for line in Path(f"/proc/{everyone['agentfs'].process.pid}/status").read_text().splitlines()
+            if line.startswith("VmRSS")
+        )
+    )
+    rows: list[dict] = []
+    for row in measure(everyone, PATTERNS[given.name], given.rounds, given.peer_patterns):
+        rows.append(row)
+        write(given, rows, start, before)
+
+
+def write(given: argparse.Namespace, rows: list[dict], start: int, before: tuple[float, ...]) -> None:
+    """Write what there is so far: a long run that is broken off has shown something."""
+    loads = f"load {before[0]:.1f} before and {os.getloadavg()[0]:.1f} after"
+    machine = f"{os.cpu_count()} cores, Python {sys.version.split()[0]}, {loads}"
+    out = Path(f"{given.out}.json")
+    parts = json.loads(out.read_text()) if out.exists() else {}
+    parts[given.name] = {"machine": machine, "rounds": given.rounds, "start": start, "rows": rows}
+    out.write_text(json.dumps(parts, indent=1) + "\n")
+    said = [line for name, part in parts.items() for line in [*table(name, part), ""]]
+    Path(f"{given.out}.tables.md").write_text("\n".join(said))
+    Path(f"{given.out}.svg").write_text(chart(parts))
+
+
+if __name__ == "__main__":
+    main()
