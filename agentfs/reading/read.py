@@ -155,7 +155,7 @@ def _read_streamed(
     if index.total == 0:
         return empty_answer(known)
     count = min(asked.limit or limits.read_lines, index.total - first + 1)
-    stretch = _taken(file, index, first, count, asked)
+    stretch = _taken(file, index, first, count, limits, asked)
     changed = file.changed()
     if changed:
         indexes.drop(key)
@@ -168,9 +168,9 @@ def _read_streamed(
     return result
 
 
-def _taken(file: OpenFile, index: Index, first: int, count: int, asked: Asked) -> Stretch:
+def _taken(file: OpenFile, index: Index, first: int, count: int, limits: Limits, asked: Asked) -> Stretch:
     try:
-        stretch = stream.take(file, index, first, count, asked.column)
+        stretch = stream.take(file, index, first, count, limits, asked.column)
     except UnicodeError:
         raise StaleError(
             f"{quote(file.path)} was changed while it was read.", hint="Read it again."

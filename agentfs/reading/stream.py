@@ -4,13 +4,14 @@ from collections.abc import Iterator
 from itertools import chain
 
 from agentfs.disk import OpenFile
+from agentfs.limits import Limits
 from agentfs.reading.index import Index
 from agentfs.reading.page import Stretch, from_column
 
 MOST_HELD = 1024 * 1024  # characters of one page; a longer line is not held whole
 
 
-def take(file: OpenFile, index: Index, first: int, count: int, column: int = 1) -> Stretch:
+def take(file: OpenFile, index: Index, first: int, count: int, limits: Limits, column: int = 1) -> Stretch:
     """Take lines out of a file, no more than one page can need.
 
     Args:
@@ -18,10 +19,11 @@ def take(file: OpenFile, index: Index, first: int, count: int, column: int = 1) 
         index: What is known of it.
         first: The number of the first line.
         count: How many lines at most.
+        limits: What is taken fills a page of `read_bytes`, and no more is read than that needs.
         column: The first character of each line that is taken, from 1.
 
     Returns:
-        The lines; fewer than `count` when they are very long, none when the file has become shorter.
+        The lines; fewer than `count` when they fill the page, none when the file has become shorter.
 
     Raises:
         UnicodeDecodeError: The file is no longer what it was.
@@ -29,7 +31,7 @@ def take(file: OpenFile, index: Index, first: int, count: int, column: int = 1) 
     end = index.end
     texts = index.texts_from(file, first)
     pieces: list[str] = []
-    ends = held = 0
+    ends = held = filled = 0
     dropped: int | None = 0
     whole = False
     if column > 1:
@@ -39,6 +41,9 @@ def take(file: OpenFile, index: Index, first: int, count: int, column: int = 1) 
         held += len(text)
         ends += text.count(end)
         if ends >= count or held >= MOST_HELD:
+            break
+        filled += _least_shown(text, end, limits.line_chars, column)
+        if filled > limits.read_bytes:
             break
     else:
         whole = True
@@ -54,6 +59,17 @@ def take(file: OpenFile, index: Index, first: int, count: int, column: int = 1) 
     if column > 1:
         parts = [*parts[:1], *from_column(parts[1:], column, end, ended=ended)]
     return Stretch(first, parts, end, ended=ended, unheld=unheld)
+
+
+def _least_shown(text: str, end: str, most: int, column: int) -> int:
+    r"""Return what the whole lines within a piece take of a page at the least.
+
+    Each line has a digit, a mark and a line feed besides its characters, of which a `\r` may not count. The
+    first and the last line may go on in another piece, and are left out.
+    """
+    start = column - 1
+    lines = [line[start : start + most] for line in text.split(end)[1:-1]]
+    return len("".join(lines).encode()) + 2 * len(lines)
 
 
 def _skip(texts: Iterator[str], count: int, end: str, index: Index) -> tuple[int | None, Iterator[str]]:

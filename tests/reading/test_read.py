@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agentfs.disk import Root, revision_of
+from agentfs.disk import OpenFile, Root, revision_of
 from agentfs.errors import AgentFSError
 from agentfs.limits import Limits
 from agentfs.policy import Policy
@@ -399,6 +399,32 @@ def test_the_lines_of_a_file_are_counted_once_a_version(place, monkeypatch):
     place.put(TEN + "more\n")
     assert place.read(-1, limits=STREAMED, indexes=indexes).content == "more\n"
     assert len(counted) == 2
+
+
+@pytest.mark.parametrize("line", ["word " * 11 + "\n", "漢字" * 20 + "\n", "\r\n", "x" * 5000 + "\n"])
+@pytest.mark.parametrize("part", [0, 0.1, -0.5])
+def test_no_more_of_a_large_file_is_read_than_fills_the_page(place, monkeypatch, line, part):
+    lines = 4_000_000 // len(line.encode())
+    place.put(line * lines)
+    offset = int(part * lines) or 1
+    indexes = Remembered()
+    limits = Limits(file_bytes=1, output_tokens=10**6)
+    place.read(limits=limits, indexes=indexes)
+    read_at, got = OpenFile.read_at, []
+
+    def counted(*arguments):
+        got.append(read_at(*arguments))
+        return got[-1]
+
+    monkeypatch.setattr(OpenFile, "read_at", counted)
+    result = place.read(offset, 10**9, limits=limits, indexes=indexes)
+    assert result.truncated_by == "bytes"
+    # The head of the file; the block in which the page begins, for its place; and what the page needs: a
+    # quarter of a block, and one more where most of each line is not shown.
+    needed = 8192 + index.BLOCK // 4 + index.BLOCK * line.startswith("xx")
+    assert sum(map(len, got)) <= index.BLOCK * (offset != 1) + needed
+    monkeypatch.undo()
+    assert result.text == place.read(offset, 10**9, limits=Limits(output_tokens=10**6)).text
 
 
 def test_a_file_that_changes_while_it_is_streamed_is_not_taken_for_seen(place, monkeypatch):
