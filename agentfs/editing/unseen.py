@@ -4,18 +4,20 @@ from agentfs.disk import Current, quote
 from agentfs.editing.drift import stale
 from agentfs.editing.report import line_ranges, plural
 from agentfs.errors import AlreadyExistsError, UnreadError
+from agentfs.limits import Limits
 from agentfs.policy import Overwrite
 from agentfs.shown import Shown, ShownVersion
-from agentfs.text import decode, is_binary
+from agentfs.text import bodies_of, decode, fits, is_binary
 
 
-def check_overwrite(current: Current, shown: Shown, overwrite: Overwrite) -> None:
+def check_overwrite(current: Current, shown: Shown, overwrite: Overwrite, limits: Limits) -> None:
     """Refuse to replace a file whose present version this workspace has not seen.
 
     Args:
         current: The file as it stands.
         shown: What this workspace has shown.
         overwrite: The policy.
+        limits: What a read can show of a line.
 
     Raises:
         AlreadyExistsError: `already_exists`: the policy replaces none.
@@ -39,20 +41,37 @@ def check_overwrite(current: Current, shown: Shown, overwrite: Overwrite) -> Non
             hint=f"Call read(path={quote(current.path)}) first, or edit to change a part of it.",
             details={"path": current.path, "revision": current.revision},
         )
-    if last.revision == current.revision:
-        raise _part_unread(current.path, last)
     text = None if is_binary(current.data) else decode(current.data).text
+    if last.revision == current.revision:
+        raise _part_unread(current.path, last, _too_long(last, text or "", limits))
     raise stale(current, text, last.text, last.revision)
 
 
-def _part_unread(path: str, last: ShownVersion) -> UnreadError:
+def _part_unread(path: str, last: ShownVersion, too_long: list[tuple[int, int]]) -> UnreadError:
     missing = last.missing()
     count = sum(end - start + 1 for start, end in missing)
     start, end = missing[0]
-    call = f"read(path={quote(path)}, offset={start}, limit={end - start + 1})"
+    hint = f"Call read(path={quote(path)}, offset={start}, limit={end - start + 1}) first, "
+    hint += "or edit to change a part of the file."
+    if too_long:
+        hint = (
+            f"Reading again does not help: {line_ranges(too_long)} cannot be shown whole. Call edit to "
+            "change a part of the file; a program can replace it with write(…, overwrite=True)."
+        )
     return UnreadError(
         f"Only a part of {quote(path)} has been read: {line_ranges(missing)} "
         f"({count} of {plural(last.total, 'line')}) would be replaced unseen.",
-        hint=f"Call {call} first, or edit to change a part of the file.",
+        hint=hint,
         details={"path": path, "revision": last.revision, "unread_lines": [list(lines) for lines in missing]},
     )
+
+
+def _too_long(last: ShownVersion, text: str, limits: Limits) -> list[tuple[int, int]]:
+    """Return those of the lines not shown that no read shows whole."""
+    lines = bodies_of(text)
+    return [
+        (number, number)
+        for start, end in last.missing()
+        for number, line in enumerate(lines[start - 1 : end], start)
+        if len(line) > limits.line_chars or not fits(line, limits)
+    ]

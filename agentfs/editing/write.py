@@ -103,7 +103,7 @@ def write_file(
         if len(outcome[0].data) > limits.file_bytes:
             raise _too_large(current.path, limits.file_bytes)
         if current.data is not None and current.data != outcome[0].data:
-            check_overwrite(current, shown, overwrite)
+            check_overwrite(current, shown, overwrite, limits)
         return outcome[0].data
 
     changed = root.change(path, compute, max_bytes=limits.file_bytes, preview=terms.preview)

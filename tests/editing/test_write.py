@@ -3,6 +3,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from agentfs import Workspace
 from agentfs.disk import Root, revision_of
 from agentfs.editing import WriteTerms, edit_file, write_file
 from agentfs.errors import AgentFSError
@@ -91,6 +92,23 @@ def test_a_part_read_is_refused_and_the_rest_named(room):
     room.read(b"a\nb\nc\nd\n", 3, 4)
     room.write("c\n")
     assert room.get() == b"c\n"
+
+
+@pytest.mark.parametrize("limits", [Limits(), Limits(line_chars=100), Limits(output_tokens=40)])
+def test_a_line_that_no_read_shows_whole_is_not_asked_for_again(tmp_path, limits):
+    (tmp_path / "f.txt").write_text(f"a\n{'word ' * 1000}\nb\n")
+    with Workspace(tmp_path, limits=limits) as ws:
+        for offset in (1, 2, 3):
+            ws.read("f.txt", offset, 1)
+        with pytest.raises(AgentFSError) as caught:
+            ws.write("f.txt", "c\n")
+        assert (caught.value.code, caught.value.details["unread_lines"]) == ("unread", [[2, 2]])
+        assert "Reading again does not help: line 2 cannot be shown whole." in caught.value.hint
+        assert "read(" not in caught.value.hint
+        # What the hint names does help.
+        ws.edit("f.txt", "b\n", "B\n")
+        ws.write("f.txt", "c\n", overwrite=True)
+    assert (tmp_path / "f.txt").read_text() == "c\n"
 
 
 def test_a_changed_file_is_stale_and_the_change_shown(room):
