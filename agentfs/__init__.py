@@ -41,7 +41,7 @@ from agentfs.errors import (
 )
 from agentfs.limits import Limits
 from agentfs.permissions.asking import Allow, Deny, PermissionRequest
-from agentfs.policy import Policy
+from agentfs.policy import Policy, Protect
 from agentfs.results import (
     Edit,
     EditResult,
@@ -112,6 +112,7 @@ __all__ = [
     "PathError",
     "PermissionRequest",
     "Policy",
+    "Protect",
     "ProtectedError",
     "ReadManyResult",
     "ReadOnlyError",

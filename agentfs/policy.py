@@ -1,9 +1,9 @@
 """The policy of one workspace: what may be changed, and how."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import Literal, get_args, get_origin
+from typing import ClassVar, Literal, get_args, get_origin
 
 from agentfs.errors import InvalidArgumentError
 from agentfs.permissions.asking import Mode, Permission, Rule, rule_of
@@ -16,6 +16,51 @@ Matching = Literal["tolerant", "exact"]
 
 # What a view of a workspace may have otherwise than the workspace; all else confines or protects.
 VIEWED = frozenset({"overwrite", "match", "reread", "overflow", "mode", "permission"})
+
+
+@dataclass(frozen=True)
+class Protect:
+    """The names that are protected, wherever they lie in the tree.
+
+    A pattern is a name, or several with `/` between them; `*` stands for any characters of one name. It
+    covers the file or directory of that name, and with a `/` at its end all that lies below too. One that
+    begins with `!` makes an exception; the last that matches decides. To protect more or fewer names:
+    `Protect(read=[*Protect.READ, "*.secret", "!.npmrc"])`.
+
+    Attributes:
+        read: What is listed, while its contents are neither shown nor changed.
+        write: What is shown and never changed.
+    """
+
+    READ: ClassVar[tuple[str, ...]] = (
+        *(".env", ".env.*", "!.env*.example", "!.env*.sample", "!.env*.template"),
+        *("*.pem", "*.key", "*.p12", "*.pfx", "*.jks", "*.kdbx"),
+        *("id_rsa*", "id_dsa*", "id_ecdsa*", "id_ed25519*", "!id_*.pub"),
+        *(".ssh/", ".gnupg/", ".aws/", ".azure/", ".config/gcloud/", ".kube/config", ".docker/config.json"),
+        *(".netrc", "_netrc", ".npmrc", ".pypirc", ".git-credentials", ".pgpass", ".my.cnf", ".htpasswd"),
+        *(".vault-token", ".cargo/credentials*", "*.tfstate*", "*.tfvars"),
+        *("credentials.json", "service-account*.json"),
+        *("secrets.json", "secrets.yaml", "secrets.yml", "secrets.toml", "secrets.ini", "secrets.env"),
+        *("secrets.cfg", "secrets.conf", "secrets.properties", "secrets.xml", "secrets.txt"),
+    )
+    WRITE: ClassVar[tuple[str, ...]] = (
+        *(".git/", ".hg/", ".svn/", ".vscode/", "*.code-workspace", ".idea/"),
+        *(".claude/", ".cursor/", ".gemini/", ".codex/", ".roo/", ".mcp.json", ".envrc", ".husky/"),
+        *(".devcontainer/", ".gitconfig", ".bashrc", ".zshrc", ".profile"),
+    )
+
+    read: Sequence[str] = READ
+    write: Sequence[str] = WRITE
+
+    def __post_init__(self) -> None:
+        for each in fields(self):
+            patterns = getattr(self, each.name)
+            if isinstance(patterns, str) or not all(
+                isinstance(pattern, str) and pattern.strip("!/") for pattern in patterns
+            ):
+                msg = f"Protect.{each.name} must be a list of name patterns, not {patterns!r}."
+                raise InvalidArgumentError(msg)
+            object.__setattr__(self, each.name, tuple(patterns))
 
 
 @dataclass(frozen=True)
@@ -33,6 +78,7 @@ class Policy:
             which is one line where nothing changed.
         overflow: What a text over `Limits.output_tokens` is: "cut", or cut and whole under a name to "keep",
             which `read` and `grep` take for a path.
+        protect: The names whose contents are not shown, and those that are not changed.
         mode: "default"; "accept_edits" does not ask before the content of a file is changed; "plan" refuses
             every change; "bypass" asks nothing, and heeds `deny` alone.
         permission: What is asked before a method acts, or None.
@@ -47,19 +93,22 @@ class Policy:
     symlinks: Symlinks = "inside"
     reread: Reread = "full"
     overflow: Overflow = "cut"
+    protect: Protect = field(default_factory=Protect)
     mode: Mode = "default"
     permission: Permission | None = None
     allow: Sequence[str] = ()
     deny: Sequence[str] = ()
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            value = getattr(self, field.name)
-            literal = get_args(field.type) if get_origin(field.type) is Literal else ()
-            choices = literal or ((False, True) if field.type is bool else ())
+        for each in fields(self):
+            value = getattr(self, each.name)
+            if each.type is Protect and not isinstance(value, Protect):
+                raise InvalidArgumentError(f"Policy.{each.name} must be a Protect, not {value!r}.")
+            literal = get_args(each.type) if get_origin(each.type) is Literal else ()
+            choices = literal or ((False, True) if each.type is bool else ())
             if choices and (value not in choices or type(value) is not type(choices[0])):
                 allowed = ", ".join(repr(choice) for choice in choices)
-                msg = f"Policy.{field.name} must be one of {allowed}, not {value!r}."
+                msg = f"Policy.{each.name} must be one of {allowed}, not {value!r}."
                 raise InvalidArgumentError(msg)
         if self.permission is not None and not callable(self.permission):
             raise InvalidArgumentError(f"Policy.permission must be a callable, not {self.permission!r}.")

@@ -29,6 +29,13 @@ class Backend(Protocol):
         """Give a handle back."""
         ...
 
+    def open_beneath(self, handle: Any, path: str, *, directory: bool = False) -> int:
+        """Return a descriptor for reading what stands at a path of several names; -1 when refused.
+
+        No link is followed anywhere on it, so that the path is the real one when this succeeds.
+        """
+        ...
+
     def open_file(self, handle: Any, name: str) -> int:
         """Return a descriptor for reading whatever stands there, without waiting for a FIFO's writer."""
         ...

@@ -2,6 +2,8 @@
 
 import os
 
+from agentfs.disk import linux
+
 
 def _flags(*names: str) -> int:
     # By name, because the module is imported on Windows too, which has few of them.
@@ -35,6 +37,11 @@ def open_directory(handle: int, name: str) -> int:
 def close(handle: int) -> None:
     """Close a directory."""
     os.close(handle)
+
+
+def open_beneath(handle: int, path: str, *, directory: bool = False) -> int:
+    """Open a file or directory for reading by `openat2`, with no link on the way; -1 when that fails."""
+    return linux.open_beneath(handle, path, _SCAN if directory else _FILE)
 
 
 def open_file(handle: int, name: str) -> int:

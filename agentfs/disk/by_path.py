@@ -39,6 +39,11 @@ def close(handle: str) -> None:
     """Do nothing: a path holds nothing open."""
 
 
+def open_beneath(handle: str, path: str, *, directory: bool = False) -> int:  # noqa: ARG001
+    """Open nothing: there is no such call here."""
+    return -1
+
+
 def open_file(handle: str, name: str) -> int:
     """Open a file for reading."""
     if stat.S_ISDIR(_look(handle, name).st_mode):

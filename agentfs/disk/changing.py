@@ -125,16 +125,28 @@ class _Target:
         try:
             self._name = self._find()
         except BaseException:
-            self._trail.close()
+            self._trail.let_go()
             raise
         self.path = self._trail.shown(self._name)
         self.real_path = self._trail.place(self._name)
+        try:
+            self._check_protected()
+        except BaseException:
+            self._trail.let_go()
+            raise
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._trail.close()
+        self._trail.let_go()
+
+    def _check_protected(self) -> None:
+        base, real_path = self._base, self.real_path
+        if base.unreadable.covers(real_path):
+            raise failures.protected(self._asked_path, real_path)
+        if base.unwritable.covers(real_path) or self._trail.passes_twin(base.unwritable):
+            raise failures.protected(self._asked_path, real_path, shown=True)
 
     def _find(self) -> str:
         trail = self._trail
@@ -163,7 +175,9 @@ class _Target:
             if error.errno == errno.ELOOP:
                 raise _ChangedMeanwhile from None
             raise trail.failure(error, self._name) from None
-        with open_regular(fd, self.path, self.real_path) as file:
+        with open_regular(self._base, fd, self.path, self.real_path) as file:
+            if file.stat.st_nlink > 1 and self._base.is_twin(file.stat, self._base.unwritable):
+                raise failures.protected(self.path, self.real_path, shown=True)
             size = file.stat.st_size
             data = file.read(max_bytes + 1) if size <= max_bytes else b""
             if size > max_bytes or len(data) > max_bytes:

@@ -2,6 +2,7 @@
 
 import os
 import stat
+from typing import NamedTuple
 
 from agentfs.disk import failures
 from agentfs.disk.paths import Asked, show_name
@@ -26,9 +27,13 @@ def entry_of(base: Base, path: str, real_path: str, name: str, status: os.stat_r
     mode = status.st_mode
     kind = type_of(mode)
     is_dir, target = kind == "directory", None
+    protected = base.unreadable.covers(real_path)
     if kind == "symlink":
-        target, found = where_it_leads(base, real_path)
+        target, found, leads_to = where_it_leads(base, real_path)
         is_dir = base.follow and found is not None and stat.S_ISDIR(found.st_mode)
+        protected = protected or base.unreadable.covers(leads_to)
+    elif status.st_nlink > 1 and kind == "file":
+        protected = protected or base.is_twin(status, base.unreadable)
     shown = show_name(name)
     return Entry(
         path=path,
@@ -39,6 +44,7 @@ def entry_of(base: Base, path: str, real_path: str, name: str, status: os.stat_r
         mtime=status.st_mtime,
         ext=os.path.splitext(shown)[1][1:].lower(),
         target=target,
+        protected=protected,
     )
 
 
@@ -51,7 +57,21 @@ def type_of(mode: int) -> EntryType:
     return "symlink" if stat.S_ISLNK(mode) else "other"
 
 
-def where_it_leads(base: Base, real_path: str) -> tuple[str | None, os.stat_result | None]:
+class Led(NamedTuple):
+    """Where a link leads.
+
+    Attributes:
+        target: Its target as written, or None when that lies outside.
+        found: What stands at its end, or None.
+        real_path: The path of its end, as far as it leads inside.
+    """
+
+    target: str | None
+    found: os.stat_result | None = None
+    real_path: str = ""
+
+
+def where_it_leads(base: Base, real_path: str) -> Led:
     """Follow a link as far as it leads inside.
 
     Args:
@@ -59,24 +79,24 @@ def where_it_leads(base: Base, real_path: str) -> tuple[str | None, os.stat_resu
         real_path: The path of the link, with the links above it resolved.
 
     Returns:
-        Its target as written, or None when that lies outside; and what stands at its end, or None.
+        Its target and its end.
     """
-    following = Base(base.backend, base.handle, base.roots, follow=True)
-    trail = Trail(following, real_path, Asked(tuple(real_path.split("/"))))
+    trail = Trail(base.following(), real_path, Asked(tuple(real_path.split("/"))))
     target: str | None = None
+    name: str | None = None
     try:
         while (name := trail.advance()) is not None:
             if target is None:
                 target = show_name(base.backend.readlink(trail.handle, name))
             if not trail.follow_link(name):
-                return target, base.backend.lstat(trail.handle, name)
-        return target, base.backend.lstat(trail.handle, ".")
+                return Led(target, base.backend.lstat(trail.handle, name), trail.place(name))
+        return Led(target, base.backend.lstat(trail.handle, "."), trail.place())
     except (NotFoundError, LinkLoopError):
-        return target, None
+        return Led(target)
     except AgentFSError:
-        return None, None
+        return Led(None)
     except OSError as error:
         gone = isinstance(failures.of_system(error, real_path), NotFoundError)
-        return (target if gone else None), None
+        return Led(target if gone else None, None, trail.place(name))
     finally:
-        trail.close()
+        trail.let_go()

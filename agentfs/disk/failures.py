@@ -17,6 +17,7 @@ from agentfs.errors import (
     NotFoundError,
     NotRegularError,
     OutsideWorkspaceError,
+    ProtectedError,
     RefusedError,
 )
 
@@ -146,6 +147,31 @@ def outside(path: str, link: str | None = None) -> OutsideWorkspaceError:
         f"{quote(path)} leads out of the workspace through the symbolic link {quote(link)}.",
         hint="Only what lies under the workspace root can be reached.",
         details={**details, "link": show_name(link)},
+    )
+
+
+def protected(path: str, real_path: str, *, shown: bool = False) -> ProtectedError:
+    """Return protected for a path.
+
+    Args:
+        path: The path that was asked for.
+        real_path: The path of the file itself.
+        shown: Whether its contents may be shown, so that only a change is refused.
+    """
+    what = f"{quote(path)} is protected"
+    if show_name(real_path) != show_name(path):
+        what += f", being {quote(real_path)}"
+    details = {"path": show_name(path), "real_path": show_name(real_path)}
+    if shown:
+        return ProtectedError(
+            f"{what}: it can be read and not changed.",
+            hint="Ask the user to make this change.",
+            details=details,
+        )
+    return ProtectedError(
+        f"{what}: its contents are neither shown nor changed.",
+        hint="Ask the user for what you need of it.",
+        details=details,
     )
 
 

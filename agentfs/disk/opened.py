@@ -135,11 +135,12 @@ class Directory:
         handle: The descriptor, or the path on Windows.
     """
 
-    __slots__ = ("_base", "_open", "handle", "path", "real_path")
+    __slots__ = ("_base", "_open", "_unreadable", "handle", "path", "real_path")
 
     def __init__(self, base: Base, handle: Handle, path: str, real_path: str) -> None:
         self._base = base
         self._open = base.backend.open_file
+        self._unreadable = base.unreadable.within(real_path).covers
         self.handle = handle
         self.path = path
         self.real_path = real_path
@@ -184,7 +185,7 @@ class Directory:
         Args:
             found: One of what `scan` returned.
         """
-        return where_it_leads(self._base, self._real_child(found.name))[1] if self._base.follow else None
+        return where_it_leads(self._base, self._real_child(found.name)).found if self._base.follow else None
 
     def entry(self, found: os.DirEntry[str]) -> Entry:
         """Return the typed entry of what a scan found.
@@ -234,14 +235,14 @@ class Directory:
             The file, to be closed by the caller.
 
         Raises:
-            AgentFSError: not_found, not_a_file, not_regular, link_loop (a link stands there), io.
+            AgentFSError: not_found, not_a_file, not_regular, link_loop (a link stands there), protected, io.
         """
         _check_name(name)
         try:
             fd = self._open(self.handle, name)
         except OSError as error:
             raise failures.of_system(error, self._child(name)) from None
-        return open_regular(fd, self._child(name), self._real_child(name))
+        return open_regular(self._base, fd, self._child(name), self._real_child(name))
 
     def open_fd(self, name: str) -> tuple[int, int]:
         """Open a regular file in this directory, as `open_file` does but with nothing around it.
@@ -253,15 +254,21 @@ class Directory:
             A descriptor, to be closed by the caller with `os.close`, and the size that the system claims.
 
         Raises:
+            ProtectedError: protected, for a file whose contents are not shown.
             OSError: whatever the system says; EINVAL for what is no regular file.
         """
         if "/" in name:
             raise OSError(errno.EINVAL, "not a single name", name)
+        if self._unreadable(name):
+            raise failures.protected(self._child(name), self._real_child(name))
         fd = self._open(self.handle, name)
         found = os.fstat(fd)
         if found.st_mode & _FORMAT != _REGULAR:
             os.close(fd)
             raise OSError(errno.EINVAL, "not a regular file", name)
+        if found.st_nlink > 1 and self._base.is_twin(found, self._base.unreadable):
+            os.close(fd)
+            raise failures.protected(self._child(name), self._real_child(name))
         return fd, found.st_size
 
     def close(self) -> None:
@@ -286,10 +293,11 @@ class Directory:
         return f"{self.real_path}/{name}" if self.real_path else name
 
 
-def open_regular(fd: int, path: str, real_path: str) -> OpenFile:
-    """Return an open file around a descriptor, or close it and raise when it is on no regular file.
+def open_regular(base: Base, fd: int, path: str, real_path: str) -> OpenFile:
+    """Return an open file around a descriptor, or close it and raise when its contents are not to be shown.
 
     Args:
+        base: Where walks start.
         fd: The descriptor, taken over.
         path: The path to show.
         real_path: The path, links resolved.
@@ -298,12 +306,15 @@ def open_regular(fd: int, path: str, real_path: str) -> OpenFile:
         The open file.
 
     Raises:
-        AgentFSError: not_a_file for a directory, not_regular for the rest.
+        AgentFSError: protected; not_a_file for a directory, not_regular for what else is no regular file.
     """
     found = os.fstat(fd)
     if found.st_mode & _FORMAT != _REGULAR:
         os.close(fd)
         raise failures.not_regular(path, found.st_mode)
+    if base.unreadable.covers(real_path) or (found.st_nlink > 1 and base.is_twin(found, base.unreadable)):
+        os.close(fd)
+        raise failures.protected(path, real_path)
     return OpenFile(fd, found, path, real_path)
 
 

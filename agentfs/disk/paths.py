@@ -12,6 +12,11 @@ MAX_NAME_BYTES = 255
 MAX_PARTS = 256
 WINDOWS = os.name == "nt"
 
+# A relative path that needs no rule to be applied: short ASCII names with one `/` between them, none special.
+PLAIN_PATH = re.compile(
+    r"(?=.{1,255}\Z)(?:(?!\.{0,2}/)[ !#-.0-9;=@-\[\]-{}~]+/)*(?!\.{1,2}\Z)[ !#-.0-9;=@-\[\]-{}~]+\Z"
+).match
+
 _RELATIVE_HINT = "Give a path relative to the workspace root, with `/` between names."
 _WINDOWS_DEVICE = r"(?:con|prn|aux|nul|conin\$|conout\$|com[0-9¹²³]|lpt[0-9¹²³])\s*(?:\..*)?"
 
@@ -30,6 +35,11 @@ class Asked(NamedTuple):
     directory: bool = False
     climbs: bool = False
     escaped: bool = False
+
+    @property
+    def direct(self) -> str:
+        """The path for the system, where it may be walked by no more than its names; else ""."""
+        return "" if self.climbs or self.escaped or self.directory else "/".join(self.parts)
 
 
 def split_path(path: str, roots: Sequence[tuple[str, ...]], *, windows: bool = WINDOWS) -> Asked:

@@ -8,12 +8,12 @@ from types import TracebackType
 from typing import Self
 
 from agentfs.disk import by_descriptor, by_path, failures
-from agentfs.disk.backend import Backend
+from agentfs.disk.backend import Backend, Handle
 from agentfs.disk.changing import Changed, Current, change_file
 from agentfs.disk.entries import entry_of
 from agentfs.disk.opened import Directory, OpenFile, open_regular
-from agentfs.disk.paths import WINDOWS, Asked, absolute_parts, quote, show_name, split_path
-from agentfs.disk.trail import Base, Trail
+from agentfs.disk.paths import PLAIN_PATH, WINDOWS, Asked, absolute_parts, quote, show_name, split_path
+from agentfs.disk.trail import Base, Held, Trail
 from agentfs.errors import (
     InvalidArgumentError,
     NotDirectoryError,
@@ -61,7 +61,8 @@ class Root:
             raise failures.of_system(error, given) from None
         # The root may be known to the model by either spelling.
         roots = tuple(dict.fromkeys((absolute_parts(self.path), absolute_parts(given))))
-        self._base = Base(backend, handle, roots, follow=policy.symlinks == "inside")
+        held = Held(backend.close, handle)
+        self._base = Base(backend, held, roots, policy.protect, follow=policy.symlinks == "inside")
 
     def under(self, policy: Policy) -> "Root":
         """Return the same root under another policy; they are closed together.
@@ -83,10 +84,8 @@ class Root:
         return other
 
     def close(self) -> None:
-        """Close the root; again is harmless, and no other call works afterwards."""
-        handle, self._base.handle = self._base.handle, -1
-        if handle != -1:
-            self._base.backend.close(handle)
+        """Close the root; again is harmless, calls under way end in peace, and no later one works."""
+        self._base.held = Held(self._base.backend.close, -1)
 
     def __enter__(self) -> Self:
         return self
@@ -107,21 +106,31 @@ class Root:
 
         Raises:
             AgentFSError: outside_workspace, not_found, not_a_file, not_a_directory, not_regular, link_loop,
-                invalid_path, name_too_long, refused (a link, where none is followed), io.
+                invalid_path, name_too_long, protected, refused (a link, where none is followed), io.
         """
-        trail = Trail(self._base, path, self._split(path))
+        base = self._base
+        plain = PLAIN_PATH(path) is not None
+        asked = None if plain else self._split(path)
+        direct = path if asked is None else asked.direct
+        if direct:
+            held = base.held
+            fd = base.backend.open_beneath(held.handle, direct)
+            del held  # an exception that is kept must not keep the root open
+            if fd >= 0:
+                return open_regular(base, fd, direct if plain else show_name(direct), direct)
+        trail = Trail(base, path, asked or self._split(path))
         try:
             while (name := trail.advance()) is not None:
                 try:
-                    fd = self._base.backend.open_file(trail.handle, name)
+                    fd = base.backend.open_file(trail.handle, name)
                 except OSError as error:
                     if trail.follow(error, name):
                         continue
                     raise trail.failure(error, name) from None
-                return open_regular(fd, trail.shown(name), trail.place(name))
+                return open_regular(base, fd, trail.shown(name), trail.place(name))
             raise failures.not_a_file(path)
         finally:
-            trail.close()
+            trail.let_go()
 
     def open_directory(self, path: str) -> Directory:
         """Open a directory.
@@ -136,19 +145,27 @@ class Root:
             AgentFSError: outside_workspace, not_found, not_a_directory, link_loop, invalid_path,
                 name_too_long, refused (a link, where none is followed), io.
         """
-        trail = Trail(self._base, path, self._split_directory(path))
+        base, asked = self._base, self._split_directory(path)
+        direct = "/".join(asked.parts)
+        if direct and not asked.climbs and not asked.escaped:
+            held = base.held
+            handle: Handle = base.backend.open_beneath(held.handle, direct, directory=True)
+            del held
+            if handle != -1:
+                return Directory(base, handle, show_name(direct), direct)
+        trail = Trail(base, path, asked)
         try:
             while True:
                 name = trail.advance()
                 try:
-                    handle = self._base.backend.open_directory(trail.handle, name or ".")
+                    handle = base.backend.open_directory(trail.handle, name or ".")
                 except OSError as error:
                     if name is not None and trail.follow(error, name):
                         continue
                     raise trail.failure(error, name) from None
-                return Directory(self._base, handle, trail.shown(name), trail.place(name))
+                return Directory(base, handle, trail.shown(name), trail.place(name))
         finally:
-            trail.close()
+            trail.let_go()
 
     def entry(self, path: str) -> Entry:
         """Return what a path names.
@@ -176,7 +193,7 @@ class Root:
             shown, place = trail.shown(name) or ".", trail.place(name)
             return entry_of(self._base, shown, place, name or os.path.basename(shown), status)
         finally:
-            trail.close()
+            trail.let_go()
 
     def exists(self, path: str) -> bool:
         """Tell whether a path names something; a link at the end counts, wherever it leads.
@@ -217,7 +234,8 @@ class Root:
 
         Raises:
             AgentFSError: read_only, outside_workspace, not_a_file, not_a_directory, not_regular, link_loop,
-                invalid_path, name_too_long, too_large, refused, busy, io, and what `compute` raises.
+                invalid_path, name_too_long, protected, too_large, refused, busy, io, and what `compute`
+                raises.
         """
         asked = self._split(path)
         if self.policy.read_only:

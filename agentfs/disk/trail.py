@@ -3,11 +3,15 @@
 import errno
 import os
 import stat
+from collections.abc import Callable
+from copy import copy
 
 from agentfs.disk import failures
 from agentfs.disk.backend import Backend, Handle
 from agentfs.disk.paths import MAX_PARTS, Asked, is_absolute, show_name, split_link, unshow_name
+from agentfs.disk.protected import Guard, guard_of
 from agentfs.errors import AgentFSError, NameTooLongError
+from agentfs.policy import Protect
 
 MAX_LINKS = 40
 _MAX_RETRIES = 128
@@ -16,25 +20,80 @@ _SIMILAR_NAMES = 5000
 _MAY_BE_LINK = {errno.ELOOP, errno.ENOTDIR, errno.EMLINK, getattr(errno, "EFTYPE", errno.ELOOP)}
 
 
+class Held:
+    """An open root, closed when the last call that uses it lets go of it.
+
+    So `close()` in one thread cannot take the descriptor away from a call in another, where its number may
+    by then stand for another directory.
+
+    Attributes:
+        handle: The root, open; -1 for a root that is closed.
+    """
+
+    __slots__ = ("_close", "handle")
+
+    def __init__(self, close: Callable[[Handle], None], handle: Handle) -> None:
+        self._close = close
+        self.handle = handle
+
+    def __del__(self) -> None:
+        if self.handle != -1:
+            self._close(self.handle)
+
+
 class Base:
     """Where every walk starts.
 
     Attributes:
         backend: The calls of this system.
-        handle: The root, open.
+        held: The root, open.
         roots: The absolute spellings of the root, in parts.
+        unreadable: The names whose contents are not shown.
+        unwritable: The names that are not changed.
         follow: Whether links are followed.
     """
 
-    __slots__ = ("backend", "follow", "handle", "roots")
+    __slots__ = ("backend", "follow", "held", "roots", "unreadable", "unwritable")
 
     def __init__(
-        self, backend: Backend, handle: Handle, roots: tuple[tuple[str, ...], ...], *, follow: bool
+        self,
+        backend: Backend,
+        held: Held,
+        roots: tuple[tuple[str, ...], ...],
+        protect: Protect,
+        *,
+        follow: bool,
     ) -> None:
         self.backend = backend
-        self.handle = handle
+        self.held = held
         self.roots = roots
+        self.unreadable = guard_of(tuple(protect.read))
+        self.unwritable = guard_of(tuple(protect.write))
         self.follow = follow
+
+    def following(self) -> "Base":
+        """Return the same base, where links are followed."""
+        other = copy(self)
+        other.follow = True
+        return other
+
+    def is_twin(self, found: os.stat_result, guard: Guard) -> bool:
+        """Tell whether a file or directory is, under another name, a protected one that stands in the root.
+
+        Args:
+            found: What the system says of it.
+            guard: The names that are protected.
+        """
+        identity = found.st_dev, found.st_ino
+        return any(self._identity(name) == identity for name in guard.literals)
+
+    def _identity(self, name: str) -> tuple[int, int] | None:
+        held = self.held  # by this name it stays open for as long as it is used
+        try:
+            found = self.backend.lstat(held.handle, name)
+        except OSError:
+            return None
+        return found.st_dev, found.st_ino
 
 
 class Trail:
@@ -51,6 +110,7 @@ class Trail:
         "_creating",
         "_directory",
         "_handles",
+        "_held",
         "_link",
         "_links",
         "_made",
@@ -64,6 +124,7 @@ class Trail:
 
     def __init__(self, base: Base, path: str, asked: Asked, *, creating: bool = False) -> None:
         self._base = base
+        self._held = held = base.held
         self._path = path
         self._asked = asked
         self._pending = list(reversed(asked.parts))
@@ -75,7 +136,7 @@ class Trail:
         self._made: list[tuple[int, str]] = []
         self._link = ""
         self._after_link = 0
-        self.handle = base.handle
+        self.handle = held.handle
         self.real: list[str] = []
         self.missing: list[str] = []
 
@@ -84,6 +145,11 @@ class Trail:
         close = self._base.backend.close
         while self._handles:
             close(self._handles.pop())
+
+    def let_go(self) -> None:
+        """Close the directories that were entered, and let go of the root: the walk is over."""
+        self.close()
+        self._held = Held(self._base.backend.close, -1)
 
     @property
     def directory_meant(self) -> bool:
@@ -167,7 +233,7 @@ class Trail:
     def unmake(self) -> None:
         """Remove again the directories that were made, as far as they are empty."""
         for depth, name in reversed(self._made):
-            handle = self._handles[depth - 1] if depth else self._base.handle
+            handle = self._handles[depth - 1] if depth else self._held.handle
             try:
                 self._base.backend.remove_directory(handle, name)
             except OSError:
@@ -183,6 +249,11 @@ class Trail:
         if self._asked.climbs:
             return show_name(self.place(name))
         return show_name("/".join(self._asked.parts))
+
+    def passes_twin(self, guard: Guard) -> bool:
+        """Tell whether a directory on the way is, under another name, a protected one in the root."""
+        lstat = self._base.backend.lstat
+        return any(self._base.is_twin(lstat(handle, "."), guard) for handle in self._handles)
 
     def failure(self, error: OSError, name: str | None = None) -> AgentFSError:
         """Return the typed form of an error at a name here."""
@@ -202,7 +273,7 @@ class Trail:
             raise failures.outside(self._path, self._link if self._in_link() else None)
         self._base.backend.close(self._handles.pop())
         self.real.pop()
-        self.handle = self._handles[-1] if self._handles else self._base.handle
+        self.handle = self._handles[-1] if self._handles else self._held.handle
 
     def _in_link(self) -> bool:
         return self._links > 0 and len(self._pending) >= self._after_link
@@ -232,7 +303,7 @@ class Trail:
         if is_absolute(target):
             self.close()
             self.real.clear()
-            self.handle = self._base.handle
+            self.handle = self._held.handle
         if not self._pending:
             self._directory = self._directory or led.directory
         self._link, self._after_link = link, len(self._pending)

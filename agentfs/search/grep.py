@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from agentfs.calls import calling
 from agentfs.disk import Root, quote, show_name
-from agentfs.errors import AgentFSError
+from agentfs.errors import AgentFSError, ProtectedError
 from agentfs.limits import Limits
 from agentfs.results import FileCount, GrepResult, Match, NextCall, Skipped
 from agentfs.search.absence import Glance, absence_notes
@@ -182,7 +182,7 @@ class _Grep:
         self.pending: list[tuple[str, str, list[Hit]]] = []  # hits of files whose context is not yet known
         self.counts: dict[str, FileCount] = {}
         self.total_matches = self.total_lines = self.total_files = self.searched = 0
-        self.left_out = dict.fromkeys(("binary", "too_large", "undecodable", "unreadable"), 0)
+        self.left_out = dict.fromkeys(("protected", "binary", "too_large", "undecodable", "unreadable"), 0)
         self.skipped = Skipped()
         self.stops_early = request.output_mode == "files_with_matches" and request.limit is not None
         self.rg: str | None = None
@@ -240,10 +240,10 @@ class _Grep:
                         verdict = "too_large" if size > self.most_bytes else "no_match"
                 finally:
                     close(fd)
-            except (OSError, AgentFSError):
+            except (OSError, AgentFSError) as error:
                 if run.named:
                     raise
-                self.left_out["unreadable"] += 1
+                self.left_out["protected" if isinstance(error, ProtectedError) else "unreadable"] += 1
                 continue
             if verdict == "no_match":
                 self.searched += 1

@@ -182,6 +182,8 @@ def entry_line(entry: Entry) -> str:
         entry: The entry.
     """
     shown = one_line(entry.path)
+    if entry.protected and not entry.is_dir:
+        shown += "  (protected)"
     if entry.type == "symlink":
         where = one_line(entry.target) if entry.target is not None else "(outside the workspace)"
         return f"{shown} -> {where}"

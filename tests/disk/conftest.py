@@ -3,9 +3,9 @@ from pathlib import Path
 
 import pytest
 
-from agentfs.disk import Root, by_descriptor, by_path
-from agentfs.disk import root as root_module
+from agentfs.disk import Root
 from agentfs.policy import Policy
+from tests.disk.mechanisms import force
 
 SECRET = b"the secret outside"
 
@@ -25,9 +25,10 @@ def tree(tmp_path: Path) -> Path:
     return top
 
 
-@pytest.fixture(params=[by_descriptor, by_path], ids=["by_descriptor", "by_path"])
+@pytest.fixture(params=["openat2", "walk", "by_path"])
 def root(request, tree, monkeypatch):
-    monkeypatch.setattr(root_module, "BACKEND", request.param)
+    """A root on `tree`, by each mechanism."""
+    force(monkeypatch, request.param)
     before = open_descriptors()
     with Root(tree, Policy()) as door:
         yield door

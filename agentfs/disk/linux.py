@@ -1,0 +1,55 @@
+"""What Linux has and Python does not offer: `openat2`, called through the C library.
+
+Nothing remembers that a call works: a filter of system calls may be put up at any time. Whoever calls asks
+each time, and goes the long way when the answer is no.
+"""
+
+import os
+import sys
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+_OPENAT2 = 437  # the same number on every architecture that CPython supports
+_NO_MAGICLINKS, _NO_SYMLINKS, _BENEATH = 0x02, 0x04, 0x08
+
+
+def open_beneath(handle: int, path: str, flags: int) -> int:
+    """Open a path below a directory, letting the kernel see to it that no link is followed.
+
+    Args:
+        handle: The directory.
+        path: The path, without `..`.
+        flags: As for `os.open`.
+
+    Returns:
+        A descriptor that is not inherited; -1 when it is refused, whatever the reason.
+    """
+    call = _call()
+    if call is None:
+        return -1
+    number, how, size = _how(flags)
+    return call(number, handle, os.fsencode(path), how, size)
+
+
+@cache
+def _call() -> Callable[..., int] | None:
+    if sys.platform != "linux":
+        return None
+    import ctypes  # noqa: PLC0415 - it takes longer to load than all of agentfs
+
+    try:
+        call = ctypes.CDLL(None).syscall
+    except (OSError, AttributeError):
+        return None
+    call.restype = ctypes.c_long
+    return call
+
+
+@cache
+def _how(flags: int) -> tuple[Any, Any, Any]:
+    import ctypes  # noqa: PLC0415 - as above
+
+    # struct open_how: flags, mode, resolve. The kernel only reads it, so that all threads may share one.
+    how = (ctypes.c_uint64 * 3)(flags | os.O_CLOEXEC, 0, _BENEATH | _NO_SYMLINKS | _NO_MAGICLINKS)
+    return ctypes.c_long(_OPENAT2), ctypes.byref(how), ctypes.c_long(ctypes.sizeof(how))

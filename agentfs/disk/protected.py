@@ -1,0 +1,152 @@
+"""Protected names: pure rules on the real path of a file, whatever spelling a file system takes for it."""
+
+import re
+import unicodedata
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import NamedTuple
+
+# Code points that HFS+ leaves out when it compares names.
+_IGNORABLE = re.compile("[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]")
+_SHORT_GIT = re.compile(r"git~[0-9]+")
+_MAX_KNOWN = 4096
+_Test = Callable[[str], object]
+
+
+class _Rule(NamedTuple):
+    """One pattern: names from the last one up, each as a regular expression."""
+
+    exception: bool
+    below: bool
+    names: tuple[re.Pattern[str], ...]
+
+    def ends(self, parts: Sequence[str]) -> bool:
+        """Tell whether the path of these parts ends as the pattern says."""
+        if len(self.names) > len(parts):
+            return False
+        return all(name.fullmatch(part) for name, part in zip(self.names, reversed(parts), strict=False))
+
+    def matches(self, parts: Sequence[str]) -> bool:
+        """Tell whether the pattern names the path, or a directory above it when it covers what is below."""
+        if self.below:
+            return any(self.ends(parts[:count]) for count in range(1, len(parts) + 1))
+        return self.ends(parts)
+
+
+class Guard:
+    """One list of protected names.
+
+    Args:
+        patterns: As `Protect` describes them; the last that matches decides.
+    """
+
+    def __init__(self, patterns: Sequence[str]) -> None:
+        self._rules = tuple(_rule(pattern) for pattern in patterns)
+        positive = [rule.names for rule in self._rules if not rule.exception]
+        self._clear = _unlike([names[0] for names in positive])
+        self._clear_above = _unlike([name for names in positive for name in names])
+        self._known: dict[str, Within] = {}
+        plain = [pattern.rstrip("/") for pattern in patterns if not pattern.startswith("!")]
+        self.literals = tuple(n for n in plain if "/" not in n and "*" not in n and self.covers(n))
+
+    def covers(self, real_path: str) -> bool:
+        """Tell whether a path is protected.
+
+        Args:
+            real_path: From the root on, links resolved; "" is the root.
+        """
+        directory, _, name = real_path.rpartition("/")
+        return self.within(directory).covers(name)
+
+    def within(self, directory: str) -> "Within":
+        """Return the rules for the names in a directory.
+
+        Args:
+            directory: Its path from the root on, links resolved; "" is the root.
+        """
+        known = self._known.get(directory)
+        if known is None:
+            if len(self._known) >= _MAX_KNOWN:
+                self._known.clear()
+            # Below a protected directory, and where a longer pattern begins, the whole path is judged.
+            careful = not all(self._clear_above(part) for part in directory.split("/") if part)
+            known = self._known[directory] = Within(self._rules, self._clear, directory, careful=careful)
+        return known
+
+
+class Within:
+    """The names of one directory."""
+
+    __slots__ = ("_careful", "_clear", "_directory", "_rules")
+
+    def __init__(self, rules: tuple[_Rule, ...], clear: _Test, directory: str, *, careful: bool) -> None:
+        self._rules = rules
+        self._clear = clear
+        self._directory = directory
+        self._careful = careful
+
+    def covers(self, name: str) -> bool:
+        """Tell whether a name in the directory is protected."""
+        if not self._careful and self._clear(name):
+            return False
+        path = f"{self._directory}/{name}" if self._directory else name
+        return any(self._judge(_folded(parts)) for parts in _readings(path))
+
+    def _judge(self, parts: Sequence[str]) -> bool:
+        for rule in reversed(self._rules):
+            if rule.matches(parts):
+                return not rule.exception
+        return False
+
+
+def fold(name: str) -> str:
+    """Return a name as the least exact of file systems compares it.
+
+    Args:
+        name: One name.
+
+    Returns:
+        The name without case, composed, without what HFS+ ignores and what Windows drops at the end.
+    """
+    if not name.isascii():
+        name = unicodedata.normalize("NFC", _IGNORABLE.sub("", name))
+        name = unicodedata.normalize("NFC", name.casefold())
+    name = name.lower()
+    name = name.rstrip(". ") or name
+    return ".git" if _SHORT_GIT.fullmatch(name) else name
+
+
+@cache
+def guard_of(patterns: tuple[str, ...]) -> Guard:
+    """Return the guard of a list of patterns; the same list gives the same one."""
+    return Guard(patterns)
+
+
+def _folded(parts: Sequence[str]) -> list[str]:
+    return [fold(part) for part in parts]
+
+
+def _readings(path: str) -> list[list[str]]:
+    # To NTFS what follows a `:` names a stream of the file before it; to others it is part of the name.
+    parts = path.split("/") if path else []
+    if ":" not in path:
+        return [parts]
+    return [parts, [part.partition(":")[0] or part for part in parts]]
+
+
+def _unlike(names: Sequence[re.Pattern[str]]) -> _Test:
+    # True for names that need no folding and match none of these: nearly all of a tree, told by one match.
+    any_of = "|".join(name.pattern for name in names) or "(?!)"
+    plain = r"[\w.+@=,()\[\] -]*[\w+@=,()\[\]-]\Z"
+    return re.compile(rf"(?!(?:{any_of})\Z){plain}", re.IGNORECASE | re.ASCII).match
+
+
+def _rule(pattern: str) -> _Rule:
+    exception = pattern.startswith("!")
+    text = pattern.removeprefix("!")
+    names = [_name(part) for part in text.strip("/").split("/")]
+    return _Rule(exception, text.endswith("/"), tuple(reversed(names)))
+
+
+def _name(pattern: str) -> re.Pattern[str]:
+    return re.compile("[^/]*".join(re.escape(piece) for piece in fold(pattern).split("*")), re.DOTALL)

@@ -1,0 +1,286 @@
+import os
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentfs import AgentFSError, InvalidArgumentError, Policy, Protect, Workspace
+from agentfs.disk.protected import fold, guard_of
+
+READ, WRITE = guard_of(Protect.READ), guard_of(Protect.WRITE)
+SECRET = "hunter2"
+
+
+def code_of(call, *arguments, **options) -> str:
+    try:
+        call(*arguments, **options)
+    except AgentFSError as error:
+        if SECRET in str(error) + str(error.details):
+            return "told"
+        return error.code
+    return "ok"
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        ".env",
+        ".ENV",
+        "a/.env",
+        "a/b/.env.local",
+        ".env.prod",
+        ".Env.",
+        ".env:stream",
+        ".env::$DATA",
+        ".e\u200cnv",
+        ".enK.pem",
+        "key.pem",
+        "x:.pem",
+        "KEY.PEM",
+        "a.key",
+        "id_rsa",
+        "id_ed25519_work",
+        ".ssh",
+        ".ssh/config",
+        ".ssh/keys/x",
+        ".ssh/id_rsa.pub",
+        ".SSH/config",
+        ".aws/credentials",
+        "home/.config/gcloud/x.db",
+        ".kube/config",
+        ".docker/config.json",
+        ".netrc",
+        "_netrc",
+        ".npmrc",
+        ".cargo/credentials.toml",
+        "infra/terraform.tfstate",
+        "terraform.tfstate.backup",
+        "prod.tfvars",
+        "credentials.json",
+        "service-account-7.json",
+        "secrets.json",
+        "deploy/secrets.yaml",
+        "secrets.env",
+    ],
+)
+def test_contents_that_are_not_shown(path):
+    assert READ.covers(path)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "env",
+        ".envrc",
+        ".env.example",
+        ".env.local.example",
+        ".env.sample",
+        ".env.template",
+        "environment",
+        "id_rsa.pub",
+        "id_ed25519.pub",
+        "src/secrets.py",
+        "secrets.md",
+        "secrets",
+        "secrets/x.py",
+        "config.json",
+        "docker/config.json",
+        ".kube/other",
+        ".config/other",
+        "monkey.pemx",
+        "README.md",
+        ".gitignore",
+        "credentials.py",
+        "a/b.c/keys.py",
+        ".cargo/config.toml",
+    ],
+)
+def test_contents_that_are_shown(path):
+    assert not READ.covers(path)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        ".git",
+        ".git/config",
+        ".Git/hooks/pre-commit",
+        ".git./config",
+        ".GIT::$INDEX_ALLOCATION/config",
+        "GIT~1/config",
+        "git~2",
+        ".g\u200cit/config",
+        ".\u200dGIT\ufeff/config",
+        "sub/.git/config",
+        ".vscode/tasks.json",
+        "x.code-workspace",
+        ".IDEA/x",
+        ".claude/settings.json",
+        ".cursor/mcp.json",
+        ".mcp.json",
+        ".envrc",
+        ".husky/pre-commit",
+        ".devcontainer/devcontainer.json",
+        ".gitconfig",
+        ".bashrc",
+    ],
+)
+def test_what_is_not_changed(path):
+    assert WRITE.covers(path)
+
+
+def test_a_space_at_the_end_of_a_name_is_dropped():
+    assert WRITE.covers(".git /config")
+
+
+@pytest.mark.parametrize(
+    "path", ["git/config", ".gitignore", ".github/x.yml", "vscode/x", "a.git/x", "gitx~1"]
+)
+def test_what_may_be_changed(path):
+    assert not WRITE.covers(path)
+
+
+def test_the_last_pattern_that_matches_decides():
+    guard = guard_of(("*.txt", "!keep.*", "keep.me.txt", "dir/", "!dir/open/"))
+    covered = ["a.txt", "keep.txt", "keep.me.txt", "dir/x", "dir/open/x", "dir/open", "b/dir/c/x"]
+    assert [path for path in covered if guard.covers(path)] == ["a.txt", "keep.me.txt", "dir/x", "b/dir/c/x"]
+
+
+NAMES = st.sampled_from(
+    [".env", ".git", ".ssh", "id_rsa", "id_rsa.pub", "a", "config", ".kube", "x.pem", "README.md"]
+)
+
+
+@given(st.lists(NAMES, min_size=1, max_size=5))
+def test_quick_and_slow_judgement_agree(parts):
+    for guard in (READ, WRITE):
+        slowly = guard.within("/".join(parts[:-1]))
+        slowly._careful = True
+        expected = slowly.covers(parts[-1])
+        assert (
+            guard_of.__wrapped__(Protect.READ if guard is READ else Protect.WRITE).covers("/".join(parts))
+            == expected
+        )
+        guard._known.clear()
+
+
+@given(st.text(min_size=1).filter(lambda text: "/" not in text and text not in {".", ".."}))
+def test_folding_once_is_folding_twice_and_spelling_does_not_matter(name):
+    assert fold(fold(name)) == fold(name)
+    assert fold(unicodedata.normalize("NFD", name)) == fold(name)
+
+
+@given(
+    st.lists(st.booleans(), min_size=4, max_size=4), st.sampled_from(["", ".", " ", "..", ". .", "\u200d"])
+)
+def test_no_spelling_of_git_gets_by(upper, tail):
+    name = "".join(c.upper() if up else c for c, up in zip(".git", upper, strict=True)) + tail
+    assert WRITE.covers(f"{name}/config")
+
+
+@pytest.mark.parametrize("wrong", [".env", [1], [""], ["/"]])
+def test_a_list_of_patterns_must_be_one(wrong):
+    with pytest.raises(InvalidArgumentError):
+        Protect(read=wrong)
+
+
+def test_a_policy_takes_no_bare_list():
+    with pytest.raises(InvalidArgumentError):
+        Policy(protect=[".env"])  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def secrets(tmp_path):
+    """A tree with a secret under its own name, a link's, and a hard link's."""
+    (tmp_path / ".env").write_text(f"PASSWORD={SECRET}\n")
+    (tmp_path / ".ssh").mkdir()
+    (tmp_path / ".ssh" / "config").write_text(f"{SECRET}\n")
+    (tmp_path / ".git" / "hooks").mkdir(parents=True)
+    (tmp_path / ".git" / "config").write_text("[core]\n")
+    (tmp_path / "notes.md").symlink_to(".env")
+    (tmp_path / "keys").symlink_to(".ssh")
+    (tmp_path / "cfg.json").symlink_to(".git/config")
+    (tmp_path / "hooks").symlink_to(".git/hooks")
+    os.link(tmp_path / ".env", tmp_path / "twin.txt")
+    (tmp_path / "plain.txt").write_text("plain\n")
+    return tmp_path
+
+
+PROTECTED = [".env", "notes.md", "twin.txt", ".ssh/config", "keys/config", "./.ssh/../.env"]
+
+
+def test_no_method_shows_or_changes_what_is_protected(secrets):
+    with Workspace(secrets) as ws:
+        for path in PROTECTED:
+            assert (secrets / path).read_text().find(SECRET) >= 0, "the naive way reads it"
+            assert code_of(ws.read, path) == "protected"
+            assert code_of(ws.write, path, "x") == "protected"
+            assert code_of(ws.edit, path, SECRET, "x") == "protected"
+            assert code_of(ws.edit, path, "not there", "x") == "protected"
+            assert code_of(ws.grep, "PASS|hunter", path) == "protected"
+        assert code_of(ws.write, "new/.env", "x") == "protected"
+        assert not (secrets / "new").exists()
+
+
+def test_searches_count_what_is_protected_and_lists_mark_it(secrets):
+    with Workspace(secrets) as ws:
+        found = ws.grep("hunter|plain", include_ignored=True)
+        assert [match.path for match in found.matches] == ["plain.txt"]
+        assert found.skipped.protected == 3  # .env, .ssh/config, twin.txt
+        assert SECRET not in ws.grep("PASSWORD", include_ignored=True).text
+        listed = {entry.path: entry.protected for entry in ws.ls(depth=0, include_ignored=True).entries}
+        marked = {path for path, protected in listed.items() if protected}
+        assert marked == {".env", ".ssh", ".ssh/config", "notes.md", "keys", "twin.txt"}
+        globbed = ws.glob("**", include_ignored=True).files
+        assert {e.path for e in globbed if e.protected} == {".env", ".ssh/config", "notes.md", "twin.txt"}
+        assert "(protected)" in ws.ls(include_ignored=True).text
+
+
+def test_what_runs_code_is_shown_and_not_changed(secrets):
+    with Workspace(secrets) as ws:
+        for path in (".git/config", "cfg.json"):
+            assert ws.read(path).content == "[core]\n"
+            assert code_of(ws.edit, path, "core", "x") == "protected"
+        for path in (
+            "hooks/post-checkout",
+            ".git/hooks/x",
+            ".GIT/hooks/x",
+            "GIT~1/config",
+            ".vscode/tasks.json",
+            "sub/.git",
+        ):
+            assert code_of(ws.write, path, "x") == "protected"
+    assert sorted(os.listdir(secrets / ".git")) == ["config", "hooks"]
+    assert os.listdir(secrets / ".git" / "hooks") == []
+    assert not (secrets / ".vscode").exists()
+
+
+def test_a_policy_protects_more_or_fewer(secrets):
+    policy = Policy(protect=Protect(read=[*Protect.READ, "!.env", "plain.*"], write=[]))
+    with Workspace(secrets, policy=policy) as ws:
+        assert SECRET in ws.read(".env").content
+        assert code_of(ws.read, "plain.txt") == "protected"
+        assert ws.edit(".git/config", "core", "x").replacements == 1
+
+
+def test_a_mounted_twin_of_git_is_known_by_its_inode(secrets, monkeypatch):
+    # A bind mount needs privileges; a directory that answers with the identity of `.git` stands in for one.
+    from agentfs.disk import by_descriptor, root
+
+    (secrets / "mount").mkdir()
+    real = os.stat(secrets / ".git")
+
+    class Mounted:
+        def __getattr__(self, name):
+            return getattr(by_descriptor, name)
+
+        def lstat(self, handle, name):
+            found = by_descriptor.lstat(handle, name)
+            mount = os.stat(secrets / "mount")
+            return real if name == "." and found.st_ino == mount.st_ino else found
+
+    monkeypatch.setattr(root, "BACKEND", Mounted())
+    with Workspace(secrets) as ws:
+        assert code_of(ws.write, "mount/config", "x") == "protected"
+        assert code_of(ws.write, "other/config", "x") == "ok"
