@@ -13,6 +13,8 @@ Overflow = Literal["cut", "keep"]
 Reread = Literal["full", "diff"]
 Symlinks = Literal["inside", "never"]
 Matching = Literal["tolerant", "exact"]
+Hardlinks = Literal["break", "inplace", "refuse"]
+Durability = Literal["data", "full", "fast"]
 
 # What a view of a workspace may have otherwise than the workspace; all else confines or protects.
 VIEWED = frozenset({"overwrite", "match", "reread", "overflow", "mode", "permission"})
@@ -78,6 +80,10 @@ class Policy:
             which is one line where nothing changed.
         overflow: What a text over `Limits.output_tokens` is: "cut", or cut and whole under a name to "keep",
             which `read` and `grep` take for a path.
+        hardlinks: What changing a file of several names does: "break" gives this name a file of its own,
+            "inplace" writes into the file itself (not whole or not at all), "refuse" changes nothing.
+        durability: What is on the disk when a change returns: the "data" of the file, "full" its name too, or
+            with "fast" nothing for certain.
         protect: The names whose contents are not shown, and those that are not changed.
         mode: "default"; "accept_edits" does not ask before the content of a file is changed; "plan" refuses
             every change; "bypass" asks nothing, and heeds `deny` alone.
@@ -93,6 +99,8 @@ class Policy:
     symlinks: Symlinks = "inside"
     reread: Reread = "full"
     overflow: Overflow = "cut"
+    hardlinks: Hardlinks = "break"
+    durability: Durability = "data"
     protect: Protect = field(default_factory=Protect)
     mode: Mode = "default"
     permission: Permission | None = None

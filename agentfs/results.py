@@ -25,6 +25,21 @@ class NextCall(TypedDict):
 TEXTS = frozenset({"text", "whole"})
 
 
+class Containment(TypedDict):
+    """What `Workspace.containment` tells.
+
+    Attributes:
+        open: How paths are opened: "openat2" (by the kernel), "fd-walk" (name by name, on descriptors), or
+            "verify-after-open" (by path, the file that was opened then being checked).
+        atomic: Whether another process that swaps directories for links can lead no call astray.
+        locks: Whether "processes" or only "threads" of this one are kept from overwriting each other's work.
+    """
+
+    open: Literal["openat2", "fd-walk", "verify-after-open"]
+    atomic: bool
+    locks: Literal["processes", "threads"]
+
+
 @dataclass(frozen=True)
 class Result:
     """What every result has.

@@ -16,6 +16,7 @@ from agentfs.permissions.gate import gated
 from agentfs.policy import Policy
 from agentfs.remembered import Remembered
 from agentfs.results import (
+    Containment,
     Edit,
     EditResult,
     GlobResult,
@@ -91,6 +92,11 @@ class Workspace:
     def root(self) -> str:
         """The absolute path of the root, without links."""
         return self._root.path
+
+    @property
+    def containment(self) -> Containment:
+        """What confines calls to the root at this moment, and what keeps writers apart."""
+        return self._root.containment
 
     def close(self) -> None:
         """Give back the descriptor on the root; every later call fails."""

@@ -1,7 +1,7 @@
 """What the rest of the room asks of an operating system: calls on one name in one open directory."""
 
 import os
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 # A descriptor where the system can open names relative to one, else an absolute path.
 Handle = int | str
@@ -12,6 +12,10 @@ class Backend(Protocol):
 
     None of them follows a link at that name. They raise OSError; a link in the way is ELOOP or ENOTDIR.
     """
+
+    def mechanism(self, handle: Any) -> Literal["openat2", "fd-walk", "verify-after-open"]:
+        """Return how paths are opened, by trying it on the root."""
+        ...
 
     def open_root(self, path: str) -> Any:
         """Return a handle on the directory at an absolute path, links followed."""
@@ -48,6 +52,10 @@ class Backend(Protocol):
         """Raise OSError when the file there may not be written."""
         ...
 
+    def open_writing(self, handle: Any, name: str) -> int:
+        """Return a descriptor for writing into a file that is there."""
+        ...
+
     def lstat(self, handle: Any, name: str) -> os.stat_result:
         """Return what stands there."""
         ...
@@ -68,8 +76,8 @@ class Backend(Protocol):
         """Rename, over what stands there."""
         ...
 
-    def link(self, handle: Any, source: str, name: str) -> None:
-        """Give a file a second name; EEXIST when that is taken."""
+    def place(self, handle: Any, source: str, name: str) -> None:
+        """Rename to a name that is not there yet; EEXIST when it is."""
         ...
 
     def remove(self, handle: Any, name: str) -> None:

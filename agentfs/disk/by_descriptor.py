@@ -1,8 +1,12 @@
 """POSIX: names are opened relative to a descriptor, so that no swap above them can lead astray."""
 
+import errno
 import os
+from typing import Literal
 
 from agentfs.disk import linux
+
+_NO_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK}
 
 
 def _flags(*names: str) -> int:
@@ -17,6 +21,15 @@ _ROOT = _flags("O_RDONLY", "O_DIRECTORY")
 _SCAN = _flags("O_RDONLY", "O_NOFOLLOW", "O_DIRECTORY")
 # O_PATH opens a directory that may be passed through but not listed, too.
 _ENTER = _flags("O_PATH" if hasattr(os, "O_PATH") else "O_RDONLY", "O_NOFOLLOW", "O_DIRECTORY")
+
+
+def mechanism(handle: int) -> Literal["openat2", "fd-walk"]:
+    """Try whether the kernel confines an open."""
+    fd = open_beneath(handle, ".", directory=True)
+    if fd < 0:
+        return "fd-walk"
+    os.close(fd)
+    return "openat2"
 
 
 def open_root(path: str) -> int:
@@ -56,7 +69,12 @@ def create_file(handle: int, name: str, mode: int) -> int:
 
 def check_writable(handle: int, name: str) -> None:
     """Open the file for writing, and close it again."""
-    os.close(os.open(name, _WRITE, dir_fd=handle))
+    os.close(open_writing(handle, name))
+
+
+def open_writing(handle: int, name: str) -> int:
+    """Open a file that is there for writing."""
+    return os.open(name, _WRITE, dir_fd=handle)
 
 
 def lstat(handle: int, name: str) -> os.stat_result:
@@ -84,9 +102,23 @@ def replace(handle: int, source: str, name: str) -> None:
     os.replace(source, name, src_dir_fd=handle, dst_dir_fd=handle)
 
 
-def link(handle: int, source: str, name: str) -> None:
-    """Link within the directory."""
-    os.link(source, name, src_dir_fd=handle, dst_dir_fd=handle, follow_symlinks=False)
+def place(handle: int, source: str, name: str) -> None:
+    """Rename within the directory, over nothing."""
+    number = linux.rename_new(handle, source, name)
+    if number == 0:
+        return
+    if number == errno.EEXIST:
+        raise FileExistsError(number, os.strerror(number), name)
+    try:
+        os.link(source, name, src_dir_fd=handle, dst_dir_fd=handle, follow_symlinks=False)
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        # A file system without hard links: the name is taken with an empty file, and that is replaced.
+        os.close(create_file(handle, name, 0o600))
+        os.replace(source, name, src_dir_fd=handle, dst_dir_fd=handle)
+        return
+    os.unlink(source, dir_fd=handle)
 
 
 def remove(handle: int, name: str) -> None:

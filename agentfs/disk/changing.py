@@ -13,12 +13,12 @@ from agentfs.disk.backend import Handle
 from agentfs.disk.locks import FileLock
 from agentfs.disk.opened import open_regular
 from agentfs.disk.paths import Asked, quote, show_name
+from agentfs.disk.replacing import Old, attributes_of, fill, new_temporary, overwrite, sweep, sync_directories
 from agentfs.disk.revisions import revision_of
 from agentfs.disk.trail import Base, Trail
 from agentfs.errors import BusyError, RefusedError, TooLargeError
 
 _ATTEMPTS = 20
-_NO_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK}
 
 
 @dataclass(frozen=True)
@@ -99,10 +99,10 @@ def change_file(
     """
     for _ in range(_ATTEMPTS):
         with _Target(base, path, asked) as target:
-            key = os.path.join(root_path, target.real_path)
-        with FileLock(key, path), _Target(base, path, asked) as target:
+            key = target.key
+        with FileLock(key, path, root_path), _Target(base, path, asked) as target:
             # The way may have changed while the lock was waited for; then it is the lock of another file.
-            if os.path.join(root_path, target.real_path) != key:
+            if target.key != key:
                 continue
             try:
                 return target.change(compute, max_bytes, preview=preview)
@@ -135,6 +135,11 @@ class _Target:
             self._trail.let_go()
             raise
 
+    @property
+    def key(self) -> str:
+        """What names the file for its lock."""
+        return self._trail.key(self._name)
+
     def __enter__(self) -> Self:
         return self
 
@@ -156,21 +161,21 @@ class _Target:
         raise failures.not_a_file(self._asked_path)
 
     def change(self, compute: Callable[[Current], bytes], max_bytes: int, *, preview: bool) -> Changed:
-        data, found = self._read(max_bytes)
-        after = compute(Current(self.path, self.real_path, data, found))
-        notes: list[str] = []
-        if after != data and not preview:
-            self._write(after, data, found, max_bytes, notes)
+        """Do one attempt."""
+        old = self._read(max_bytes)
+        data = None if old is None else old.data
+        after = compute(Current(self.path, self.real_path, data, None if old is None else old.stat))
+        notes = self._write(after, old, max_bytes) if after != data and not preview else []
         return Changed(self.path, self.real_path, data, after, data is None, revision_of(after), tuple(notes))
 
-    def _read(self, max_bytes: int) -> tuple[bytes, os.stat_result] | tuple[None, None]:
+    def _read(self, max_bytes: int) -> Old | None:
         trail = self._trail
         if trail.missing:
-            return None, None
+            return None
         try:
             fd = self._base.backend.open_file(trail.handle, self._name)
         except FileNotFoundError:
-            return None, None
+            return None
         except OSError as error:
             if error.errno == errno.ELOOP:
                 raise _ChangedMeanwhile from None
@@ -186,69 +191,62 @@ class _Target:
                     " a file to be changed may have.",
                     details={"path": self.path, "size": max(size, len(data)), "limit": max_bytes},
                 )
-            return data, file.stat
+            return Old(data, file.stat, attributes_of(fd))
 
-    def _write(
-        self,
-        after: bytes,
-        before: bytes | None,
-        found: os.stat_result | None,
-        max_bytes: int,
-        notes: list[str],
-    ) -> None:
-        if found is not None:
-            self._check_writable(found)
-        backend = self._base.backend
-        temporary = f".agentfs-{os.urandom(8).hex()}.tmp"
+    def _write(self, after: bytes, old: Old | None, max_bytes: int) -> list[str]:
+        base, trail = self._base, self._trail
+        notes: list[str] = []
+        in_place = False
+        if old is not None:
+            self._check_writable(old.stat)
+            in_place = self._check_hard_links(old.stat)
+        temporary = new_temporary()
         try:
-            self._trail.make_missing()
-            handle = self._trail.handle
-            self._fill(handle, temporary, after, found)
-            if found is None:
+            trail.make_missing()
+            handle = trail.handle
+            if in_place and old is not None:
+                self._check_unchanged(old.data, max_bytes)
+                overwrite(base, handle, self._name, after, old)
+                return [f"written in place for all of its {old.stat.st_nlink} hard links"]
+            sweep(base, handle)
+            notes += fill(base, handle, temporary, after, old)
+            if old is None:
                 self._place_new(handle, temporary)
             else:
-                self._check_unchanged(before, max_bytes)
-                backend.replace(handle, temporary, self._name)
+                self._check_unchanged(old.data, max_bytes)
+                base.backend.replace(handle, temporary, self._name)
         except BaseException as error:
             self._discard(temporary)
-            self._trail.unmake()
+            trail.unmake()
             if isinstance(error, OSError):
-                raise self._trail.failure(error, self._name) from None
+                raise trail.failure(error, self._name) from None
             raise
-        if found is not None:
-            notes.extend(_notes(found))
-
-    def _fill(self, handle: Handle, temporary: str, after: bytes, found: os.stat_result | None) -> None:
-        fd = self._base.backend.create_file(handle, temporary, 0o666 if found is None else 0o600)
-        try:
-            view = memoryview(after)
-            while view:
-                view = view[os.write(fd, view) :]
-            if found is not None and hasattr(os, "fchmod"):
-                os.fchmod(fd, found.st_mode & 0o777)
-            os.fsync(fd)
-        except BaseException:
-            os.close(fd)
-            raise
-        os.close(fd)
+        if old is not None:
+            notes = [*_notes(old.stat), *notes]
+        return notes + sync_directories(base, trail.changed)
 
     def _place_new(self, handle: Handle, temporary: str) -> None:
-        backend = self._base.backend
         try:
-            backend.link(handle, temporary, self._name)
+            self._base.backend.place(handle, temporary, self._name)
         except FileExistsError:
             raise _ChangedMeanwhile from None
-        except OSError as error:
-            if error.errno not in _NO_LINKS:
-                raise
-            # A file system without hard links: a name that appears just now could be replaced.
-            backend.replace(handle, temporary, self._name)
-            return
-        backend.remove(handle, temporary)
 
-    def _check_unchanged(self, before: bytes | None, max_bytes: int) -> None:
+    def _check_hard_links(self, found: os.stat_result) -> bool:
+        """Tell whether the file is to be written in place, or refuse it for its other names."""
+        if found.st_nlink < 2:
+            return False
+        if self._base.hardlinks == "refuse":
+            raise RefusedError(
+                f"{quote(self.path)} has {found.st_nlink} hard links; this workspace changes no such file.",
+                hint="Ask the user whether the other names shall change too.",
+                details={"path": self.path, "links": found.st_nlink},
+            )
+        return self._base.hardlinks == "inplace"
+
+    def _check_unchanged(self, before: bytes, max_bytes: int) -> None:
         # A program that does not take our lock may have written since; its work must not be lost.
-        if self._read(max_bytes)[0] != before:
+        now = self._read(max_bytes)
+        if now is None or now.data != before:
             raise _ChangedMeanwhile
 
     def _discard(self, temporary: str) -> None:

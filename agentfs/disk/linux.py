@@ -4,6 +4,7 @@ Nothing remembers that a call works: a filter of system calls may be put up at a
 each time, and goes the long way when the answer is no.
 """
 
+import errno
 import os
 import sys
 from collections.abc import Callable
@@ -11,6 +12,7 @@ from functools import cache
 from typing import Any
 
 _OPENAT2 = 437  # the same number on every architecture that CPython supports
+_NOREPLACE = 1
 _NO_MAGICLINKS, _NO_SYMLINKS, _BENEATH = 0x02, 0x04, 0x08
 
 
@@ -30,6 +32,39 @@ def open_beneath(handle: int, path: str, flags: int) -> int:
         return -1
     number, how, size = _how(flags)
     return call(number, handle, os.fsencode(path), how, size)
+
+
+def rename_new(handle: int, source: str, name: str) -> int:
+    """Rename within a directory to a name that must be free.
+
+    Args:
+        handle: The directory.
+        source: The name that it has.
+        name: The name that it gets.
+
+    Returns:
+        0; or the errno, ENOSYS where there is no such call.
+    """
+    call = _renameat2()
+    if call is None:
+        return errno.ENOSYS
+    import ctypes  # noqa: PLC0415 - as below
+
+    if call(handle, os.fsencode(source), handle, os.fsencode(name), _NOREPLACE) == 0:
+        return 0
+    return ctypes.get_errno()
+
+
+@cache
+def _renameat2() -> Callable[..., int] | None:
+    if sys.platform != "linux":
+        return None
+    import ctypes  # noqa: PLC0415 - as below
+
+    try:
+        return ctypes.CDLL(None, use_errno=True).renameat2
+    except (OSError, AttributeError):
+        return None
 
 
 @cache

@@ -11,6 +11,7 @@ from agentfs.disk import by_descriptor, by_path, failures
 from agentfs.disk.backend import Backend, Handle
 from agentfs.disk.changing import Changed, Current, change_file
 from agentfs.disk.entries import entry_of
+from agentfs.disk.locks import lock_directory
 from agentfs.disk.opened import Directory, OpenFile, open_regular
 from agentfs.disk.paths import PLAIN_PATH, WINDOWS, Asked, absolute_parts, quote, show_name, split_path
 from agentfs.disk.trail import Base, Held, Trail
@@ -22,7 +23,7 @@ from agentfs.errors import (
     ReadOnlyError,
 )
 from agentfs.policy import VIEWED, Policy
-from agentfs.results import Entry
+from agentfs.results import Containment, Entry
 
 # By descriptor nothing can be swapped under a walk; by path, on Windows, that is not promised.
 BACKEND: Backend = by_path if WINDOWS else by_descriptor
@@ -62,7 +63,7 @@ class Root:
         # The root may be known to the model by either spelling.
         roots = tuple(dict.fromkeys((absolute_parts(self.path), absolute_parts(given))))
         held = Held(backend.close, handle)
-        self._base = Base(backend, held, roots, policy.protect, follow=policy.symlinks == "inside")
+        self._base = Base(backend, held, roots, policy)
 
     def under(self, policy: Policy) -> "Root":
         """Return the same root under another policy; they are closed together.
@@ -94,6 +95,17 @@ class Root:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    @property
+    def containment(self) -> Containment:
+        """What confines calls to the root, and what keeps writers apart, as it works at this moment."""
+        held = self._base.held
+        mechanism = self._base.backend.mechanism(held.handle)
+        return {
+            "open": mechanism,
+            "atomic": mechanism != "verify-after-open",
+            "locks": "threads" if lock_directory(self.path) is None else "processes",
+        }
 
     def open_file(self, path: str) -> OpenFile:
         """Open a regular file for reading.

@@ -9,9 +9,9 @@ from copy import copy
 from agentfs.disk import failures
 from agentfs.disk.backend import Backend, Handle
 from agentfs.disk.paths import MAX_PARTS, Asked, is_absolute, show_name, split_link, unshow_name
-from agentfs.disk.protected import Guard, guard_of
+from agentfs.disk.protected import Guard, fold, guard_of
 from agentfs.errors import AgentFSError, NameTooLongError
-from agentfs.policy import Protect
+from agentfs.policy import Policy
 
 MAX_LINKS = 40
 _MAX_RETRIES = 128
@@ -50,26 +50,36 @@ class Base:
         roots: The absolute spellings of the root, in parts.
         unreadable: The names whose contents are not shown.
         unwritable: The names that are not changed.
+        hardlinks: What a change does to a file of several names.
+        durability: What is brought to the disk before a change is done.
+        swept: The directories where stray temporaries were looked for.
         follow: Whether links are followed.
     """
 
-    __slots__ = ("backend", "follow", "held", "roots", "unreadable", "unwritable")
+    __slots__ = (
+        "backend",
+        "durability",
+        "follow",
+        "hardlinks",
+        "held",
+        "roots",
+        "swept",
+        "unreadable",
+        "unwritable",
+    )
 
     def __init__(
-        self,
-        backend: Backend,
-        held: Held,
-        roots: tuple[tuple[str, ...], ...],
-        protect: Protect,
-        *,
-        follow: bool,
+        self, backend: Backend, held: Held, roots: tuple[tuple[str, ...], ...], policy: Policy
     ) -> None:
         self.backend = backend
         self.held = held
         self.roots = roots
-        self.unreadable = guard_of(tuple(protect.read))
-        self.unwritable = guard_of(tuple(protect.write))
-        self.follow = follow
+        self.unreadable = guard_of(tuple(policy.protect.read))
+        self.unwritable = guard_of(tuple(policy.protect.write))
+        self.follow = policy.symlinks == "inside"
+        self.hardlinks = policy.hardlinks
+        self.durability = policy.durability
+        self.swept: set[tuple[int, int]] = set()
 
     def following(self) -> "Base":
         """Return the same base, where links are followed."""
@@ -249,6 +259,17 @@ class Trail:
         if self._asked.climbs:
             return show_name(self.place(name))
         return show_name("/".join(self._asked.parts))
+
+    @property
+    def changed(self) -> list[Handle]:
+        """The directories in which names have changed: this one, and those above one that was made."""
+        made = [self._handles[depth - 1] if depth else self._held.handle for depth, _ in self._made]
+        return [self.handle, *made]
+
+    def key(self, name: str) -> str:
+        """Return what names a file here for its lock, whatever path leads to it."""
+        here = self._base.backend.lstat(self.handle, ".")
+        return f"{here.st_dev}:{here.st_ino}:{'/'.join(fold(part) for part in [*self.missing, name])}"
 
     def passes_twin(self, guard: Guard) -> bool:
         """Tell whether a directory on the way is, under another name, a protected one in the root."""

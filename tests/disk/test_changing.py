@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agentfs.disk import Root, by_descriptor, changing, locks, revision_of, revision_of_stat
+from agentfs.disk import Root, by_descriptor, changing, linux, locks, revision_of, revision_of_stat
 from agentfs.disk import root as root_module
 from agentfs.errors import AgentFSError, NoMatchError
 from agentfs.policy import Policy
@@ -222,16 +222,16 @@ def test_a_change_by_another_program_is_not_lost(tree, monkeypatch):
 def test_a_file_that_appears_meanwhile_is_not_replaced(tree, monkeypatch):
     seen = []
 
-    def link(handle, source, name):
+    def place(handle, source, name):
         if not (tree / "x").exists():
             (tree / "x").write_bytes(b"foreign")
-        by_descriptor.link(handle, source, name)
+        by_descriptor.place(handle, source, name)
 
     def compute(current):
         seen.append(current.data)
         return (current.data or b"") + b" ours"
 
-    monkeypatch.setattr(root_module, "BACKEND", Failing(link=link))
+    monkeypatch.setattr(root_module, "BACKEND", Failing(place=place))
     with Root(tree, Policy()) as root:
         root.change("x", compute, max_bytes=LIMIT)
     assert seen == [None, b"foreign"]
@@ -252,10 +252,11 @@ def test_a_file_that_never_rests_is_busy(tree, monkeypatch):
 
 
 def test_a_file_system_without_hard_links_still_creates(tree, monkeypatch):
-    def link(*_):
+    def link(*_, **__):
         raise OSError(errno.EPERM, "no links here")
 
-    monkeypatch.setattr(root_module, "BACKEND", Failing(link=link))
+    monkeypatch.setattr(os, "link", link)
+    monkeypatch.setattr(linux, "rename_new", lambda *_: errno.EINVAL)
     with Root(tree, Policy()) as root:
         assert put(root, "x", b"new").created
     assert (tree / "x").read_bytes() == b"new"
@@ -263,7 +264,7 @@ def test_a_file_system_without_hard_links_still_creates(tree, monkeypatch):
 
 
 EXISTING = ["create_file", "replace", "os.write", "os.fsync", "os.fchmod"]
-CREATING = ["create_file", "make_directory", "link", "os.write", "os.fsync"]
+CREATING = ["create_file", "make_directory", "place", "os.write", "os.fsync"]
 
 
 @pytest.mark.parametrize(
@@ -274,7 +275,7 @@ def test_a_failure_anywhere_leaves_the_old_state(tree, monkeypatch, call, path):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     if call.startswith("os."):
-        monkeypatch.setattr(changing.os, call[3:], fail)
+        monkeypatch.setattr(os, call[3:], fail)
     else:
         monkeypatch.setattr(root_module, "BACKEND", Failing(**{call: fail}))
     with Root(tree, Policy()) as root, pytest.raises(AgentFSError) as caught:
@@ -289,7 +290,7 @@ def test_a_failure_anywhere_leaves_the_old_state(tree, monkeypatch, call, path):
 
 def test_short_writes_are_completed(tree, monkeypatch):
     write = os.write
-    monkeypatch.setattr(changing.os, "write", lambda fd, view: write(fd, view[:7]))
+    monkeypatch.setattr(os, "write", lambda fd, view: write(fd, view[:7]))
     content = bytes(range(256))
     with Root(tree, Policy()) as root:
         put(root, "f", content)
@@ -407,7 +408,7 @@ def test_a_link_that_turns_while_the_lock_is_waited_for_is_walked_again(tree, mo
 
     class Turning(locks.FileLock):
         def __enter__(self):
-            taken.append(os.path.basename(self._key))
+            taken.append(self._key.rpartition(":")[2])
             if len(taken) == 1:
                 (tree / "l").unlink()
                 (tree / "l").symlink_to("a/t")

@@ -1,0 +1,135 @@
+import asyncio
+import os
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from agentfs import BusyError, Policy, Workspace
+from agentfs.disk import Root, locks
+
+COUNT = """
+import sys
+from agentfs.disk import Root
+from agentfs.policy import Policy
+with Root(sys.argv[1], Policy(durability="fast")) as root:
+    for _ in range(int(sys.argv[2])):
+        root.change("n", lambda current: b"%d" % (int(current.data) + 1), max_bytes=99)
+"""
+HOLD = """
+import sys, time
+from agentfs.disk import Root
+from agentfs.policy import Policy
+def hold(current):
+    print("held", flush=True)
+    time.sleep(60)
+with Root(sys.argv[1], Policy()) as root:
+    root.change("n", hold, max_bytes=99)
+"""
+
+
+def count_in_two_processes(tree, times: int) -> int:
+    (tree / "n").write_bytes(b"0")
+    command = [sys.executable, "-c", COUNT]
+    running = [subprocess.Popen([*command, str(path), str(times)]) for path in (tree, tree)]
+    assert [each.wait() for each in running] == [0, 0]
+    return int((tree / "n").read_bytes())
+
+
+def test_two_processes_on_one_file_lose_nothing(tree):
+    assert count_in_two_processes(tree, 300) == 600
+    assert not [name for name in os.listdir(locks.lock_directory(str(tree))) if len(name) != 12]
+
+
+@pytest.mark.long
+def test_two_processes_make_10000_edits_and_lose_nothing(tree):
+    assert count_in_two_processes(tree, 5000) == 10_000
+
+
+NAIVE = """
+import sys
+for _ in range(int(sys.argv[2])):
+    path = sys.argv[1] + "/n"
+    number = int(open(path).read() or 0)
+    with open(path, "w") as file:
+        file.write(str(number + 1))
+"""
+
+
+def test_the_naive_way_loses_some(tree):
+    (tree / "n").write_bytes(b"0")
+    running = [subprocess.Popen([sys.executable, "-c", NAIVE, str(tree), "600"]) for _ in range(2)]
+    for each in running:
+        each.wait()
+    assert int((tree / "n").read_bytes() or 0) < 1200
+
+
+def test_a_lock_is_freed_by_a_kill(tree, monkeypatch):
+    (tree / "n").write_bytes(b"0")
+    monkeypatch.setattr(locks, "WAIT", 0.1)
+    holder = subprocess.Popen([sys.executable, "-c", HOLD, str(tree)], stdout=subprocess.PIPE, text=True)
+    assert holder.stdout is not None
+    assert holder.stdout.readline() == "held\n"
+    with Root(tree, Policy()) as root:
+        with pytest.raises(BusyError):
+            root.change("n", lambda _: b"1", max_bytes=99)
+        holder.kill()
+        holder.communicate()
+        assert root.change("n", lambda _: b"1", max_bytes=99).after == b"1"
+
+
+def test_one_file_has_one_lock_by_whatever_path(tree):
+    with Root(tree, Policy()) as one, Root(tree.parent, Policy()) as two:
+        keys = set()
+        for root, path in ((one, "f"), (two, "root/f"), (one, "a/../f"), (one, "F")):
+            from agentfs.disk.changing import _Target
+
+            with _Target(root._base, path, root._split(path)) as target:
+                keys.add(target.key)
+    assert len(keys) == 1
+
+
+def test_the_locks_lie_outside_of_the_workspace(tmp_path, monkeypatch):
+    monkeypatch.setattr(locks, "_home", lambda _: str(tmp_path))
+    inside = locks.lock_directory("/elsewhere")
+    assert inside == str(tmp_path / ".cache" / "agentfs" / "locks")
+    assert os.stat(inside).st_mode & 0o777 == 0o700
+    assert locks.lock_directory(str(tmp_path)) == f"/tmp/agentfs-{os.geteuid()}"
+    os.chmod(inside, 0o777)
+    assert locks.lock_directory("/elsewhere") != inside, "others may write there"
+
+
+def lines(count: int) -> str:
+    return "".join(f"<{number}:0>\n" for number in range(count))
+
+
+def test_30_threads_edit_one_file_and_lose_nothing(tmp_path):
+    (tmp_path / "f").write_text(lines(30))
+    with Workspace(tmp_path, policy=Policy(durability="fast")) as ws:
+
+        def work(number: int) -> None:
+            for step in range(10):
+                ws.edit("f", f"<{number}:{step}>", f"<{number}:{step + 1}>")
+
+        threads = [threading.Thread(target=work, args=(number,)) for number in range(30)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert (tmp_path / "f").read_text() == lines(30).replace(":0", ":10")
+
+
+async def test_30_tasks_edit_one_file_and_lose_nothing(tmp_path):
+    (tmp_path / "f").write_text(lines(30))
+    with Workspace(tmp_path, policy=Policy(durability="fast")) as ws:
+        tools = ws.tools()
+
+        async def work(number: int) -> None:
+            for step in range(5):
+                old, new = f"<{number}:{step}>", f"<{number}:{step + 1}>"
+                done = await tools.acall("edit", {"path": "f", "old_string": old, "new_string": new})
+                assert done.success, done.content
+
+        await asyncio.gather(*(work(number) for number in range(30)))
+    assert (tmp_path / "f").read_text() == lines(30).replace(":0", ":5")
