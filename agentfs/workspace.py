@@ -47,12 +47,17 @@ class Workspace:
     """One agent's view of one directory tree.
 
     Guaranteed: every path is confined to the root, also through symbolic links, which are followed only where
-    they land inside. A change replaces a file by a rename, so that whatever fails leaves the old file, whole.
+    they land inside, and on POSIX also while another process swaps directories for links. The contents of
+    protected names (`Policy.protect`) are not shown, and what runs code is not changed, by any spelling or
+    link. A change replaces a file by a rename, so that whatever fails, a kill included, leaves the old file or
+    the new one, whole; writers that use agentfs, in threads or (on POSIX) processes of one user, lose nothing.
     Every answer says what it left out. A workspace remembers which versions of which files it has shown, and
     `write` replaces only those. It may be used from several threads.
 
     Not guaranteed: it is no sandbox. A shell tool, mounts and hard links made by the same user are out of its
-    reach, and a directory that is moved out of the root while it is open is followed.
+    reach, and a directory that is moved out of the root while it is open is followed. A program that does not
+    lock may write at the very moment of the rename. On Windows a directory that is swapped during a call may
+    show names outside, and processes are not kept apart. `containment` names what is in force.
 
     In each method, the parameters before the `*` are what a model sees; those after it are the programmer's.
     """

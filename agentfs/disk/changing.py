@@ -97,17 +97,20 @@ def change_file(
     Raises:
         AgentFSError: as `Root.change` says.
     """
-    for _ in range(_ATTEMPTS):
-        with _Target(base, path, asked) as target:
-            key = target.key
-        with FileLock(key, path, root_path), _Target(base, path, asked) as target:
-            # The way may have changed while the lock was waited for; then it is the lock of another file.
-            if target.key != key:
-                continue
-            try:
-                return target.change(compute, max_bytes, preview=preview)
-            except _ChangedMeanwhile:
-                continue
+    try:
+        for _ in range(_ATTEMPTS):
+            with _Target(base, path, asked) as target:
+                key = target.key
+            with FileLock(key, path, root_path), _Target(base, path, asked) as target:
+                # The way may have changed while the lock was waited for; then it is the lock of another file.
+                if target.key != key:
+                    continue
+                try:
+                    return target.change(compute, max_bytes, preview=preview)
+                except _ChangedMeanwhile:
+                    continue
+    except OSError as error:
+        raise failures.of_system(error, path) from None
     raise BusyError(
         f"{quote(path)} kept changing while it was being changed.",
         hint="Try the same call again.",

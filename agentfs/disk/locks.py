@@ -8,6 +8,7 @@ import os
 import stat
 import threading
 import time
+from contextlib import suppress
 from types import TracebackType
 from typing import Self
 
@@ -75,7 +76,8 @@ class FileLock:
             # Removed while it is held: whoever waits for it sees that it has lost its name, and starts again.
             _remove(self._file or "")
             fd, self._fd = self._fd, -1
-            os.close(fd)
+            with suppress(OSError):
+                os.close(fd)
         held = _held[self._key]
         held.lock.release()
         self._leave(held)

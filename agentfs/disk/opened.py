@@ -4,6 +4,7 @@ import errno
 import os
 import stat
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import islice
 from types import TracebackType
 from typing import Self
@@ -115,7 +116,8 @@ class OpenFile:
         """Close the file; again is harmless."""
         fd, self.fd = self.fd, -1
         if fd >= 0:
-            os.close(fd)
+            with suppress(OSError):  # nothing was written that could be lost
+                os.close(fd)
 
     def __enter__(self) -> Self:
         return self
@@ -308,7 +310,11 @@ def open_regular(base: Base, fd: int, path: str, real_path: str) -> OpenFile:
     Raises:
         AgentFSError: protected; not_a_file for a directory, not_regular for what else is no regular file.
     """
-    found = os.fstat(fd)
+    try:
+        found = os.fstat(fd)
+    except OSError as error:
+        os.close(fd)
+        raise failures.of_system(error, path) from None
     if found.st_mode & _FORMAT != _REGULAR:
         os.close(fd)
         raise failures.not_regular(path, found.st_mode)

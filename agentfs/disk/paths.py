@@ -12,10 +12,7 @@ MAX_NAME_BYTES = 255
 MAX_PARTS = 256
 WINDOWS = os.name == "nt"
 
-# A relative path that needs no rule to be applied: short ASCII names with one `/` between them, none special.
-PLAIN_PATH = re.compile(
-    r"(?=.{1,255}\Z)(?:(?!\.{0,2}/)[ !#-.0-9;=@-\[\]-{}~]+/)*(?!\.{1,2}\Z)[ !#-.0-9;=@-\[\]-{}~]+\Z"
-).match
+_PLAIN = re.compile(r"(?![./])[ !#-9;=@-\[\]-{}~]{1,255}(?<!/)\Z").match
 
 _RELATIVE_HINT = "Give a path relative to the workspace root, with `/` between names."
 _WINDOWS_DEVICE = r"(?:con|prn|aux|nul|conin\$|conout\$|com[0-9¹²³]|lpt[0-9¹²³])\s*(?:\..*)?"
@@ -40,6 +37,11 @@ class Asked(NamedTuple):
     def direct(self) -> str:
         """The path for the system, where it may be walked by no more than its names; else ""."""
         return "" if self.climbs or self.escaped or self.directory else "/".join(self.parts)
+
+
+def is_plain(path: str) -> bool:
+    """Tell whether a path needs no rule applied: short, relative, ASCII, and none of its names special."""
+    return "//" not in path and "/." not in path and _PLAIN(path) is not None
 
 
 def split_path(path: str, roots: Sequence[tuple[str, ...]], *, windows: bool = WINDOWS) -> Asked:

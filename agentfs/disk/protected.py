@@ -10,7 +10,7 @@ from typing import NamedTuple
 _IGNORABLE = re.compile("[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]")
 _SHORT_GIT = re.compile(r"git~[0-9]+")
 _MAX_KNOWN = 4096
-_Test = Callable[[str], object]
+_Test = Callable[[str], bool]
 
 
 class _Rule(NamedTuple):
@@ -42,8 +42,8 @@ class Guard:
 
     def __init__(self, patterns: Sequence[str]) -> None:
         self._rules = tuple(_rule(pattern) for pattern in patterns)
-        positive = [rule.names for rule in self._rules if not rule.exception]
-        self._clear = _unlike([names[0] for names in positive])
+        positive = [_names(pattern) for pattern in patterns if not pattern.startswith("!")]
+        self._clear = _unlike([names[-1] for names in positive])
         self._clear_above = _unlike([name for names in positive for name in names])
         self._known: dict[str, Within] = {}
         plain = [pattern.rstrip("/") for pattern in patterns if not pattern.startswith("!")]
@@ -134,19 +134,32 @@ def _readings(path: str) -> list[list[str]]:
     return [parts, [part.partition(":")[0] or part for part in parts]]
 
 
-def _unlike(names: Sequence[re.Pattern[str]]) -> _Test:
-    # True for names that need no folding and match none of these: nearly all of a tree, told by one match.
-    any_of = "|".join(name.pattern for name in names) or "(?!)"
-    plain = r"[\w.+@=,()\[\] -]*[\w+@=,()\[\]-]\Z"
-    return re.compile(rf"(?!(?:{any_of})\Z){plain}", re.IGNORECASE | re.ASCII).match
+def _unlike(names: Sequence[str]) -> _Test:
+    """Return a test that is true for names that need no folding and that none of these is like.
+
+    Nearly all names of a tree are told by it, so that it is made of a few quick steps.
+    """
+    suffixes = tuple(name[1:] for name in names if name[0] == "*" and "*" not in name[1:])
+    others = "|".join(_name(name).pattern for name in names if not name.endswith(suffixes or ("\0",)))
+    like = re.compile(rf"(?:{others or '(?!)'})\Z").match
+    plain = re.compile(r"[a-z0-9_.+@=,()\[\] -]*[a-z0-9_+@=,()\[\]-]\Z").match
+
+    def clear(name: str) -> bool:
+        name = name.lower()
+        return plain(name) is not None and not name.endswith(suffixes) and like(name) is None
+
+    return clear
+
+
+def _names(pattern: str) -> list[str]:
+    return [fold(name) for name in pattern.removeprefix("!").strip("/").split("/")]
 
 
 def _rule(pattern: str) -> _Rule:
     exception = pattern.startswith("!")
-    text = pattern.removeprefix("!")
-    names = [_name(part) for part in text.strip("/").split("/")]
-    return _Rule(exception, text.endswith("/"), tuple(reversed(names)))
+    names = [_name(name) for name in _names(pattern)]
+    return _Rule(exception, pattern.endswith("/"), tuple(reversed(names)))
 
 
 def _name(pattern: str) -> re.Pattern[str]:
-    return re.compile("[^/]*".join(re.escape(piece) for piece in fold(pattern).split("*")), re.DOTALL)
+    return re.compile("[^/]*".join(re.escape(piece) for piece in pattern.split("*")), re.DOTALL)

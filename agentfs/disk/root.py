@@ -13,7 +13,7 @@ from agentfs.disk.changing import Changed, Current, change_file
 from agentfs.disk.entries import entry_of
 from agentfs.disk.locks import lock_directory
 from agentfs.disk.opened import Directory, OpenFile, open_regular
-from agentfs.disk.paths import PLAIN_PATH, WINDOWS, Asked, absolute_parts, quote, show_name, split_path
+from agentfs.disk.paths import WINDOWS, Asked, absolute_parts, is_plain, quote, show_name, split_path
 from agentfs.disk.trail import Base, Held, Trail
 from agentfs.errors import (
     InvalidArgumentError,
@@ -121,7 +121,7 @@ class Root:
                 invalid_path, name_too_long, protected, refused (a link, where none is followed), io.
         """
         base = self._base
-        plain = PLAIN_PATH(path) is not None
+        plain = is_plain(path)
         asked = None if plain else self._split(path)
         direct = path if asked is None else asked.direct
         if direct:

@@ -1,0 +1,127 @@
+"""Another process swaps a directory for a link out of the root, as fast as it can, during all calls."""
+
+import ctypes
+import subprocess
+import sys
+from collections import Counter
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from agentfs import AgentFSError, Policy, Workspace
+from tests.disk.mechanisms import force
+
+SECRET = "the secret outside"
+ATTACK = """
+import ctypes, os, sys
+exchange = ctypes.CDLL(None).renameat2
+one, two = sys.argv[1].encode(), sys.argv[2].encode()
+print("begun", flush=True)
+while True:
+    exchange(-100, one, -100, two, 2)
+"""
+# Of each 20 calls: how many of which kind.
+MIX = ["read"] * 12 + ["write"] * 3 + ["mkdir", "ls", "glob", "grep", "entry"]
+ALLOWED = {
+    "inside",
+    "outside_workspace",  # the link stood there
+    "link_loop",  # it came and went while it was looked at
+    "not_found",  # likewise
+    "not_a_directory",
+    "not_a_file",  # grep looked at the link, and opened the directory
+    "unread",  # a write found the file another time, which it had not made
+    "busy",
+}
+
+
+def can_exchange() -> bool:
+    return sys.platform == "linux" and hasattr(ctypes.CDLL(None), "renameat2")
+
+
+pytestmark = pytest.mark.skipif(not can_exchange(), reason="the attacker needs renameat2")
+
+
+@pytest.fixture
+def arena(tmp_path):
+    """A root with a directory under attack, beside an outside with the same names in it."""
+    top = tmp_path / "root"
+    for way in (top / "a" / "b", tmp_path / "out"):
+        (way / "sub").mkdir(parents=True)
+        text = SECRET if way.name == "out" else "inside"
+        (way / "t").write_text(text)
+        (way / "sub" / "t").write_text(text)
+    (tmp_path / "out" / "outside-name").write_text(SECRET)
+    (top / "a" / "decoy").symlink_to(tmp_path / "out")
+    command = [sys.executable, "-c", ATTACK, str(top / "a" / "b"), str(top / "a" / "decoy")]
+    attacker = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    assert attacker.stdout is not None
+    attacker.stdout.readline()
+    yield top
+    attacker.kill()
+    attacker.communicate()
+
+
+def calls(ws: Workspace):
+    number = count()
+    return {
+        "read": lambda: ws.read("a/b/t").text,
+        "write": lambda: ws.write("a/b/made", f"made {next(number)}").text,
+        "mkdir": lambda: ws.write(f"a/b/new{next(number) % 50}/deep/x", "x").text,
+        "ls": lambda: ws.ls("a/b", depth=2).text,
+        "glob": lambda: ws.glob("**", "a/b").text,
+        "grep": lambda: ws.grep("secret|inside", "a/b").text,
+        "entry": lambda: str(ws._root.entry("a/b/t")),
+    }
+
+
+def hammer(top: Path, operations: int) -> Counter[str]:
+    outside = snapshot(top.parent / "out")
+    outcomes: Counter[str] = Counter()
+    with Workspace(top, policy=Policy(overwrite="always", durability="fast")) as ws:
+        kinds = calls(ws)
+        for number in range(operations):
+            try:
+                shown = kinds[MIX[number % len(MIX)]]()
+            except AgentFSError as error:
+                shown, outcome = str(error) + str(error.details), error.code
+            else:
+                outcome = "inside"
+            # The size and name of what lies outside must not show either.
+            escaped = SECRET in shown or "outside-name" in shown or f"size={len(SECRET)}," in shown
+            outcomes["ESCAPE" if escaped else outcome] += 1
+    assert snapshot(top.parent / "out") == outside
+    return outcomes
+
+
+def snapshot(path: Path) -> list[tuple[str, str]]:
+    return sorted((str(p), p.read_text() if p.is_file() else "") for p in path.rglob("*"))
+
+
+@pytest.mark.parametrize("mechanism", ["openat2", "walk"])
+def test_20000_calls_during_swaps_lead_nowhere_outside(arena, monkeypatch, mechanism):
+    force(monkeypatch, mechanism)
+    outcomes = hammer(arena, 20_000)
+    assert set(outcomes) <= ALLOWED, outcomes
+    assert outcomes["inside"] > 1000
+    assert outcomes["outside_workspace"] + outcomes["link_loop"] > 1000, "the attack was none"
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("mechanism", ["openat2", "walk"])
+def test_a_million_calls_during_swaps_lead_nowhere_outside(arena, monkeypatch, mechanism):
+    force(monkeypatch, mechanism)
+    outcomes = hammer(arena, 1_000_000)
+    assert set(outcomes) <= ALLOWED, outcomes
+
+
+def test_the_same_attack_beats_checking_before_opening(arena):
+    escapes = 0
+    for _ in range(20_000):
+        path = arena / "a" / "b" / "t"
+        try:
+            if path.resolve().is_relative_to(arena):
+                escapes += SECRET in path.read_text()
+        except OSError:
+            continue
+    assert escapes > 0

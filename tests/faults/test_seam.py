@@ -1,0 +1,129 @@
+"""Every call of a change fails, by a seam: the old file whole or the new one, none left, none leaked."""
+
+import contextlib
+import errno
+import os
+import resource
+
+import pytest
+
+from agentfs import AgentFSError, Policy
+from agentfs.disk import Root, locks
+
+ERRNOS = [errno.ENOSPC, errno.EIO, errno.EDQUOT, errno.EACCES, errno.EXDEV, errno.EMFILE, errno.EPERM]
+# What a change asks of the system, by the names in `os`; each is made to fail at each of its calls in turn.
+CALLS = ["open", "write", "read", "fstat", "fchmod", "fsync", "close", "replace", "mkdir", "stat", "lseek"]
+OLD, NEW = b"old content\n", b"new content, and longer\n"
+
+
+def descriptors() -> int:
+    return len(os.listdir("/proc/self/fd"))
+
+
+class Fault:
+    """Fails the call number `at`; without a number to fail at it only counts."""
+
+    def __init__(self, real, number: int, at: int) -> None:
+        self.real, self.number, self.at, self.count = real, number, at, 0
+
+    def __call__(self, *arguments, **options):
+        self.count += 1
+        if self.count != self.at:
+            return self.real(*arguments, **options)
+        if self.real is real_close:
+            real_close(*arguments)  # a close that fails has closed nevertheless
+        raise OSError(self.number, os.strerror(self.number))
+
+
+real_close = os.close
+
+
+def attempt(root: Root, path: str) -> str:
+    try:
+        root.change(path, lambda _: NEW, max_bytes=999)
+    except AgentFSError as error:
+        return error.code
+    return "ok"
+
+
+@pytest.mark.parametrize("path", ["f", "new/deep/x"])
+@pytest.mark.parametrize("call", CALLS)
+def test_a_failure_of_any_call_leaves_old_or_new(tmp_path, monkeypatch, call, path):
+    outcomes = set()
+    for number in ERRNOS:
+        for at in range(1, 40):
+            tree = tmp_path / f"{number}-{at}"
+            tree.mkdir()
+            (tree / "f").write_bytes(OLD)
+            with Root(tree, Policy()) as root:
+                before = descriptors()
+                fault = Fault(getattr(os, call), number, at)
+                monkeypatch.setattr(os, call, fault)
+                outcome = attempt(root, path)
+                monkeypatch.undo()
+                assert descriptors() == before, (number, at)
+            outcomes.add(outcome)
+            names = sorted(name for _, _, names in os.walk(tree) for name in names)
+            content = (tree / path).read_bytes() if (tree / path).exists() else None
+            if outcome == "ok":
+                assert content == NEW
+                assert names == (["f"] if path == "f" else ["f", "x"])
+            else:
+                assert content in ({OLD, NEW} if path == "f" else {None, NEW})
+                assert names in (["f"], ["f", "x"]), (call, at, names)
+            if fault.count < at:
+                break
+    assert not locks._held
+    assert "ok" in outcomes
+    assert outcomes <= {"ok", "io", "busy"}
+
+
+def test_short_writes_and_interruptions_are_made_good(tmp_path, monkeypatch):
+    real = os.write
+    (tmp_path / "f").write_bytes(OLD)
+    monkeypatch.setattr(os, "write", lambda fd, view: real(fd, view[:3]))
+    with Root(tmp_path, Policy()) as root:
+        assert attempt(root, "f") == "ok"
+    monkeypatch.undo()
+    assert (tmp_path / "f").read_bytes() == NEW
+
+
+def test_a_file_size_limit_leaves_the_old_file(tmp_path):
+    (tmp_path / "f").write_bytes(OLD)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    with Root(tmp_path, Policy()) as root:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))
+        try:
+            with pytest.raises(AgentFSError) as caught:
+                root.change("f", lambda _: bytes(100_000), max_bytes=999)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert caught.value.code == "io"
+    assert os.listdir(tmp_path) == ["f"]
+    assert (tmp_path / "f").read_bytes() == OLD
+
+
+def test_no_descriptors_left_leaves_the_old_file(tmp_path):
+    (tmp_path / "f").write_bytes(OLD)
+    with Root(tmp_path, Policy()) as root:
+        root.change("g", lambda _: b"", max_bytes=9)
+        held = []
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (descriptors() + 20, hard))
+        try:
+            with contextlib.suppress(OSError):
+                while True:
+                    held.append(os.open("/", os.O_RDONLY))
+            outcomes = []
+            while held:
+                outcomes.append(attempt(root, "f"))
+                os.close(held.pop())
+                if outcomes[-1] == "ok":
+                    break
+        finally:
+            for fd in held:
+                os.close(fd)
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert set(outcomes[:-1]) <= {"io"}
+    assert sorted(os.listdir(tmp_path)) == ["f", "g"]
+    assert (tmp_path / "f").read_bytes() == (NEW if outcomes[-1] == "ok" else OLD)

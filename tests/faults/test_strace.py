@@ -1,0 +1,176 @@
+"""The kernel's own calls fail, or the process is killed at each of them, by strace's injection."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from agentfs import Policy
+from agentfs.disk import Root, replacing
+
+OLD, NEW = b"old content\n" * 400, b"new content, and longer\n" * 400
+CHANGE = """
+import sys
+from agentfs.disk import Root
+from agentfs.errors import AgentFSError
+from agentfs.policy import Policy
+new = b"new content, and longer\\n" * 400
+with Root(sys.argv[1], Policy(durability="full")) as root:
+    # Once before, so that all is loaded and only a change's own calls are left.
+    root.change("warm", lambda _: b"1", max_bytes=9999)
+    root.change("warm", lambda _: b"2", max_bytes=9999)
+    print("ready", flush=True)
+    sys.stdin.readline()
+    try:
+        root.change(sys.argv[2], lambda _: new, max_bytes=9999)
+    except (AgentFSError, OSError) as error:
+        print(type(error).__name__, flush=True)
+    else:
+        print("done", flush=True)
+    sys.stdin.readline()
+"""
+
+
+def can_trace() -> bool:
+    if shutil.which("strace") is None:
+        return False
+    return (
+        subprocess.run(
+            ["strace", "-qq", "-o", os.devnull, "true"], check=False, capture_output=True
+        ).returncode
+        == 0
+    )
+
+
+pytestmark = pytest.mark.skipif(not can_trace(), reason="strace is not installed, or may not trace")
+
+
+def change_under(tree: Path, path: str, log: Path, *inject: str) -> str:
+    """Run one change under strace; return what it said, or "killed"."""
+    child = subprocess.Popen(
+        [sys.executable, "-c", CHANGE, str(tree), path],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert child.stdin is not None
+    assert child.stdout is not None
+    assert child.stdout.readline() == "ready\n"
+    arguments = [part for each in inject for part in ("-e", f"inject={each}")]
+    tracer = subprocess.Popen(
+        ["strace", "-f", "-o", str(log), *arguments, "-p", str(child.pid)], stderr=subprocess.PIPE, text=True
+    )
+    assert tracer.stderr is not None
+    assert "attached" in tracer.stderr.readline()
+    child.stdin.write("go\n")
+    child.stdin.flush()
+    said = child.stdout.readline().strip() or "killed"
+    child.kill()
+    child.communicate()
+    tracer.communicate()
+    return said
+
+
+def calls_of(tree: Path, path: str, log: Path) -> list[str]:
+    """Return the calls of one change, in order."""
+    assert change_under(tree, path, log) == "done"
+    names = re.findall(r"^\d+ +(\w+)\(", log.read_text(), re.MULTILINE)
+    # From the answer to `go` to the message that it is done.
+    return names[names.index("read") + 1 :] if "read" in names else names
+
+
+def numbered(names: list[str]) -> list[tuple[str, int]]:
+    seen: Counter[str] = Counter({"read": 1})
+    found = []
+    for name in names:
+        seen[name] += 1
+        found.append((name, seen[name]))
+    return found
+
+
+def fresh(tmp_path: Path, name: str) -> Path:
+    tree = tmp_path / name
+    tree.mkdir()
+    (tree / "f").write_bytes(OLD)
+    return tree
+
+
+def state_of(tree: Path, path: str) -> str:
+    if not (tree / path).exists():
+        return "none"
+    return {OLD: "old", NEW: "new"}.get((tree / path).read_bytes(), "TORN")
+
+
+@pytest.mark.parametrize("path", ["f", "new/x"])
+def test_a_kill_at_every_fifth_call_tears_nothing(tmp_path, monkeypatch, path):
+    kill_at_each(tmp_path, monkeypatch, path, step=5)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("path", ["f", "new/x"])
+def test_a_kill_at_every_call_tears_nothing(tmp_path, monkeypatch, path):
+    kill_at_each(tmp_path, monkeypatch, path, step=1)
+
+
+def kill_at_each(tmp_path, monkeypatch, path, *, step):
+    points = numbered(calls_of(fresh(tmp_path, "whole"), path, tmp_path / "log"))
+    points = [point for point in points if point[0] not in {"brk", "mmap", "munmap", "futex"}]
+    assert {"write", "fsync", "flock", "unlink"} <= {name for name, _ in points}
+
+    points = points[::step]
+
+    def run(numbers: tuple[int, tuple[str, int]]) -> tuple[str, str, int]:
+        number, (name, at) = numbers
+        tree = fresh(tmp_path, str(number))
+        said = change_under(tree, path, tmp_path / f"log{number}", f"{name}:signal=KILL:when={at}")
+        strays = list(tree.rglob("*.tmp"))
+        monkeypatch.setattr(replacing, "STALE", -1.0)
+        with Root(tree, Policy()) as root:  # no lock is held, and what was left is swept
+            state = state_of(tree, path)
+            root.change(path, lambda _: NEW + b"2", max_bytes=1 << 20)
+        assert not list(tree.rglob("*.tmp"))
+        return said, state, len(strays)
+
+    with ThreadPoolExecutor(2) as pool:
+        outcomes = Counter(pool.map(run, enumerate(points)))
+    allowed = {"old", "new"} if path == "f" else {"none", "new"}
+    assert {state for _, state, _ in outcomes} == allowed, outcomes
+    assert {strays for _, _, strays in outcomes} <= {0, 1}, outcomes
+    assert sum(count for (said, _, _), count in outcomes.items() if said == "killed") > len(points) * 0.8
+
+
+FAILURES = [
+    *(("write", name) for name in ("ENOSPC", "EIO", "EDQUOT")),
+    *(("fsync", name) for name in ("EIO", "ENOSPC")),
+    *(("fchmod", name) for name in ("EPERM", "EIO")),
+    *(("rename,renameat,renameat2", name) for name in ("EACCES", "EXDEV", "EBUSY")),
+]
+
+
+@pytest.mark.parametrize(("call", "number"), FAILURES)
+def test_a_failing_call_leaves_the_old_file_and_no_temporary(tmp_path, call, number):
+    tree = fresh(tmp_path, "tree")
+    # The first `write` and `fsync` are the temporary's; only the last rename is left to a change.
+    said = change_under(tree, "f", tmp_path / "log", f"{call}:error={number}:when=1")
+    assert said in {"InputOutputError", "RefusedError"}
+    assert state_of(tree, "f") == "old"
+    assert sorted(os.listdir(tree)) == ["f", "warm"]
+
+
+def test_an_interrupted_call_is_made_good(tmp_path):
+    tree = fresh(tmp_path, "tree")
+    inject = [f"{call}:error=EINTR:when=1" for call in ("write", "fsync", "flock")]
+    assert change_under(tree, "f", tmp_path / "log", *inject) == "done"
+    assert state_of(tree, "f") == "new"
+
+
+def test_a_directory_that_cannot_be_synced_has_the_new_file(tmp_path):
+    tree = fresh(tmp_path, "tree")
+    assert change_under(tree, "f", tmp_path / "log", "fsync:error=EIO:when=2") == "done"
+    assert state_of(tree, "f") == "new"
