@@ -49,8 +49,8 @@ class Workspace:
     Guaranteed: every path is confined to the root, also through symbolic links, which are followed only where
     they land inside, and on POSIX also while another process swaps directories for links. The contents of
     protected names (`Policy.protect`) are not shown, and what runs code is not changed, by any spelling or
-    link. A change replaces a file by a rename, so that whatever fails, a kill included, leaves the old file or
-    the new one, whole; writers that use agentfs, in threads or (on POSIX) processes of one user, lose nothing.
+    link. A change replaces a file by a rename, so that whatever fails, a kill too, leaves the old file or the
+    new one, whole; writers that use agentfs, in threads or (on POSIX) processes of one user, lose nothing.
     Every answer says what it left out. A workspace remembers which versions of which files it has shown, and
     `write` replaces only those. It may be used from several threads.
 
