@@ -15,9 +15,9 @@ ContentError Edit EditError EditResult EncodingError Entry FileCount GlobResult 
 InputOutputError InvalidArgumentError InvalidPathError InvalidPatternError Limits LineChange
 LinkLoopError ListResult Match NameTooLongError NoChangeError NoMatchError NotAFileError NotDirectoryError
 NotFoundError NotRegularError Offer OutsideWorkspaceError OverlapError PastEndError PathError Policy
-Protect ProtectedError ReadManyResult ReadOnlyError ReadResult RefusedError Result Skipped StaleError SystemFailure
-TimedOutError TooLargeError ToolResult Toolset UnknownLineError UnknownToolError UnreadError Workspace
-WriteResult
+Protect ProtectedError ReadManyResult ReadOnlyError ReadResult RefusedError Result Skipped StaleError
+SystemFailure TimedOutError TooLargeError ToolResult Toolset UnknownLineError UnknownToolError UnreadError
+Workspace WriteResult
 """.split()  # noqa: SIM905 - a list of strings would be five times as long
 
 CODES = """
