@@ -24,6 +24,10 @@ _TYPES: dict[str, Callable[[str], Any]] = {"string": str, "integer": int, "numbe
 _PROGRESS_AFTER = 1.0
 
 
+# They speak of what was done before through the same workspace, and each command has a new one.
+_OF_A_SESSION = {"undo", "redo", "checkpoint", "rollback", "changes"}
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line.
 
@@ -86,7 +90,7 @@ def _add_root(command: argparse.ArgumentParser) -> None:
 def _tools() -> list[Tool]:
     """Return all methods as tools that show everything a command line can say; no tree is opened for it."""
     unopened = object.__new__(Workspace)
-    methods = [getattr(unopened, name) for name in unopened.tool_names()]
+    methods = [getattr(unopened, name) for name in unopened.tool_names() if name not in _OF_A_SESSION]
     return [tool_of(method, expose=exposable(method)) for method in methods]
 
 

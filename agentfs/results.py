@@ -328,6 +328,108 @@ class EditResult(Result):
 
 
 @dataclass(frozen=True)
+class DeleteResult(Result):
+    """What `delete` returns.
+
+    Attributes:
+        path: The path that is gone, relative to the root.
+        type: What stood there.
+    """
+
+    path: str
+    type: EntryType
+
+
+@dataclass(frozen=True)
+class MoveResult(Result):
+    """What `move` returns.
+
+    Attributes:
+        path: The path that is gone, relative to the root.
+        to: The path where it is now.
+        type: What was moved.
+    """
+
+    path: str
+    to: str
+    type: EntryType
+
+
+@dataclass(frozen=True)
+class FileChange:
+    """What became of one path.
+
+    Attributes:
+        path: The path relative to the root, links resolved.
+        action: What happened to it.
+        type: What stands there, or stood.
+        moved_from: The path that the same content was taken from, or None.
+        added: Lines that were added; None where they are not counted, as in a binary file.
+        removed: Lines that were removed, or None.
+    """
+
+    path: str
+    action: Literal["created", "changed", "deleted"]
+    type: EntryType = "file"
+    moved_from: str | None = None
+    added: int | None = None
+    removed: int | None = None
+
+
+@dataclass(frozen=True)
+class ChangesResult(Result):
+    """What `changes` returns.
+
+    Attributes:
+        files: What is not as it was, in order of path.
+        patch: The same in git's format; `git apply` takes it. Directories are not in it, as git knows none.
+        since: The checkpoint that it is told from, or None for the beginning.
+        notes: What else the caller should know.
+    """
+
+    files: tuple[FileChange, ...]
+    patch: bytes
+    since: str | None = None
+    notes: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        r"""Return the typed fields, ready for JSON: the patch as text, bytes that are not UTF-8 as `\xe9`."""
+        return {**super().to_dict(), "patch": self.patch.decode("utf-8", "backslashreplace")}
+
+
+@dataclass(frozen=True)
+class UndoResult(Result):
+    """What `undo`, `redo` and `rollback` return.
+
+    Attributes:
+        steps: How many steps were undone, or redone.
+        files: What became of each path.
+        undoable: How many steps can still be undone.
+        redoable: How many steps can be redone.
+        notes: What else the caller should know.
+    """
+
+    steps: int
+    files: tuple[FileChange, ...]
+    undoable: int
+    redoable: int
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class CheckpointResult(Result):
+    """What `checkpoint` returns.
+
+    Attributes:
+        name: The name to give to `rollback` and `changes`.
+        steps: How many steps stand at this place.
+    """
+
+    name: str
+    steps: int
+
+
+@dataclass(frozen=True)
 class ListResult(Result):
     """What `ls` returns.
 

@@ -252,6 +252,18 @@ class Shown:
                     found.append((path, text))
             return found
 
+    def record_move(self, real_path: str, to: str) -> None:
+        """Let what was shown of a file hold for its new path.
+
+        Args:
+            real_path: The file.
+            to: Where it is now.
+        """
+        with self._lock:
+            versions = self._files.get(real_path)
+            for revision, version in list(versions.items()) if versions else []:
+                self._keep(to, version, self._texts.get((real_path, revision)))
+
     def seen(self, real_path: str, revision: str) -> bool:
         """Tell whether this version was shown from the first to the last line, or written here."""
         with self._lock:

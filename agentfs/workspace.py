@@ -10,6 +10,8 @@ from typing import Annotated, Any, Literal, Self, TypeAlias, TypeVar
 from agentfs.calls.events import OnEvent
 from agentfs.disk import Root
 from agentfs.errors import NotAFileError, NotFoundError, UnknownToolError
+from agentfs.history import History
+from agentfs.journal import Journal
 from agentfs.limits import Limits
 from agentfs.outputs import PREFIX, Output, Outputs
 from agentfs.permissions.gate import gated
@@ -17,12 +19,14 @@ from agentfs.policy import Policy
 from agentfs.remembered import Remembered
 from agentfs.results import (
     Containment,
+    DeleteResult,
     Edit,
     EditResult,
     GlobResult,
     GrepResult,
     LineChange,
     ListResult,
+    MoveResult,
     ReadManyResult,
     ReadResult,
     Result,
@@ -43,7 +47,7 @@ DEFAULT_TOOLS = ("read", "write", "edit", "multi_edit", "ls", "glob", "grep")
 _R = TypeVar("_R", bound=Result)
 
 
-class Workspace:
+class Workspace(History):
     """One agent's view of one directory tree.
 
     Guaranteed: every path is confined to the root, also through symbolic links, which are followed only where
@@ -92,6 +96,8 @@ class Workspace:
         self._shown = Shown()
         self._indexes: Remembered[Any] = Remembered()
         self._outputs = Outputs()
+        self._journal = Journal()
+        self._root.recorder = self._journal
 
     @property
     def root(self) -> str:
@@ -103,9 +109,15 @@ class Workspace:
         """What confines calls to the root at this moment, and what keeps writers apart."""
         return self._root.containment
 
+    @property
+    def repaired(self) -> tuple[str, ...]:
+        """What was taken back on opening, because a process had died in the middle of a transaction."""
+        return self._root.repaired
+
     def close(self) -> None:
         """Give back the descriptor on the root; every later call fails."""
         self._root.close()
+        self._journal.close()
 
     def __enter__(self) -> Self:
         return self
@@ -184,7 +196,7 @@ class Workspace:
     def tool_names(self) -> list[str]:
         """Return the names of the methods that can be tools: those that return a result."""
         known = (*DEFAULT_TOOLS, *_FOR_PROGRAMS)
-        others = [name for name in vars(type(self)) if not name.startswith("_") and name not in known]
+        others = [name for name in dir(type(self)) if not name.startswith("_") and name not in known]
         return [*DEFAULT_TOOLS, *(name for name in others if _returns_result(getattr(type(self), name)))]
 
     @gated("read")
@@ -478,6 +490,43 @@ class Workspace:
 
         terms = Terms(encoding, expect_revision, preview)
         return splice_file(self._root, self._shown, self.limits, path, spans, terms=terms)
+
+    @gated("change")
+    def delete(self, path: str) -> DeleteResult:
+        """Delete a file that you have read, a link, or an empty directory; undo brings it back.
+
+        Args:
+            path: File, link or empty directory, relative to the workspace root.
+
+        Returns:
+            What was deleted.
+
+        Raises:
+            AgentFSError: `unread` for a file that this workspace has not shown whole, `stale` for one that
+                has changed since, `not_a_file` for a directory with something in it, `refused`, `read_only`.
+        """
+        from agentfs.editing import delete_path
+
+        return delete_path(self._root, self._shown, self.limits, path)
+
+    @gated("change")
+    def move(self, path: str, to: str) -> MoveResult:
+        """Move or rename a file or link.
+
+        Args:
+            path: File or link, relative to the workspace root.
+            to: Its new path, where nothing may be yet; missing directories are made.
+
+        Returns:
+            What was moved.
+
+        Raises:
+            AgentFSError: `already_exists` where something is, `not_a_file` for a directory, `not_found`,
+                `too_large`, `read_only`.
+        """
+        from agentfs.editing import move_path
+
+        return move_path(self._root, self._shown, self.limits, path, to)
 
     @gated("search")
     def ls(

@@ -17,7 +17,7 @@ LinkLoopError ListResult Match NameTooLongError NoChangeError NoMatchError NotAF
 NotFoundError NotRegularError Offer OutsideWorkspaceError OverlapError PastEndError PathError Policy
 Protect ProtectedError ReadManyResult ReadOnlyError ReadResult RefusedError Result Skipped StaleError
 SystemFailure TimedOutError TooLargeError ToolResult Toolset UnknownLineError UnknownToolError UnreadError
-Workspace WriteResult
+Workspace WriteResult ChangesResult CheckpointResult DeleteResult FileChange MoveResult UndoResult
 """.split()  # noqa: SIM905 - a list of strings would be five times as long
 
 CODES = """
@@ -35,6 +35,13 @@ SIGNATURES = {
     "ls": "path='.', depth=1, limit=None, offset=0, include_ignored=False",
     "glob": "pattern, path='.', limit=None, offset=0, include_ignored=False",
     "find": "path='.'",
+    "delete": "path",
+    "move": "path, to",
+    "undo": "steps=1",
+    "redo": "steps=1",
+    "checkpoint": "name=None",
+    "rollback": "to",
+    "changes": "since=None",
     "grep": "pattern, path='.', glob=None, type=None, output_mode='content', ignore_case=False, "
     "context=None, multiline=False, limit=None, offset=0, include_ignored=False",
 }

@@ -5,16 +5,28 @@ from agentfs.disk.opened import Directory, OpenFile
 from agentfs.disk.paths import MAX_NAME_BYTES, MAX_PARTS, MAX_PATH_BYTES, quote, show_name
 from agentfs.disk.revisions import revision_of, revision_of_stat
 from agentfs.disk.root import Root
+from agentfs.disk.spool import Spool
+from agentfs.disk.staged import Staged
+from agentfs.disk.states import Change, DirectoryState, FileState, LinkState, Recorder, State, digest_of
 
 __all__ = [
     "MAX_NAME_BYTES",
     "MAX_PARTS",
     "MAX_PATH_BYTES",
+    "Change",
     "Changed",
     "Current",
     "Directory",
+    "DirectoryState",
+    "FileState",
+    "LinkState",
     "OpenFile",
+    "Recorder",
     "Root",
+    "Spool",
+    "Staged",
+    "State",
+    "digest_of",
     "quote",
     "revision_of",
     "revision_of_stat",

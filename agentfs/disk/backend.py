@@ -83,3 +83,19 @@ class Backend(Protocol):
     def remove(self, handle: Any, name: str) -> None:
         """Remove a file's name."""
         ...
+
+    def rename(self, handle: Any, source: str, to: Any, name: str) -> None:
+        """Rename into another directory, over what stands there."""
+        ...
+
+    def link_into(self, handle: Any, source: str, to: Any, name: str) -> None:
+        """Give a file or link a second name in another directory; EEXIST when that is taken."""
+        ...
+
+    def symlink(self, handle: Any, target: str, name: str) -> None:
+        """Make a link."""
+        ...
+
+    def set_mode(self, handle: Any, name: str, mode: int) -> None:
+        """Set the permissions of a file or directory."""
+        ...

@@ -124,3 +124,27 @@ def place(handle: int, source: str, name: str) -> None:
 def remove(handle: int, name: str) -> None:
     """Remove a name."""
     os.unlink(name, dir_fd=handle)
+
+
+def rename(handle: int, source: str, to: int, name: str) -> None:
+    """Rename into another directory."""
+    os.replace(source, name, src_dir_fd=handle, dst_dir_fd=to)
+
+
+def link_into(handle: int, source: str, to: int, name: str) -> None:
+    """Link into another directory."""
+    os.link(source, name, src_dir_fd=handle, dst_dir_fd=to, follow_symlinks=False)
+
+
+def symlink(handle: int, target: str, name: str) -> None:
+    """Make a link."""
+    os.symlink(target, name, dir_fd=handle)
+
+
+def set_mode(handle: int, name: str, mode: int) -> None:
+    """Open the file or directory, and set its permissions."""
+    fd = os.open(name, _FILE, dir_fd=handle)
+    try:
+        os.fchmod(fd, mode)
+    finally:
+        os.close(fd)

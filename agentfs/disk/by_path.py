@@ -128,6 +128,27 @@ def remove(handle: str, name: str) -> None:
     os.unlink(os.path.join(handle, name))
 
 
+def rename(handle: str, source: str, to: str, name: str) -> None:
+    """Rename into another directory."""
+    os.replace(os.path.join(handle, source), os.path.join(to, name))
+
+
+def link_into(handle: str, source: str, to: str, name: str) -> None:
+    """Link into another directory."""
+    os.link(os.path.join(handle, source), os.path.join(to, name), follow_symlinks=False)
+
+
+def symlink(handle: str, target: str, name: str) -> None:
+    """Make a link."""
+    os.symlink(target, os.path.join(handle, name))
+
+
+def set_mode(handle: str, name: str, mode: int) -> None:
+    """Set the permissions of a file or directory."""
+    _look(handle, name)
+    os.chmod(os.path.join(handle, name), mode)
+
+
 def _verified(fd: int, handle: str) -> int:
     """Return a descriptor if what it is on lies in the root, by whatever way it was come to."""
     final = _final_path(fd)

@@ -4,7 +4,7 @@ import errno
 import os
 import stat
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from typing import Self
 
@@ -15,6 +15,7 @@ from agentfs.disk.opened import open_regular
 from agentfs.disk.paths import Asked, quote, show_name
 from agentfs.disk.replacing import Old, attributes_of, fill, new_temporary, overwrite, sweep, sync_directories
 from agentfs.disk.revisions import revision_of
+from agentfs.disk.states import Change, DirectoryState, FileState, Recorder
 from agentfs.disk.trail import Base, Trail
 from agentfs.errors import BusyError, RefusedError, TooLargeError
 
@@ -79,6 +80,7 @@ def change_file(
     *,
     max_bytes: int,
     preview: bool,
+    recorder: Recorder | None = None,
 ) -> Changed:
     """Do the work of `Root.change`.
 
@@ -90,6 +92,7 @@ def change_file(
         compute: Returns the new content for the present one.
         max_bytes: The largest file that is read.
         preview: Write nothing.
+        recorder: Who is told of the change.
 
     Returns:
         What was done.
@@ -106,7 +109,7 @@ def change_file(
                 if target.key != key:
                     continue
                 try:
-                    return target.change(compute, max_bytes, preview=preview)
+                    return target.change(compute, max_bytes, preview=preview, recorder=recorder)
                 except _ChangedMeanwhile:
                     continue
     except OSError as error:
@@ -163,12 +166,14 @@ class _Target:
                 return name
         raise failures.not_a_file(self._asked_path)
 
-    def change(self, compute: Callable[[Current], bytes], max_bytes: int, *, preview: bool) -> Changed:
+    def change(
+        self, compute: Callable[[Current], bytes], max_bytes: int, *, preview: bool, recorder: Recorder | None
+    ) -> Changed:
         """Do one attempt."""
         old = self._read(max_bytes)
         data = None if old is None else old.data
         after = compute(Current(self.path, self.real_path, data, None if old is None else old.stat))
-        notes = self._write(after, old, max_bytes) if after != data and not preview else []
+        notes = self._write(after, old, max_bytes, recorder) if after != data and not preview else []
         return Changed(self.path, self.real_path, data, after, data is None, revision_of(after), tuple(notes))
 
     def _read(self, max_bytes: int) -> Old | None:
@@ -196,7 +201,7 @@ class _Target:
                 )
             return Old(data, file.stat, attributes_of(fd))
 
-    def _write(self, after: bytes, old: Old | None, max_bytes: int) -> list[str]:
+    def _write(self, after: bytes, old: Old | None, max_bytes: int, recorder: Recorder | None) -> list[str]:
         base, trail = self._base, self._trail
         notes: list[str] = []
         in_place = False
@@ -209,15 +214,17 @@ class _Target:
             handle = trail.handle
             if in_place and old is not None:
                 self._check_unchanged(old.data, max_bytes)
-                overwrite(base, handle, self._name, after, old)
+                with self._recording(recorder, old, after, old.stat.st_mode):
+                    overwrite(base, handle, self._name, after, old)
                 return [f"written in place for all of its {old.stat.st_nlink} hard links"]
             sweep(base, handle)
             notes += fill(base, handle, temporary, after, old)
-            if old is None:
-                self._place_new(handle, temporary)
-            else:
-                self._check_unchanged(old.data, max_bytes)
-                base.backend.replace(handle, temporary, self._name)
+            with self._recording(recorder, old, after, base.backend.lstat(handle, temporary).st_mode):
+                if old is None:
+                    self._place_new(handle, temporary)
+                else:
+                    self._check_unchanged(old.data, max_bytes)
+                    base.backend.replace(handle, temporary, self._name)
         except BaseException as error:
             self._discard(temporary)
             trail.unmake()
@@ -227,6 +234,15 @@ class _Target:
         if old is not None:
             notes = [*_notes(old.stat), *notes]
         return notes + sync_directories(base, trail.changed)
+
+    def _recording(
+        self, recorder: Recorder | None, old: Old | None, after: bytes, mode: int
+    ) -> AbstractContextManager[None]:
+        if recorder is None:
+            return nullcontext()
+        before = None if old is None else FileState.of(old.stat.st_mode, old.data)
+        made = [Change(path, None, DirectoryState()) for path in self._trail.made()]
+        return recorder.recording((*made, Change(self.real_path, before, FileState.of(mode, after))))
 
     def _place_new(self, handle: Handle, temporary: str) -> None:
         try:

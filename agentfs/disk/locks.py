@@ -87,7 +87,7 @@ class FileLock:
         while True:
             fd = os.open(file, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
             try:
-                locked = _try_lock(fd)
+                locked = try_lock(fd)
                 if locked and _still_named(fd, file):
                     return fd
             except BaseException:
@@ -158,7 +158,8 @@ def _is_ours(place: str, user: int) -> bool:
     return stat.S_ISDIR(found.st_mode) and found.st_uid == user and not found.st_mode & 0o022 and usable
 
 
-def _try_lock(fd: int) -> bool:
+def try_lock(fd: int) -> bool:
+    """Lock an open file against other processes, without waiting; tell whether it is locked now."""
     import fcntl  # noqa: PLC0415 - POSIX only
 
     try:

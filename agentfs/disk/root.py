@@ -1,19 +1,21 @@
 """The one door to the disk: every byte that is read or written goes through a `Root`."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import fields
 from types import TracebackType
 from typing import Self
 
 from agentfs.disk import by_descriptor, by_path, failures
+from agentfs.disk.applying import Conflict, apply_changes, repair
 from agentfs.disk.backend import Backend, Handle
 from agentfs.disk.changing import Changed, Current, change_file
 from agentfs.disk.entries import entry_of
 from agentfs.disk.locks import lock_directory
 from agentfs.disk.opened import Directory, OpenFile, open_regular
 from agentfs.disk.paths import WINDOWS, Asked, absolute_parts, is_plain, quote, show_name, split_path
+from agentfs.disk.states import Change, Recorder, State, state_at
 from agentfs.disk.trail import Base, Held, Trail
 from agentfs.errors import (
     InvalidArgumentError,
@@ -41,6 +43,8 @@ class Root:
     Attributes:
         path: The root's absolute path, links resolved.
         policy: What may be done.
+        recorder: Who is told of every change, or None.
+        repaired: What had to be done after a process died in the middle of several changes, in words.
     """
 
     def __init__(self, path: str | os.PathLike[str], policy: Policy) -> None:
@@ -48,6 +52,7 @@ class Root:
         given = os.path.abspath(path)
         self.path = os.path.realpath(given)
         self.policy = policy
+        self.recorder: Recorder | None = None
         try:
             handle = backend.open_root(self.path)
         except FileNotFoundError:
@@ -64,6 +69,8 @@ class Root:
         roots = tuple(dict.fromkeys((absolute_parts(self.path), absolute_parts(given))))
         held = Held(backend.close, handle)
         self._base = Base(backend, held, roots, policy)
+        # Nobody may write through a root that is only read, repairs neither.
+        self.repaired = tuple(repair(self._base, self.path)) if not policy.read_only else ()
 
     def under(self, policy: Policy) -> "Root":
         """Return the same root under another policy; they are closed together.
@@ -255,7 +262,89 @@ class Root:
                 f"{quote(path)} cannot be changed: this workspace may only be read.",
                 details={"path": show_name(path)},
             )
-        return change_file(self._base, self.path, path, asked, compute, max_bytes=max_bytes, preview=preview)
+        return change_file(
+            self._base,
+            self.path,
+            path,
+            asked,
+            compute,
+            max_bytes=max_bytes,
+            preview=preview,
+            recorder=self.recorder,
+        )
+
+    def apply(
+        self,
+        changes: Sequence[Change],
+        *,
+        max_bytes: int,
+        conflict: Conflict,
+        recorder: Recorder | None = None,
+    ) -> tuple[str, ...]:
+        """Make several changes as one: all of them, or none.
+
+        Missing directories above what is created are made. A directory that is to go stays when something
+        else is in it.
+
+        Args:
+            changes: At most one for each path; what stands there must be what each says of before.
+            max_bytes: The largest file that is read.
+            conflict: Makes the error for a change that finds something else; it is given what stands there.
+            recorder: Who is told; by default the recorder of the root.
+
+        Returns:
+            The directories that stay.
+
+        Raises:
+            AgentFSError: read_only, busy, refused (a link stands on the way), io, and what `conflict` makes.
+        """
+        if self.policy.read_only:
+            raise ReadOnlyError("Nothing can be changed: this workspace may only be read.")
+        try:
+            return apply_changes(
+                self._base,
+                self.path,
+                changes,
+                max_bytes=max_bytes,
+                conflict=conflict,
+                recorder=recorder or self.recorder,
+            )
+        except OSError as error:
+            raise failures.of_system(error, changes[0].path if changes else ".") from None
+
+    def place(self, path: str, *, creating: bool = False) -> str:
+        """Return where a path leads: from the root on, links resolved but for the last.
+
+        Args:
+            path: Relative to the root, or absolute inside it.
+            creating: Whether directories on the way may be missing.
+
+        Returns:
+            The real path; "" for the root.
+
+        Raises:
+            AgentFSError: as `entry`; not_found for directories on the way only.
+        """
+        trail = Trail(self._base, path, self._split(path), creating=creating)
+        try:
+            return trail.place(trail.advance())
+        finally:
+            trail.let_go()
+
+    def state(self, real_path: str, *, max_bytes: int) -> State | None:
+        """Return what stands at a path whose links are resolved, but for the last.
+
+        Args:
+            real_path: From the root on, as the system spells it.
+            max_bytes: The largest file that is read.
+
+        Returns:
+            The state; None where nothing is.
+
+        Raises:
+            AgentFSError: not_regular, too_large, refused (a link stands on the way), io.
+        """
+        return state_at(self._base, real_path, max_bytes)
 
     def _split_directory(self, path: str) -> Asked:
         return self._split(path) if path else _HERE

@@ -243,6 +243,10 @@ class Trail:
                 raise self.failure(error, name) from None
             self._push(handle, name)
 
+    def made(self) -> list[str]:
+        """Return the paths of the directories that `make_missing` made, from the root on."""
+        return ["/".join([*self.real[:depth], name]) for depth, name in self._made]
+
     def unmake(self) -> None:
         """Remove again the directories that were made, as far as they are empty."""
         for depth, name in reversed(self._made):

@@ -177,6 +177,8 @@ class _Asking:
         root = self.workspace._root  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - the gate is the workspace's own
         asked: list[str] = []
         for name in _PATHS:
+            if name == "to" and "path" not in self.arguments:
+                continue  # the checkpoint of a rollback
             value = self.arguments.get(name)
             asked += [value] if isinstance(value, str) else value if isinstance(value, (list, tuple)) else []
         return tuple(dict.fromkeys(place for path in asked for place in places(root, path or ".")))

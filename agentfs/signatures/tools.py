@@ -8,13 +8,18 @@ from typing import Any, NamedTuple, get_type_hints
 
 from agentfs.errors import InvalidArgumentError
 from agentfs.results import (
+    ChangesResult,
+    CheckpointResult,
+    DeleteResult,
     EditResult,
     GlobResult,
     GrepResult,
     ListResult,
+    MoveResult,
     NextCall,
     ReadResult,
     ToolResult,
+    UndoResult,
     WriteResult,
 )
 from agentfs.signatures.docstrings import read_docstring
@@ -31,7 +36,12 @@ _EFFECTS: dict[Any, Effect] = {
     ListResult: "read",
     GlobResult: "read",
     GrepResult: "read",
+    ChangesResult: "read",
+    CheckpointResult: "read",
     WriteResult: "write",
+    DeleteResult: "edit",
+    MoveResult: "edit",
+    UndoResult: "edit",
     EditResult: "edit",
 }
 

@@ -14,7 +14,7 @@ from agentfs.text.decoding import (
     encode,
     is_binary,
 )
-from agentfs.text.diff import unified_diff
+from agentfs.text.diff import hunks, unified_diff
 from agentfs.text.line_ids import bodies_of, carried_ids, fresh_ids, moved_lines
 from agentfs.text.lines import count_lines, end_of, lf_view, line_start, newline_of, split_lines, without_end
 from agentfs.text.render import continuation, cut_line, footer, number_shown, numbered, visible_bodies
@@ -44,6 +44,7 @@ __all__ = [
     "fitted",
     "footer",
     "fresh_ids",
+    "hunks",
     "is_binary",
     "lf_view",
     "line_start",

@@ -30,7 +30,7 @@ def unified_diff(before: str | None, after: str | None, path: str, *, context: i
         "/dev/null" if before is None else _name("a/" + path),
         "/dev/null" if after is None else _name("b/" + path),
     )
-    return "".join([f"--- {names[0]}\n+++ {names[1]}\n", *_hunks(old, new, context)])
+    return "".join([f"--- {names[0]}\n+++ {names[1]}\n", *hunks(old, new, context)])
 
 
 def _empty_file(path: str, *, created: bool) -> str:
@@ -52,7 +52,14 @@ def _quoted(name: str) -> str:
     return '"' + "".join(f"\\{ord(c):03o}" if c < " " or c == "\x7f" else c for c in escaped) + '"'
 
 
-def _hunks(old: str, new: str, context: int) -> list[str]:
+def hunks(old: str, new: str, context: int = 3) -> list[str]:
+    r"""Return what a unified diff has below the names of the files, in pieces.
+
+    Args:
+        old: The text as it was; its lines end at `\n` and nowhere else.
+        new: The text as it is.
+        context: Unchanged lines around each change.
+    """
     start, old_end, new_end = _changed_window(old, new, context)
     skipped = old.count("\n", 0, start)
     old_lines = _lines(old[start:old_end])

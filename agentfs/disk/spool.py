@@ -1,0 +1,78 @@
+"""A file without a name, for what is too much to hold in memory; it is gone when it is closed."""
+
+import os
+import tempfile
+from threading import Lock
+
+from agentfs.disk import failures
+
+
+class Spool:
+    """Bytes put down one after the other, in a file outside the tree that has no name. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._file = -1
+        self._end = 0
+
+    @property
+    def size(self) -> int:
+        """Bytes put down so far."""
+        return self._end
+
+    def append(self, data: bytes) -> int:
+        """Put bytes down.
+
+        Args:
+            data: The bytes.
+
+        Returns:
+            Where they begin.
+
+        Raises:
+            InputOutputError: io: the disk is full, or fails; what was put down before stays.
+        """
+        with self._lock:
+            try:
+                if self._file < 0:
+                    with tempfile.TemporaryFile(prefix="agentfs-") as made:
+                        self._file = os.dup(made.fileno())
+                start, view = self._end, memoryview(data)
+                os.lseek(self._file, start, os.SEEK_SET)
+                while view:
+                    view = view[os.write(self._file, view) :]
+            except OSError as error:
+                raise failures.of_system(error, "the journal's temporary file") from None
+            self._end += len(data)
+            return start
+
+    def read(self, start: int, size: int) -> bytes:
+        """Return bytes that were put down.
+
+        Args:
+            start: Where they begin.
+            size: How many.
+
+        Raises:
+            InputOutputError: io: the disk fails.
+        """
+        with self._lock:
+            try:
+                os.lseek(self._file, start, os.SEEK_SET)
+                parts: list[bytes] = []
+                while size and (part := os.read(self._file, size)):
+                    parts.append(part)
+                    size -= len(part)
+            except OSError as error:
+                raise failures.of_system(error, "the journal's temporary file") from None
+            return b"".join(parts)
+
+    def close(self) -> None:
+        """Give the space back; again is harmless."""
+        with self._lock:
+            fd, self._file = self._file, -1
+            if fd >= 0:
+                os.close(fd)
+
+    def __del__(self) -> None:
+        self.close()

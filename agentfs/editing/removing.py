@@ -1,0 +1,149 @@
+"""`delete` and `move`: names that go, and contents that stay or can be brought back."""
+
+from agentfs.disk import Change, Current, DirectoryState, FileState, LinkState, Root, State, quote
+from agentfs.editing.drift import stale
+from agentfs.errors import (
+    AgentFSError,
+    AlreadyExistsError,
+    NotAFileError,
+    RefusedError,
+    StaleError,
+    UnreadError,
+)
+from agentfs.limits import Limits
+from agentfs.results import DeleteResult, EntryType, MoveResult
+from agentfs.shown import Shown
+from agentfs.text import decode, is_binary
+
+
+def delete_path(root: Root, shown: Shown, limits: Limits, path: str) -> DeleteResult:
+    """Delete a file whose present version has been seen, a link, or an empty directory.
+
+    Args:
+        root: The door to the disk; its policy says what may go.
+        shown: What this workspace has shown.
+        limits: For the size of the file.
+        path: What is deleted; a link is not followed.
+
+    Returns:
+        What was deleted.
+
+    Raises:
+        UnreadError: `unread`: the file has not been seen whole.
+        StaleError: `stale`: it has changed since it was seen, or just now.
+        NotAFileError: `not_a_file`: a directory with something in it.
+        RefusedError: `refused`: the root itself, or a file that is write-protected on disk.
+    """
+    entry, real_path = root.entry(path), root.place(path)
+    state = root.state(real_path, max_bytes=limits.file_bytes)
+    if not real_path:
+        raise RefusedError("The root of the workspace is not deleted.", details={"path": path})
+    if isinstance(state, DirectoryState):
+        _check_empty(root, entry.path)
+    elif isinstance(state, FileState):
+        _check_may_go(root, shown, Current(entry.path, real_path, state.load(), None), state)
+    left = root.apply([Change(real_path, state, None)], max_bytes=limits.file_bytes, conflict=_changed)
+    if left:
+        _check_empty(root, entry.path)
+    kind = _type_of(state)
+    what = f" ({kind})" if kind != "file" else ""
+    return DeleteResult(entry.path, kind, text=f"Deleted {quote(entry.path)}{what}.")
+
+
+def move_path(root: Root, shown: Shown, limits: Limits, path: str, to: str) -> MoveResult:
+    """Move a file or link to where nothing is.
+
+    Args:
+        root: The door to the disk.
+        shown: What this workspace has shown; it goes with the file.
+        limits: For the size of the file.
+        path: What is moved; a link is not followed.
+        to: Its new path; missing directories are made.
+
+    Returns:
+        What was moved.
+
+    Raises:
+        AlreadyExistsError: `already_exists`: something is there.
+        NotAFileError: `not_a_file`: a directory is to be moved.
+    """
+    entry, real_path = root.entry(path), root.place(path)
+    state = root.state(real_path, max_bytes=limits.file_bytes)
+    if isinstance(state, DirectoryState):
+        raise NotAFileError(
+            f"{quote(entry.path)} is a directory, and only files and links are moved.",
+            hint="Move the files in it one by one.",
+            details={"path": entry.path},
+        )
+    target = root.place(to, creating=True)
+    if root.exists(to):
+        there = root.entry(to)
+        inside = f"{there.path}/{entry.name}"
+        raise AlreadyExistsError(
+            f"There is something at {quote(there.path)} already.",
+            hint=f"To move into this directory, pass to={quote(inside)}."
+            if there.is_dir
+            else "Move to another path, or delete what is there first.",
+            details={"path": there.path},
+        )
+    changes = [Change(real_path, state, None), Change(target, None, state)]
+    root.apply(changes, max_bytes=limits.file_bytes, conflict=_changed)
+    shown.record_move(real_path, target)
+    arrived = root.entry(to).path
+    return MoveResult(
+        entry.path, arrived, _type_of(state), text=f"Moved {quote(entry.path)} to {quote(arrived)}."
+    )
+
+
+def _check_empty(root: Root, path: str) -> None:
+    with root.open_directory(path) as directory:
+        names = directory.scan()
+    if names:
+        raise NotAFileError(
+            f"The directory {quote(path)} is not empty: {len(names)} in it.",
+            hint=f"Call ls with path={quote(path)}, and delete what is in it first.",
+            details={"path": path, "entries": len(names)},
+        )
+
+
+def _check_may_go(root: Root, shown: Shown, current: Current, state: FileState) -> None:
+    if not state.mode & 0o222:
+        raise RefusedError(
+            f"{quote(current.path)} is write-protected on disk (mode {state.mode:04o}).",
+            hint="Ask the user to make it writable.",
+            details={"path": current.path},
+        )
+    overwrite, data, revision = root.policy.overwrite, current.data, current.revision
+    if overwrite == "never":
+        raise RefusedError(
+            f"{quote(current.path)} is not deleted: existing files are not replaced here.",
+            details={"path": current.path},
+        )
+    # A binary file cannot be shown; undo brings it back as it does all others.
+    if overwrite == "always" or data is None or revision is None or is_binary(data):
+        return
+    if shown.seen(current.real_path, revision):
+        return
+    last = shown.last(current.real_path)
+    if last is not None and last.revision != revision:
+        raise stale(current, decode(data).text, last.text, last.revision)
+    part = "has not been read" if last is None else "has been read only in part"
+    raise UnreadError(
+        f"{quote(current.path)} {part}, and deleting takes away all of it.",
+        hint=f"Call read(path={quote(current.path)}) first.",
+        details={"path": current.path, "revision": revision},
+    )
+
+
+def _changed(change: Change, _found: State | None) -> AgentFSError:
+    return StaleError(
+        f"{quote(change.path)} has just been changed by somebody else; nothing was done.",
+        hint="Look at it again, then repeat the call.",
+        details={"path": change.path},
+    )
+
+
+def _type_of(state: State | None) -> EntryType:
+    if isinstance(state, LinkState):
+        return "symlink"
+    return "directory" if isinstance(state, DirectoryState) else "file"

@@ -1,0 +1,187 @@
+"""The methods of a workspace that take back, make again, and tell what was done."""
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from copy import copy
+from typing import Self
+
+from agentfs.disk import Root, Staged, quote
+from agentfs.errors import InvalidArgumentError
+from agentfs.journal import Journal, Travel, conflict_error, file_changes, file_lines, git_patch, patch_lines
+from agentfs.limits import Limits
+from agentfs.permissions.gate import gated
+from agentfs.policy import Policy
+from agentfs.results import ChangesResult, CheckpointResult, UndoResult
+
+_MAX_NAME = 200
+
+
+class History:
+    """What was changed through a workspace, and the way back."""
+
+    policy: Policy
+    limits: Limits
+    _root: Root
+    _journal: Journal
+
+    @gated("change")
+    def undo(self, steps: int = 1) -> UndoResult:
+        """Take back your last changes to files, all of them or none.
+
+        Args:
+            steps: How many changes to take back.
+
+        Returns:
+            What became of each file.
+
+        Raises:
+            AgentFSError: `stale` for a file that somebody else has changed since, with the diff;
+                `invalid_argument` when there are fewer steps.
+        """
+        _check_steps(steps)
+        travel = self._journal.go(
+            self._root, lambda at, _: at - _within(at, steps, "undo"), max_bytes=self.limits.file_bytes
+        )
+        return self._told("Undid", travel)
+
+    @gated("change")
+    def redo(self, steps: int = 1) -> UndoResult:
+        """Make changes again that were undone.
+
+        Args:
+            steps: How many changes to make again.
+
+        Returns:
+            What became of each file.
+
+        Raises:
+            AgentFSError: `stale` for a file that somebody else has changed since, with the diff;
+                `invalid_argument` when fewer steps were undone.
+        """
+        _check_steps(steps)
+        travel = self._journal.go(
+            self._root,
+            lambda at, count: at + _within(count - at, steps, "redo"),
+            max_bytes=self.limits.file_bytes,
+        )
+        return self._told("Redid", travel)
+
+    def checkpoint(self, name: str | None = None) -> CheckpointResult:
+        """Name the present state of the files, so that rollback can return to it.
+
+        Args:
+            name: The name; by default a number. A name given again is moved here.
+
+        Returns:
+            The name.
+
+        Raises:
+            AgentFSError: `invalid_argument` for an empty name or one over 200 characters.
+        """
+        if name is not None and not 0 < len(name) <= _MAX_NAME:
+            raise InvalidArgumentError(
+                f"A checkpoint's name has 1 to {_MAX_NAME} characters.", details={"parameter": "name"}
+            )
+        made, moved = self._journal.checkpoint(name)
+        text = f"Checkpoint {quote(made)}" + (", moved here from an earlier state." if moved else ".")
+        return CheckpointResult(made, len(self._journal.steps), text=text)
+
+    @gated("change")
+    def rollback(self, to: str) -> UndoResult:
+        """Take the files back to a checkpoint, all of them or none; redo makes the changes again.
+
+        Args:
+            to: The name of the checkpoint.
+
+        Returns:
+            What became of each file.
+
+        Raises:
+            AgentFSError: `not_found` for an unknown checkpoint, with those there are; `stale` for a file that
+                somebody else has changed since, with the diff.
+        """
+        travel = self._journal.go(self._root, to, max_bytes=self.limits.file_bytes)
+        return self._told(f"Went to checkpoint {quote(to)}:", travel)
+
+    @contextmanager
+    def transaction(self) -> Generator[Self]:
+        """Make several changes as one: all of them when the block ends, or none when it raises.
+
+        What is called on the transaction sees what was changed through it before: `read`, `write`, `edit` and
+        the other changes of files, `delete`, `move`, `undo`, `changes`. Nothing is on disk before the end, so
+        that it neither lists nor searches. What is called on the workspace meanwhile takes no part. All
+        together is one step of the journal.
+
+        Yields:
+            The transaction, to be used as the workspace is.
+
+        Raises:
+            AgentFSError: `stale` at the end, with the diff, for a file that somebody else has changed since
+                the transaction first changed it; nothing is changed then.
+        """
+        staged = Staged(self._root)
+        journal = staged.recorder = Journal()
+        inner = copy(self)
+        inner.__dict__.update(_root=staged, _journal=journal)
+        try:
+            yield inner
+            changes = journal.since(None).changes
+            if changes:
+                self._root.apply(changes, max_bytes=self.limits.file_bytes, conflict=conflict_error)
+        finally:
+            staged.close()
+            journal.close()
+
+    def changes(self, since: str | None = None) -> ChangesResult:
+        """Show all that you changed, as one patch.
+
+        Args:
+            since: A checkpoint; by default everything.
+
+        Returns:
+            The files, and the patch in git's format.
+
+        Raises:
+            AgentFSError: `not_found` for an unknown checkpoint, with those there are.
+        """
+        total = self._journal.since(since)
+        files = file_changes(total.changes, counted=True)
+        patch = b"".join(git_patch(total.changes))
+        notes = tuple(f"{quote(path)} was also changed by somebody else meanwhile" for path in total.foreign)
+        head = f"{_count(len(files), 'path')} changed." if files else "Nothing is changed."
+        lines = [head, *notes, *file_lines(files), *patch_lines(patch)]
+        return ChangesResult(files, patch, since, notes, text="\n".join(lines))
+
+    def _told(self, done: str, travel: Travel) -> UndoResult:
+        files = file_changes(travel.changes, counted=False)
+        notes = tuple(f"the directory {quote(path)} stays: something else is in it" for path in travel.left)
+        count = abs(travel.steps)
+        way = " back" if travel.steps < 0 and done.startswith("Went") else ""
+        head = f"{done} {_count(count, 'step')}{way}." if count else f"{done} nothing to do."
+        return UndoResult(
+            count,
+            files,
+            len(self._journal.steps),
+            self._journal.undone,
+            notes,
+            text="\n".join([head, *notes, *file_lines(files)]),
+        )
+
+
+def _check_steps(steps: int) -> None:
+    if steps < 1:
+        raise InvalidArgumentError(f"steps must be 1 or more, not {steps}.", details={"parameter": "steps"})
+
+
+def _within(there: int, steps: int, verb: str) -> int:
+    if steps > there:
+        raise InvalidArgumentError(
+            f"There is nothing to {verb}." if not there else f"Only {_count(there, 'step')} can be {verb}ne.",
+            hint=f"Call {verb}(steps={there})." if there else "",
+            details={"parameter": "steps", "steps": there},
+        )
+    return steps
+
+
+def _count(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

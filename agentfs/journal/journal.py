@@ -1,0 +1,210 @@
+"""The journal of one workspace: what it changed, step by step, and the way back and forth."""
+
+import time
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from threading import RLock
+
+from agentfs.disk import Change, Root, quote
+from agentfs.errors import InvalidArgumentError, NotFoundError, StaleError
+from agentfs.journal.report import conflict_error
+from agentfs.journal.steps import Step, Sum, summed, taken_back
+from agentfs.journal.store import Store
+
+_ATTEMPTS = 20
+_NAMES_SHOWN = 20
+
+
+@dataclass(frozen=True)
+class Travel:
+    """A way through the journal that was gone.
+
+    Attributes:
+        changes: What it changed.
+        steps: How many steps it went, less than 0 for back.
+        left: Directories that stay because something else is in them.
+    """
+
+    changes: tuple[Change, ...]
+    steps: int
+    left: tuple[str, ...] = ()
+
+
+class _MovedOn(Exception):  # noqa: N818 - a signal within this module
+    """A step was recorded while the way was looked for."""
+
+
+class Journal:
+    """The steps of one workspace. Thread-safe.
+
+    It is told of every change just before it is made, and keeps what is needed to take it back. A step that
+    is taken back can be made again, until another step takes its place.
+    """
+
+    def __init__(self, store: Store | None = None) -> None:
+        self.store = store or Store()
+        # Taken after the locks of files, never before.
+        self._lock = RLock()
+        self._steps: list[Step] = []
+        self._at = 0
+        self._checkpoints: dict[str, int] = {}
+
+    @property
+    def steps(self) -> Sequence[Step]:
+        """The steps that stand, from the first to the last."""
+        with self._lock:
+            return self._steps[: self._at]
+
+    @property
+    def undone(self) -> int:
+        """How many steps can be made again."""
+        return len(self._steps) - self._at
+
+    @property
+    def checkpoints(self) -> dict[str, int]:
+        """How many steps stood at each checkpoint, by its name."""
+        with self._lock:
+            return dict(self._checkpoints)
+
+    def close(self) -> None:
+        """Drop all."""
+        self.store.close()
+
+    @contextmanager
+    def recording(self, changes: tuple[Change, ...]) -> Generator[None]:
+        """Record changes as one step, unless they fail.
+
+        Args:
+            changes: What is about to be changed.
+
+        Raises:
+            InputOutputError: io: there is no room to keep what is needed to take it back.
+        """
+        kept = tuple(self.store.keep(change) for change in changes)
+        with self._lock:
+            yield
+            if kept:
+                self._add(Step(kept, time.time()))
+
+    def checkpoint(self, name: str | None = None) -> tuple[str, bool]:
+        """Give the present place a name.
+
+        Args:
+            name: The name; by default a number.
+
+        Returns:
+            The name, and whether it was that of another place before.
+        """
+        with self._lock:
+            if name is None:
+                number = len(self._checkpoints) + 1
+                while str(number) in self._checkpoints:
+                    number += 1
+                name = str(number)
+            moved = self._checkpoints.pop(name, self._at) != self._at
+            self._checkpoints[name] = self._at
+            return name, moved
+
+    def since(self, checkpoint: str | None) -> Sum:
+        """Return what the steps since a checkpoint come to.
+
+        Args:
+            checkpoint: Its name; None for the beginning.
+
+        Raises:
+            NotFoundError: not_found: there is no such checkpoint.
+            InvalidArgumentError: invalid_argument: it lies ahead, among steps that were taken back.
+        """
+        with self._lock:
+            start = 0 if checkpoint is None else self._place(checkpoint)
+            if start > self._at:
+                raise InvalidArgumentError(
+                    f"The checkpoint {quote(str(checkpoint))} lies ahead, among steps that were undone.",
+                    hint="Call redo or rollback to go there.",
+                    details={"parameter": "since"},
+                )
+            return summed(self._steps[start : self._at])
+
+    def go(self, root: Root, target: Callable[[int, int], int] | str, *, max_bytes: int) -> Travel:
+        """Take steps back, or make them again, as one change: all of it, or nothing.
+
+        Args:
+            root: The tree.
+            target: A checkpoint, or what returns how many steps are to stand, given how many do and how many
+                there are.
+            max_bytes: The largest file.
+
+        Returns:
+            What was done.
+
+        Raises:
+            StaleError: stale: somebody else has changed one of the files since.
+            NotFoundError: not_found: there is no such checkpoint.
+            AgentFSError: What `target` and `Root.apply` raise.
+        """
+        for _ in range(_ATTEMPTS):
+            with self._lock:
+                start, count = self._at, len(self._steps)
+                end = self._place(target) if isinstance(target, str) else target(start, count)
+                steps = self._steps[min(start, end) : max(start, end)]
+                known = (start, count)
+            way = taken_back(steps) if end < start else summed(steps)
+            if way.foreign:
+                raise self._between(way)
+            try:
+                left = root.apply(
+                    way.changes,
+                    max_bytes=max_bytes,
+                    conflict=lambda change, found: conflict_error(change, found, back=end < start),  # noqa: B023
+                    recorder=_Pointer(self, known, end),
+                )
+            except _MovedOn:
+                continue
+            return Travel(way.changes, end - start, left)
+        raise StaleError("The journal kept growing.", hint="Try the same call again.")
+
+    def _place(self, checkpoint: str) -> int:
+        place = self._checkpoints.get(checkpoint)
+        if place is None:
+            names = list(self._checkpoints)[-_NAMES_SHOWN:]
+            there = f"There are {', '.join(map(quote, names))}." if names else "There is none yet."
+            raise NotFoundError(
+                f"There is no checkpoint {quote(checkpoint)}.", hint=there, details={"checkpoints": names}
+            )
+        return place
+
+    def _add(self, step: Step) -> None:
+        del self._steps[self._at :]
+        for name in [name for name, place in self._checkpoints.items() if place > self._at]:
+            del self._checkpoints[name]
+        self._steps.append(step)
+        self._at += 1
+
+    @staticmethod
+    def _between(way: Sum) -> StaleError:
+        paths = ", ".join(map(quote, way.foreign[:_NAMES_SHOWN]))
+        return StaleError(
+            f"Somebody else changed {paths} between these steps, and that would be lost; nothing was done.",
+            hint="Go fewer steps at once, or edit the file.",
+            details={"paths": list(way.foreign)},
+        )
+
+
+class _Pointer:
+    """The recorder of a way through the journal: no new step, only another place."""
+
+    def __init__(self, journal: Journal, known: tuple[int, int], end: int) -> None:
+        self._journal = journal
+        self._known = known
+        self._end = end
+
+    @contextmanager
+    def recording(self, changes: tuple[Change, ...]) -> Generator[None]:
+        del changes  # the journal has them
+        journal = self._journal
+        with journal._lock:  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - a part of the journal
+            if (journal._at, len(journal._steps)) != self._known:  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+                raise _MovedOn
+            yield
+            journal._at = self._end  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]

@@ -1,0 +1,116 @@
+"""What is said of changes: the lists for a program, the words for a model, the error for a conflict."""
+
+from collections.abc import Iterable, Sequence
+
+from agentfs.disk import Change, DirectoryState, FileState, LinkState, State, quote, show_name
+from agentfs.errors import StaleError
+from agentfs.journal.patch import git_patch, line_counts
+from agentfs.results import EntryType, FileChange
+from agentfs.text import cut_line, footer, visible
+
+_PATCH_LINES = 200
+_PATCH_CHARS = 10_000
+_LINE_CHARS = 400
+_FILES_SHOWN = 50
+
+
+def file_changes(changes: Iterable[Change], *, counted: bool) -> tuple[FileChange, ...]:
+    """Return changes as a program is given them, in order of path.
+
+    Args:
+        changes: At most one for each path.
+        counted: Count the lines, for which contents are read and compared.
+    """
+    changes = sorted(changes, key=lambda change: change.path)
+    gone: dict[State | None, str] = {
+        c.before: c.path for c in changes if c.after is None and not isinstance(c.before, DirectoryState)
+    }
+    listed: list[FileChange] = []
+    for change in changes:
+        lines = line_counts(change) if counted else None
+        listed.append(
+            FileChange(
+                path=show_name(change.path),
+                action="created"
+                if change.before is None
+                else "deleted"
+                if change.after is None
+                else "changed",
+                type=_type_of(change.after or change.before),
+                moved_from=_shown(gone.get(change.after)) if change.before is None else None,
+                added=lines[0] if lines else None,
+                removed=lines[1] if lines else None,
+            )
+        )
+    return tuple(listed)
+
+
+def file_lines(files: Sequence[FileChange]) -> list[str]:
+    """Return the lines that list changes for a model."""
+    lines: list[str] = []
+    for file in files[:_FILES_SHOWN]:
+        kind = "" if file.type == "file" else f" {file.type}"
+        counts = "" if file.added is None else f" +{file.added} -{file.removed}"
+        origin = f" (moved from {quote(file.moved_from)})" if file.moved_from else ""
+        lines.append(f"{file.action}{kind} {quote(file.path)}{counts}{origin}")
+    if len(files) > _FILES_SHOWN:
+        lines.append(footer(f"{len(files) - _FILES_SHOWN} more"))
+    return lines
+
+
+def patch_lines(patch: bytes) -> list[str]:
+    """Return the lines of a patch as a model is shown them: bounded and visible."""
+    lines = patch.decode("utf-8", "backslashreplace").removesuffix("\n").split("\n") if patch else []
+    shown: list[str] = []
+    left = _PATCH_CHARS
+    for line in lines[:_PATCH_LINES]:
+        part = visible(cut_line(line, _LINE_CHARS))
+        left -= len(part) + 1
+        if left < 0:
+            break
+        shown.append(part)
+    if len(shown) < len(lines):
+        shown.append(footer(f"{len(lines) - len(shown)} more lines of the patch"))
+    return shown
+
+
+def conflict_error(change: Change, found: State | None, *, back: bool | None = None) -> StaleError:
+    """Return the error for a path that somebody else has changed.
+
+    Args:
+        change: What was to be made.
+        found: What stands there instead of `change.before`.
+        back: Whether a step was to be taken back, or made again; None for neither.
+    """
+    path = quote(change.path)
+    doing = {True: "undone", False: "redone", None: "made"}[back]
+    if found is None:
+        what = f"{path} is not there any more"
+    elif change.before is None:
+        what = f"There is something at {path} by now"
+    elif isinstance(found, FileState) and isinstance(change.before, FileState):
+        same = found.digest == change.before.digest
+        what = f"The mode of {path} has changed" if same else f"{path} has changed since"
+    else:
+        what = f"At {path} stands something else by now"
+    diff = b"".join(git_patch([Change(change.path, change.before, found)]))
+    lines = patch_lines(diff)
+    return StaleError(
+        f"{what}, by somebody else; nothing was {doing}." + (" This is what changed:" if lines else ""),
+        hint=f"Call read(path={path}) to see it, and edit what is to be different.",
+        details={
+            "path": show_name(change.path),
+            "diff": diff.decode("utf-8", "backslashreplace"),
+            "places": lines,
+        },
+    )
+
+
+def _type_of(state: State | None) -> EntryType:
+    if isinstance(state, LinkState):
+        return "symlink"
+    return "directory" if isinstance(state, DirectoryState) else "file"
+
+
+def _shown(path: str | None) -> str | None:
+    return None if path is None else show_name(path)

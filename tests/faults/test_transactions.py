@@ -1,0 +1,232 @@
+"""A transaction over five files is killed, or fails, at each of its calls: all is old or all is new."""
+
+import errno
+import fcntl
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from agentfs import AgentFSError, Workspace
+from tests.faults.test_strace import can_trace, numbered
+from tests.journal.judges import snapshot
+
+TRANSACTION = """
+def transaction(ws):
+    with ws.transaction() as tx:
+        tx.edit("a", "old", "new", True)
+        tx.write("made/b", "new\\n")
+        tx.move("c", "moved/c")
+        tx.read("d")
+        tx.delete("d")
+        tx.edit("deep/e", "old", "new", True)
+"""
+exec(TRANSACTION)  # the traced process runs the same text
+
+CALLS = [
+    *("open", "close", "read", "write", "fsync", "link", "unlink", "replace", "rename", "mkdir", "rmdir"),
+    *("stat", "lstat", "fstat", "readlink", "symlink", "fchmod", "fchown", "lseek", "listdir", "scandir"),
+]
+CHANGING = {
+    "open",
+    "write",
+    "fsync",
+    "link",
+    "unlink",
+    "replace",
+    "rename",
+    "mkdir",
+    "rmdir",
+    "fchmod",
+    "symlink",
+}
+
+
+def fresh(top: Path) -> Path:
+    shutil.rmtree(top, ignore_errors=True)
+    (top / "deep").mkdir(parents=True)
+    for name in ("a", "c", "d", "deep/e"):
+        (top / name).write_text(f"old {name}\n")
+        os.utime(top / name, (1, 1))  # long ago, so that a second name looks like a stray
+    (top / "a").chmod(0o755)
+    return top
+
+
+@pytest.fixture(scope="module")
+def both(tmp_path_factory):
+    top = fresh(tmp_path_factory.mktemp("model") / "root")
+    old = snapshot(top)
+    with Workspace(top) as ws:
+        ws.read("d")
+        transaction(ws)  # noqa: F821 - from TRANSACTION
+        new = snapshot(top)
+        ws.undo()
+        assert snapshot(top) == old
+    assert new != old
+    return old, new
+
+
+class Seam:
+    """Counts the calls of the system, and does something at one of them."""
+
+    def __init__(self, monkeypatch, only=None):
+        self.count, self.at, self.act = 0, -1, None
+        for module, names in ((os, CALLS), (fcntl, ["flock"])):
+            for name in names:
+                if only is None or name in only:
+                    monkeypatch.setattr(module, name, self.wrap(getattr(module, name)))
+
+    def wrap(self, call):
+        def wrapped(*args, **kwargs):
+            self.count += 1
+            if self.count == self.at:
+                self.act()
+            return call(*args, **kwargs)
+
+        return wrapped
+
+
+def test_a_kill_before_every_third_call_leaves_all_old_or_all_new(tmp_path, both, monkeypatch):
+    kill_before(tmp_path, both, monkeypatch, 3)
+
+
+@pytest.mark.long
+def test_a_kill_before_every_call_leaves_all_old_or_all_new(tmp_path, both, monkeypatch):
+    kill_before(tmp_path, both, monkeypatch, 1)
+
+
+def kill_before(tmp_path, both, monkeypatch, step):
+    top = fresh(tmp_path / "root")
+    seam = Seam(monkeypatch)
+    seam.act = lambda: os.kill(os.getpid(), signal.SIGKILL)
+    with Workspace(top) as ws:
+        ws.read("d")
+        start = seam.count
+        transaction(ws)  # noqa: F821 - as above
+        total = seam.count - start
+    assert total > 100
+    seen = set()
+    for number in range(1, total + 1, step):
+        fresh(top)
+        with Workspace(top) as ws:
+            ws.read("d")
+            child = os.fork()
+            if child == 0:
+                seam.at = seam.count + number
+                transaction(ws)  # noqa: F821 - as above
+                os._exit(0)
+            assert os.WTERMSIG(os.waitpid(child, 0)[1]) == signal.SIGKILL
+        with Workspace(top) as ws:
+            state = snapshot(top)
+            assert state in both, f"killed at call {number} of {total}: {sorted(state)} {ws.repaired}"
+            seen.add(both.index(state))
+    assert seen == {0, 1}
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EIO])
+def test_a_failure_of_every_call_leaves_all_old_or_all_new(tmp_path, both, monkeypatch, number):
+    top = fresh(tmp_path / "root")
+    seam = Seam(monkeypatch, CHANGING)
+
+    def fail():
+        raise OSError(number, os.strerror(number))
+
+    seam.act = fail
+    with Workspace(top) as ws:
+        ws.read("d")
+        start = seam.count
+        transaction(ws)  # noqa: F821 - as above
+        total = seam.count - start
+    failed = 0
+    for at in range(1, total + 1):
+        fresh(top)
+        with Workspace(top) as ws:
+            ws.read("d")
+            seam.at = seam.count + at
+            try:
+                transaction(ws)  # noqa: F821 - as above
+            except AgentFSError:
+                failed += 1
+                assert snapshot(top) == both[0], f"call {at} of {total}"
+                assert not ws.changes().files
+            else:
+                state = snapshot(top)
+                strays = {name for name in state if name.endswith(".part")}
+                assert {name: state[name] for name in state.keys() - strays} == both[1], (
+                    f"call {at} of {total}"
+                )
+    assert failed > total / 2
+
+
+TRACED = (
+    TRANSACTION
+    + """
+import sys
+from agentfs import Workspace
+with Workspace(sys.argv[1]) as ws:
+    ws.read("d")
+    with ws.transaction() as tx:
+        tx.write("warm", "x")
+        tx.write("warm2", "x")
+    ws.undo()
+    print("ready", flush=True)
+    sys.stdin.readline()
+    transaction(ws)
+    print("done", flush=True)
+    sys.stdin.readline()
+"""
+)
+
+
+def run_traced(top: Path, log: Path, *inject: str) -> str:
+    command = [sys.executable, "-c", TRACED, str(top)]
+    child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert child.stdin is not None
+    assert child.stdout is not None
+    assert child.stdout.readline() == "ready\n"
+    arguments = [part for each in inject for part in ("-e", f"inject={each}")]
+    tracer = subprocess.Popen(
+        ["strace", "-f", "-o", str(log), *arguments, "-p", str(child.pid)], stderr=subprocess.PIPE, text=True
+    )
+    assert tracer.stderr is not None
+    assert "attached" in tracer.stderr.readline()
+    child.stdin.write("go\n")
+    child.stdin.flush()
+    said = child.stdout.readline().strip() or "killed"
+    child.kill()
+    child.communicate()
+    tracer.communicate()
+    return said
+
+
+def kill_at(tmp_path, both, step):
+    import re
+
+    top = fresh(tmp_path / "root")
+    log = tmp_path / "log"
+    assert run_traced(top, log) == "done"
+    names = re.findall(r"^\d+ +(\w+)\(", log.read_text(), re.MULTILINE)
+    points = numbered(names[names.index("read") + 1 :])
+    points = [point for point in points if point[0] not in {"brk", "mmap", "munmap", "futex", "mremap"}]
+    assert len(points) > 150
+    for name, at in points[::step]:
+        fresh(top)
+        assert run_traced(top, log, f"{name}:signal=KILL:when={at}") in {"killed", "done"}
+        with Workspace(top) as ws:
+            state = snapshot(top)
+            assert state in both, f"killed at {name} {at}: {sorted(state)} {ws.repaired}"
+
+
+@pytest.mark.skipif(not can_trace(), reason="strace is not installed, or may not trace")
+def test_a_kill_at_some_system_calls_leaves_all_old_or_all_new(tmp_path, both):
+    kill_at(tmp_path, both, 61)
+
+
+@pytest.mark.long
+@pytest.mark.skipif(not can_trace(), reason="strace is not installed, or may not trace")
+def test_a_kill_at_every_system_call_leaves_all_old_or_all_new(tmp_path, both):
+    kill_at(tmp_path, both, 1)

@@ -1,0 +1,47 @@
+"""What judges the journal: snapshots of a tree, and git."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+Snapshot = dict[str, tuple[str, int, bytes]]
+
+
+def snapshot(top: Path, *, directories: bool = True) -> Snapshot:
+    """Everything in a tree: what it is, its permissions, its bytes; links by their target."""
+    found: Snapshot = {}
+    for path in sorted(top.rglob("*")):
+        name = os.fsdecode(os.path.relpath(path, top))
+        mode = path.lstat().st_mode & 0o777
+        if path.is_symlink():
+            found[name] = ("link", 0, os.fsencode(os.readlink(path)))
+        elif path.is_file():
+            found[name] = ("file", mode, path.read_bytes())
+        elif directories:
+            found[name] = ("directory", mode, b"")
+    return found
+
+
+def as_git_sees(tree: Snapshot) -> Snapshot:
+    """The same with of each mode only what git keeps, and without directories."""
+    return {
+        name: (kind, mode & 0o100, data) for name, (kind, mode, data) in tree.items() if kind != "directory"
+    }
+
+
+def git_applied(original: Path, patch: bytes, scratch: Path) -> Snapshot:
+    """What `git apply` makes of a copy of the original tree."""
+    shutil.rmtree(scratch, ignore_errors=True)
+    shutil.copytree(original, scratch, symlinks=True)
+    if patch:
+        done = subprocess.run(
+            ["git", "apply", "--whitespace=nowarn", "-"],
+            cwd=scratch,
+            input=patch,
+            capture_output=True,
+            check=False,
+            env={"PATH": os.environ["PATH"], "GIT_CEILING_DIRECTORIES": str(scratch.parent)},
+        )
+        assert done.returncode == 0, (done.stderr.decode(), patch)
+    return snapshot(scratch)

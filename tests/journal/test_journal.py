@@ -1,0 +1,336 @@
+"""Undo, redo, checkpoints, rollback and changes, one by one."""
+
+import os
+import subprocess
+import threading
+
+import pytest
+
+from agentfs import (
+    AgentFSError,
+    InvalidArgumentError,
+    NotFoundError,
+    Policy,
+    ReadOnlyError,
+    RefusedError,
+    StaleError,
+    Workspace,
+)
+from agentfs.disk import Change, FileState, Spool
+from agentfs.errors import InputOutputError
+from agentfs.journal import Journal, Store
+from tests.journal.judges import snapshot
+
+
+def test_undo_takes_back_and_redo_makes_again(ws, tmp_path):
+    ws.write("new/deep/a.txt", "one\n")
+    ws.edit("new/deep/a.txt", "one", "two")
+    after = snapshot(tmp_path)
+    result = ws.undo()
+    assert (result.steps, result.undoable, result.redoable) == (1, 1, 1)
+    assert [(f.path, f.action) for f in result.files] == [("new/deep/a.txt", "changed")]
+    assert (tmp_path / "new/deep/a.txt").read_text() == "one\n"
+    assert ws.undo().text == (
+        'Undid 1 step.\ndeleted directory "new"\ndeleted directory "new/deep"\ndeleted "new/deep/a.txt"'
+    )
+    assert snapshot(tmp_path) == {}
+    assert ws.redo(2).redoable == 0
+    assert snapshot(tmp_path) == after
+
+
+def test_a_new_change_takes_the_place_of_what_was_undone(ws, tmp_path):
+    ws.write("a", "1\n")
+    ws.undo()
+    ws.write("b", "2\n")
+    with pytest.raises(InvalidArgumentError, match="nothing to redo"):
+        ws.redo()
+    assert sorted(snapshot(tmp_path)) == ["b"]
+
+
+def test_modes_come_back(ws, tmp_path):
+    (tmp_path / "run.sh").write_text("echo one\n")
+    (tmp_path / "run.sh").chmod(0o751)
+    ws.edit("run.sh", "one", "two")
+    ws.read("run.sh")
+    ws.delete("run.sh")
+    ws.undo(2)
+    assert (tmp_path / "run.sh").stat().st_mode & 0o777 == 0o751
+    assert (tmp_path / "run.sh").read_text() == "echo one\n"
+
+
+def test_a_file_that_somebody_else_changed_is_not_undone_and_the_diff_is_shown(ws, tmp_path):
+    ws.write("a.txt", "one\n")
+    ws.write("b.txt", "mine\n")
+    (tmp_path / "a.txt").write_text("one\ntheirs\n")
+    before = snapshot(tmp_path)
+    with pytest.raises(StaleError) as caught:
+        ws.undo(2)
+    assert "+theirs" in str(caught.value)
+    assert "+theirs" in caught.value.details["diff"]
+    assert snapshot(tmp_path) == before, "all of it, or none"
+    assert ws.undo().steps == 1, "the step that does not touch it can still be undone"
+
+
+def test_a_file_that_somebody_else_moved_away_is_not_brought_back_twice(ws, tmp_path):
+    (tmp_path / "a").write_text("one\n")
+    ws.move("a", "b")
+    (tmp_path / "b").rename(tmp_path / "theirs")
+    with pytest.raises(StaleError, match="not there any more"):
+        ws.undo()
+    assert sorted(snapshot(tmp_path)) == ["theirs"]
+
+
+def test_what_somebody_else_did_between_two_steps_is_not_jumped_over(ws, tmp_path):
+    ws.write("a.txt", "one\n")
+    (tmp_path / "a.txt").write_text("one\ntheirs\n")
+    ws.edit("a.txt", "theirs", "both")
+    with pytest.raises(StaleError, match="between these steps"):
+        ws.undo(2)
+    ws.undo()
+    assert (tmp_path / "a.txt").read_text() == "one\ntheirs\n"
+    with pytest.raises(StaleError):
+        ws.undo()
+
+
+@pytest.mark.parametrize(
+    ("act", "code"),
+    [
+        (lambda ws: ws.undo(), "invalid_argument"),
+        (lambda ws: ws.undo(0), "invalid_argument"),
+        (lambda ws: ws.undo(-1), "invalid_argument"),
+        (lambda ws: ws.redo(), "invalid_argument"),
+        (lambda ws: ws.rollback("nowhere"), "not_found"),
+        (lambda ws: ws.rollback(""), "not_found"),
+        (lambda ws: ws.changes(since="nowhere"), "not_found"),
+        (lambda ws: ws.checkpoint(""), "invalid_argument"),
+        (lambda ws: ws.checkpoint("x" * 201), "invalid_argument"),
+        (lambda ws: ws.delete("missing"), "not_found"),
+        (lambda ws: ws.delete("."), "refused"),
+        (lambda ws: ws.delete("full"), "not_a_file"),
+        (lambda ws: ws.delete("full/f"), "unread"),
+        (lambda ws: ws.delete("../out"), "outside_workspace"),
+        (lambda ws: ws.delete(""), "invalid_path"),
+        (lambda ws: ws.delete("fifo"), "not_regular"),
+        (lambda ws: ws.move("missing", "x"), "not_found"),
+        (lambda ws: ws.move("full", "x"), "not_a_file"),
+        (lambda ws: ws.move("full/f", "full/g"), "already_exists"),
+        (lambda ws: ws.move("full/f", "full"), "already_exists"),
+        (lambda ws: ws.move("full/f", "full/f"), "already_exists"),
+        (lambda ws: ws.move("full/f", "full/f/below"), "not_a_directory"),
+        (lambda ws: ws.move("full/f", "../out"), "outside_workspace"),
+        (lambda ws: ws.move("full/f", "away/x"), "outside_workspace"),
+        (lambda ws: ws.move("fifo", "x"), "not_regular"),
+    ],
+)
+def test_bad_input_is_a_typed_error_and_changes_nothing(tmp_path, act, code):
+    top = tmp_path / "root"
+    (top / "full").mkdir(parents=True)
+    (top / "full" / "f").write_text("f\n")
+    (top / "full" / "g").write_text("g\n")
+    (top / "away").symlink_to(tmp_path)
+    os.mkfifo(top / "fifo")
+    before = snapshot(tmp_path)
+    with Workspace(top) as ws:
+        with pytest.raises(AgentFSError) as caught:
+            act(ws)
+        assert caught.value.code == code
+        assert snapshot(tmp_path) == before
+
+
+def test_rollback_goes_to_a_checkpoint_and_redo_comes_back(ws, tmp_path):
+    ws.write("a", "1\n")
+    name = ws.checkpoint().name
+    ws.write("b", "2\n")
+    ws.move("a", "c")
+    after = snapshot(tmp_path)
+    assert ws.rollback(name).steps == 2
+    assert sorted(snapshot(tmp_path)) == ["a"]
+    assert ws.rollback(name).steps == 0
+    ws.redo(2)
+    assert snapshot(tmp_path) == after
+
+
+def test_an_unknown_checkpoint_names_those_there_are(ws):
+    ws.checkpoint("turn-1")
+    with pytest.raises(NotFoundError, match='There are "turn-1"'):
+        ws.rollback("turn-2")
+
+
+def test_a_checkpoint_among_steps_that_another_step_replaced_is_gone(ws):
+    ws.checkpoint("start")
+    ws.write("a", "1\n")
+    ws.checkpoint("late")
+    ws.rollback("start")
+    assert ws.rollback("late").steps == 1, "until then it can be gone to"
+    ws.rollback("start")
+    ws.write("b", "1\n")
+    with pytest.raises(NotFoundError):
+        ws.rollback("late")
+
+
+def test_changes_puts_several_changes_of_one_file_into_one(ws, tmp_path):
+    (tmp_path / "a.txt").write_text("one\ntwo\n")
+    ws.edit("a.txt", "one", "1")
+    ws.checkpoint("c")
+    ws.edit("a.txt", "two", "2")
+    ws.write("gone", "x\n")
+    ws.delete("gone")
+    total = ws.changes()
+    assert [(f.path, f.action, f.added, f.removed) for f in total.files] == [("a.txt", "changed", 2, 2)]
+    assert total.patch.count(b"@@") == 2
+    assert b"-two\n+2\n" in ws.changes(since="c").patch
+    assert b"-one" not in ws.changes(since="c").patch
+    assert total.to_dict()["patch"] == total.patch.decode()
+    ws.undo(4)
+    assert ws.changes().text == "Nothing is changed."
+    with pytest.raises(InvalidArgumentError, match="lies ahead"):
+        ws.changes(since="c")
+
+
+def test_changes_says_what_was_moved(ws, tmp_path):
+    (tmp_path / "a.txt").write_text("one\n")
+    ws.move("a.txt", "d/b.txt")
+    by_path = {f.path: f for f in ws.changes().files}
+    assert by_path["d/b.txt"].moved_from == "a.txt"
+    assert by_path["a.txt"].action == "deleted"
+
+
+def test_a_move_keeps_the_file_itself_and_what_was_seen_of_it(ws, tmp_path):
+    (tmp_path / "a.txt").write_text("one\n")
+    inode = (tmp_path / "a.txt").stat().st_ino
+    ws.read("a.txt")
+    ws.move("a.txt", "b.txt")
+    assert (tmp_path / "b.txt").stat().st_ino == inode
+    ws.write("b.txt", "two\n")
+
+
+def test_delete_asks_for_the_version_that_stands_there(ws, tmp_path):
+    (tmp_path / "a.txt").write_text("one\n")
+    ws.read("a.txt")
+    (tmp_path / "a.txt").write_text("two\n")
+    with pytest.raises(StaleError):
+        ws.delete("a.txt")
+    ws.read("a.txt")
+    ws.delete("a.txt")
+    assert not (tmp_path / "a.txt").exists()
+
+
+def test_a_link_is_deleted_and_moved_itself_and_never_followed(tmp_path):
+    top = tmp_path / "root"
+    top.mkdir()
+    (tmp_path / "secret").write_text("secret\n")
+    (top / "out").symlink_to("../secret")
+    with Workspace(top) as ws:
+        ws.move("out", "moved")
+        assert os.readlink(top / "moved") == "../secret"
+        ws.delete("moved")
+        assert snapshot(top) == {}
+        ws.undo(2)
+        assert os.readlink(top / "out") == "../secret"
+    assert (tmp_path / "secret").read_text() == "secret\n"
+
+
+def test_a_directory_that_was_made_stays_while_something_else_is_in_it(ws, tmp_path):
+    ws.write("d/mine", "x\n")
+    (tmp_path / "d" / "theirs").write_text("y\n")
+    result = ws.undo()
+    assert result.notes == ('the directory "d" stays: something else is in it',)
+    assert sorted(snapshot(tmp_path)) == ["d", "d/theirs"]
+    ws.redo()
+    assert (tmp_path / "d" / "mine").read_text() == "x\n"
+
+
+def test_a_link_put_in_the_way_is_not_followed_by_undo(tmp_path):
+    top, out = tmp_path / "root", tmp_path / "out"
+    out.mkdir()
+    top.mkdir()
+    with Workspace(top) as ws:
+        ws.write("d/a", "x\n")
+        (out / "a").write_text("x\n")
+        (top / "d").rename(tmp_path / "away")
+        (top / "d").symlink_to(out)
+        with pytest.raises(AgentFSError):
+            ws.undo()
+    assert (out / "a").read_text() == "x\n"
+
+
+def test_a_workspace_that_may_only_read_undoes_nothing(ws, tmp_path):
+    ws.write("a", "1\n")
+    ws._root.policy = Policy(read_only=True)
+    with pytest.raises(ReadOnlyError):
+        ws.undo()
+
+
+def test_a_write_protected_file_is_not_deleted(ws, tmp_path):
+    (tmp_path / "a").write_text("1\n")
+    (tmp_path / "a").chmod(0o444)
+    ws.read("a")
+    with pytest.raises(RefusedError):
+        ws.delete("a")
+
+
+def test_changes_made_side_by_side_are_all_undone(ws, tmp_path):
+    def work(number: int) -> None:
+        for turn in range(10):
+            ws.write(f"{number}/{turn}", f"{number} {turn}\n")
+            ws.edit(f"{number}/{turn}", f"{turn}\n", "changed\n")
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert ws.undo(160).steps == 160
+    assert snapshot(tmp_path) == {}
+
+
+def test_contents_go_to_the_disk_when_they_are_many(tmp_path):
+    store = Store(memory=1000)
+    kept = [store.keep(Change(str(i), None, FileState.of(0o644, os.urandom(300)))) for i in range(50)]
+    for change in kept:
+        assert FileState.of(0o644, change.after.load()) == change.after
+    assert store.bytes_in_memory <= 1000
+    assert store.bytes_on_disk >= 46 * 300
+    store.close()
+
+
+def test_where_nothing_can_be_kept_nothing_is_changed(tmp_path, monkeypatch):
+    def full(self, data):
+        raise InputOutputError("The disk is full.")
+
+    monkeypatch.setattr(Spool, "append", full)
+    (tmp_path / "a").write_text("old\n" * 100)
+    before = snapshot(tmp_path)
+    with Workspace(tmp_path) as ws:
+        ws._journal = Journal(Store(memory=100))
+        ws._root.recorder = ws._journal
+        for _ in range(2):
+            with pytest.raises(InputOutputError):
+                ws.edit("a", "old", "new", replace_all=True)
+        assert snapshot(tmp_path) == before
+        ws.write("b", "small\n")
+        ws.undo()
+        assert snapshot(tmp_path) == before
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "latin-1", "utf-16"])
+def test_the_patch_is_for_bytes_whatever_their_encoding(tmp_path, encoding):
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    for side in "ab":
+        (tmp_path / side / "t").write_bytes("é one\r\ntwo\n".encode(encoding))
+    with Workspace(tmp_path / "a") as ws:
+        ws.edit("t", "two", "zwei")
+        patch = ws.changes().patch
+    subprocess.run(["git", "apply", "-"], cwd=tmp_path / "b", input=patch, check=True)
+    assert (tmp_path / "b" / "t").read_bytes() == (tmp_path / "a" / "t").read_bytes()
+
+
+def test_the_methods_are_tools_by_name(ws):
+    tools = ws.tools(["write", "delete", "move", "undo", "redo", "checkpoint", "rollback", "changes"])
+    assert tools.call("write", {"path": "a", "content": "x\n"}).success
+    assert tools.call("move", {"path": "a", "to": "b"}).success
+    assert "created" in tools.call("changes", {}).content
+    assert tools.call("undo", {"steps": "2"}).success
+    assert not tools.call("rollback", {"to": "nowhere"}).success
+    assert tools.schemas("openai")

@@ -1,0 +1,180 @@
+"""The laws: undo of all gives the original tree, redo gives it back, and git makes the same of the patch."""
+
+import shutil
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from agentfs import AgentFSError, InvalidArgumentError, NotFoundError, Policy, StaleError, Workspace
+from tests.journal.judges import as_git_sees, git_applied, snapshot
+
+FILES = ["a.txt", "b.bin", "run.sh", "d/one", "d/two", "d/e/deep", "new/x", "new/y/z", "link"]
+FILES += ["sp ace", "q\"\\'t", "é", "dangling"]
+CONTENTS = [
+    "",
+    "one\n",
+    "one\ntwo\nthree\n",
+    "no end",
+    "a\r\nb\r\n",
+    "x\ry\r",
+    "é ü\n",
+    "\u2028\n",
+    "-- a\n++ b\n",
+]
+TEXTS = st.sampled_from(CONTENTS)
+NAMES = st.sampled_from(FILES)
+DELETED = st.sampled_from([*FILES, "d", "d/e", "empty", "new", "new/y"])
+TARGETS = st.sampled_from([*FILES, "d/one/below", "empty/in"])
+WHICH = st.integers(0, 1)
+CALLS = st.lists(st.tuples(NAMES, st.none() | TARGETS, st.none() | TEXTS), min_size=2, max_size=6)
+
+
+def original(top: Path) -> None:
+    (top / "d" / "e").mkdir(parents=True)
+    (top / "empty").mkdir(mode=0o700)
+    (top / "a.txt").write_bytes(b"one\ntwo\nthree\nfour\nfive\nsix\nseven\neight\nnine\n")
+    (top / "b.bin").write_bytes(b"\0\1\2" * 50)
+    (top / "run.sh").write_bytes(b"#!/bin/sh\necho\n")
+    (top / "run.sh").chmod(0o755)
+    (top / "d" / "one").write_bytes(b"caf\xe9\nlatin\n")
+    (top / "d" / "e" / "deep").write_bytes(b"")
+    (top / "d" / "e" / "deep").chmod(0o640)
+    (top / "link").symlink_to("d/one")
+    (top / "dangling").symlink_to("new/target")
+
+
+class OneWorkspace(RuleBasedStateMachine):
+    workspaces = 1
+
+    def __init__(self):
+        super().__init__()
+        self.scratch = Path(tempfile.mkdtemp())
+        self.top, self.kept = self.scratch / "root", self.scratch / "original"
+        self.top.mkdir()
+        original(self.top)
+        shutil.copytree(self.top, self.kept, symlinks=True)
+        policy = Policy(overwrite="always")
+        self.all = [Workspace(self.top, policy=policy) for _ in range(self.workspaces)]
+        self.states = {}  # what the tree was at each checkpoint
+
+    def teardown(self):
+        # Of two, one may undo the making of a directory while the other's file is in it; then it stays.
+        exact = self.workspaces == 1
+        before, order = snapshot(self.top, directories=exact), []
+        while any(map(_left, self.all)):
+            stuck = len(order)
+            for index, ws in enumerate(self.all):
+                while _left(ws):
+                    try:
+                        ws.undo()
+                    except StaleError as error:
+                        refused = error
+                        break
+                    order.append(index)
+            if len(order) == stuck:
+                raise refused
+        assert snapshot(self.top, directories=exact) == snapshot(self.kept, directories=exact)
+        for index in reversed(order):
+            self.all[index].redo()
+        assert snapshot(self.top, directories=exact) == before
+        for ws in self.all:
+            ws.close()
+        shutil.rmtree(self.scratch)
+
+    @rule(index=WHICH, name=NAMES, text=TEXTS)
+    def write(self, index, name, text):
+        self.attempt(index, lambda ws: ws.write(name, text))
+
+    @rule(index=WHICH, name=NAMES, old=st.sampled_from(["one", "e", "\n"]), new=TEXTS)
+    def edit(self, index, name, old, new):
+        self.attempt(index, lambda ws: ws.edit(name, old, new, replace_all=True))
+
+    @rule(index=WHICH, name=DELETED)
+    def delete(self, index, name):
+        self.attempt(index, lambda ws: ws.delete(name))
+
+    @rule(index=WHICH, name=NAMES, to=TARGETS)
+    def move(self, index, name, to):
+        self.attempt(index, lambda ws: ws.move(name, to))
+
+    @rule(index=WHICH, calls=CALLS, whole=st.booleans())
+    def transaction(self, index, calls, whole):
+        def act(ws):
+            before = snapshot(self.top)
+            with ws.transaction() as tx:
+                for name, to, text in calls:
+                    with suppress(AgentFSError):
+                        if text is not None:
+                            tx.write(name, text)
+                            assert tx.read(name, limit=1).path == name
+                        elif to is None:
+                            tx.delete(name)
+                        else:
+                            tx.move(name, to)
+                assert snapshot(self.top) == before
+                if not whole:
+                    raise InvalidArgumentError("the caller has second thoughts")
+
+        self.attempt(index, act)
+
+    @rule(index=WHICH, steps=st.integers(1, 3))
+    def undo(self, index, steps):
+        self.attempt(index, lambda ws: ws.undo(steps))
+
+    @rule(index=st.integers(0, 1), steps=st.integers(1, 3))
+    def redo(self, index, steps):
+        self.attempt(index, lambda ws: ws.redo(steps))
+
+    @precondition(lambda self: self.workspaces == 1)
+    @rule(name=st.sampled_from("PQR"))
+    def checkpoint(self, name):
+        self.all[0].checkpoint(name)
+        self.states[name] = snapshot(self.top)
+
+    @precondition(lambda self: self.workspaces == 1)
+    @rule(name=st.sampled_from("PQR"))
+    def rollback(self, name):
+        before = snapshot(self.top)
+        try:
+            self.all[0].rollback(name)
+        except NotFoundError:
+            assert snapshot(self.top) == before
+        else:
+            assert snapshot(self.top) == self.states[name]
+
+    def attempt(self, index, act):
+        before = snapshot(self.top)
+        try:
+            act(self.all[index % self.workspaces])
+        except AgentFSError:
+            assert snapshot(self.top) == before, "a call that fails changes nothing"
+
+    @invariant()
+    def the_patch_is_what_git_would_make(self):
+        if self.workspaces == 1:
+            patch = self.all[0].changes().patch
+            there = git_applied(self.kept, patch, self.scratch / "patched")
+            assert as_git_sees(there) == as_git_sees(snapshot(self.top))
+
+    @invariant()
+    def nothing_is_left_beside_the_files(self):
+        assert not list(self.top.rglob(".agentfs-*"))
+
+
+class TwoWorkspaces(OneWorkspace):
+    workspaces = 2
+
+
+def _left(ws):
+    return len(ws._journal.steps)
+
+
+COMMON = {"deadline": None, "suppress_health_check": list(HealthCheck)}
+OneWorkspace.TestCase.settings = settings(max_examples=15, stateful_step_count=12, **COMMON)
+TwoWorkspaces.TestCase.settings = settings(max_examples=15, stateful_step_count=12, **COMMON)
+TestOneWorkspace = OneWorkspace.TestCase
+TestTwoWorkspaces = TwoWorkspaces.TestCase
