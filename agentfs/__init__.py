@@ -1,5 +1,8 @@
 """File tools for LLM agent loops, confined to one directory tree."""
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from agentfs.calls.events import Coercion, Event
 from agentfs.errors import (
     AccessError,
@@ -66,9 +69,11 @@ from agentfs.results import (
     UndoResult,
     WriteResult,
 )
-from agentfs.signatures.offers import Answer, Offer
-from agentfs.toolset import Toolset
 from agentfs.workspace import Workspace
+
+if TYPE_CHECKING:
+    from agentfs.signatures.offers import Answer, Offer
+    from agentfs.toolset import Toolset
 
 __version__ = "0.1.0"
 
@@ -144,3 +149,20 @@ __all__ = [
     "Workspace",
     "WriteResult",
 ]
+
+# What makes tools loads when it is first asked for, so that an import takes no longer than a workspace needs.
+_LATE = {
+    "Answer": "agentfs.signatures.offers",
+    "Offer": "agentfs.signatures.offers",
+    "Toolset": "agentfs.toolset",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_LATE[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LATE})

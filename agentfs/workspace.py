@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from types import TracebackType
-from typing import Annotated, Any, Literal, Self, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias, TypeVar
 
 from agentfs.calls.events import OnEvent
 from agentfs.disk import Root
@@ -34,8 +34,10 @@ from agentfs.results import (
 )
 from agentfs.shown import Shown
 from agentfs.signatures.hints import ShownAs
-from agentfs.signatures.offers import Offer
-from agentfs.toolset import Toolset
+
+if TYPE_CHECKING:  # of methods that are no tools, so no schema is made from these
+    from agentfs.signatures.offers import Offer
+    from agentfs.toolset import Toolset
 
 # A program may search several places at once; a model is told of one.
 Paths: TypeAlias = Annotated[str | Sequence[str], ShownAs(str)]
@@ -137,7 +139,7 @@ class Workspace(History):
         dialect: str = "agentfs",
         expose: Mapping[str, Sequence[str]] | None = None,
         prefix: str = "",
-    ) -> Toolset:
+    ) -> "Toolset":
         """Make the tools that are handed to a model.
 
         Args:
@@ -154,13 +156,15 @@ class Workspace(History):
             AgentFSError: `unknown_tool` for a name that is no tool, `invalid_argument` for a parameter to
                 expose that is not there, or a dialect that is not known.
         """
+        from agentfs.toolset import Toolset
+
         return Toolset(
             self._offered(names, dialect, prefix), expose=expose, prefix=prefix, on_event=self.on_event
         )
 
     def _offered(
         self, names: Sequence[str] | None, dialect: str, prefix: str
-    ) -> Sequence[Callable[..., Any] | Offer]:
+    ) -> "Sequence[Callable[..., Any] | Offer]":
         if dialect != "agentfs":
             from agentfs.dialects import find
 
