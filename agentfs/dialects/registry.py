@@ -7,7 +7,11 @@ from agentfs.dialects.dialect import Dialect
 from agentfs.errors import InvalidArgumentError
 
 # The module of each; it has the dialect as `DIALECT`.
-_MODULES = {"wave": "agentfs.dialects.wave", "text-editor": "agentfs.dialects.text_editor"}
+_MODULES = {
+    "wave": "agentfs.dialects.wave",
+    "text-editor": "agentfs.dialects.text_editor",
+    "apply-patch": "agentfs.dialects.apply_patch",
+}
 _own: dict[str, Dialect] = {}
 
 

@@ -186,6 +186,17 @@ class Root:
         finally:
             trail.let_go()
 
+    def find_directory(self, path: str) -> Directory:
+        """Open a directory to learn where it stands, and not what is in it.
+
+        Args:
+            path: As `open_directory` takes it.
+
+        Raises:
+            AgentFSError: As `open_directory`.
+        """
+        return self.open_directory(path)
+
     def entry(self, path: str) -> Entry:
         """Return what a path names.
 

@@ -61,6 +61,11 @@ class Staged(Root):
         """Refuse: what is staged is in no directory yet."""
         self._refuse(path)
 
+    def find_directory(self, path: str) -> Directory:
+        """Open a directory to learn where it stands: directories are never staged."""
+        self._check_open()
+        return self._under.find_directory(path)
+
     def entry(self, path: str) -> Entry:
         """Return what a path names, as it is staged."""
         self._check_open()

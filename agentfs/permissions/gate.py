@@ -215,7 +215,7 @@ def places(root: Root, path: str) -> Iterator[str]:
             try:
                 found: Any = root.open_file(path)
             except NotAFileError:
-                found = root.open_directory("" if path == "." else path)
+                found = root.find_directory("" if path == "." else path)
             except NotRegularError:
                 yield path
                 return

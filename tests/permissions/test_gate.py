@@ -347,3 +347,13 @@ def test_a_callback_that_raises_is_a_failure_that_changes_nothing(tree):
 def test_a_wrong_policy_is_told_at_once(wrong):
     with pytest.raises(AgentFSError):
         Policy(**wrong)
+
+
+def test_a_transaction_asks_about_a_new_file_in_a_directory_that_is_there(tmp_path):
+    (tmp_path / "src").mkdir()
+    asked = []
+    policy = Policy(permission=lambda request: asked.append(request.paths) or True)
+    with Workspace(tmp_path, policy=policy) as ws, ws.transaction() as changes:
+        changes.write("src/new.txt", "x\n")
+    assert asked == [("src/new.txt",)]
+    assert (tmp_path / "src/new.txt").read_text() == "x\n"

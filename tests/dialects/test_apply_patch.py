@@ -1,0 +1,209 @@
+"""`apply-patch`: each statement that `docs/dialects/apply-patch.md` lists."""
+
+import pytest
+
+from agentfs import Policy, Workspace
+from agentfs.dialects.apply_patch import GRAMMAR, custom_tool
+
+APP = 'import os\n\n\ndef greet():\n    print("Hi")\n\n\ndef leave():\n    print("Bye")\n'
+
+
+@pytest.fixture
+def ws(tmp_path):
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src/app.py").write_text(APP)
+    (tmp_path / "obsolete.txt").write_text("old\n")
+    (tmp_path / "dos.txt").write_bytes(b"a\r\nb \r\nc")
+    with Workspace(tmp_path) as workspace:
+        yield workspace
+
+
+@pytest.fixture
+def apply(ws):
+    tools = ws.tools(dialect="apply-patch")
+
+    def run(*lines: str):
+        return tools.call("apply_patch", {"input": "\n".join(["*** Begin Patch", *lines, "*** End Patch"])})
+
+    return run
+
+
+def test_the_tool_in_both_shapes(ws):
+    (tool,) = ws.tools(dialect="apply-patch").schemas("openai")
+    assert tool["function"]["name"] == "apply_patch"
+    assert list(tool["function"]["parameters"]["properties"]) == ["input"]
+    assert tool["function"]["parameters"]["required"] == ["input"]
+    custom = custom_tool()
+    assert (custom["type"], custom["name"]) == ("custom", "apply_patch")
+    assert custom["format"] == {"type": "grammar", "syntax": "lark", "definition": GRAMMAR}
+    sent = {"type": "custom_tool_call", "name": "apply_patch", "call_id": "c",
+            "input": "*** Begin Patch\n*** Delete File: obsolete.txt\n*** End Patch"}  # fmt: skip
+    reply = ws.tools(dialect="apply-patch").reply(sent)
+    assert reply["type"] == "custom_tool_call_output"
+    assert "D obsolete.txt" in str(reply)
+
+
+def test_the_envelope(ws):
+    tools = ws.tools(dialect="apply-patch")
+    text = "<<'EOF'\n *** Begin Patch\n*** Add File: a\n+1\n*** End Patch \nEOF\n"
+    assert tools.call("apply_patch", {"input": text}).success
+    assert tools.call("apply_patch", {"input": "+1"}).error["code"] == "invalid_argument"
+
+
+def test_add_a_file(apply, tmp_path):
+    assert apply("*** Add File: new/hello.txt", "+Hello world", "+", "*** Add File: empty").success
+    assert (tmp_path / "new/hello.txt").read_text() == "Hello world\n\n"
+    assert (tmp_path / "empty").read_text() == ""
+
+
+def test_add_over_a_file(apply, tmp_path):
+    assert apply("*** Add File: obsolete.txt", "+new").success
+    assert (tmp_path / "obsolete.txt").read_text() == "new\n"
+
+
+def test_delete_a_file(apply, tmp_path):
+    assert apply("*** Delete File: obsolete.txt").success
+    assert not (tmp_path / "obsolete.txt").exists()
+
+
+def test_what_cannot_be_deleted(apply, tmp_path):
+    assert apply("*** Delete File: src").error["code"] in {"not_a_file", "refused"}
+    assert (tmp_path / "src/app.py").exists()
+
+
+def test_update_a_file(apply, tmp_path):
+    assert apply(
+        "*** Update File: src/app.py", "-import os", "+import sys", "", " ",
+        "@@", " def greet():", '-    print("Hi")', '+    print("Hello, world!")',
+    ).success  # fmt: skip
+    assert (tmp_path / "src/app.py").read_text() == APP.replace("os", "sys").replace("Hi", "Hello, world!")
+
+
+def test_move_a_file(apply, tmp_path):
+    assert apply(
+        "*** Update File: src/app.py", "*** Move to: lib/main.py", "@@", "-import os", "+import sys"
+    ).success
+    assert not (tmp_path / "src/app.py").exists()
+    assert (tmp_path / "lib/main.py").read_text() == APP.replace("os", "sys")
+    assert apply("*** Update File: lib/main.py", "*** Move to: obsolete.txt").success
+    assert (tmp_path / "obsolete.txt").read_text() == APP.replace("os", "sys")
+
+
+def test_anchors(apply, tmp_path):
+    assert apply("*** Update File: src/app.py", "@@ def leave():", "+    wave()").success
+    assert 'def leave():\n    wave()\n    print("Bye")' in (tmp_path / "src/app.py").read_text()
+    assert apply("*** Update File: src/app.py", "@@ def stay():", "+    wave()").error["code"] == "no_match"
+
+
+def test_the_end_of_the_file(apply, tmp_path):
+    last = ("@@", '-    print("Bye")', "+    pass", "*** End of File")
+    assert apply("*** Update File: src/app.py", *last).success
+    assert (tmp_path / "src/app.py").read_text().endswith("def leave():\n    pass\n")
+    assert not apply("*** Update File: src/app.py", "@@", "-import os", "+x", "*** End of File").success
+
+
+def test_lines_are_only_added(apply, tmp_path):
+    assert apply(
+        "*** Update File: src/app.py", "@@", "+# end", "*** Update File: dos.txt", "@@", "+d"
+    ).success
+    assert (tmp_path / "src/app.py").read_text() == f"{APP}# end\n"
+    assert (tmp_path / "dos.txt").read_bytes() == b"a\r\nb \r\nc\r\nd"
+
+
+def test_several_places(apply, tmp_path):
+    (tmp_path / "twice").write_text("x\na\nx\n")
+    refused = apply("*** Update File: twice", "@@", "-x", "+y")
+    assert refused.error["code"] == "ambiguous"
+    assert "1|x" in refused.content
+    assert "3|x" in refused.content
+    assert apply("*** Update File: twice", "@@ a", "-x", "+y").success
+    assert (tmp_path / "twice").read_text() == "x\na\ny\n"
+
+
+def test_lines_that_differ_a_little(apply, tmp_path):
+    (tmp_path / "f").write_text("class A:\n    def f(self):\n        return 1\n")
+    result = apply("*** Update File: f", "@@", " def f(self):", "-    return 1", "+    return 2")
+    assert (tmp_path / "f").read_text() == "class A:\n    def f(self):\n        return 2\n"
+    assert result.content.endswith("[f: hunk 1 was found by indentation]")
+
+
+def test_what_a_hunk_does_not_change_stays(apply, tmp_path):
+    assert apply("*** Update File: dos.txt", "@@", " a", " b", "-c", "+d").success
+    assert (tmp_path / "dos.txt").read_bytes() == b"a\r\nb \r\nd"
+
+
+def test_whole_or_not_at_all(apply, tmp_path, tree_of):
+    before = tree_of()
+    for last in (
+        ("*** Delete File: missing",),
+        ("*** Update File: src/app.py", "@@", "-absent", "+x"),
+        ("*** Add File: ../outside", "+x"),
+        ("*** Add File: src", "+x"),
+    ):
+        result = apply(
+            "*** Add File: new/a.txt", "+1", "*** Delete File: obsolete.txt", "*** Update File: dos.txt",
+            "*** Move to: unix.txt", "@@", "-a", "+A", *last,
+        )  # fmt: skip
+        assert not result.success
+        assert tree_of() == before
+
+
+def test_what_follows_in_a_patch_sees_what_stands_before(apply, tmp_path):
+    assert apply(
+        "*** Add File: a", "+1", "+2", "*** Update File: a", "@@", "-1", "+one", "*** Update File: a",
+        "*** Move to: b", "*** Update File: b", "@@", " one", "-2", "*** Delete File: obsolete.txt",
+        "*** Add File: obsolete.txt", "+new",
+    ).success  # fmt: skip
+    assert (tmp_path / "b").read_text() == "one\n"
+    assert (tmp_path / "obsolete.txt").read_text() == "new\n"
+
+
+@pytest.mark.parametrize("lines", [
+    (), ("*** Update File: src/app.py",), ("*** Frobnicate File: foo",),
+    ("*** Update File: src/app.py", "@@", "x"),
+])  # fmt: skip
+def test_what_is_no_patch(apply, tree_of, lines):
+    before = tree_of()
+    refused = apply(*lines)
+    assert refused.error["code"] == "invalid_argument"
+    assert refused.error["message"].startswith("Invalid patch, line ")
+    assert tree_of() == before
+
+
+def test_missing_files(apply):
+    missing = apply("*** Update File: src/ap.py", "@@", "-import os")
+    assert missing.error["code"] == "not_found"
+    assert apply("*** Delete File: missing").error["code"] == "not_found"
+
+
+def test_paths(apply, ws, tmp_path):
+    assert apply(f"*** Delete File: {tmp_path}/obsolete.txt").success
+    for path in ("../x", "/etc/passwd", "src/../../x"):
+        for lines in (
+            ("*** Add File: {}", "+x"),
+            ("*** Delete File: {}",),
+            ("*** Update File: {}", "@@", "-root"),
+        ):
+            assert apply(lines[0].format(path), *lines[1:]).error["code"] == "outside_workspace"
+        moved = apply("*** Update File: dos.txt", f"*** Move to: {path}")
+        assert moved.error["code"] == "outside_workspace"
+
+
+def test_the_answer(apply):
+    result = apply(
+        "*** Add File: a", "+1", "*** Update File: dos.txt", "*** Move to: b", "*** Delete File: obsolete.txt"
+    )
+    assert result.content == "Success. Updated the following files:\nA a\nM b\nD obsolete.txt"
+    assert result.data["files"][1] == {"kind": "update", "path": "dos.txt", "to": "b"}
+    assert result.short_result == "Patched 3 files"
+
+
+def test_modes_hold(tmp_path, tree_of):
+    (tmp_path / "a").write_text("1\n")
+    before = tree_of()
+    lines = ["*** Begin Patch", "*** Update File: a", "@@", "-1", "+2", "*** Delete File: a", "*** End Patch"]
+    for policy in (Policy(read_only=True), Policy(mode="plan"), Policy(deny=("change",))):
+        with Workspace(tmp_path, policy=policy) as ws:
+            result = ws.tools(dialect="apply-patch").call("apply_patch", {"input": "\n".join(lines)})
+        assert result.error["code"] in {"refused", "read_only"}
+        assert tree_of() == before

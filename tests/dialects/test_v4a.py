@@ -1,0 +1,187 @@
+"""V4A patches: read as leniently as the reference does, and placed only where a hunk's lines stand once."""
+
+import difflib
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from agentfs.dialects.v4a import Hunk, Operation, place_hunks, read_patch
+from agentfs.errors import AmbiguousError, InvalidArgumentError, NoMatchError
+
+
+def patch(*lines: str) -> str:
+    return "\n".join(["*** Begin Patch", *lines, "*** End Patch"])
+
+
+def made(text: str, *lines: str) -> str:
+    """Return a text with an update applied to it."""
+    (operation,) = read_patch(patch("*** Update File: f", *lines))
+    for start, end, new in sorted(place_hunks(text, operation.hunks, "f").spans, reverse=True):
+        text = text[:start] + new + text[end:]
+    return text
+
+
+def test_every_operation_of_the_format_is_read():
+    assert read_patch(patch(
+        "*** Add File: path/add.py", "+abc", "+", "+def",
+        "*** Delete File: path/delete.py",
+        "*** Update File: path/update.py", "*** Move to: path/update2.py",
+        "@@ def f():", "-    pass", "+    return 1",
+    )) == [
+        Operation("add", "path/add.py", content="abc\n\ndef\n"),
+        Operation("delete", "path/delete.py"),
+        Operation(
+            "update", "path/update.py", to="path/update2.py",
+            hunks=(Hunk(("def f():",), ("    pass",), ("    return 1",), at_end=False),),
+        ),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", [
+    patch("*** Add File: foo", "+hi"),
+    " *** Begin Patch \n*** Add File: foo\n+hi\n  *** End Patch\n\n",
+    patch("  *** Add File: foo  ", "+hi"),
+    patch("*** Add File: foo", "+hi").replace("\n", "\r\n"),
+    f"<<'EOF'\n{patch('*** Add File: foo', '+hi')}\nEOF\n",
+    f'<<"EOF"\n{patch("*** Add File: foo", "+hi")}\nEOF',
+    f"<<EOF\n{patch('*** Add File: foo', '+hi')}\nEOF",
+    patch("", "*** Add File: foo", "+hi", ""),
+])  # fmt: skip
+def test_what_is_around_a_patch_is_taken_leniently(text):
+    assert read_patch(text) == [Operation("add", "foo", content="hi\n")]
+
+
+@pytest.mark.parametrize(("lines", "hunks"), [
+    ([" import foo", "+bar"], [((), ("import foo",), ("import foo", "bar"))]),
+    (["@@", "+line"], [((), (), ("line",))]),
+    (["@@ class A", "@@ \tdef f", "-x"], [(("class A", "\tdef f"), ("x",), ())]),
+    (["@@", "-a", "", "@@ b", "+c"], [((), ("a", ""), ("",)), (("b",), (), ("c",))]),
+    (["@@ -1,2 +1,2 @@", "-a"], [((), ("a",), ())]),
+    (["@@", " a", "", "-b"], [((), ("a", "", "b"), ("a", ""))]),
+])  # fmt: skip
+def test_hunks_are_read(lines, hunks):
+    (operation,) = read_patch(patch("*** Update File: f", *lines))
+    assert [(hunk.anchors, hunk.old, hunk.new) for hunk in operation.hunks] == hunks
+
+
+def test_the_end_of_file_marker_ends_a_hunk():
+    (operation,) = read_patch(patch("*** Update File: f", "@@", "-a", "*** End of File", "@@", "+b"))
+    assert [hunk.at_end for hunk in operation.hunks] == [True, False]
+
+
+@pytest.mark.parametrize(("text", "line", "told"), [
+    ("bad", 1, "first line of the patch must be '*** Begin Patch'"),
+    ("", 1, "first line"),
+    ("*** Begin Patch\nbad", 2, "last line of the patch must be '*** End Patch'"),
+    ("*** Begin Patch", 1, "last line"),
+    (patch(), 2, "changes no file"),
+    (patch("*** Frobnicate File: foo"), 2, "is no header"),
+    (patch("*** Update File: foo"), 3, "the update of 'foo' is empty"),
+    (patch("*** Update File: foo", "@@", "nothing"), 4, "a line of a hunk begins with"),
+    (patch("*** Update File: foo", "-a", "b"), 4, "a hunk begins with '@@'"),
+    (patch("*** Delete File: foo", "-a"), 3, "is no header"),
+    (patch("*** Add File: foo", "+a", "b"), 4, "is no header"),
+])  # fmt: skip
+def test_what_is_no_patch_is_told_with_its_line(text, line, told):
+    with pytest.raises(InvalidArgumentError) as caught:
+        read_patch(text)
+    assert told in caught.value.message
+    assert caught.value.details["line"] == line
+
+
+FILE = "class A:\n    def f(self):\n        return 1\n\nclass B:\n    def f(self):\n        return 1\n"
+
+
+@pytest.mark.parametrize(("lines", "after"), [
+    (["@@ class B:", "-        return 1", "+        return 2"], FILE[:-2] + "2\n"),
+    (["@@ class B:", "@@     def f(self):", "-        return 1"], FILE.removesuffix("        return 1\n")),
+    (["@@class B:", "     def f(self):", "-        return 1", "+        return 2"], FILE[:-2] + "2\n"),
+    (["@@", "-        return 1", "+        return 2", "*** End of File"], FILE[:-2] + "2\n"),
+    (["@@", "+# the end"], FILE + "# the end\n"),
+    (["@@ class A:", "+    x = 1"], FILE.replace("A:\n", "A:\n    x = 1\n", 1)),
+    (["@@", "-class A:", "+class C:", "@@", " class B:", "+    x = 1"],
+     FILE.replace("A:", "C:").replace("B:\n", "B:\n    x = 1\n")),
+])  # fmt: skip
+def test_hunks_are_placed(lines, after):
+    assert made(FILE, *lines) == after
+
+
+@pytest.mark.parametrize(("text", "lines", "after"), [
+    ("a  \nb\n", ["@@", " a", "-b", "+c"], "a  \nc\n"),
+    ("  if x:\n    y()\n", ["@@", " if x:", "-  y()", "+  z()"], "  if x:\n    z()\n"),
+    ("import asyncio  # local import \u2013 avoids top\u2011level dep\n",
+     ["@@", "-import asyncio  # local import - avoids top-level dep", "+import asyncio  # HELLO"],
+     "import asyncio  # HELLO\n"),
+    ("a\nb", ["@@", " a", "-b", "+c"], "a\nc"),
+    ("a\nb", ["@@", " a", "-b"], "a"),
+    ("a\nb", ["@@", " b", "+c"], "a\nb\nc"),
+    ("a\nb", ["@@", "+c"], "a\nb\nc"),
+    ("", ["@@", "+c"], "c\n"),
+    ("a\n", ["@@", "-a"], ""),
+])  # fmt: skip
+def test_what_differs_a_little_is_found_and_what_is_not_named_stays(text, lines, after):
+    assert made(text, *lines) == after
+
+
+def test_what_was_tolerated_is_told():
+    (operation,) = read_patch(patch("*** Update File: f", "@@", " a", "-b"))
+    assert place_hunks("a \nb\n", operation.hunks, "f").tolerated == [
+        "hunk 1 was found by trailing whitespace"
+    ]
+    assert place_hunks("a\nb\n", operation.hunks, "f").tolerated == []
+
+
+def test_lines_at_several_places_are_refused_with_the_places():
+    with pytest.raises(AmbiguousError) as caught:
+        made(FILE, "@@", "-        return 1", "+        return 2")
+    assert caught.value.details["lines"] == [3, 7]
+    assert "'@@'" in caught.value.hint
+
+
+@pytest.mark.parametrize(("lines", "told"), [
+    (["@@", "-nothing of the kind"], "do not stand in the file"),
+    (["@@ class C:", "+x"], 'no line "class C:"'),
+    (["@@", "-class B:", "@@", "-class A:"], "Hunk 2"),
+    (["@@", "-class A:", "+class C:", "*** End of File"], "at the end"),
+    (["@@", "-lass A:"], "do not stand"),
+])  # fmt: skip
+def test_lines_that_are_not_there_are_refused(lines, told):
+    with pytest.raises(NoMatchError) as caught:
+        made(FILE, *lines)
+    assert told in caught.value.message
+
+
+LINES = st.lists(st.sampled_from(["a", "b", "  a", "", "c", "é"]), min_size=1, max_size=12)
+
+
+def placed_or_none(text, operation):
+    try:
+        return place_hunks(text, operation.hunks, "f")
+    except AmbiguousError:
+        return None
+
+
+@given(before=LINES, after=LINES, context=st.integers(0, 4), ended=st.booleans())
+def test_a_patch_that_difflib_makes_gives_its_text_or_is_refused(before, after, context, ended):
+    lines = ["*** Update File: f"]
+    for group in difflib.SequenceMatcher(None, before, after, autojunk=False).get_grouped_opcodes(context):
+        lines.append("@@")
+        for tag, i1, i2, j1, j2 in group:
+            if tag == "equal":
+                lines += [f" {line}" for line in before[i1:i2]]
+            else:
+                lines += [f"-{line}" for line in before[i1:i2]] + [f"+{line}" for line in after[j1:j2]]
+    hunks = "\n".join(lines[1:]).split("@@\n")[1:]
+    assume(hunks)
+    # Lines that are only added have nothing that says where.
+    assume(not any(all(line.startswith("+") for line in hunk.split("\n") if line) for hunk in hunks))
+    # Without a line end, a blank last line is none.
+    assume(ended or (before[-1] and after[-1]))
+    text = "\n".join(before) + ("\n" if ended else "")
+    (operation,) = read_patch(patch(*lines))
+    placed = placed_or_none(text, operation)
+    if placed is not None:
+        for start, end, new in sorted(placed.spans, reverse=True):
+            text = text[:start] + new + text[end:]
+        assert text == "\n".join(after) + ("\n" if ended else "")
