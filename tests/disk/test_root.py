@@ -1,5 +1,6 @@
 import contextlib
 import ctypes
+import errno
 import os
 import platform
 import socket
@@ -533,6 +534,8 @@ def kernel_opens(root_fd: int, path: str) -> os.stat_result | int:
     how = How(os.O_PATH | os.O_CLOEXEC, 0, RESOLVE_BENEATH_AND_NO_MAGICLINKS)
     libc = ctypes.CDLL(None, use_errno=True)
     fd = libc.syscall(437, root_fd, os.fsencode(path), ctypes.byref(how), ctypes.sizeof(how))
+    while fd < 0 and ctypes.get_errno() == errno.EAGAIN:  # a rename anywhere on the machine disturbs a `..`
+        fd = libc.syscall(437, root_fd, os.fsencode(path), ctypes.byref(how), ctypes.sizeof(how))
     if fd < 0:
         return ctypes.get_errno()
     try:
