@@ -45,9 +45,9 @@ def tree_of(tmp_path: Path) -> Callable[[], dict[str, tuple[int, bytes]]]:
 @pytest.fixture(scope="session")
 def django(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Path:
     """Django's sdist, fetched by pip once, unpacked, and made a git repository for git to judge by."""
-    cache = request.config.cache
-    assert cache is not None
-    downloads = cache.mkdir("sdist")
+    # Where pytest's cache would have it, which is there without its plugin too.
+    downloads = request.config.rootpath / ".pytest_cache" / "d" / "sdist"
+    downloads.mkdir(parents=True, exist_ok=True)
     name = "*jango-5.1.4.tar.gz"
     if not list(downloads.glob(name)):
         command = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--no-binary", ":all:"]
