@@ -3,15 +3,17 @@
 from collections.abc import Generator
 from contextlib import contextmanager
 from copy import copy
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
-from agentfs.disk import Root, Staged, quote
+from agentfs.disk import Root, quote
 from agentfs.errors import InvalidArgumentError
-from agentfs.journal import Journal, Travel, conflict_error, file_changes, file_lines, git_patch, patch_lines
 from agentfs.limits import Limits
 from agentfs.permissions.gate import gated
 from agentfs.policy import Policy
 from agentfs.results import ChangesResult, CheckpointResult, UndoResult
+
+if TYPE_CHECKING:  # loaded when a tree is opened
+    from agentfs.journal import Journal, Travel
 
 _MAX_NAME = 200
 
@@ -22,7 +24,7 @@ class History:
     policy: Policy
     limits: Limits
     _root: Root
-    _journal: Journal
+    _journal: "Journal"
 
     @gated("change")
     def undo(self, steps: int = 1) -> UndoResult:
@@ -119,6 +121,10 @@ class History:
             AgentFSError: `stale` at the end, with the diff, for a file that somebody else has changed since
                 the transaction first changed it; nothing is changed then.
         """
+        from agentfs.disk.staged import Staged
+        from agentfs.journal import Journal
+        from agentfs.journal.report import conflict_error
+
         staged = Staged(self._root)
         journal = staged.recorder = Journal()
         inner = copy(self)
@@ -144,6 +150,9 @@ class History:
         Raises:
             AgentFSError: `not_found` for an unknown checkpoint, with those there are.
         """
+        from agentfs.journal.patch import git_patch
+        from agentfs.journal.report import file_changes, file_lines, patch_lines
+
         total = self._journal.since(since)
         files = file_changes(total.changes, counted=True)
         patch = b"".join(git_patch(total.changes))
@@ -152,7 +161,9 @@ class History:
         lines = [head, *notes, *file_lines(files), *patch_lines(patch)]
         return ChangesResult(files, patch, since, notes, text="\n".join(lines))
 
-    def _told(self, done: str, travel: Travel) -> UndoResult:
+    def _told(self, done: str, travel: "Travel") -> UndoResult:
+        from agentfs.journal.report import file_changes, file_lines
+
         files = file_changes(travel.changes, counted=False)
         notes = tuple(f"the directory {quote(path)} stays: something else is in it" for path in travel.left)
         count = abs(travel.steps)

@@ -4,12 +4,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 
 from agentfs.errors import InvalidArgumentError
+from agentfs.values import Value
 
 MIB = 1024 * 1024
 
 
-@dataclass(frozen=True)
-class Limits:
+@dataclass(frozen=True, eq=False, repr=False)
+class Limits(Value):
     """Bounds on what one call may read, show and take.
 
     Whatever a limit cuts is said in the result, with the call that gets the rest.

@@ -7,6 +7,7 @@ from typing import ClassVar, Literal, get_args, get_origin
 
 from agentfs.errors import InvalidArgumentError
 from agentfs.permissions.asking import Mode, Permission, Rule, rule_of
+from agentfs.values import Value
 
 Overwrite = Literal["seen", "always", "never"]
 Overflow = Literal["cut", "keep"]
@@ -20,8 +21,8 @@ Durability = Literal["data", "full", "fast"]
 VIEWED = frozenset({"overwrite", "match", "reread", "overflow", "mode", "permission"})
 
 
-@dataclass(frozen=True)
-class Protect:
+@dataclass(frozen=True, eq=False, repr=False)
+class Protect(Value):
     """The names that are protected, wherever they lie in the tree.
 
     A pattern is a name, or several with `/` between them; `*` stands for any characters of one name. It
@@ -65,8 +66,8 @@ class Protect:
             object.__setattr__(self, each.name, tuple(patterns))
 
 
-@dataclass(frozen=True)
-class Policy:
+@dataclass(frozen=True, eq=False, repr=False)
+class Policy(Value):
     """What a workspace allows; the first value of each field is the default.
 
     Attributes:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any, Literal, TypedDict, cast
 
 from agentfs.calls.events import Coercion
+from agentfs.values import Value
 
 Newline = Literal["\n", "\r\n", "\r", "mixed"]
 EntryType = Literal["file", "directory", "symlink", "other"]
@@ -40,8 +41,8 @@ class Containment(TypedDict):
     locks: Literal["processes", "threads"]
 
 
-@dataclass(frozen=True)
-class Result:
+@dataclass(frozen=True, eq=False, repr=False)
+class Result(Value):
     """What every result has.
 
     Attributes:
@@ -73,8 +74,8 @@ def _plain(value: Any) -> Any:
     return value
 
 
-@dataclass(frozen=True)
-class Image:
+@dataclass(frozen=True, eq=False, repr=False)
+class Image(Value):
     """An image for the model.
 
     Attributes:
@@ -86,8 +87,8 @@ class Image:
     media_type: str
 
 
-@dataclass(frozen=True)
-class Edit:
+@dataclass(frozen=True, eq=False, repr=False)
+class Edit(Value):
     """One replacement of `multi_edit`.
 
     Attributes:
@@ -101,8 +102,8 @@ class Edit:
     replace_all: bool = False
 
 
-@dataclass(frozen=True, kw_only=True)
-class LineChange:
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class LineChange(Value):
     """One change of `edit_lines`: of the line `line_id`, or of those from `start_line_id` to `end_line_id`.
 
     Attributes:
@@ -118,8 +119,8 @@ class LineChange:
     end_line_id: str | None = None
 
 
-@dataclass(frozen=True)
-class Entry:
+@dataclass(frozen=True, eq=False, repr=False)
+class Entry(Value):
     """One name in a directory.
 
     Attributes:
@@ -145,8 +146,8 @@ class Entry:
     protected: bool = False
 
 
-@dataclass(frozen=True)
-class Match:
+@dataclass(frozen=True, eq=False, repr=False)
+class Match(Value):
     """One matching line, or one match over several lines with `multiline`.
 
     Attributes:
@@ -168,8 +169,8 @@ class Match:
     line_id: str | None = None
 
 
-@dataclass(frozen=True)
-class FileCount:
+@dataclass(frozen=True, eq=False, repr=False)
+class FileCount(Value):
     """What a search found in one file.
 
     Attributes:
@@ -181,8 +182,8 @@ class FileCount:
     matches: int
 
 
-@dataclass(frozen=True)
-class Skipped:
+@dataclass(frozen=True, eq=False, repr=False)
+class Skipped(Value):
     """What a walk or a search left out, counted by reason.
 
     An ignored or hidden directory counts once; what lies in it is not looked at.
@@ -227,7 +228,7 @@ class Skipped:
         return self.total > 0 or self.reached is not None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class ReadResult(Result):
     """What `read` returns.
 
@@ -267,7 +268,7 @@ class ReadResult(Result):
     line_ids: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class ReadManyResult(Result):
     """What `read_many` returns.
 
@@ -282,7 +283,7 @@ class ReadManyResult(Result):
     left: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class WriteResult(Result):
     """What `write` returns.
 
@@ -303,7 +304,7 @@ class WriteResult(Result):
     notes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class EditResult(Result):
     """What `edit`, `multi_edit`, `edit_lines` and `splice` return.
 
@@ -327,7 +328,7 @@ class EditResult(Result):
     notes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class DeleteResult(Result):
     """What `delete` returns.
 
@@ -340,7 +341,7 @@ class DeleteResult(Result):
     type: EntryType
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class MoveResult(Result):
     """What `move` returns.
 
@@ -355,8 +356,8 @@ class MoveResult(Result):
     type: EntryType
 
 
-@dataclass(frozen=True)
-class FileChange:
+@dataclass(frozen=True, eq=False, repr=False)
+class FileChange(Value):
     """What became of one path.
 
     Attributes:
@@ -376,7 +377,7 @@ class FileChange:
     removed: int | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class ChangesResult(Result):
     """What `changes` returns.
 
@@ -397,7 +398,7 @@ class ChangesResult(Result):
         return {**super().to_dict(), "patch": self.patch.decode("utf-8", "backslashreplace")}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class UndoResult(Result):
     """What `undo`, `redo` and `rollback` return.
 
@@ -416,7 +417,7 @@ class UndoResult(Result):
     notes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class CheckpointResult(Result):
     """What `checkpoint` returns.
 
@@ -429,7 +430,7 @@ class CheckpointResult(Result):
     steps: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class ListResult(Result):
     """What `ls` returns.
 
@@ -446,7 +447,7 @@ class ListResult(Result):
     truncated: bool = False
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class GlobResult(Result):
     """What `glob` returns.
 
@@ -467,7 +468,7 @@ class GlobResult(Result):
     elapsed_ms: int = 0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class GrepResult(Result):
     """What `grep` returns.
 
@@ -498,8 +499,8 @@ class GrepResult(Result):
     elapsed_ms: int = 0
 
 
-@dataclass(frozen=True)
-class ToolResult:
+@dataclass(frozen=True, eq=False, repr=False)
+class ToolResult(Value):
     """What a tool call returns: never an exception for anything that a model can send.
 
     Attributes:

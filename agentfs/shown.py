@@ -12,8 +12,8 @@ with another salt, so that a name still remembered elsewhere never comes to mean
 import sys
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 from threading import Lock
+from typing import NamedTuple
 
 from agentfs.text import bodies_of, carried_ids, fresh_ids
 
@@ -25,8 +25,7 @@ MAX_ONE_TEXT_BYTES = MAX_TEXT_BYTES // 4
 _ENTRY_BYTES = 400  # what one kept text takes beside itself
 
 
-@dataclass(frozen=True)
-class Hunk:
+class Hunk(NamedTuple):
     """Lines that a change replaced: 0-based, the end exclusive, in the file before and after.
 
     Attributes:
@@ -42,8 +41,7 @@ class Hunk:
     new_end: int
 
 
-@dataclass(frozen=True)
-class ShownVersion:
+class ShownVersion(NamedTuple):
     """One version of a file, as far as it has been shown.
 
     Attributes:
@@ -75,8 +73,7 @@ class ShownVersion:
         return tuple(gaps)
 
 
-@dataclass(frozen=True)
-class NamedVersion:
+class NamedVersion(NamedTuple):
     """One version of a file whose lines have been named.
 
     Attributes:
@@ -173,7 +170,7 @@ class Shown:
                 ranges = version.ranges if version is not None else ()
                 version = _version_of(after, (*ranges, *_carried(known.ranges, hunks, total)), total)
             if known.whole:
-                version = replace(version, whole=True)
+                version = version._replace(whole=True)
             self._keep(real_path, version, text)
 
     def record_told(self, real_path: str, revision: str, text: str, hunks: Sequence[Hunk]) -> None:
@@ -195,7 +192,7 @@ class Shown:
             total = len(bodies_of(text))
             ranges = ((1, sys.maxsize),) if last.whole else last.ranges
             carried = _untouched(ranges, hunks, total)
-            self._keep(real_path, replace(_version_of(revision, carried, total), whole=False), text)
+            self._keep(real_path, _version_of(revision, carried, total)._replace(whole=False), text)
 
     def line_ids(self, real_path: str, revision: str, text: str) -> tuple[str, ...]:
         """Name the lines of a version: those that are still there as they were named before.
@@ -236,7 +233,7 @@ class Shown:
         with self._lock:
             versions = self._files.get(real_path) or OrderedDict[str, ShownVersion]()
             found = [
-                replace(version, text=self._texts.get((real_path, version.revision)))
+                version._replace(text=self._texts.get((real_path, version.revision)))
                 for version in versions.values()
             ]
             return [version for version in reversed(found) if version.text is not None]
@@ -277,7 +274,7 @@ class Shown:
             if not versions:
                 return None
             version = next(reversed(versions.values()))
-            return replace(version, text=self._texts.get((real_path, version.revision)))
+            return version._replace(text=self._texts.get((real_path, version.revision)))
 
     def knows(self, real_path: str) -> bool:
         """Tell whether anything is remembered of a file."""

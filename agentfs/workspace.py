@@ -11,12 +11,9 @@ from agentfs.calls.events import OnEvent
 from agentfs.disk import Root
 from agentfs.errors import NotAFileError, NotFoundError, UnknownToolError
 from agentfs.history import History
-from agentfs.journal import Journal
 from agentfs.limits import Limits
-from agentfs.outputs import PREFIX, Output, Outputs
 from agentfs.permissions.gate import gated
 from agentfs.policy import Policy
-from agentfs.remembered import Remembered
 from agentfs.results import (
     Containment,
     DeleteResult,
@@ -32,8 +29,7 @@ from agentfs.results import (
     Result,
     WriteResult,
 )
-from agentfs.shown import Shown
-from agentfs.signatures.hints import ShownAs
+from agentfs.signatures.shown_as import ShownAs
 
 if TYPE_CHECKING:  # of methods that are no tools, so no schema is made from these
     from agentfs.signatures.offers import Offer
@@ -90,6 +86,11 @@ class Workspace(History):
         Raises:
             AgentFSError: `not_found` or `not_a_directory` for the root.
         """
+        from agentfs.journal import Journal
+        from agentfs.outputs import Outputs
+        from agentfs.remembered import Remembered
+        from agentfs.shown import Shown
+
         self.policy = policy or Policy()
         self.limits = limits or Limits()
         self.engine: Literal["python", "ripgrep"] = engine
@@ -306,6 +307,8 @@ class Workspace(History):
         Returns:
             The name, such as `@out_1f3a`. The oldest are dropped first.
         """
+        from agentfs.outputs import PREFIX, Output
+
         if isinstance(kept, ReadResult) and not kept.path.startswith(PREFIX):
             return self._outputs.keep(Output("", kept.path))
         return self._outputs.keep(Output(kept if isinstance(kept, str) else kept.whole or kept.text))

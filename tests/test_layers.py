@@ -11,7 +11,7 @@ SPLIT = {"calls", "permissions"}
 
 # From the bottom up; rooms on one line are siblings and may not import one another.
 LAYERS = [
-    {"errors"},
+    {"errors", "values"},
     {"calls.calling", "calls.events", "permissions.asking"},
     {"limits", "policy", "results"},
     {"disk", "text"},

@@ -4,9 +4,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
+from agentfs.values import Value
 
-@dataclass(frozen=True)
-class Coercion:
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Coercion(Value):
     """One thing that a model did not send as the schema has it, and that was taken all the same.
 
     Attributes:
@@ -18,8 +20,8 @@ class Coercion:
     rule: str
 
 
-@dataclass(frozen=True)
-class Event:
+@dataclass(frozen=True, eq=False, repr=False)
+class Event(Value):
     """One thing that happened to a call.
 
     Attributes:

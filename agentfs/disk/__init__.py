@@ -6,7 +6,6 @@ from agentfs.disk.paths import MAX_NAME_BYTES, MAX_PARTS, MAX_PATH_BYTES, quote,
 from agentfs.disk.revisions import revision_of, revision_of_stat
 from agentfs.disk.root import Root
 from agentfs.disk.spool import Spool
-from agentfs.disk.staged import Staged
 from agentfs.disk.states import Change, DirectoryState, FileState, LinkState, Recorder, State, digest_of
 
 __all__ = [
@@ -24,7 +23,6 @@ __all__ = [
     "Recorder",
     "Root",
     "Spool",
-    "Staged",
     "State",
     "digest_of",
     "quote",

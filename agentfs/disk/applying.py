@@ -20,6 +20,7 @@ from agentfs.disk.repair import RepairLog, left_behind, logged
 from agentfs.disk.replacing import Old, attributes_of, fill
 from agentfs.disk.states import (
     Change,
+    Conflict,
     DirectoryState,
     FileState,
     LinkState,
@@ -36,8 +37,6 @@ from agentfs.errors import AgentFSError, NotDirectoryError, NotFoundError
 _NO_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK, errno.EXDEV}
 _REPAIR_BYTES = 200 * 1024 * 1024
 _NOT_EMPTY = {errno.ENOTEMPTY, errno.EEXIST}
-
-Conflict = Callable[[Change, State | None], AgentFSError]
 
 
 def _staged_name() -> str:

@@ -5,8 +5,7 @@ import os
 import stat
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext, suppress
-from dataclasses import dataclass
-from typing import Self
+from typing import NamedTuple, Self
 
 from agentfs.disk import failures
 from agentfs.disk.backend import Handle
@@ -22,8 +21,7 @@ from agentfs.errors import BusyError, RefusedError, TooLargeError
 _ATTEMPTS = 20
 
 
-@dataclass(frozen=True)
-class Current:
+class Current(NamedTuple):
     """A file as it stands, before a change.
 
     Attributes:
@@ -44,8 +42,7 @@ class Current:
         return None if self.data is None else revision_of(self.data)
 
 
-@dataclass(frozen=True)
-class Changed:
+class Changed(NamedTuple):
     """What a change did, or would do.
 
     Attributes:

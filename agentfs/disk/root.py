@@ -8,14 +8,13 @@ from types import TracebackType
 from typing import Self
 
 from agentfs.disk import by_descriptor, by_path, failures
-from agentfs.disk.applying import Conflict, apply_changes, repair
 from agentfs.disk.backend import Backend, Handle
 from agentfs.disk.changing import Changed, Current, change_file
 from agentfs.disk.entries import entry_of
 from agentfs.disk.locks import lock_directory
 from agentfs.disk.opened import Directory, OpenFile, open_regular
 from agentfs.disk.paths import WINDOWS, Asked, absolute_parts, is_plain, quote, show_name, split_path
-from agentfs.disk.states import Change, Recorder, State, state_at
+from agentfs.disk.states import Change, Conflict, Recorder, State, state_at
 from agentfs.disk.trail import Base, Held, Trail
 from agentfs.errors import (
     InvalidArgumentError,
@@ -70,7 +69,12 @@ class Root:
         held = Held(backend.close, handle)
         self._base = Base(backend, held, roots, policy)
         # Nobody may write through a root that is only read, repairs neither.
-        self.repaired = tuple(repair(self._base, self.path)) if not policy.read_only else ()
+        self.repaired = () if policy.read_only else self._repaired()
+
+    def _repaired(self) -> tuple[str, ...]:
+        from agentfs.disk.applying import repair  # noqa: PLC0415 - it loads when a tree is opened
+
+        return tuple(repair(self._base, self.path))
 
     def under(self, policy: Policy) -> "Root":
         """Return the same root under another policy; they are closed together.
@@ -311,6 +315,8 @@ class Root:
         """
         if self.policy.read_only:
             raise ReadOnlyError("Nothing can be changed: this workspace may only be read.")
+        from agentfs.disk.applying import apply_changes  # noqa: PLC0415 - as in `_repaired`
+
         try:
             return apply_changes(
                 self._base,

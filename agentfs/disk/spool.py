@@ -1,7 +1,6 @@
 """A file without a name, for what is too much to hold in memory; it is gone when it is closed."""
 
 import os
-import tempfile
 from threading import Lock
 
 from agentfs.disk import failures
@@ -35,6 +34,8 @@ class Spool:
         with self._lock:
             try:
                 if self._file < 0:
+                    import tempfile  # noqa: PLC0415 - it loads a tenth of what an import of agentfs may take
+
                     with tempfile.TemporaryFile(prefix="agentfs-") as made:
                         self._file = os.dup(made.fileno())
                 start, view = self._end, memoryview(data)

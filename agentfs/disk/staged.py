@@ -6,14 +6,14 @@ from collections.abc import Callable, Sequence
 from typing import NoReturn
 
 from agentfs.disk import failures
-from agentfs.disk.applying import Conflict, check_protected
+from agentfs.disk.applying import check_protected
 from agentfs.disk.changing import Changed, Current
 from agentfs.disk.opened import Directory, OpenFile
 from agentfs.disk.paths import quote, show_name, split_path
 from agentfs.disk.replacing import write_all
 from agentfs.disk.revisions import revision_of
 from agentfs.disk.root import Root
-from agentfs.disk.states import Change, DirectoryState, FileState, LinkState, Recorder, State
+from agentfs.disk.states import Change, Conflict, DirectoryState, FileState, LinkState, Recorder, State
 from agentfs.disk.trail import MAX_LINKS
 from agentfs.errors import ReadOnlyError, RefusedError, TooLargeError
 from agentfs.results import Entry, EntryType

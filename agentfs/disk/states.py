@@ -13,13 +13,14 @@ from agentfs.disk import failures
 from agentfs.disk.opened import open_regular
 from agentfs.disk.paths import Asked, quote, show_name
 from agentfs.disk.trail import Base, Trail
-from agentfs.errors import NotDirectoryError, NotFoundError, RefusedError, TooLargeError
+from agentfs.errors import AgentFSError, NotDirectoryError, NotFoundError, RefusedError, TooLargeError
+from agentfs.values import Value
 
 _PERMISSIONS = 0o777
 
 
-@dataclass(frozen=True)
-class FileState:
+@dataclass(frozen=True, eq=False, repr=False)
+class FileState(Value):
     """A regular file.
 
     Attributes:
@@ -45,8 +46,8 @@ class FileState:
         return cls(mode & _PERMISSIONS, digest_of(data), len(data), lambda: data)
 
 
-@dataclass(frozen=True)
-class LinkState:
+@dataclass(frozen=True, eq=False, repr=False)
+class LinkState(Value):
     """A symbolic link.
 
     Attributes:
@@ -56,8 +57,8 @@ class LinkState:
     target: str
 
 
-@dataclass(frozen=True)
-class DirectoryState:
+@dataclass(frozen=True, eq=False, repr=False)
+class DirectoryState(Value):
     """A directory, without what is in it.
 
     Attributes:
@@ -71,8 +72,8 @@ class DirectoryState:
 State = FileState | LinkState | DirectoryState
 
 
-@dataclass(frozen=True)
-class Change:
+@dataclass(frozen=True, eq=False, repr=False)
+class Change(Value):
     """What happens, or happened, at one path.
 
     Attributes:
@@ -88,6 +89,10 @@ class Change:
     def reversed(self) -> "Change":
         """Return the change that takes this one back."""
         return Change(self.path, self.after, self.before)
+
+
+# What a change is refused with where something else stands than `Change.before`, given that.
+Conflict = Callable[[Change, State | None], AgentFSError]
 
 
 class Recorder(Protocol):

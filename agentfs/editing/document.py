@@ -1,7 +1,7 @@
 """A file in memory: its bytes and its text, spliced together so that all other bytes stay as they are."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from agentfs.editing.splicing import Splice
 from agentfs.errors import EncodingError
@@ -72,7 +72,7 @@ class Document:
             position, kept = splice.end, offset
         data_parts.append(self.data[kept:])
         text_parts.append(text[position:])
-        after = Document(b"".join(data_parts), replace(self.decoded, text="".join(text_parts)))
+        after = Document(b"".join(data_parts), self.decoded._replace(text="".join(text_parts)))
         if self.decoded.encoding not in _PIECEWISE:
             after.check()
         return after

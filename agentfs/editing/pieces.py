@@ -5,7 +5,7 @@ what lies between two stretches of the old text is what has changed.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from agentfs.editing.splicing import Splice
 from agentfs.shown import Hunk
@@ -109,7 +109,7 @@ def hunks(before: str, after: str, pieces: Sequence[Piece]) -> list[Hunk]:
                 first = found.pop()
                 hunk = Hunk(first.old_start, hunk.old_end, first.new_start, hunk.new_end)
             found.append(
-                replace(hunk, old_end=min(hunk.old_end, old_total), new_end=min(hunk.new_end, new_total))
+                hunk._replace(old_end=min(hunk.old_end, old_total), new_end=min(hunk.new_end, new_total))
             )
         old = piece.origin + piece.length
         new = new_end = new_end + piece.length

@@ -3,12 +3,11 @@
 import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from threading import RLock
+from typing import NamedTuple
 
 from agentfs.disk import Change, Root, quote
 from agentfs.errors import InvalidArgumentError, NotFoundError, StaleError
-from agentfs.journal.report import conflict_error
 from agentfs.journal.steps import Step, Sum, summed, taken_back
 from agentfs.journal.store import Store
 
@@ -16,8 +15,7 @@ _ATTEMPTS = 20
 _NAMES_SHOWN = 20
 
 
-@dataclass(frozen=True)
-class Travel:
+class Travel(NamedTuple):
     """A way through the journal that was gone.
 
     Attributes:
@@ -143,6 +141,8 @@ class Journal:
             NotFoundError: not_found: there is no such checkpoint.
             AgentFSError: What `target` and `Root.apply` raise.
         """
+        from agentfs.journal.report import conflict_error  # noqa: PLC0415 - loaded when the way is first gone
+
         for _ in range(_ATTEMPTS):
             with self._lock:
                 start, count = self._at, len(self._steps)

@@ -1,13 +1,12 @@
 """Steps, and what several of them come to. Pure."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from agentfs.disk import Change, DirectoryState
 
 
-@dataclass(frozen=True)
-class Step:
+class Step(NamedTuple):
     """What one call changed.
 
     Attributes:
@@ -19,8 +18,7 @@ class Step:
     time: float
 
 
-@dataclass(frozen=True)
-class Sum:
+class Sum(NamedTuple):
     """What several steps come to.
 
     Attributes:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from agentfs.errors import InvalidArgumentError
+from agentfs.values import Value
 
 Mode = Literal["default", "accept_edits", "plan", "bypass"]
 Act = Literal["read", "search", "edit", "write", "change"]
@@ -22,8 +23,8 @@ GROUPS: dict[str, tuple[Act, ...]] = {
 _RULE = re.compile(r"(?P<name>\*|[a-z][a-z0-9_]*)(?:\((?P<glob>[^\n]+)\))?")
 
 
-@dataclass(frozen=True)
-class PermissionRequest:
+@dataclass(frozen=True, eq=False, repr=False)
+class PermissionRequest(Value):
     """What a permission callback is asked.
 
     Attributes:
@@ -48,8 +49,8 @@ class PermissionRequest:
         return self.act in GROUPS["change"]
 
 
-@dataclass(frozen=True)
-class Allow:
+@dataclass(frozen=True, eq=False, repr=False)
+class Allow(Value):
     """Let the call happen.
 
     Attributes:
@@ -59,8 +60,8 @@ class Allow:
     arguments: Mapping[str, Any] | None = None
 
 
-@dataclass(frozen=True)
-class Deny:
+@dataclass(frozen=True, eq=False, repr=False)
+class Deny(Value):
     """Do not let the call happen.
 
     Attributes:

@@ -26,12 +26,7 @@ from typing import (
 
 from agentfs.errors import InvalidArgumentError
 from agentfs.signatures.docstrings import read_docstring
-
-
-class ShownAs(NamedTuple):
-    """In an `Annotated` hint: what a model is told, where a program may pass more."""
-
-    hint: Any
+from agentfs.signatures.shown_as import ShownAs
 
 
 class Scalar(NamedTuple):

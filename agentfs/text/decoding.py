@@ -1,7 +1,7 @@
 """Bytes to text and back, without losing a byte."""
 
 import codecs
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from agentfs.errors import BinaryError, EncodingError, InvalidArgumentError
 from agentfs.text.lines import count_lines
@@ -21,8 +21,7 @@ _BOMS = (
 _PLAIN = {"utf-8-sig": "utf-8", "utf-16": "utf-16-le", "utf-32": "utf-32-le"}
 
 
-@dataclass(frozen=True)
-class Decoded:
+class Decoded(NamedTuple):
     """The text of a file and what it takes to write it again.
 
     Attributes:
