@@ -513,6 +513,7 @@ class ToolResult(Value):
         data: The typed result, ready for JSON.
         next: The call that continues this result, or None.
         coercions: What was not sent as the schema has it, and taken all the same.
+        notes: What a model is to be told besides, where `content` is held to another contract's form.
     """
 
     success: bool
@@ -524,6 +525,12 @@ class ToolResult(Value):
     data: Any = None
     next: NextCall | None = None
     coercions: tuple[Coercion, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def told(self) -> str:
+        """`content`, and each note in brackets on a line of its own."""
+        return "\n".join([self.content, *(f"[{note}]" for note in self.notes)])
 
     def __str__(self) -> str:
         """Return `content`."""

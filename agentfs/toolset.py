@@ -321,4 +321,4 @@ class Toolset:
         return groups
 
     def _text(self, name: str, arguments: dict[str, Any]) -> str:
-        return self.call(name, arguments).content
+        return self.call(name, arguments).told

@@ -96,7 +96,7 @@ def message_for(sent: SentCall, result: ToolResult, *, images_follow: bool = Fal
     """
     match sent.shape:
         case "openai" | "openai-custom":
-            content = result.content
+            content = result.told
             if result.images:
                 where = "follow in the next message" if images_follow else "cannot be shown here"
                 content += f"\n[images: {len(result.images)} {where}]"
@@ -114,13 +114,13 @@ def message_for(sent: SentCall, result: ToolResult, *, images_follow: bool = Fal
 
 def _responses_output(result: ToolResult) -> Any:
     if not result.images:
-        return result.content
+        return result.told
     images = [{"type": "input_image", "detail": "auto", "image_url": _url(image)} for image in result.images]
-    return [{"type": "input_text", "text": result.content}, *images]
+    return [{"type": "input_text", "text": result.told}, *images]
 
 
 def _anthropic_block(sent: SentCall, result: ToolResult) -> Message:
-    content: list[Message] = [{"type": "text", "text": result.content}] if result.content else []
+    content = _texts(result) if result.content else []
     for image in result.images:
         source = {"type": "base64", "media_type": image.media_type, "data": image.data}
         content.append({"type": "image", "source": source})
@@ -133,6 +133,8 @@ def _gemini_parts(sent: SentCall, result: ToolResult) -> list[Message]:
         "name": sent.name,
         "response": {"output" if result.success else "error": result.content},
     }
+    if result.notes:
+        response["response"]["notes"] = list(result.notes)
     if sent.id:
         response["id"] = sent.id
     images = [{"inlineData": {"mimeType": image.media_type, "data": image.data}} for image in result.images]
@@ -140,7 +142,7 @@ def _gemini_parts(sent: SentCall, result: ToolResult) -> list[Message]:
 
 
 def _mcp_result(result: ToolResult) -> Message:
-    content: list[Message] = [{"type": "text", "text": result.content}]
+    content = _texts(result)
     content += [
         {"type": "image", "data": image.data, "mimeType": image.media_type} for image in result.images
     ]
@@ -149,6 +151,11 @@ def _mcp_result(result: ToolResult) -> Message:
     if result.success and isinstance(data, dict):
         answer["structuredContent"] = data
     return answer
+
+
+def _texts(result: ToolResult) -> list[Message]:
+    """Return the content, and each note as a text of its own, so that the content stays what it is."""
+    return [{"type": "text", "text": text} for text in (result.content, *result.notes)]
 
 
 def _url(image: Image) -> str:

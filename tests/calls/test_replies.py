@@ -7,7 +7,7 @@ import pytest
 
 from agentfs import Offer, Toolset
 from agentfs.errors import InvalidArgumentError
-from agentfs.results import Image, ReadResult
+from agentfs.results import Image, ReadResult, ToolResult
 
 
 def look(path: str) -> ReadResult:
@@ -140,3 +140,25 @@ def test_one_wrong_call_and_none_is_run():
 def test_a_wrong_name_is_an_answer(name):
     call = {"type": "tool_use", "id": "t", "name": name, "input": {}}
     assert TOOLS.reply(call)["content"][0]["is_error"] is True
+
+
+def test_notes_stand_beside_the_content_in_each_shape():
+    def count(path: str) -> ToolResult:
+        """Count.
+
+        Args:
+            path: File.
+        """
+        return ToolResult(True, "47", notes=(f"at least, in {path}", "out of time"))
+
+    tools = Toolset([Offer(count, name="look")])
+    assert tools.reply(openai("a"))["content"] == "47\n[at least, in a]\n[out of time]"
+    assert tools.reply(responses("a"))["output"] == "47\n[at least, in a]\n[out of time]"
+    texts = [{"type": "text", "text": text} for text in ("47", "at least, in a", "out of time")]
+    assert tools.reply(anthropic("a"))["content"][0]["content"] == texts
+    assert tools.reply({"name": "look", "arguments": {"path": "a"}})["content"] == texts
+    response = tools.reply(gemini("a"))["parts"][0]["functionResponse"]["response"]
+    assert response == {"output": "47", "notes": ["at least, in a", "out of time"]}
+    (function,) = tools.functions()
+    assert function("a") == "47\n[at least, in a]\n[out of time]"
+    assert tools.call("look", {"path": "a"}).content == "47"
