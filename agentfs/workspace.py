@@ -751,11 +751,13 @@ class Workspace(History):
         follow_symlinks: bool = False,
         max_depth: int | None = None,
         max_count: int | None = None,
-        max_filesize: int | None = None,
+        max_filesize: int | str | None = None,
         encoding: str | None = None,
-        sort: Literal["path", "modified", "size"] = "path",
+        sort: Literal["path", "modified", "oldest", "size"] = "path",
         timeout: float | None = None,
         line_ids: bool = False,
+        dot_all: bool = True,
+        whole_context: bool = False,
     ) -> GrepResult:
         r"""Search the contents of files with a regular expression.
 
@@ -782,12 +784,14 @@ class Workspace(History):
             follow_symlinks: Follow links that lead inside the root.
             max_depth: Last level to search; 1 is what lies in `path` itself.
             max_count: Most matching lines of one file.
-            max_filesize: Size in bytes of the largest file that is searched.
+            max_filesize: Size of the largest file that is searched: bytes, or such as `500K`, `1M`.
             encoding: Codec of files that are not UTF-8 and have no byte order mark.
-            sort: The order of the files: by path, newest first or largest first.
+            sort: The order of the files: by path, newest, oldest or largest first.
             timeout: Seconds that the search may take, at most 30.
             line_numbers: Whether the text numbers the lines.
             line_ids: Give each matching line an id before its `|`, for edit_lines.
+            dot_all: Whether with `multiline` `.` matches line ends.
+            whole_context: Give each match all lines around it, also those near another.
 
         Returns:
             The matches in order of path, with totals, and what was left out.
@@ -831,6 +835,8 @@ class Workspace(History):
                 encoding=encoding,
                 sort=sort,
                 timeout=timeout,
+                dot_all=dot_all,
+                whole_context=whole_context,
                 kept=text,
                 engine=self.engine,
                 name_lines=line_namer(self._root, self._shown, self.limits)

@@ -10,9 +10,16 @@ _BLOCK_LINES = 10  # a match over several lines may be as long as this many line
 
 
 def excerpts(
-    path: str, text: str, hits: Sequence[Hit], *, before: int, after: int, line_chars: int
+    path: str,
+    text: str,
+    hits: Sequence[Hit],
+    *,
+    before: int,
+    after: int,
+    line_chars: int,
+    whole_context: bool = False,
 ) -> list[Match]:
-    r"""Turn hits into matches; no line is in two of them.
+    r"""Turn hits into matches; unless it is asked for, no line is in two of them.
 
     Args:
         path: The path that the matches name.
@@ -21,6 +28,7 @@ def excerpts(
         before: Lines to take before each.
         after: Lines to take after each.
         line_chars: Characters after which a line is cut.
+        whole_context: Whether each has all lines around it, also those of another.
 
     Returns:
         One match for each hit.
@@ -31,8 +39,9 @@ def excerpts(
         number += text.count("\n", counted, hit.start)
         counted = hit.start
         above = _lines_before(text, free, hit.start, before)
-        ceiling = hits[index + 1].start if index + 1 < len(hits) else len(text)
-        below, free = _lines_after(text, hit.end + 1, ceiling, after)
+        ceiling = hits[index + 1].start if index + 1 < len(hits) and not whole_context else len(text)
+        below, taken = _lines_after(text, hit.end + 1, ceiling, after)
+        free = 0 if whole_context else taken
         shown, spans = _cut_around(text[hit.start : hit.end], hit.spans, line_chars)
         matches.append(
             Match(

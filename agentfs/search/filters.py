@@ -15,6 +15,7 @@ from agentfs.search.ignore import Listed
 TYPES = {"f": "file", "d": "directory", "l": "symlink", "x": "executable", "e": "empty"}
 
 _SIZE = re.compile(r"([+-]?)(\d{1,18})(?:b|([kmgt])(i?)b?)?", re.IGNORECASE)
+_FILESIZE = re.compile(r"(\d{1,18})([KMG]?)", re.IGNORECASE)
 _SPAN = re.compile(r"(\d{1,12})\s*([a-zA-Z]+)\s*")
 # Months and years as fd counts them: mean ones.
 _SECONDS: dict[str, float] = {
@@ -103,6 +104,26 @@ def _size_test(text: str) -> Callable[[int], bool]:
     if sign == "+":
         return lambda size: size >= wanted
     return (lambda size: size <= wanted) if sign else (lambda size: size == wanted)
+
+
+def parse_filesize(size: int | str) -> int:
+    """Return a number of bytes, as ripgrep reads it.
+
+    Args:
+        size: Bytes from 1, or such as `500K`, `1M`, `2G`, whose units are powers of 1024.
+
+    Raises:
+        InvalidArgumentError: It is no such size (invalid_argument).
+    """
+    found = _FILESIZE.fullmatch(str(size).strip())
+    bytes_ = int(found[1]) * 1024 ** " KMG".index(found[2].upper() or " ") if found else 0
+    if bytes_ < 1:
+        raise InvalidArgumentError(
+            f"`max_filesize` must be a number of bytes from 1, or such as 500K or 1M, not {size}.",
+            hint="Leave it out for no such bound.",
+            details={"argument": "max_filesize"},
+        )
+    return bytes_
 
 
 def parse_moment(text: str, argument: str) -> float:

@@ -51,6 +51,8 @@ def grep(
     before: int | None = None,
     after: int | None = None,
     line_numbers: bool = True,
+    dot_all: bool = True,
+    whole_context: bool = False,
     fixed_strings: bool = False,
     word: bool = False,
     smart_case: bool = False,
@@ -60,7 +62,7 @@ def grep(
     follow_symlinks: bool = False,
     max_depth: int | None = None,
     max_count: int | None = None,
-    max_filesize: int | None = None,
+    max_filesize: int | str | None = None,
     encoding: str | None = None,
     sort: Sort = "path",
     timeout: float | None = None,
@@ -80,7 +82,7 @@ def grep(
         output_mode: What the entries are: matching lines, files, or none but the totals.
         ignore_case: Match letters in either case.
         context: Lines to show on either side; None shows some when very little is found.
-        multiline: Let a match span lines, and `.` match line ends.
+        multiline: Let a match span lines.
         limit: Most entries to return.
         offset: Entries to leave out before the first.
         include_ignored: Search hidden and ignored files too.
@@ -95,11 +97,13 @@ def grep(
         follow_symlinks: Whether links are followed where they lead inside.
         max_depth: The last level; 1 is what lies in `path` itself.
         max_count: Matching lines of one file after which it is left.
-        max_filesize: The size of the largest file that is searched; None: as the limits have it.
+        max_filesize: The size of the largest file searched, such as `1M`; None: as the limits have it.
         encoding: The codec of files that have no byte order mark and are not UTF-8.
         sort: The order of the files.
         timeout: Seconds that the search may take; None: as the limits have it.
         line_numbers: Whether the text numbers the lines.
+        dot_all: Whether `.` matches line ends with `multiline`.
+        whole_context: Whether each match has all lines around it, also those of another.
         name_lines: Gives matches the ids of their lines; None for no ids.
         kept: A text to search in place of the file; `path` is only its name.
         engine: What is asked which files may have a match.
@@ -142,6 +146,8 @@ def grep(
         sort=sort,
         timeout=timeout,
         line_numbers=line_numbers,
+        dot_all=dot_all,
+        whole_context=whole_context,
     )
     search = _Grep(root, limits, request, began)
     search.name_lines = name_lines
@@ -343,7 +349,13 @@ class _Grep:
         before, after = around
         for path, text, hits in self.pending:
             self.matches += excerpts(
-                path, text, hits, before=before, after=after, line_chars=self.limits.grep_line_chars
+                path,
+                text,
+                hits,
+                before=before,
+                after=after,
+                line_chars=self.limits.grep_line_chars,
+                whole_context=self.request.whole_context,
             )
         self.pending.clear()
 

@@ -50,6 +50,12 @@ def numbered_matches(group: Sequence[Match], *, numbers: bool = True) -> list[st
         body = match.text.split("\n")
         rows += [(match.line + place, "|", line) for place, line in enumerate(body)]
         rows += [(match.line + len(body) + place, "-", line) for place, line in enumerate(match.after)]
+    # Where each match has its whole context, a line may stand near several: it is shown once.
+    once: dict[int, tuple[int, str, str]] = {}
+    for each in rows:
+        if each[1] == "|" or each[0] not in once:
+            once[each[0]] = each
+    rows = [once[number] for number in sorted(once)]
     width = len(str(rows[-1][0])) if rows else 1
     bodies = visible("\n".join(line for _, _, line in rows)).split("\n")
     apart = any(mark == "-" for _, mark, _ in rows)

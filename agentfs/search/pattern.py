@@ -94,13 +94,16 @@ class Pattern:
     multiline: bool
 
 
-def compile_pattern(written: str, *, ignore_case: bool = False, multiline: bool = False) -> Pattern:
+def compile_pattern(
+    written: str, *, ignore_case: bool = False, multiline: bool = False, dot_all: bool = True
+) -> Pattern:
     """Make a pattern ready.
 
     Args:
         written: The regular expression.
         ignore_case: Match letters in either case.
-        multiline: Let matches span lines: `.` matches a line feed, `^` and `$` stand at every line.
+        multiline: Let matches span lines: `^` and `$` stand at every line.
+        dot_all: Whether with `multiline` `.` matches a line feed.
 
     Returns:
         The compiled pattern with its plan.
@@ -123,7 +126,7 @@ def compile_pattern(written: str, *, ignore_case: bool = False, multiline: bool 
     _check_cost(syntax)
     engine: Any = import_module("regex")
     flags = engine.V0 | (engine.I if ignore_case else 0)
-    mode = engine.M | engine.S if multiline else 0
+    mode = (engine.M | engine.S if dot_all else engine.M) if multiline else 0
     expression = _compile(engine, syntax.source, flags | mode)
     if isinstance(expression, Exception):
         raise _invalid(engine, syntax, expression)

@@ -8,12 +8,13 @@ from typing import Any, Literal, get_args
 from agentfs.errors import InvalidArgumentError
 from agentfs.limits import HARD_FILE_BYTES, Limits
 from agentfs.results import NextCall
+from agentfs.search.filters import parse_filesize
 from agentfs.search.paging import check_choice, check_timeout, next_page, paths_of
 from agentfs.search.pattern import Pattern, compile_pattern, escape
 from agentfs.text import codec_name
 
 OutputMode = Literal["content", "files_with_matches", "count", "summary", "total"]
-Sort = Literal["path", "modified", "size"]
+Sort = Literal["path", "modified", "oldest", "size"]
 Engine = Literal["python", "ripgrep"]
 OneOrMore = str | Sequence[str]
 
@@ -46,19 +47,23 @@ class Request:
     follow_symlinks: bool = False
     max_depth: int | None = None
     max_count: int | None = None
-    max_filesize: int | None = None
+    max_filesize: int | str | None = None
     encoding: str | None = None
     sort: Sort = "path"
     timeout: float | None = None
     line_numbers: bool = True
+    dot_all: bool = True
+    whole_context: bool = False
 
     def __post_init__(self) -> None:
         check_choice("output_mode", self.output_mode, get_args(OutputMode))
         check_choice("sort", self.sort, get_args(Sort))
         for name in ("context", "before", "after"):
             self._at_least(name, 0, "Leave it out for the usual number of lines.")
-        for name in ("max_depth", "max_count", "max_filesize"):
+        for name in ("max_depth", "max_count"):
             self._at_least(name, 1, "Leave it out for no such bound.")
+        if self.max_filesize is not None:
+            parse_filesize(self.max_filesize)
         if self.encoding is not None:
             codec_name(self.encoding)
 
@@ -85,7 +90,9 @@ class Request:
 
     def file_bytes(self, limits: Limits) -> int:
         """Return the size of the largest file that is searched."""
-        return limits.file_bytes if self.max_filesize is None else min(self.max_filesize, HARD_FILE_BYTES)
+        if self.max_filesize is None:
+            return limits.file_bytes
+        return min(parse_filesize(self.max_filesize), HARD_FILE_BYTES)
 
     def around(self, limits: Limits) -> tuple[int, int]:
         """Return the lines to show before and after each match."""
@@ -105,13 +112,14 @@ class Request:
         ignore_case = self.ignore_case or (
             self.smart_case and not any(letter.isupper() for letter in _ESCAPED.sub("", self.pattern))
         )
-        compiled = compile_pattern(written, ignore_case=ignore_case, multiline=self.multiline)
+        multiline, dot_all = self.multiline, self.dot_all
+        compiled = compile_pattern(written, ignore_case=ignore_case, multiline=multiline, dot_all=dot_all)
         if self.word:
             # What was wrong with it has been said in terms of the pattern as it was written.
             flags = _LEADING_FLAGS.match(written)
             start = flags[0] if flags and not self.fixed_strings else ""
             written = f"{start}(?<!\\w)(?:{written[len(start) :]})(?!\\w)"
-            compiled = compile_pattern(written, ignore_case=ignore_case, multiline=self.multiline)
+            compiled = compile_pattern(written, ignore_case=ignore_case, multiline=multiline, dot_all=dot_all)
         return compiled
 
     def next_page(self, offset: int) -> NextCall:

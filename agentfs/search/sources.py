@@ -124,8 +124,8 @@ class Sources:
                 entry = self._root.entry(path)
             except AgentFSError:
                 continue  # gone since it was listed
-            key = (entry.mtime or 0.0) if self._request.sort == "modified" else float(entry.size or 0)
-            keyed.append((-key, path.split("/"), path))
+            key = float(entry.size or 0) if self._request.sort == "size" else (entry.mtime or 0.0)
+            keyed.append((key if self._request.sort == "oldest" else -key, path.split("/"), path))
         return [path for _, _, path in sorted(keyed)]
 
     def _single(self, paths: list[str]) -> Iterator[Run]:

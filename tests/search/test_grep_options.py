@@ -43,6 +43,18 @@ def test_lines_before_and_after_are_asked_for_each_alone(tree):
     assert (match.before, match.after) == (("two value",), ())
 
 
+def test_each_match_has_its_whole_context_when_that_is_asked_for(tree):
+    apart = tree.grep("value", "b.txt", context=1)
+    assert [(m.line, m.before, m.after) for m in apart.matches] == [
+        (2, ("one",), ()), (3, (), ("four",)), (5, (), ())
+    ]  # fmt: skip
+    whole = tree.grep("value", "b.txt", context=1, whole_context=True)
+    assert [(m.line, m.before, m.after) for m in whole.matches] == [
+        (2, ("one",), ("three values",)), (3, ("two value",), ("four",)), (5, ("four",), ())
+    ]  # fmt: skip
+    assert whole.text == apart.text, "the text shows each line once either way"
+
+
 def test_a_fixed_string_is_no_expression(tree):
     assert lines(tree.grep("a.b(x)", fixed_strings=True)) == [("a.py", 2)]
     assert tree.grep("(", fixed_strings=True).total_lines == 1
@@ -101,6 +113,21 @@ def test_a_larger_file_is_counted_and_not_searched(tree):
     assert result.skipped.too_large == 3
 
 
+@pytest.mark.parametrize(("size", "found"), [
+    (57, True), ("57", True), ("1K", True), ("1k", True), ("2G", True), (56, False), ("56", False),
+])  # fmt: skip
+def test_a_size_may_be_written_as_ripgrep_takes_it(tree, tmp_path, size, found):
+    (tmp_path / "sized.txt").write_text("sized\n" + "x" * 51)
+    assert bool(tree.grep("sized", "sized.txt", max_filesize=size).total_lines) is found
+
+
+def test_a_dot_stops_at_line_ends_when_that_is_asked_for(tree):
+    assert tree.grep("one.two", "b.txt", multiline=True).total_lines == 2
+    assert tree.grep("one.two", "b.txt", multiline=True, dot_all=False).total_lines == 0
+    assert tree.grep("one\ntwo", "b.txt", multiline=True, dot_all=False).total_lines == 2
+    assert tree.grep("one\ntwo", "b.txt", multiline=True, dot_all=False, word=True).total_lines == 2
+
+
 def test_a_codec_is_for_files_that_are_nothing_else(tree, tmp_path):
     (tmp_path / "sjis.txt").write_bytes("日本 value\n".encode("shift_jis"))
     (tmp_path / "wide.txt").write_bytes("wide value\n".encode("utf-16-le"))
@@ -117,6 +144,8 @@ def test_files_come_newest_or_largest_first(tree, tmp_path):
         os.utime(tmp_path / name, (10**9 - age, 10**9 - age))
     newest = tree.grep("value", sort="modified", output_mode="files_with_matches")
     assert list(newest.counts) == ["b.txt", "deep/er/d.py", "a.py", "deep/c.py"]
+    oldest = tree.grep("value", sort="oldest", output_mode="files_with_matches")
+    assert list(oldest.counts) == [*reversed(newest.counts)]
     largest = list(tree.grep("value", sort="size", output_mode="files_with_matches").counts)
     assert largest == sorted(largest, key=lambda name: -(tmp_path / name).stat().st_size)
     page = tree.grep("value", sort="modified", output_mode="files_with_matches", limit=1, offset=1)
@@ -179,7 +208,15 @@ def test_a_path_that_is_not_there_is_looked_for_elsewhere(tree):
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"max_count": 0}, {"max_depth": 0}, {"before": -1}, {"sort": "name"}, {"max_filesize": 0}]
+    "wrong",
+    [
+        {"max_count": 0},
+        {"max_depth": 0},
+        {"before": -1},
+        {"sort": "name"},
+        {"max_filesize": 0},
+        {"max_filesize": "1T"},
+    ],
 )
 def test_what_makes_no_sense_is_refused(tree, wrong):
     with pytest.raises(InvalidArgumentError, match=next(iter(wrong))):
