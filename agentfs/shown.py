@@ -11,82 +11,17 @@ with another salt, so that a name still remembered elsewhere never comes to mean
 
 import sys
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from threading import Lock
-from typing import NamedTuple
 
 from agentfs.text import bodies_of, carried_ids, fresh_ids
+from agentfs.versions import Hunk, NamedVersion, ShownVersion, carried_ranges, untouched_ranges, version_of
 
 MAX_FILES = 4096
 MAX_VERSIONS = 16
-MAX_RANGES = 1000
 MAX_TEXT_BYTES = 32 * 1024 * 1024
 MAX_ONE_TEXT_BYTES = MAX_TEXT_BYTES // 4
 _ENTRY_BYTES = 400  # what one kept text takes beside itself
-
-
-class Hunk(NamedTuple):
-    """Lines that a change replaced: 0-based, the end exclusive, in the file before and after.
-
-    Attributes:
-        old_start: The first line replaced.
-        old_end: The line after the last one replaced; equal to `old_start` when lines were only added.
-        new_start: The first line that stands there now.
-        new_end: The line after the last one that stands there now.
-    """
-
-    old_start: int
-    old_end: int
-    new_start: int
-    new_end: int
-
-
-class ShownVersion(NamedTuple):
-    """One version of a file, as far as it has been shown.
-
-    Attributes:
-        revision: The version.
-        ranges: First and last line of each range shown, from 1, in order and apart.
-        total: Lines in the file.
-        whole: Whether all of it has been shown, or was written by this workspace.
-        text: The whole text of the version, or None when it was not at hand, too large, or dropped.
-    """
-
-    revision: str
-    ranges: tuple[tuple[int, int], ...]
-    total: int
-    whole: bool
-    text: str | None = None
-
-    def missing(self) -> tuple[tuple[int, int], ...]:
-        """Return first and last line of each range that has not been shown."""
-        if self.whole:
-            return ()
-        gaps: list[tuple[int, int]] = []
-        following = 1
-        for first, last in self.ranges:
-            if first > following:
-                gaps.append((following, first - 1))
-            following = last + 1
-        if following <= self.total:
-            gaps.append((following, self.total))
-        return tuple(gaps)
-
-
-class NamedVersion(NamedTuple):
-    """One version of a file whose lines have been named.
-
-    Attributes:
-        revision: The version.
-        lines: Its lines, without their ends.
-        ids: Their names.
-        ranges: First and last line of each range shown, from 1.
-    """
-
-    revision: str
-    lines: tuple[str, ...]
-    ids: tuple[str, ...]
-    ranges: tuple[tuple[int, int], ...]
 
 
 class Shown:
@@ -104,6 +39,8 @@ class Shown:
         # The names of the lines of such texts, put together, and the versions of a file that have them.
         self._ids: dict[tuple[str, str], str] = {}
         self._named: dict[str, list[str]] = {}
+        # The version of a file whose names a reader was given last, until the file is changed here.
+        self._given: dict[str, str] = {}
         self._generation = 0
         self._told: OrderedDict[str, str] = OrderedDict()
 
@@ -127,7 +64,7 @@ class Shown:
             else:
                 before = known.ranges if known is not None else ()
                 added = ((max(first, 1), min(last, total)),) if first <= last else ()
-                version = _version_of(revision, (*before, *added), total)
+                version = version_of(revision, (*before, *added), total)
             self._keep(real_path, version, text)
 
     def record_write(self, real_path: str, revision: str, text: str | None) -> None:
@@ -139,6 +76,7 @@ class Shown:
             text: The text written, as the file has it (line ends kept, no byte order mark).
         """
         with self._lock:
+            self._given.pop(real_path, None)
             self._keep(real_path, ShownVersion(revision, (), 0, whole=True), text)
 
     def record_edit(
@@ -159,6 +97,7 @@ class Shown:
             total: Lines in the file now.
         """
         with self._lock:
+            self._given.pop(real_path, None)
             known = self._version(real_path, before)
             if text is not None and (real_path, before) in self._ids:
                 self._carry_ids(real_path, before, after, text, hunks)
@@ -168,7 +107,7 @@ class Shown:
             if version is None or not version.whole:
                 # The version after may be known already: an edit can bring an earlier version back.
                 ranges = version.ranges if version is not None else ()
-                version = _version_of(after, (*ranges, *_carried(known.ranges, hunks, total)), total)
+                version = version_of(after, (*ranges, *carried_ranges(known.ranges, hunks, total)), total)
             if known.whole:
                 version = version._replace(whole=True)
             self._keep(real_path, version, text)
@@ -191,16 +130,17 @@ class Shown:
             last = next(reversed(versions.values()))
             total = len(bodies_of(text))
             ranges = ((1, sys.maxsize),) if last.whole else last.ranges
-            carried = _untouched(ranges, hunks, total)
-            self._keep(real_path, _version_of(revision, carried, total)._replace(whole=False), text)
+            carried = untouched_ranges(ranges, hunks, total)
+            self._keep(real_path, version_of(revision, carried, total)._replace(whole=False), text)
 
-    def line_ids(self, real_path: str, revision: str, text: str) -> tuple[str, ...]:
+    def line_ids(self, real_path: str, revision: str, text: str, *, given: bool = False) -> tuple[str, ...]:
         """Name the lines of a version: those that are still there as they were named before.
 
         Args:
             real_path: The file.
             revision: Its version.
             text: Its whole text.
+            given: Whether a reader of the file is given the names.
 
         Returns:
             A name for each line; none where the text is too large to be remembered.
@@ -219,7 +159,14 @@ class Shown:
                     else carried_ids(before.lines, before.ids, lines, taken, salt)
                 )
                 self._keep_ids(key, text, ids)
+            if given and key in self._ids:
+                self._given[real_path] = revision
             return tuple(self._ids.get(key, "").split())
+
+    def given(self, real_path: str) -> str | None:
+        """Return the version whose names a reader was given last; None once the file was changed here."""
+        with self._lock:
+            return self._given.get(real_path)
 
     def named(self, real_path: str) -> list[NamedVersion]:
         """Return the versions of a file whose lines have been named, the latest last."""
@@ -347,6 +294,8 @@ class Shown:
             self._text_bytes -= _size_of(ids)
             path, revision = key
             self._named[path].remove(revision)
+            if self._given.get(path) == revision:
+                del self._given[path]
             if not self._named[path]:
                 del self._named[path]
             self._generation += 1
@@ -397,51 +346,3 @@ class Shown:
 
 def _size_of(text: str) -> int:
     return sys.getsizeof(text) + _ENTRY_BYTES
-
-
-def _version_of(revision: str, ranges: Iterable[tuple[int, int]], total: int) -> ShownVersion:
-    united = _united(ranges)
-    whole = total == 0 or united == ((1, total),)
-    # A reader of every second line could fill the memory; the ranges beyond the bound count as not shown.
-    return ShownVersion(revision, united[:MAX_RANGES], total, whole)
-
-
-def _united(ranges: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
-    united: list[tuple[int, int]] = []
-    for first, last in sorted(ranges):
-        if united and first <= united[-1][1] + 1:
-            united[-1] = (united[-1][0], max(united[-1][1], last))
-        else:
-            united.append((first, last))
-    return tuple(united)
-
-
-def _carried(
-    ranges: Sequence[tuple[int, int]], hunks: Sequence[Hunk], total: int
-) -> tuple[tuple[int, int], ...]:
-    """Return where the lines shown stand after an edit: those replaced are seen where all old ones were."""
-    replaced = [
-        (hunk.new_start + 1, hunk.new_end)
-        for hunk in hunks
-        if hunk.new_end > hunk.new_start and _covers(ranges, hunk.old_start, hunk.old_end)
-    ]
-    return (*_untouched(ranges, hunks, total), *replaced)
-
-
-def _untouched(ranges: Sequence[tuple[int, int]], hunks: Sequence[Hunk], total: int) -> list[tuple[int, int]]:
-    """Return where the lines shown that no hunk replaced stand now; `ranges` from 1, the last included."""
-    carried: list[tuple[int, int]] = []
-    old = new = 0  # the start of the untouched stretch before the next hunk
-    for hunk in (*hunks, None):
-        stretch_end = hunk.old_start if hunk is not None else sys.maxsize
-        for first, last in ranges:
-            start, end = max(first - 1, old), min(last, stretch_end)
-            if start < end and start - old + new < total:
-                carried.append((start - old + new + 1, min(end - old + new, total)))
-        if hunk is not None:
-            old, new = hunk.old_end, hunk.new_end
-    return carried
-
-
-def _covers(ranges: Sequence[tuple[int, int]], start: int, end: int) -> bool:
-    return start == end or any(first - 1 <= start and end <= last for first, last in ranges)

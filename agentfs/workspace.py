@@ -215,6 +215,7 @@ class Workspace(History):
         encoding: str | None = None,
         raw: bool = False,
         column: int = 1,
+        room: int | None = None,
     ) -> ReadResult:
         """Read a file; each line of text is shown as its number, `|`, and the line.
 
@@ -226,6 +227,8 @@ class Workspace(History):
             encoding: The encoding of the text, where it is not to be told from the bytes.
             raw: Show a notebook as its JSON, and what is no text in hexadecimal.
             column: First character of each line to show, from 1.
+            room: Bytes that a program needs beside each line, if it lays out `content` by itself; the byte
+                budget then counts the lines as they are.
 
         Returns:
             The lines, with the facts about the file and the call that shows what follows. Images are in
@@ -252,6 +255,7 @@ class Workspace(History):
                 encoding=encoding,
                 raw=raw,
                 column=column,
+                room=room,
                 indexes=self._indexes,
             )
         except NotAFileError:
@@ -443,6 +447,7 @@ class Workspace(History):
         expect_revision: str | None = None,
         encoding: str | None = None,
         preview: bool = False,
+        fresh: bool = False,
     ) -> EditResult:
         """Replace lines of a file, named by the ids that read and grep show; all are replaced, or none.
 
@@ -452,6 +457,8 @@ class Workspace(History):
             expect_revision: The only version of the file to change, as `read` names it.
             encoding: The codec of the file; None to go by its byte order mark, else UTF-8.
             preview: Return the result and write nothing.
+            fresh: Take only ids that a read has given of the version that stands there, and since this
+                workspace changed the file last; otherwise lines that are still the same keep their ids.
 
         Returns:
             The change as a unified diff.
@@ -463,7 +470,7 @@ class Workspace(History):
         from agentfs.editing import Terms, edit_lines_file
 
         terms = Terms(encoding, expect_revision, preview)
-        return edit_lines_file(self._root, self._shown, self.limits, path, changes, terms=terms)
+        return edit_lines_file(self._root, self._shown, self.limits, path, changes, terms=terms, fresh=fresh)
 
     @gated("edit")
     def splice(
@@ -758,6 +765,7 @@ class Workspace(History):
         line_ids: bool = False,
         dot_all: bool = True,
         whole_context: bool = False,
+        fresh: bool = False,
     ) -> GrepResult:
         r"""Search the contents of files with a regular expression.
 
@@ -792,6 +800,7 @@ class Workspace(History):
             line_ids: Give each matching line an id before its `|`, for edit_lines.
             dot_all: Whether with `multiline` `.` matches line ends.
             whole_context: Give each match all lines around it, also those near another.
+            fresh: Give only ids that `edit_lines(fresh=True)` takes, which `read` has given before.
 
         Returns:
             The matches in order of path, with totals, and what was left out.
@@ -839,7 +848,7 @@ class Workspace(History):
                 whole_context=whole_context,
                 kept=text,
                 engine=self.engine,
-                name_lines=line_namer(self._root, self._shown, self.limits)
+                name_lines=line_namer(self._root, self._shown, self.limits, fresh=fresh)
                 if line_ids and not text
                 else None,
             )

@@ -13,7 +13,7 @@ SPLIT = {"calls", "permissions"}
 LAYERS = [
     {"errors", "values"},
     {"calls.calling", "calls.events", "permissions.asking"},
-    {"limits", "policy", "results"},
+    {"limits", "policy", "results", "versions"},
     {"disk", "text"},
     {"shown", "remembered", "outputs", "journal"},
     {"reading", "editing", "search"},

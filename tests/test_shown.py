@@ -3,7 +3,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentfs import shown as module
-from agentfs.shown import Hunk, Shown
+from agentfs.shown import Shown
+from agentfs.versions import Hunk
 
 
 def test_nothing_is_seen_at_first():

@@ -14,7 +14,7 @@ from agentfs.editing.tolerance import tolerated
 from agentfs.errors import AgentFSError, EncodingError, InvalidArgumentError, NoChangeError, TooLargeError
 from agentfs.policy import Matching
 from agentfs.results import Edit
-from agentfs.shown import Hunk
+from agentfs.versions import Hunk
 
 
 @dataclass(frozen=True)
@@ -27,6 +27,7 @@ class Applied:
         via: How the old texts were found.
         hunks: The lines replaced, from the document before to the one after.
         notes: What else the caller should know.
+        lines: How many lines of the document before were named to be replaced, where lines are named.
     """
 
     document: Document
@@ -34,6 +35,7 @@ class Applied:
     via: str
     hunks: tuple[Hunk, ...]
     notes: tuple[str, ...] = ()
+    lines: int | None = None
 
 
 def check_edits(edits: Sequence[Edit], *, tool: str) -> None:

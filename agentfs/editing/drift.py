@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from agentfs.disk import Current, quote
 from agentfs.editing.report import line_ranges, shown_diff
 from agentfs.errors import StaleError
-from agentfs.shown import Hunk, Shown
+from agentfs.shown import Shown
 from agentfs.text import bodies_of, footer, moved_lines, unified_diff
+from agentfs.versions import Hunk
 
 _MOST_SHOWN = 40
 

@@ -1,6 +1,7 @@
 """`edit_lines`: whole lines replaced, named by the ids that `read` and `grep` gave them."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import accumulate
 
 from agentfs.disk import Current, Root, quote, revision_of
@@ -10,7 +11,7 @@ from agentfs.editing.landing import Terms, change_text
 from agentfs.editing.line_choice import Lines, chosen
 from agentfs.editing.matching import Place, to_lf
 from agentfs.editing.splicing import View
-from agentfs.errors import InvalidArgumentError, UnreadError
+from agentfs.errors import InvalidArgumentError, StaleError, UnreadError
 from agentfs.limits import Limits
 from agentfs.results import EditResult, LineChange
 from agentfs.shown import Shown
@@ -18,7 +19,14 @@ from agentfs.text import bodies_of
 
 
 def edit_lines_file(
-    root: Root, shown: Shown, limits: Limits, path: str, changes: Sequence[LineChange], *, terms: Terms
+    root: Root,
+    shown: Shown,
+    limits: Limits,
+    path: str,
+    changes: Sequence[LineChange],
+    *,
+    terms: Terms,
+    fresh: bool = False,
 ) -> EditResult:
     """Replace lines of a file that are named by their ids; checked as a whole, made in one write.
 
@@ -29,6 +37,7 @@ def edit_lines_file(
         path: The file.
         changes: What to replace.
         terms: On what terms the file is changed.
+        fresh: Whether only ids count that a read has given of the present version, since it was made.
 
     Returns:
         What was replaced, with the diff.
@@ -59,14 +68,35 @@ def edit_lines_file(
             )
         view = View(before.decoded.text)
         revision = revision_of(before.data)
+        if fresh:
+            _check_fresh(shown, current, revision)
         ids = shown.line_ids(current.real_path, revision, before.decoded.text)
         lines = Lines(current.path, tuple(bodies_of(view.text)), ids)
-        places = _places(view, lines, chosen(lines, versions, changes), changes)
-        return apply_places(
+        ranges = chosen(lines, versions, changes)
+        places = _places(view, lines, ranges, changes)
+        applied = apply_places(
             before, view, places, via="line_id", path=current.path, max_bytes=limits.file_bytes
         )
+        return replace(applied, lines=sum(last + 1 - first for first, last in ranges))
 
     return change_text(root, shown, limits, path, apply, terms, unit="change")
+
+
+def _check_fresh(shown: Shown, current: Current, revision: str) -> None:
+    given = shown.given(current.real_path)
+    if given == revision:
+        return
+    path = quote(current.path)
+    kind, why = (
+        (UnreadError, f"{path} has been changed here since its line ids were given, which ended them.")
+        if given is None
+        else (StaleError, f"{path} has changed since it was read, so its line ids no longer hold.")
+    )
+    raise kind(
+        why,
+        hint=f"Read {path} again for the present ids; nothing was written.",
+        details={"path": current.path},
+    )
 
 
 def _places(

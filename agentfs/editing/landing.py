@@ -102,6 +102,7 @@ def change_text(
         changed=ranges,
         revision=changed.revision,
         notes=notes,
+        replaced_lines=applied.lines,
     )
     drifted = drift.shown if drift else ()
     return with_diff(made, limits, diff, lambda lines: [head, *notes, *lines, *drifted])

@@ -8,8 +8,8 @@ from typing import NoReturn
 from agentfs.disk import quote
 from agentfs.errors import InvalidArgumentError, OverlapError, StaleError, UnknownLineError
 from agentfs.results import LineChange
-from agentfs.shown import NamedVersion
 from agentfs.text import cut_line, moved_lines, visible
+from agentfs.versions import NamedVersion
 
 _MOST_LISTED = 5000
 _MOST_SHOWN = 20

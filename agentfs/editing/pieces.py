@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from agentfs.editing.splicing import Splice
-from agentfs.shown import Hunk
 from agentfs.text import count_lines
+from agentfs.versions import Hunk
 
 
 @dataclass(frozen=True)

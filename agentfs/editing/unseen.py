@@ -6,8 +6,9 @@ from agentfs.editing.report import line_ranges, plural
 from agentfs.errors import AlreadyExistsError, UnreadError
 from agentfs.limits import Limits
 from agentfs.policy import Overwrite
-from agentfs.shown import Shown, ShownVersion
+from agentfs.shown import Shown
 from agentfs.text import bodies_of, decode, fits, is_binary
+from agentfs.versions import ShownVersion
 
 
 def check_overwrite(current: Current, shown: Shown, overwrite: Overwrite, limits: Limits) -> None:

@@ -17,6 +17,7 @@ class Asked(NamedTuple):
         raw: Whether a file is shown as its bytes are.
         column: The first character of each line.
         line_ids: Whether each line is given an id.
+        room: Bytes beside each line where the caller lays the lines out by itself, or None.
     """
 
     offset: int = 1
@@ -25,6 +26,7 @@ class Asked(NamedTuple):
     raw: bool = False
     column: int = 1
     line_ids: bool = False
+    room: int | None = None
 
     def first(self, path: str, total: int, noun: str = "line") -> int:
         """Return the number of the first line, 0 where there is none.

@@ -4,8 +4,9 @@ from dataclasses import replace
 
 from agentfs.reading.asked import Asked
 from agentfs.results import ReadResult
-from agentfs.shown import Shown, ShownVersion
+from agentfs.shown import Shown
 from agentfs.text import continuation, footer, split_lines, unified_diff, visible
+from agentfs.versions import ShownVersion
 
 
 def economised(shown: Shown, real_path: str, result: ReadResult, asked: Asked) -> ReadResult:

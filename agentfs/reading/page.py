@@ -18,6 +18,7 @@ class Stretch(NamedTuple):
         ended: Whether the last of them ends with it.
         unheld: What the only line has beyond what is held of it, such as "12 bytes", or "".
         ids: The ids of the lines, where they are to be shown.
+        room: Bytes beside each line where the caller lays the lines out by itself, or None.
     """
 
     first: int
@@ -26,6 +27,7 @@ class Stretch(NamedTuple):
     ended: bool = True
     unheld: str = ""
     ids: Sequence[str] = ()
+    room: int | None = None
 
     def content(self, count: int) -> str:
         """Return the exact text of the first `count` lines."""
@@ -111,14 +113,19 @@ def page_of(stretch: Stretch, limits: Limits) -> Page:
     """
     cut: list[int] = []
     bodies = _bodies(stretch)
+    if stretch.room is not None:
+        bodies = bodies[: _held(bodies, stretch.room, limits)]
     if stretch.unheld or max(map(len, bodies)) > limits.line_chars:
         most = limits.line_chars
         cut = [n for n, body in enumerate(bodies, stretch.first) if len(body) > most or stretch.unheld]
         bodies = [cut_line(body, most, beyond=stretch.unheld) for body in bodies]
-    # Nothing is shown in fewer bytes than it has characters, so no more than this need be made visible.
-    room = max(map(len, stretch.ids[: len(bodies)]), default=-1) + 1
-    bodies = _fitting(bodies, len, stretch.first, limits.read_bytes, room)
-    shown = _fitting(visible_bodies(bodies), _size, stretch.first, limits.read_bytes, room)
+    if stretch.room is None:
+        # Nothing is shown in fewer bytes than it has characters, so no more than this need be made visible.
+        room = max(map(len, stretch.ids[: len(bodies)]), default=-1) + 1
+        bodies = _fitting(bodies, len, stretch.first, limits.read_bytes, room)
+        shown = _fitting(visible_bodies(bodies), _size, stretch.first, limits.read_bytes, room)
+    else:
+        shown = visible_bodies(bodies)
     last = stretch.first + len(shown) - 1
     numbered = number_shown(shown, stretch.first)
     if stretch.ids:
@@ -151,6 +158,16 @@ def _bodies(stretch: Stretch) -> Sequence[str]:
 
 def _size(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode())
+
+
+def _held(lines: Sequence[str], room: int, limits: Limits) -> int:
+    """Return how many lines the byte budget holds as they are, cut where too long, each with its room."""
+    used = -1  # the last line has no line feed
+    for index, line in enumerate(lines):
+        used += _size(line[: limits.line_chars]) + room + 1
+        if index and used > limits.read_bytes:
+            return index
+    return len(lines)
 
 
 def _fitting(

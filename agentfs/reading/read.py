@@ -32,6 +32,7 @@ def read_file(
     raw: bool = False,
     column: int = 1,
     line_ids: bool = False,
+    room: int | None = None,
     indexes: Remembered[Index | None] | None = None,
 ) -> ReadResult:
     """Read one page of a file.
@@ -47,6 +48,8 @@ def read_file(
         raw: Whether to show a notebook as its JSON, and what is no text in hexadecimal.
         column: The first character of each line to show.
         line_ids: Whether to give each line an id, for `edit_lines`.
+        room: Bytes that the caller needs beside each line, if it lays the lines out by itself; the byte
+            budget then counts the lines as they are.
         indexes: Where the places of lines in large files are remembered.
 
     Returns:
@@ -57,7 +60,7 @@ def read_file(
             `invalid_argument` for an offset of 0 or a limit below 1, `encoding` for text that is not in the
             encoding that was named, `stale` for a file that shrinks meanwhile, or what the path rules refuse.
     """
-    asked = asked_of(offset, limit, encoding, raw=raw, column=column)._replace(line_ids=line_ids)
+    asked = asked_of(offset, limit, encoding, raw=raw, column=column)._replace(line_ids=line_ids, room=room)
     with root.open_file(path) as file:
         head = file.read_at(0, HEAD)
         answer, note = media_of(file, head, limits, asked)
@@ -122,12 +125,12 @@ def _read_held(
         shown.record_read(file.real_path, revision, text, 0, 0, 0)
         return empty_answer(known)
     count = min(asked.limit or limits.read_lines, total - first + 1)
-    stretch = stretch_of(text, first, count)
+    stretch = stretch_of(text, first, count)._replace(room=asked.room)
     if asked.column > 1:
         cut = from_column(stretch.parts, asked.column, stretch.end, ended=stretch.ended)
         stretch = stretch._replace(parts=cut)
     if asked.line_ids:
-        ids = shown.line_ids(file.real_path, revision, text)
+        ids = shown.line_ids(file.real_path, revision, text, given=True)
         stretch = stretch._replace(ids=ids[first - 1 : first - 1 + count])
         notes = notes if ids else [*notes, _NO_IDS]
     page, result = page_answer(known, stretch, limits, asked, notes)
@@ -155,7 +158,7 @@ def _read_streamed(
     if index.total == 0:
         return empty_answer(known)
     count = min(asked.limit or limits.read_lines, index.total - first + 1)
-    stretch = _taken(file, index, first, count, limits, asked)
+    stretch = _taken(file, index, first, count, limits, asked)._replace(room=asked.room)
     changed = file.changed()
     if changed:
         indexes.drop(key)

@@ -14,13 +14,14 @@ from agentfs.text import bodies_of, decode
 NameLines = Callable[[Sequence[Match]], list[Match]]
 
 
-def line_namer(root: Root, shown: Shown, limits: Limits) -> NameLines:
+def line_namer(root: Root, shown: Shown, limits: Limits, *, fresh: bool = False) -> NameLines:
     """Return what gives matches the ids of their lines.
 
     Args:
         root: The door to the disk.
         shown: Where ids are remembered.
         limits: For the size of a file.
+        fresh: Whether only ids are given that a read has given of the present version, since it was made.
 
     Returns:
         A function that returns the matches with the id of the first line of each; without one where the file
@@ -30,13 +31,15 @@ def line_namer(root: Root, shown: Shown, limits: Limits) -> NameLines:
     def named(matches: Sequence[Match]) -> list[Match]:
         found: list[Match] = []
         for path, group in groupby(matches, key=lambda match: match.path):
-            found += _named(root, shown, limits, path, list(group))
+            found += _named(root, shown, limits, path, list(group), fresh=fresh)
         return found
 
     return named
 
 
-def _named(root: Root, shown: Shown, limits: Limits, path: str, matches: Sequence[Match]) -> list[Match]:
+def _named(
+    root: Root, shown: Shown, limits: Limits, path: str, matches: Sequence[Match], *, fresh: bool
+) -> list[Match]:
     try:
         with root.open_file(path) as file:
             data = file.read(limits.file_bytes + 1)
@@ -46,8 +49,11 @@ def _named(root: Root, shown: Shown, limits: Limits, path: str, matches: Sequenc
         text = decode(data).text
     except AgentFSError:
         return list(matches)
+    revision = revision_of(data)
+    if fresh and shown.given(real_path) != revision:
+        return list(matches)
     lines = bodies_of(text)
-    ids = shown.line_ids(real_path, revision_of(data), text)
+    ids = shown.line_ids(real_path, revision, text)
     return [
         replace(match, line_id=ids[match.line - 1])
         if match.line <= len(ids) and _is_of(match, lines[match.line - 1])

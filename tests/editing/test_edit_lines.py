@@ -295,3 +295,34 @@ def test_spans_are_made_of_the_text_and_show_it_to_no_one(ws, tmp_path):
         ws.write("dos.txt", "x")
     with pytest.raises(AgentFSError, match="spans is empty"):
         ws.splice("dos.txt", lambda _: [])
+
+
+def test_fresh_ids_are_those_of_the_version_that_was_read_and_not_changed_since(ws, file):
+    first, second, *_ = ids_of(ws)
+    assert ws.edit_lines("f.txt", [one(first, "1")], fresh=True).replaced_lines == 1
+    error = failure(ws, file, one(second, "2"), fresh=True)
+    assert error.code == "unread"
+    assert "again" in error.hint
+    assert ws.edit_lines("f.txt", [one(second, "2")], preview=True).replaced_lines == 1, "the usual rule"
+    _, second, *_, last = ids_of(ws)
+    file.write_bytes(FILE)
+    assert failure(ws, file, one(second, "2"), fresh=True).code == "stale"
+    assert ws.edit_lines("f.txt", [several(second, last, "")], preview=True).replaced_lines == 5
+    ids_of(ws)
+    ws.write("f.txt", FILE.decode(), newline="given")
+    assert failure(ws, file, one(second, "2"), fresh=True).code == "unread", "the same bytes, but written"
+
+
+def test_grep_gives_fresh_ids_only(ws, file, tmp_path):
+    def found():
+        return ws.grep("three", line_ids=True, fresh=True).matches[0].line_id
+
+    assert found() is None
+    ids = ids_of(ws)
+    assert found() == ids[3]
+    file.write_bytes(FILE + b"\n")
+    assert found() is None
+    ids_of(ws)
+    ws.edit("f.txt", "one", "1")
+    assert found() is None
+    assert ws.grep("three", line_ids=True).matches[0].line_id == ids[3], "the usual rule"

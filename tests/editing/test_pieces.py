@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from agentfs.editing.pieces import Piece, changed_ranges, cut, hunks
 from agentfs.editing.splicing import Splice
-from agentfs.shown import Hunk
 from agentfs.text import count_lines, split_lines
+from agentfs.versions import Hunk
 
 
 def apply(text, splices):

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from agentfs import Workspace
 from agentfs.disk import OpenFile, Root, revision_of
 from agentfs.errors import AgentFSError
 from agentfs.limits import Limits
@@ -480,3 +481,21 @@ def test_a_line_over_the_budget_of_tokens_is_cut_shorter_and_not_seen(place, lim
     assert result.text.startswith("1|xxxx")
     assert "characters⟧" in result.text
     assert place.shown.last("f") is None
+
+
+def test_a_caller_that_lays_out_lines_says_what_room_it_needs(tmp_path):
+    (tmp_path / "a").write_text("é23456789\n" * 100 + "x" * 50 + "\x1b\u202e\n" * 3)
+    with Workspace(tmp_path, limits=Limits(read_bytes=200, line_chars=20)) as ws:
+        lines = ws.read("a", room=9).content.splitlines()
+        # 10 bytes, 9 beside them, and a line feed that the last does not need.
+        assert len(lines) == 10
+        assert ws.read("a", room=9, limit=3).truncated_by is None
+        assert ws.read("a", room=9, limit=50).truncated_by == "bytes"
+        assert ws.read("a", 102, room=0).end_line == 103, "counted as it is, not as it would be shown"
+        assert ws.read("a", 101, limit=1, room=500).content.startswith("x" * 50), "always one line, whole"
+    (tmp_path / "b").write_text("0123456789\n" * 100)
+    with Workspace(tmp_path, limits=Limits(read_bytes=200, file_bytes=500)) as ws:
+        streamed = ws.read("b", room=9)
+        assert streamed.revision.startswith("~")
+        assert streamed.end_line == 10
+        assert streamed.next == {"name": "read", "arguments": {"path": "b", "offset": 11}}
