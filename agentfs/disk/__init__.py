@@ -1,5 +1,6 @@
 """The disk: path rules, the confined walk, and changes that happen whole or not at all."""
 
+from agentfs.disk.alike import twins_among
 from agentfs.disk.changing import Changed, Current
 from agentfs.disk.opened import Directory, OpenFile
 from agentfs.disk.paths import MAX_NAME_BYTES, MAX_PARTS, MAX_PATH_BYTES, quote, show_name
@@ -29,4 +30,5 @@ __all__ = [
     "revision_of",
     "revision_of_stat",
     "show_name",
+    "twins_among",
 ]

@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import NamedTuple, Self
 
 from agentfs.disk import failures
+from agentfs.disk.alike import twin_notes
 from agentfs.disk.backend import Handle
 from agentfs.disk.locks import FileLock
 from agentfs.disk.opened import open_regular
@@ -228,8 +229,7 @@ class _Target:
             if isinstance(error, OSError):
                 raise trail.failure(error, self._name) from None
             raise
-        if old is not None:
-            notes = [*_notes(old.stat), *notes]
+        notes = [*(twin_notes(base, handle, self._name) if old is None else _notes(old.stat)), *notes]
         return notes + sync_directories(base, trail.changed)
 
     def _recording(

@@ -3,6 +3,7 @@
 import errno
 import os
 import stat
+import unicodedata
 from typing import Any
 
 from agentfs.disk.paths import quote, show_name
@@ -91,7 +92,9 @@ def missing(path: str, place: str | None = None, similar: tuple[str, ...] = ()) 
     if place is not None and place != path.strip("/"):
         what += f": there is no {quote(place)}"
     hints: list[str] = []
-    if similar:
+    if similar and unicodedata.normalize("NFC", similar[0]) == unicodedata.normalize("NFC", place or path):
+        hints.append(f"{quote(similar[0])} is there: the same letters in another Unicode form.")
+    elif similar:
         hints.append(f"Did you mean {' or '.join(quote(other) for other in similar)}?")
     elif path.startswith("~"):
         hints.append("`~` is not expanded: paths are relative to the workspace root.")

@@ -3,6 +3,7 @@
 import errno
 import os
 import stat
+import unicodedata
 from collections.abc import Callable
 from copy import copy
 
@@ -385,6 +386,7 @@ class Trail:
             return ()
         finally:
             backend.close(handle)
-        folded = {other.casefold(): other for other in names}
-        close = difflib.get_close_matches(name.casefold(), folded, n=2, cutoff=0.75)
+        folded = {unicodedata.normalize("NFC", other).casefold(): other for other in names}
+        wanted = unicodedata.normalize("NFC", name).casefold()
+        close = difflib.get_close_matches(wanted, folded, n=2, cutoff=0.75)
         return tuple(self.place(folded[key]) for key in close)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from operator import attrgetter
 from typing import Any, Literal, get_args
 
-from agentfs.disk import Directory, Root
+from agentfs.disk import Directory, Root, twins_among
 from agentfs.errors import AgentFSError, InvalidArgumentError
 from agentfs.limits import Limits
 from agentfs.results import Entry, ListResult, NextCall, Skipped
@@ -87,6 +87,9 @@ def list_directory(
     if vanished:
         skipped = replace(skipped, unreadable=skipped.unreadable + vanished)
     least = "" if skipped.reached is None else "at least "
+    alike = ", ".join(one_line(path) for path in twins_among(entry.path for entry in entries))
+    if alike:
+        alike = f"names that look the same, in two Unicode forms: {alike}"
 
     def answer(count: int) -> ListResult:
         shown_to = min(offset + (size if count >= len(entries) else count), total)
@@ -108,6 +111,7 @@ def list_directory(
             continuation(following),
             say_skipped(skipped, can_open=not include_ignored),
             say_reached(skipped, limits.timeout),
+            alike,
         )
         text = _text(paths, entries[:count], skipped, notes)
         truncated = following is not None
