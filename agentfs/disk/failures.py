@@ -73,6 +73,11 @@ def of_system(error: OSError, path: str, place: str | None = None) -> AgentFSErr
             )
 
 
+def typed(error: Exception, path: str) -> Exception:
+    """Return the typed form of an error of the system, and any other error as it is."""
+    return of_system(error, path) if isinstance(error, OSError) else error
+
+
 def missing(path: str, place: str | None = None, similar: tuple[str, ...] = ()) -> NotFoundError:
     """Return not_found for a path.
 

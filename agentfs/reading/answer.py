@@ -24,6 +24,7 @@ class Known(NamedTuple):
     encoding: str
     newline: Newline | None
     bom: bytes
+    exact: bool = True
 
 
 def page_answer(
@@ -126,7 +127,7 @@ def _answer(
             truncated = "lines"
         following = asked.going_on(known.path, page.last + 1)
     below = footer(
-        _range(page, known.total, _bounds(truncated, limits)),
+        _range(page, known, _bounds(truncated, limits)),
         f"from character {asked.column} on" if asked.column > 1 else "",
         _cut(page, limits.line_chars),
         _encoding(known.encoding, asked),
@@ -146,6 +147,7 @@ def _answer(
         encoding=known.encoding,
         newline=known.newline,
         bom=known.bom != b"",
+        total_exact=known.exact,
         text="\n".join([*page.shown, below] if below else page.shown),
         next=following,
     )
@@ -157,10 +159,11 @@ def _bounds(truncated: Truncated | None, limits: Limits) -> str:
     return f"{limits.output_tokens} tokens" if truncated == "tokens" else ""
 
 
-def _range(page: Page, total: int, budget: str) -> str:
-    if page.first == 1 and page.last == total:
+def _range(page: Page, known: Known, budget: str) -> str:
+    if page.first == 1 and page.last == known.total and known.exact:
         return ""
     lines = f"line {page.first}" if page.first == page.last else f"lines {page.first}-{page.last}"
+    total = known.total if known.exact else f"at least {known.total}"
     return f"{lines} of {total}" + (f", as many as {budget} hold" if budget else "")
 
 

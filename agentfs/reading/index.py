@@ -1,6 +1,8 @@
 """Where the lines of a large file are: one pass counts them, and is kept while the file stays as it is."""
 
 import codecs
+import math
+import time
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterator
@@ -30,6 +32,7 @@ class Index(NamedTuple):
         first: Where the first block begins, in bytes.
         ends: How many lines end before each block.
         states: For text that is not counted in bytes, the state of its decoder before each block.
+        exact: Whether the pass came to the end of the file. If not, what lies behind is not there.
     """
 
     encoding: str
@@ -41,6 +44,7 @@ class Index(NamedTuple):
     first: int
     ends: "array[int]"
     states: list[State] | None
+    exact: bool = True
 
     @property
     def end(self) -> str:
@@ -85,15 +89,16 @@ class Index(NamedTuple):
         Raises:
             UnicodeDecodeError: The file is no longer what it was.
         """
+        most = None if self.exact else self.size
         if self.states is None:
-            yield from _decoded(file, _decoder(self.encoding), self.start_of(file, number))
+            yield from _decoded(file, _decoder(self.encoding), self.start_of(file, number), most)
             return
         ahead = number - 1
         block = max(bisect_left(self.ends, ahead) - 1, 0)
         decoder = _decoder(self.encoding)
         decoder.setstate(self.states[block])
         ahead -= self.ends[block]
-        for chunk in _decoded(file, decoder, self.first + block * BLOCK):
+        for chunk in _decoded(file, decoder, self.first + block * BLOCK, most):
             text = chunk
             if ahead:
                 found = text.count(self.end)
@@ -106,38 +111,42 @@ class Index(NamedTuple):
                 yield text
 
 
-def survey(file: OpenFile, head: bytes, encoding: str | None = None) -> Index | None:
+def survey(
+    file: OpenFile, head: bytes, encoding: str | None = None, timeout: float = math.inf
+) -> Index | None:
     """Count the lines of a file.
 
     Args:
         file: The file.
         head: Its first 8 KiB.
         encoding: The codec to take, or None to tell it from the bytes.
+        timeout: Seconds after which it is left at what was counted: some files have no end.
 
     Returns:
         What there is to know before a page is taken; None for a binary file, or one that is not text in the
         encoding that was asked for.
     """
+    end = time.monotonic() + timeout
     if encoding is not None:
         bom, codec = codec_of(head, encoding)
-        return _count(file, bom, codec)
+        return _count(file, bom, codec, end)
     bom, marked = bom_of(head)
-    counted = None if marked is None else _count(file, bom, marked)
+    counted = None if marked is None else _count(file, bom, marked, end)
     if counted is not None or b"\x00" in head:
         return counted
-    return _count_bytes(file, b"")
+    return _count_bytes(file, b"", end)
 
 
-def _count(file: OpenFile, bom: bytes, codec: str) -> Index | None:
+def _count(file: OpenFile, bom: bytes, codec: str, end: float) -> Index | None:
     if codec not in _IN_BYTES:
-        return _count_text(file, bom, codec)
-    counted = _count_bytes(file, bom)
+        return _count_text(file, bom, codec, end)
+    counted = _count_bytes(file, bom, end)
     if codec in {"iso8859-1", UNKNOWN_8BIT}:
         return counted._replace(encoding=codec)
     return counted if counted.encoding == "utf-8" else None
 
 
-def _count_bytes(file: OpenFile, bom: bytes) -> Index:
+def _count_bytes(file: OpenFile, bom: bytes, end: float) -> Index:
     """Count in bytes, and tell UTF-8 from other text on the way.
 
     Nothing is decoded as long as all is ASCII, which one look at a block tells.
@@ -146,10 +155,11 @@ def _count_bytes(file: OpenFile, bom: bytes) -> Index:
     position = len(bom)
     counts = _Counts()
     decoder: codecs.IncrementalDecoder | None = _decoder("utf-8")
-    last = False
-    while not last:
+    last = late = False
+    while not last and not late:
         got = file.read_into(position, memoryview(buffer))
         position += got
+        late = time.monotonic() > end
         if got < BLOCK:
             last, buffer = True, buffer[:got]
         counts.add_bytes(buffer)
@@ -159,25 +169,26 @@ def _count_bytes(file: OpenFile, bom: bytes) -> Index:
             except UnicodeDecodeError:
                 decoder = None
     if decoder is None:
-        return counts.index(UNKNOWN_8BIT, b"", position, len(bom), None)
-    return counts.index("utf-8", bom, position, len(bom), None)
+        return counts.index(UNKNOWN_8BIT, b"", position, len(bom), None, exact=last)
+    return counts.index("utf-8", bom, position, len(bom), None, exact=last)
 
 
-def _count_text(file: OpenFile, bom: bytes, codec: str) -> Index | None:
+def _count_text(file: OpenFile, bom: bytes, codec: str, end: float) -> Index | None:
     counts = _Counts()
     decoder = _decoder(codec)
     states: list[State] = []
-    position, last = len(bom), False
+    position, last, late = len(bom), False, False
     try:
-        while not last:
+        while not last and not late:
             raw = file.read_at(position, BLOCK)
             position += len(raw)
+            late = time.monotonic() > end
             last = len(raw) < BLOCK
             states.append(decoder.getstate())
             counts.add_text(decoder.decode(raw, last))
     except UnicodeError:
         return None
-    return counts.index(codec, bom, position, len(bom), states)
+    return counts.index(codec, bom, position, len(bom), states, exact=last)
 
 
 class _Counts:
@@ -214,10 +225,13 @@ class _Counts:
         self.pairs += self.last == "\r" and text[0] == "\n"
         self.last = text[-1]
 
-    def index(self, encoding: str, bom: bytes, size: int, first: int, states: list[State] | None) -> Index:
+    def index(
+        self, encoding: str, bom: bytes, size: int, first: int, states: list[State] | None, *, exact: bool
+    ) -> Index:
         """Put the index together."""
         end = "\n" if self.feeds else "\r"
-        ended = self.last == end
+        # Of a file that goes on, the line that was begun is not counted unless it is the only one.
+        ended = self.last == end or (not exact and bool(self.feeds or self.returns))
         return Index(
             encoding,
             bom,
@@ -229,6 +243,7 @@ class _Counts:
             first,
             self.feeds_before if self.feeds else self.returns_before,
             states,
+            exact,
         )
 
     def _next_block(self) -> None:
@@ -247,13 +262,16 @@ def _decoder(encoding: str) -> codecs.IncrementalDecoder:
     return codecs.getincrementaldecoder("latin-1" if encoding == UNKNOWN_8BIT else encoding)("strict")
 
 
-def _decoded(file: OpenFile, decoder: codecs.IncrementalDecoder, position: int) -> Iterator[str]:
+def _decoded(
+    file: OpenFile, decoder: codecs.IncrementalDecoder, position: int, most: int | None
+) -> Iterator[str]:
+    """Decode the file from a position on, to its end or only as far as `most`."""
     size = max(BLOCK // 4, 1)  # most pages need no more
     last = False
-    while not last:
-        raw = file.read_at(position, size)
+    while not last and (most is None or position < most):
+        raw = file.read_at(position, size if most is None else min(size, most - position))
         position += len(raw)
-        last = len(raw) < size
+        last = len(raw) < size and (most is None or position < most)
         size = BLOCK
         if text := decoder.decode(raw, last):
             yield text

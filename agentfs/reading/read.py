@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from agentfs.disk import OpenFile, Root, quote, revision_of, revision_of_stat
-from agentfs.errors import BinaryError, EncodingError, StaleError
+from agentfs.errors import BinaryError, EncodingError, StaleError, TimedOutError
 from agentfs.limits import Limits
 from agentfs.reading import stream
 from agentfs.reading.answer import Known, empty_answer, page_answer, whole_ranges
@@ -58,7 +58,8 @@ def read_file(
     Raises:
         AgentFSError: `not_found` with the nearest names, `not_a_file`, `past_end` with the number of lines,
             `invalid_argument` for an offset of 0 or a limit below 1, `encoding` for text that is not in the
-            encoding that was named, `stale` for a file that shrinks meanwhile, or what the path rules refuse.
+            encoding that was named, `stale` for a file that shrinks meanwhile, `timeout` for an offset so far
+            on that no count comes there, or what the path rules refuse.
     """
     asked = asked_of(offset, limit, encoding, raw=raw, column=column)._replace(line_ids=line_ids, room=room)
     with root.open_file(path) as file:
@@ -148,12 +149,26 @@ def _read_streamed(
     notes: list[str] = []
     revision = revision_of_stat(file.stat)
     key = (file.real_path, asked.encoding)
-    index = indexes.get(key, revision, lambda: survey(file, head, asked.encoding))
+    index = indexes.get(key, revision, lambda: survey(file, head, asked.encoding, limits.timeout))
     if index is None and asked.encoding is None:
         return binary_answer(file, head, limits)
     if index is None:
         raise EncodingError(f"{quote(file.path)} is not text in {asked.encoding}.")
-    known = Known(file.path, revision, index.size, index.total, index.encoding, index.newline, index.bom)
+    known = Known(
+        file.path,
+        revision,
+        max(index.size, file.stat.st_size),
+        index.total,
+        index.encoding,
+        index.newline,
+        index.bom,
+        exact=index.exact,
+    )
+    if not index.exact:
+        indexes.drop(key)  # another time may get further
+        if not 0 < asked.offset <= index.total:
+            raise _too_long(file, index.total, limits)
+        notes = [f"no more was counted in {limits.timeout:g} s, and the file goes on"]
     first = asked.first(file.path, index.total)
     if index.total == 0:
         return empty_answer(known)
@@ -169,6 +184,14 @@ def _read_streamed(
     for start, last in whole_ranges(page) if asked.column == 1 and not changed else ():
         shown.record_read(file.real_path, revision, None, start, last, index.total)
     return result
+
+
+def _too_long(file: OpenFile, total: int, limits: Limits) -> TimedOutError:
+    return TimedOutError(
+        f"{quote(file.path)} could not be counted to its end in {limits.timeout:g} seconds.",
+        hint=f"Pass an offset from 1 to {total}: so far it was counted.",
+        details={"path": file.path, "total_lines": total},
+    )
 
 
 def _taken(file: OpenFile, index: Index, first: int, count: int, limits: Limits, asked: Asked) -> Stretch:

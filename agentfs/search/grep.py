@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from agentfs.calls import calling
-from agentfs.disk import Root, quote, show_name
+from agentfs.disk import Root, quote, show_name, typed
 from agentfs.errors import AgentFSError, ProtectedError
 from agentfs.limits import Limits
 from agentfs.results import FileCount, GrepResult, Match, NextCall, Skipped
@@ -248,7 +248,7 @@ class _Grep:
                     close(fd)
             except (OSError, AgentFSError) as error:
                 if run.named:
-                    raise
+                    raise typed(error, run.prefix + name) from None
                 self.left_out["protected" if isinstance(error, ProtectedError) else "unreadable"] += 1
                 continue
             if verdict == "no_match":

@@ -57,6 +57,8 @@ class Reader:
         Raises:
             OSError: The system fails to read.
         """
+        if size > self._limit:
+            return "too_large"
         buffer = self._buffer
         length = _read_into(fd, self._whole)
         # Only a read of nothing is the end, or having read what there is: a read may give less.

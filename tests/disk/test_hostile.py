@@ -1,7 +1,7 @@
 """The acceptance table of hostile inputs, whole: each row on each mechanism, by the workspace's methods.
 
 The number of a row stands in the name or the id of its tests. Rows 38 to 40 need a second process that swaps
-directories: they are in `tests/faults/test_races.py`. Rows 51 and 52 are of Windows, shown on its rules alone.
+directories: they are in `tests/faults/test_races.py`. Rows 51 and 52 are of Windows, shown on their text.
 """
 
 import gzip

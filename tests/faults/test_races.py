@@ -113,7 +113,7 @@ def test_20000_calls_during_swaps_lead_nowhere_outside(arena, monkeypatch, mecha
 def test_a_million_calls_during_swaps_lead_nowhere_outside(arena, monkeypatch, mechanism):
     force(monkeypatch, mechanism)
     outcomes = hammer(arena, 1_000_000)
-    print(mechanism, dict(outcomes))
+    print(mechanism, dict(outcomes))  # noqa: T201 - the figures, with -s
     assert set(outcomes) <= ALLOWED, outcomes
 
 

@@ -1,0 +1,136 @@
+"""Files without an end, or with holes: every method stops in bounded memory, measured in its own process."""
+
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from agentfs import AgentFSError, Limits, Workspace
+
+MOST = 64  # MiB above the start
+MEASURED = """
+import os, resource, sys
+from agentfs import AgentFSError, Edit, Limits, LineChange, Policy, Workspace
+from agentfs.disk import linux
+if sys.argv[3] == "walk":
+    linux.open_beneath = lambda *_: -1
+path = sys.argv[2]
+ws = Workspace(sys.argv[1], policy=Policy(overwrite="always", durability="fast"), limits=Limits(timeout=0.3))
+calls = {
+    "read": lambda: ws.read(path),
+    "read the end": lambda: ws.read(path, -5),
+    "read raw": lambda: ws.read(path, raw=True),
+    "read as": lambda: ws.read(path, encoding="latin-1"),
+    "read along": lambda: ws.read(path, column=10**12),
+    "read_many": lambda: ws.read_many(path),
+    "edit": lambda: ws.edit(path, "hole", "x"),
+    "multi_edit": lambda: ws.multi_edit(path, [Edit("hole", "x")]),
+    "edit_lines": lambda: ws.edit_lines(path, [LineChange(line_id="abcdef", new_content="x")]),
+    "splice": lambda: ws.splice(path, [(0, 1, "x")]),
+    "write": lambda: ws.write(path, "x", preview=True),
+    "grep": lambda: ws.grep("hole", path),
+    "grep large": lambda: ws.grep("hole", path, max_filesize=32 << 20),
+    "grep all": lambda: ws.grep("hole", "."),
+    "ls": lambda: ws.ls(),
+    "delete": lambda: ws.delete(path),
+    "move": lambda: ws.move(path, path + "2"),
+}
+ws.grep("hole", "warm") if os.path.exists(sys.argv[1] + "/warm") else None
+for name, call in calls.items():
+    # A child of its own begins with the memory of now, whatever was held before.
+    child = os.fork()
+    if child:
+        assert os.waitpid(child, 0)[1] == 0
+        continue
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    try:
+        said = call()
+        said = getattr(said, "failed", None) or "ok"
+    except AgentFSError as error:
+        said = error.code
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    unit = 1 if sys.platform == "darwin" else 1024
+    print(name, said, (used.ru_maxrss - before) * unit >> 20, sep="|", flush=True)
+    os._exit(0)
+"""
+
+
+def measured(top: Path | str, path: str, mechanism: str) -> dict[str, tuple[str, int]]:
+    """Return the outcome of each method and the MiB that it took, in a process without the tests' memory."""
+    command = [sys.executable, "-c", MEASURED, str(top), path, mechanism]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    assert done.returncode == 0, done.stderr
+    rows = [line.split("|") for line in done.stdout.splitlines()]
+    return {name: (said, int(taken)) for name, said, taken in rows}
+
+
+def sparse(path: Path, head: bytes, size: int) -> None:
+    with open(path, "wb") as file:
+        file.write(head)
+        try:
+            file.truncate(size)
+        except OSError:
+            pytest.skip("this file system has no such files")
+
+
+@pytest.mark.parametrize(
+    ("head", "mechanism"),
+    [(b"", "openat2"), (b"", "walk"), (b"a line of text\n" * 5000, "openat2"), (b"a" * (3 << 20), "walk")],
+    ids=["hole", "hole-walk", "text", "line"],
+)
+def test_endless_and_sparse_files_take_little_memory(tmp_path, head, mechanism):
+    sparse(tmp_path / "big", head, 100 << 30)
+    took = measured(tmp_path, "big", mechanism)
+    assert len(took) == 17
+    assert {name: mib for name, (_, mib) in took.items() if mib >= MOST} == {}
+    said = {name: what for name, (what, _) in took.items()}
+    for name in ("edit", "multi_edit", "edit_lines", "splice", "write"):
+        assert said[name] == "too_large", took
+    assert said["read"] == said["grep"] == said["ls"] == "ok", took
+
+
+def test_a_page_of_a_file_that_goes_on_says_so(tmp_path):
+    sparse(tmp_path / "big", b"a line of text\n" * 5000, 100 << 30)
+    with Workspace(tmp_path, limits=Limits(timeout=0.2)) as ws:
+        page = ws.read("big")
+        assert (page.total_lines, page.total_exact, page.total_bytes) == (5000, False, 100 << 30)
+        assert "of at least 5000" in page.text
+        assert "the file goes on" in page.text
+        assert ws.read("big", 4990).end_line == 5000
+        for offset in (-1, 5001):
+            with pytest.raises(AgentFSError) as caught:
+                ws.read("big", offset)
+            assert caught.value.code == "timeout"
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/pagemap"), reason="needs procfs")
+@pytest.mark.parametrize("name", ["pagemap", "maps", "kcore"])
+def test_files_that_the_kernel_makes_up_take_little_memory(name):
+    if name == "kcore" and not os.access("/proc/kcore", os.R_OK):
+        pytest.skip("only root may try")
+    took = measured("/proc" if name == "kcore" else "/proc/self", name, "openat2")
+    assert {call: mib for call, (_, mib) in took.items() if mib >= MOST} == {}
+
+
+def test_a_file_that_grows_as_fast_as_it_is_read_ends(tmp_path):
+    path, done = tmp_path / "log", threading.Event()
+    path.write_bytes(b"grown line\n" * 100_000)
+
+    def grow() -> None:
+        block = b"grown line\n" * 10_000
+        with open(path, "ab") as file:
+            while not done.is_set() and file.tell() < 1 << 30:  # a disk has an end
+                file.write(block)
+
+    grower = threading.Thread(target=grow)
+    grower.start()
+    try:
+        took = measured(tmp_path, "log", "openat2")
+    finally:
+        done.set()
+        grower.join()
+    assert {call: mib for call, (_, mib) in took.items() if mib >= MOST} == {}
+    assert took["read"][0] == took["grep all"][0] == "ok"
