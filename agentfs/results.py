@@ -158,6 +158,8 @@ class Match(Value):
         before: The lines shown before it.
         after: The lines shown after it.
         line_id: The id of the first line, where ids were asked for.
+        cut: Characters of the line or lines that `text` leaves out before what it shows, and behind it; where
+            there are some, `text` says so in `⟦+123 characters⟧`.
     """
 
     path: str
@@ -167,6 +169,7 @@ class Match(Value):
     before: tuple[str, ...] = ()
     after: tuple[str, ...] = ()
     line_id: str | None = None
+    cut: tuple[int, int] = (0, 0)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -666,6 +666,7 @@ class Workspace(History):
         changed_within: str | None = None,
         changed_before: str | None = None,
         full_path: bool = False,
+        also: str | Sequence[str] | None = None,
         case: Literal["smart", "sensitive", "insensitive"] = "smart",
         sort: Literal["path", "modified", "size"] = "path",
         limit: int | None = None,
@@ -690,6 +691,7 @@ class Workspace(History):
             changed_within: Only what was changed since: `2d`, `90min`, or a date.
             changed_before: Only what was changed before: `2weeks`, or a date.
             full_path: Look for `pattern` in the path relative to the root.
+            also: Globs of which one must match besides.
             case: How `pattern` takes letters; "smart" ignores case unless there is a capital in it.
             sort: The order: by path, newest first or largest first.
             limit: Most entries to return.
@@ -723,6 +725,7 @@ class Workspace(History):
                 changed_within=changed_within,
                 changed_before=changed_before,
                 full_path=full_path,
+                also=also,
                 case=case,
                 sort=sort,
                 limit=limit,
@@ -753,7 +756,7 @@ class Workspace(History):
         word: bool = False,
         smart_case: bool = False,
         exclude: str | Sequence[str] | None = None,
-        files: Sequence[str] | None = None,
+        files: Sequence[str] | GlobResult | None = None,
         hidden: bool | None = None,
         follow_symlinks: bool = False,
         max_depth: int | None = None,
@@ -766,6 +769,7 @@ class Workspace(History):
         dot_all: bool = True,
         whole_context: bool = False,
         fresh: bool = False,
+        samples: int = 3,
     ) -> GrepResult:
         r"""Search the contents of files with a regular expression.
 
@@ -787,7 +791,7 @@ class Workspace(History):
             word: Only matches with no word character on either side.
             smart_case: Match upper and lower case alike unless the pattern has a capital.
             exclude: Globs of files and directories to leave out.
-            files: Search exactly these files.
+            files: Search these files in place of `path`: their paths, or what `find` has found.
             hidden: Whether hidden files are searched; by default as `include_ignored` has it.
             follow_symlinks: Follow links that lead inside the root.
             max_depth: Last level to search; 1 is what lies in `path` itself.
@@ -801,6 +805,7 @@ class Workspace(History):
             dot_all: Whether with `multiline` `.` matches line ends.
             whole_context: Give each match all lines around it, also those near another.
             fresh: Give only ids that `edit_lines(fresh=True)` takes, which `read` has given before.
+            samples: Matches of each file in a summary.
 
         Returns:
             The matches in order of path, with totals, and what was left out.
@@ -846,6 +851,7 @@ class Workspace(History):
                 timeout=timeout,
                 dot_all=dot_all,
                 whole_context=whole_context,
+                samples=samples,
                 kept=text,
                 engine=self.engine,
                 name_lines=line_namer(self._root, self._shown, self.limits, fresh=fresh)

@@ -42,7 +42,7 @@ def excerpts(
         ceiling = hits[index + 1].start if index + 1 < len(hits) and not whole_context else len(text)
         below, taken = _lines_after(text, hit.end + 1, ceiling, after)
         free = 0 if whole_context else taken
-        shown, spans = _cut_around(text[hit.start : hit.end], hit.spans, line_chars)
+        shown, spans, cut = _cut_around(text[hit.start : hit.end], hit.spans, line_chars)
         matches.append(
             Match(
                 path=path,
@@ -51,6 +51,7 @@ def excerpts(
                 spans=tuple(spans),
                 before=tuple(cut_line(line, line_chars) for line in above),
                 after=tuple(cut_line(line, line_chars) for line in below),
+                cut=cut,
             )
         )
     return matches
@@ -75,19 +76,36 @@ def _lines_after(text: str, start: int, ceiling: int, count: int) -> tuple[list[
     return lines, start
 
 
+def without_marks(match: Match) -> tuple[str, list[tuple[int, int]]]:
+    """Return what a match shows of its line without saying in it what was cut.
+
+    Args:
+        match: As a search returns it.
+
+    Returns:
+        The characters of the line, and the spans in them.
+    """
+    ahead, behind = map(_mark, match.cut)
+    text = match.text[len(ahead) : len(match.text) - len(behind)]
+    return text, [(start - len(ahead), end - len(ahead)) for start, end in match.spans]
+
+
+def _mark(left: int) -> str:
+    return f"⟦+{left} character{'s' if left > 1 else ''}⟧" if left else ""
+
+
 def _cut_around(
     text: str, spans: Sequence[tuple[int, int]], line_chars: int
-) -> tuple[str, list[tuple[int, int]]]:
+) -> tuple[str, list[tuple[int, int]], tuple[int, int]]:
     """Cut what is too long around its first match, say by how much, and move the spans along."""
     limit = line_chars * _BLOCK_LINES if "\n" in text else line_chars
     if len(text) <= limit:
-        return text, list(spans)
+        return text, list(spans), (0, 0)
     first = spans[0][0] if spans else 0
     start = max(0, min(first - limit // 4, len(text) - limit))
     end = start + limit
-    ahead = f"⟦+{start} character{'s' if start > 1 else ''}⟧" if start else ""
+    ahead = _mark(start)
     left = len(text) - end
-    behind = f"⟦+{left} character{'s' if left > 1 else ''}⟧" if left else ""
     shift = len(ahead) - start
     kept = [(max(a, start) + shift, min(b, end) + shift) for a, b in spans if a <= end and b >= start]
-    return f"{ahead}{text[start:end]}{behind}", kept
+    return f"{ahead}{text[start:end]}{_mark(left)}", kept, (start, left)

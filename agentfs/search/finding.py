@@ -120,6 +120,7 @@ def find_files(
     changed_within: str | None = None,
     changed_before: str | None = None,
     full_path: bool = False,
+    also: OneOrMore | None = None,
     case: Case = "smart",
     sort: Sort = "path",
     limit: int | None = None,
@@ -146,6 +147,7 @@ def find_files(
         changed_within: A duration or a date; only what was changed since.
         changed_before: A duration or a date; only what was changed before.
         full_path: Whether `pattern` is tested on the path relative to the root.
+        also: Globs of which one must match besides.
         case: How `pattern` takes letters: "smart" ignores case unless there is a capital in it.
         sort: The order.
         limit: Entries of a page, or None for the usual number.
@@ -174,6 +176,7 @@ def find_files(
         "changed_within": (changed_within, None),
         "changed_before": (changed_before, None),
         "full_path": (full_path, False),
+        "also": (also, None),
         "case": (case, "smart"),
         "sort": (sort, "path"),
     }
@@ -184,9 +187,9 @@ def find_files(
                 hint="1 is what lies in `path` itself.",
                 details={"argument": name},
             )
-    call.asked = [each for each in (*_as_list(glob), pattern) if each is not None]
-    globs = call.bound(_as_list(glob))
-    opened = hidden_names(globs) if globs else None
+    call.asked = [each for each in (*_as_list(glob), pattern, *_as_list(also)) if each is not None]
+    globs, others = call.bound(_as_list(glob)), call.bound(_as_list(also))
+    opened = hidden_names([*globs, *others])
     by_name = _regex_test(call, pattern, case, full_path=full_path) if pattern is not None else None
     by_extension = _of_name(parse_extensions(extensions)) if extensions is not None else None
     kind = Filter(
@@ -199,11 +202,10 @@ def find_files(
 
     def wanted(everything: bool) -> Wanted:
         open_names = everything or call.opens_hidden or opened is None
+        by_globs = [compile_globs(each, hidden=open_names) for each in (globs, others) if each]
         return replace(
             call.wanted(opened, everything=everything),
-            matches=all_of(
-                (by_extension, compile_globs(globs, hidden=open_names) if globs else None, by_name)
-            ),
+            matches=all_of((by_extension, *by_globs, by_name)),
             filter=kind,
             sort=check_choice("sort", sort, get_args(Sort)),
             follow=follow_symlinks,

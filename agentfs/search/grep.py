@@ -10,7 +10,7 @@ from agentfs.calls import calling
 from agentfs.disk import Root, quote, show_name, typed
 from agentfs.errors import AgentFSError, ProtectedError
 from agentfs.limits import Limits
-from agentfs.results import FileCount, GrepResult, Match, NextCall, Skipped
+from agentfs.results import FileCount, GlobResult, GrepResult, Match, NextCall, Skipped
 from agentfs.search.absence import Glance, absence_notes
 from agentfs.search.engine import find_rg, nominated
 from agentfs.search.excerpts import excerpts
@@ -28,7 +28,6 @@ from agentfs.search.sources import Run, Sources
 from agentfs.search.walk import LeftOut
 from agentfs.text import continuation, footer
 
-_SAMPLES = 3  # matches of each file in a summary
 # Lines around each match when none were asked for: a search that finds so little is a look at that place.
 _ADAPTIVE_CONTEXT = {1: 10, 2: 5, 3: 5}
 
@@ -57,7 +56,7 @@ def grep(
     word: bool = False,
     smart_case: bool = False,
     exclude: OneOrMore | None = None,
-    files: Sequence[str] | None = None,
+    files: Sequence[str] | GlobResult | None = None,
     hidden: bool | None = None,
     follow_symlinks: bool = False,
     max_depth: int | None = None,
@@ -66,6 +65,7 @@ def grep(
     encoding: str | None = None,
     sort: Sort = "path",
     timeout: float | None = None,
+    samples: int = 3,
     name_lines: NameLines | None = None,
     kept: str | None = None,
     engine: Engine = "python",
@@ -92,7 +92,8 @@ def grep(
         word: Only matches with no word character on either side.
         smart_case: Match letters in either case unless the pattern has a capital.
         exclude: Globs of what is left out; an excluded directory is not entered.
-        files: Exactly these files, in this order, in place of `path`, `glob` and `type`.
+        files: These files, in this order, in place of `path`; globs are then tested from the root. Of what
+            `find` has found, what is gone since is left out.
         hidden: Whether hidden files are searched; None: as `include_ignored`.
         follow_symlinks: Whether links are followed where they lead inside.
         max_depth: The last level; 1 is what lies in `path` itself.
@@ -104,6 +105,7 @@ def grep(
         line_numbers: Whether the text numbers the lines.
         dot_all: Whether `.` matches line ends with `multiline`.
         whole_context: Whether each match has all lines around it, also those of another.
+        samples: Matches of each file in a summary.
         name_lines: Gives matches the ids of their lines; None for no ids.
         kept: A text to search in place of the file; `path` is only its name.
         engine: What is asked which files may have a match.
@@ -119,17 +121,8 @@ def grep(
     """
     began = time.monotonic()
     request = Request(
-        pattern,
-        path,
-        glob,
-        type,
-        output_mode,
-        ignore_case,
-        context,
-        multiline,
-        limit,
-        offset,
-        include_ignored,
+        pattern, path, glob, type, output_mode, ignore_case,
+        context, multiline, limit, offset, include_ignored,
         before=before,
         after=after,
         fixed_strings=fixed_strings,
@@ -148,7 +141,8 @@ def grep(
         line_numbers=line_numbers,
         dot_all=dot_all,
         whole_context=whole_context,
-    )
+        samples=samples,
+    )  # fmt: skip
     search = _Grep(root, limits, request, began)
     search.name_lines = name_lines
     if engine == "ripgrep":
@@ -297,7 +291,7 @@ class _Grep:
                         if self.first <= self.entries < self.end:
                             kept.append(hit)
                         self.entries += 1
-                    elif wants_samples and len(kept) < _SAMPLES:
+                    elif wants_samples and len(kept) < self.request.samples:
                         kept.append(hit)
                     if most is not None and lines >= most:
                         break
@@ -340,13 +334,9 @@ class _Grep:
 
     def _settle(self) -> None:
         """Turn the hits that wait for their context into matches."""
-        around = (0, 0)
-        if self.by_line:
-            around = self.request.around(self.limits)
-            if self._may_be_few():
-                few = min(_ADAPTIVE_CONTEXT.get(self.entries, 0), self.limits.context_lines)
-                around = (few, few)
-        before, after = around
+        before, after = self.request.around(self.limits)
+        if self._may_be_few():
+            before = after = min(_ADAPTIVE_CONTEXT.get(self.entries, 0), self.limits.context_lines)
         for path, text, hits in self.pending:
             self.matches += excerpts(
                 path,
@@ -398,7 +388,7 @@ class _Grep:
         if result.total_lines == 0:
             searched = f"{result.searched_files:,} file{'' if result.searched_files == 1 else 's'}"
             asked = one_line(json.dumps(self.request.pattern, ensure_ascii=False))
-            where = ", ".join(map(quote, self.request.files or self.request.paths))
+            where = ", ".join(map(quote, self.request.places))
             body = [f"No matches for {asked} in {where} ({searched} searched)."]
             if self.skipped.reached is None and not self.of_text:
                 body += absence_notes(self.root, self.limits, self.request, self.sources.left_out, glance)

@@ -7,7 +7,7 @@ from typing import Any, Literal, get_args
 
 from agentfs.errors import InvalidArgumentError
 from agentfs.limits import HARD_FILE_BYTES, Limits
-from agentfs.results import NextCall
+from agentfs.results import GlobResult, NextCall
 from agentfs.search.filters import parse_filesize
 from agentfs.search.paging import check_choice, check_timeout, next_page, paths_of
 from agentfs.search.pattern import Pattern, compile_pattern, escape
@@ -42,7 +42,7 @@ class Request:
     word: bool = False
     smart_case: bool = False
     exclude: OneOrMore | None = None
-    files: Sequence[str] | None = None
+    files: Sequence[str] | GlobResult | None = None
     hidden: bool | None = None
     follow_symlinks: bool = False
     max_depth: int | None = None
@@ -54,6 +54,7 @@ class Request:
     line_numbers: bool = True
     dot_all: bool = True
     whole_context: bool = False
+    samples: int = 3
 
     def __post_init__(self) -> None:
         check_choice("output_mode", self.output_mode, get_args(OutputMode))
@@ -64,6 +65,7 @@ class Request:
             self._at_least(name, 1, "Leave it out for no such bound.")
         if self.max_filesize is not None:
             parse_filesize(self.max_filesize)
+        self._at_least("samples", 1, "Leave it out for the usual number.")
         if self.encoding is not None:
             codec_name(self.encoding)
 
@@ -78,6 +80,19 @@ class Request:
     def paths(self) -> list[str]:
         """The paths to search."""
         return paths_of(self.path)
+
+    @property
+    def listed(self) -> list[str] | None:
+        """The files to search in place of `paths`, or None."""
+        if isinstance(self.files, GlobResult):
+            return [entry.path for entry in self.files.files if not entry.is_dir]
+        return None if self.files is None else list(dict.fromkeys(self.files))
+
+    @property
+    def places(self) -> list[str]:
+        """What was asked for, to be named in the answer: files, or paths."""
+        named = None if isinstance(self.files, GlobResult) else self.listed
+        return named or self.paths
 
     @property
     def opens_hidden(self) -> bool:
@@ -129,7 +144,7 @@ class Request:
             "grep",
             offset,
             **{
-                name: (_plain(getattr(self, name)), default)
+                name: (_plain(self.listed if name == "files" else getattr(self, name)), default)
                 for name, default in defaults.items()
                 if name != "offset"
             },

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from agentfs.disk import Root, show_name
 from agentfs.errors import AgentFSError, InvalidArgumentError
 from agentfs.limits import Limits
-from agentfs.results import Skipped
+from agentfs.results import GlobResult, Skipped
 from agentfs.search.filetypes import compile_types
 from agentfs.search.finding import bind_to_search
 from agentfs.search.globs import compile_exclude, compile_globs, hidden_names
@@ -85,8 +85,8 @@ class Sources:
             AgentFSError: A path cannot be searched.
         """
         request = self._request
-        if request.files is not None:
-            yield from self._single(list(dict.fromkeys(request.files)))
+        if request.listed is not None:
+            yield from self._listed(request.listed)
             return
         if self._left_out is not None:
             yield from self._among(self._left_out)
@@ -127,6 +127,27 @@ class Sources:
             key = float(entry.size or 0) if self._request.sort == "size" else (entry.mtime or 0.0)
             keyed.append((key if self._request.sort == "oldest" else -key, path.split("/"), path))
         return [path for _, _, path in sorted(keyed)]
+
+    def _listed(self, files: list[str]) -> Iterator[Run]:
+        """Find the files that were asked for one by one; what `find` has found may be gone since."""
+        request = self._request
+        globs, exclude, types = as_list(request.glob), as_list(request.exclude), as_list(request.type)
+        if isinstance(request.files, GlobResult):
+            runs = iter([Run("", files, self._open)])
+        else:
+            runs = self._single(files)
+        fits = compile_globs(self._bound(globs, ["."])) if globs else None
+        excluded = compile_exclude(self._bound(exclude, ["."])) if exclude else None
+        is_of_type = compile_types(types) if types else None
+        for run in runs:
+            run.names = [
+                name
+                for name in run.names
+                if (fits is None or fits(name))
+                and (excluded is None or not _lies_in_excluded(name, excluded))
+                and (is_of_type is None or is_of_type(name[name.rfind("/") + 1 :]))
+            ]
+            yield run
 
     def _single(self, paths: list[str]) -> Iterator[Run]:
         for path in paths:
@@ -234,3 +255,10 @@ class Sources:
                 details={"argument": "glob"},
             )
         return bound[0]
+
+
+def _lies_in_excluded(path: str, excluded: Callable[[str, bool], bool]) -> bool:
+    parts = path.split("/")
+    return excluded(path, False) or any(
+        excluded("/".join(parts[:count]), True) for count in range(1, len(parts))
+    )

@@ -5,8 +5,9 @@ import re
 
 import pytest
 
-from agentfs import InvalidArgumentError, Limits, Workspace
-from agentfs.errors import NotFoundError
+from agentfs import InvalidArgumentError, Limits, Policy, Workspace
+from agentfs.errors import NotFoundError, RefusedError
+from agentfs.search.excerpts import without_marks
 from agentfs.search.scan import Reader
 
 FILES = {
@@ -83,6 +84,74 @@ def test_places_are_left_out_bounded_and_named(tree):
     assert list(tree.grep("value", files=["deep/c.py", "a.py", "a.py"]).counts) == ["deep/c.py", "a.py"]
     assert ".hidden.txt" in tree.grep("value", hidden=True).counts
     assert "build/out.txt" not in tree.grep("generated", hidden=True).counts
+
+
+def test_globs_and_types_narrow_the_files_that_were_asked_for(tree):
+    files = ["deep/er/d.py", "b.txt", "a.py", "deep/c.py"]
+    assert list(tree.grep("value", files=files, glob="*.py").counts) == ["deep/er/d.py", "a.py", "deep/c.py"]
+    assert list(tree.grep("value", files=files, glob="deep/*.py").counts) == ["deep/c.py"]
+    assert list(tree.grep("value", files=files, exclude="er").counts) == ["b.txt", "a.py", "deep/c.py"]
+    assert list(tree.grep("value", files=files, exclude=["*.txt", "deep/"]).counts) == ["a.py"]
+    assert list(tree.grep("value", files=files, type="txt").counts) == ["b.txt"]
+
+
+def test_what_was_found_is_searched_in_its_order_and_what_is_gone_is_left_out(tree, tmp_path):
+    found = tree.find(glob="*.py", sort="size")
+    assert list(tree.grep("value", files=found).counts) == ["a.py", "deep/c.py", "deep/er/d.py"]
+    (tmp_path / "a.py").unlink()
+    (tmp_path / "deep/c.py").write_bytes(b"\0")
+    result = tree.grep("value", files=found)
+    assert list(result.counts) == ["deep/er/d.py"]
+    assert (result.skipped.unreadable, result.skipped.binary, result.searched_files) == (1, 1, 1)
+    assert tree.grep("value", files=tree.find(types="d")).searched_files == 0
+    assert tree.grep("nothing", files=found).text.startswith('No matches for "nothing" in "." (1 file')
+    with pytest.raises(NotFoundError):
+        tree.grep("value", files=["a.py", "b.txt"])
+    assert tree.grep("val", files=tree.find(), limit=1).next["arguments"]["files"] == [
+        "b.txt", "deep/c.py", "deep/er/d.py",
+    ]  # fmt: skip
+
+
+def test_a_rule_for_paths_looks_at_where_was_searched_not_at_what_was_found(tmp_path):
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in/a.txt").write_text("value\n")
+    with Workspace(tmp_path, policy=Policy(deny=("search(in)",))) as ws:
+        assert list(ws.grep("value", files=ws.find()).counts) == list(ws.grep("value").counts)
+        with pytest.raises(RefusedError):
+            ws.grep("value", files=["in/a.txt"])
+        with pytest.raises(RefusedError):
+            ws.grep("value", "in", files=ws.find())
+
+
+def test_a_dot_matches_line_ends_unless_it_is_told_not_to(tree):
+    assert [m.text for m in tree.grep("four.value", multiline=True).matches] == ["four\nvalue value"]
+    assert tree.grep("four.value", multiline=True, dot_all=False).total_matches == 0
+    assert tree.grep(r"four\nvalue$", multiline=True, dot_all=False).total_matches == 0
+    assert tree.grep(r"^four\nvalue", multiline=True, dot_all=False).matches[0].line == 4
+
+
+def test_a_summary_shows_as_many_samples_and_lines_around_as_asked(tree):
+    shown = tree.grep("value", "deep", output_mode="summary", samples=1, before=1)
+    assert lines(shown) == [("deep/c.py", 1), ("deep/er/d.py", 1)]
+    shown = tree.grep("value", "deep", output_mode="summary", samples=5)
+    assert len(shown.matches) == 6
+    shown = tree.grep("four", output_mode="summary", context=1)
+    assert (shown.matches[0].before, shown.matches[0].after) == (("three values",), ("value value",))
+    assert shown.text.startswith("b.txt: 1\n  3-three values\n  4|four\n")
+    with pytest.raises(InvalidArgumentError, match="samples"):
+        tree.grep("value", samples=0)
+
+
+def test_what_was_cut_of_a_line_is_told_apart_from_the_line(tree, tmp_path):
+    (tmp_path / "long.txt").write_text(f"{'⟦+1 character⟧' * 100}needle{'b' * 900}\nshort needle\n")
+    long, short = tree.grep("needle", "long.txt", context=0).matches
+    text, spans = without_marks(long)
+    before, behind = long.cut
+    assert text == (tmp_path / "long.txt").read_text().split("\n")[0][before : 2306 - behind]
+    assert [text[start:end] for start, end in spans] == ["needle"]
+    assert f"⟦+{before} characters⟧{text}⟦+{behind} characters⟧" == long.text
+    assert without_marks(short) == ("short needle", [(6, 12)])
+    assert short.cut == (0, 0)
 
 
 def test_several_paths_give_each_file_once(tree):
