@@ -36,6 +36,13 @@ def check_overwrite(current: Current, shown: Shown, overwrite: Overwrite, limits
     if shown.seen(current.real_path, current.revision):
         return
     last = shown.last(current.real_path)
+    if last is None and is_binary(current.data):
+        raise UnreadError(
+            f"{quote(current.path)} is a binary file that was not shown: all of it would be replaced.",
+            hint=f"Call read(path={quote(current.path)}) first if it is an image. No read shows other "
+            "binaries: write to another path, or delete it first.",
+            details={"path": current.path, "revision": current.revision},
+        )
     if last is None:
         raise UnreadError(
             f"{quote(current.path)} exists already and has not been read: writing would replace all of it.",

@@ -66,7 +66,7 @@ def read_file(
         head = file.read_at(0, HEAD)
         answer, note = media_of(file, head, limits, asked)
         if answer is not None:
-            return answer
+            return _told(shown, file, answer)
         notes = [note] if note else []
         if file.stat.st_size <= limits.file_bytes:
             data = file.read(limits.file_bytes + 1)
@@ -103,6 +103,14 @@ def read_kept(name: str, text: str, limits: Limits, offset: int, limit: int | No
     return page_answer(known, stretch_of(text, first, count), limits, asked)[1]
 
 
+def _told(shown: Shown, file: OpenFile, answer: ReadResult) -> ReadResult:
+    """Remember what was shown of a file that is no text: cells, pages, rows, or the image."""
+    if answer.end_line or answer.images:
+        lines = (answer.start_line, answer.end_line, answer.total_lines)
+        shown.record_read(file.real_path, answer.revision, None, *lines)
+    return answer
+
+
 def _read_held(
     file: OpenFile,
     data: bytes,
@@ -117,7 +125,7 @@ def _read_held(
     try:
         decoded = decode(data) if asked.encoding is None else decode_in(data, asked.encoding)
     except BinaryError:  # a byte order mark that lies
-        return binary_answer(file, data[:HEAD], limits)
+        return _told(shown, file, binary_answer(file, data[:HEAD], limits))
     text = decoded.text
     total = count_lines(text)
     known = Known(file.path, revision, len(data), total, decoded.encoding, newline_of(text), decoded.bom)
@@ -151,7 +159,7 @@ def _read_streamed(
     key = (file.real_path, asked.encoding)
     index = indexes.get(key, revision, lambda: survey(file, head, asked.encoding, limits.timeout))
     if index is None and asked.encoding is None:
-        return binary_answer(file, head, limits)
+        return _told(shown, file, binary_answer(file, head, limits))
     if index is None:
         raise EncodingError(f"{quote(file.path)} is not text in {asked.encoding}.")
     known = Known(

@@ -1,9 +1,13 @@
-"""Where else in the tree a name is, when it is not where it was looked for."""
+"""Where else in the tree a file or directory may be, when it is not where it was looked for."""
 
 import time
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager, suppress
+from itertools import islice
 
 from agentfs.disk import Root, quote, show_name
 from agentfs.errors import AgentFSError, NotFoundError
+from agentfs.search.rules import slashed
 from agentfs.search.walk import Walk
 
 _ENTRIES = 100_000
@@ -21,24 +25,49 @@ def say_elsewhere(root: Root, path: str, error: NotFoundError) -> None:
     """
     wanted = path.rstrip("/").rpartition("/")[2].casefold()
     known = set(error.details.get("similar", ()))
-    found = [other for other in _of_name(root, wanted) if other not in known][:_NAMED] if wanted else []
+    if not wanted:
+        return
+    files = _walked(root, lambda name: name.casefold() == wanted, directories=False)
+    found = list(islice((path for path in files if path not in known), _NAMED))
     if found:
         error.details["elsewhere"] = found
         named = " and ".join(quote(other) for other in found)
         error.hint = f"There is {named}. {error.hint}"
 
 
-def _of_name(root: Root, wanted: str) -> list[str]:
-    found: list[str] = []
-    walk = Walk(root, "", max_entries=_ENTRIES, deadline=time.monotonic() + _SECONDS)
+@contextmanager
+def suggesting(root: Root) -> Generator[None]:
+    """Add to a `not_found` the directories elsewhere whose path ends so, when no name beside it was alike.
+
+    Args:
+        root: The door to the disk.
+    """
     try:
+        yield
+    except NotFoundError as error:
+        path = error.details.get("path")
+        if isinstance(path, str) and not error.details.get("similar"):
+            parts = [part for part in path.split("/") if part not in ("", ".", "..")]
+            ending = "/" + "/".join(parts)
+            there = _walked(root, lambda name: name == parts[-1], directories=True) if parts else ()
+            found = list(islice((path for path in there if f"/{path}".endswith(ending)), _NAMED))
+            if found:
+                error.details["similar"] = found
+                meant = " or ".join(quote(each) for each in found)
+                error.hint = f"Did you mean {meant}? {error.hint}"
+        raise
+
+
+def _walked(root: Root, wanted: Callable[[str], bool], *, directories: bool) -> Iterator[str]:
+    """Yield the paths whose name is wanted: those of files, or with `directories` those of directories."""
+    deadline = time.monotonic() + _SECONDS
+    walk = Walk(
+        root, ".", max_entries=_ENTRIES, deadline=deadline, directories=directories, others=directories
+    )
+    with suppress(AgentFSError):
         for visit in walk:
-            prefix = f"{visit.path}/" if visit.path else ""
-            found += [
-                prefix + show_name(entry.name) for entry in visit.files if entry.name.casefold() == wanted
-            ]
-            if len(found) > _NAMED:
-                break
-    except AgentFSError:
-        pass
-    return found
+            if not directories:
+                found = [entry.name for entry in visit.files if wanted(entry.name)]
+            else:
+                found = [visit.child.name] if visit.child is not None and wanted(visit.child.name) else []
+            yield from (slashed(visit.path) + show_name(name) for name in found)

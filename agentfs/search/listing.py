@@ -10,11 +10,11 @@ from agentfs.disk import Directory, Root, twins_among
 from agentfs.errors import AgentFSError, InvalidArgumentError
 from agentfs.limits import Limits
 from agentfs.results import Entry, ListResult, NextCall, Skipped
+from agentfs.search.elsewhere import suggesting
 from agentfs.search.finding import bind_to_search
 from agentfs.search.globs import compile_exclude
 from agentfs.search.ignore import Listed
 from agentfs.search.leftout import one_line, say_reached, say_skipped
-from agentfs.search.nearby import suggesting
 from agentfs.search.paging import check_choice, check_offset, check_page, next_page, paths_of
 from agentfs.search.rules import slashed
 from agentfs.search.walk import Walk

@@ -10,6 +10,8 @@ from agentfs.text.tokens import estimate_tokens
 
 R = TypeVar("R", bound=Result)
 
+_GUESSES = 4
+
 
 class Step(NamedTuple, Generic[R]):
     """One way to make an answer smaller: fewer of something.
@@ -35,9 +37,11 @@ def fits(text: str, limits: Limits) -> bool:
         Whether it fits.
     """
     # No tokenizer makes more tokens than there are bytes, so short texts need no count.
-    if len(text) * 4 <= limits.output_tokens:
-        return True
-    return (limits.count_tokens or estimate_tokens)(text) <= limits.output_tokens
+    return len(text) * 4 <= limits.output_tokens or _tokens(text, limits) <= limits.output_tokens
+
+
+def _tokens(text: str, limits: Limits) -> int:
+    return (limits.count_tokens or estimate_tokens)(text)
 
 
 def fitted(limits: Limits, *steps: Step[R]) -> R:
@@ -70,14 +74,23 @@ def fitted(limits: Limits, *steps: Step[R]) -> R:
 
 
 def _largest(limits: Limits, step: Step[R], made: R) -> tuple[R | None, R]:
-    """Return the largest answer of a step that fits, if one does, and the smallest that was tried."""
+    """Return the largest answer of a step that fits, if one does, and the smallest that was tried.
+
+    Parts of an answer mostly cost alike, so the first tries go where the budget would end if all did; when
+    they do not close in, halving goes on.
+    """
     found: R | None = None
     low, high = 0, step.most  # as far as known, `low` fits and `high` does not
+    low_tokens, high_tokens = 0, _tokens(made.text, limits)
+    guesses = _GUESSES
     while high - low > 1:
-        middle = (low + high) // 2
+        share = (limits.output_tokens - low_tokens) / max(high_tokens - low_tokens, 1) if guesses else 0.5
+        guesses -= guesses > 0
+        middle = min(max(low + int((high - low) * share), low + 1), high - 1)
         tried = step.render(middle)
-        if fits(tried.text, limits):
-            found, low = tried, middle
+        tokens = _tokens(tried.text, limits)
+        if tokens <= limits.output_tokens:
+            found, low, low_tokens = tried, middle, tokens
         else:
-            made, high = tried, middle
+            made, high, high_tokens = tried, middle, tokens
     return found, made

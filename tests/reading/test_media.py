@@ -347,3 +347,53 @@ def test_a_missing_file_names_where_else_its_name_is(ws, tmp_path):
 def test_a_fifo_is_refused_at_once(ws, tmp_path):
     os.mkfifo(tmp_path / "pipe")
     assert ws.tools().call("read", {"path": "pipe"}).error["code"] == "not_regular"
+
+
+def test_an_image_that_was_shown_counts_as_seen(ws, tmp_path):
+    """A model was sent round in a circle: `write` asked for a read, and no read was enough."""
+    file, data = tmp_path / "a", drawn("PNG")
+    file.write_bytes(data)
+    with pytest.raises(AgentFSError) as caught:
+        ws.write("a", "text\n")
+    assert caught.value.code == "unread"
+    ws.read("a")
+    assert "the file was binary and is text now" in ws.write("a", "text\n").notes
+    ws.undo()
+    assert file.read_bytes() == data
+
+
+def test_a_binary_is_seen_once_all_of_it_was_shown_in_hexadecimal(ws, tmp_path):
+    file, data = tmp_path / "a", bytes(range(256)) * 4
+    file.write_bytes(data)
+    for rows in (None, 10):
+        if rows:
+            ws.read("a", 1, rows, raw=True)
+        ws.read("a")
+        with pytest.raises(AgentFSError) as caught:
+            ws.write("a", "text\n")
+        assert caught.value.code == "unread"
+    ws.read("a", 11, 100, raw=True)
+    ws.write("a", "text\n")
+    assert file.read_bytes() == b"text\n"
+
+
+def test_the_error_for_an_unshown_binary_names_a_way_that_leads_on(ws, tmp_path):
+    (tmp_path / "a").write_bytes(b"\x00\x01\x02")
+    with pytest.raises(AgentFSError) as caught:
+        ws.write("a", "text\n")
+    assert "delete it first" in caught.value.hint
+    ws.delete("a")
+    ws.write("a", "text\n")
+    ws.undo(2)
+    assert (tmp_path / "a").read_bytes() == b"\x00\x01\x02"
+
+
+def test_a_notebook_counts_as_seen_once_all_its_cells_were_shown(ws, tmp_path):
+    cells = [{"cell_type": "markdown", "metadata": {}, "source": f"cell {n}"} for n in range(3)]
+    (tmp_path / "a.ipynb").write_text(json.dumps({"cells": cells, "metadata": {}, "nbformat": 4}))
+    ws.read("a.ipynb", 1, 2)
+    with pytest.raises(AgentFSError) as caught:
+        ws.write("a.ipynb", "{}\n")
+    assert (caught.value.code, caught.value.details["unread_lines"]) == ("unread", [[3, 3]])
+    ws.read("a.ipynb", 3)
+    assert ws.write("a.ipynb", "{}\n").bytes_written == 3
