@@ -264,6 +264,25 @@ def test_a_policy_protects_more_or_fewer(secrets):
         assert ws.edit(".git/config", "core", "x").replacements == 1
 
 
+@pytest.mark.parametrize("there", ["GEHEIM-\u00e9.txt", "geheim-e\u0301.TXT", "Geheim-\u00c9.txt. "])
+def test_a_name_of_ones_own_is_protected_in_every_spelling(tmp_path, there):
+    (tmp_path / there).write_text(SECRET)
+    policy = Policy(protect=Protect(read=["geheim-\u00e9.txt"]))
+    with Workspace(tmp_path, policy=policy) as ws:
+        assert code_of(ws.read, there) == "protected"
+        assert ws.grep(SECRET).skipped.protected == 1
+        assert [entry.protected for entry in ws.ls().entries] == [True]
+
+
+def test_the_door_of_procfs_to_the_root_is_none(secrets):
+    with Workspace(secrets) as ws:
+        for way in ("/proc/self/root", "/proc/self/cwd", f"/proc/{os.getpid()}/root"):
+            (secrets / "way").symlink_to(way)
+            assert code_of(ws.read, f"way{secrets}/.env") == "outside_workspace"
+            assert code_of(ws.read, f"{way}{secrets}/plain.txt") == "outside_workspace"
+            (secrets / "way").unlink()
+
+
 def test_a_mounted_twin_of_git_is_known_by_its_inode(secrets, monkeypatch):
     # A bind mount needs privileges; a directory that answers with the identity of `.git` stands in for one.
     from agentfs.disk import by_descriptor, root

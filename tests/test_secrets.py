@@ -1,0 +1,329 @@
+"""A token is planted in protected files; every method and tool is driven at it, and nothing may show it.
+
+The calls are made from the schemas, so that a tool or a dialect that joins is driven without a word here. The
+token is in no argument: wherever a piece of it appears, it was read from the disk.
+"""
+
+import base64
+import itertools
+import json
+import os
+import re
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from agentfs import AgentFSError, Edit, LineChange, Policy, Protect, Workspace, dialects
+
+TOKEN = "Zq7Xw9Kv4Jb2Ty8M"
+PIECE = 7
+# What an attacker knows of the file: its key, and the shape of the value.
+KNOWN, SHAPE = "PASSWORD", r"PASSWORD|[A-Z][a-z]\d[A-Z][a-z]\d"
+TREE = {
+    ".env": f"PASSWORD={TOKEN}\nOTHER=1\n",
+    "deep/.env.local": f"PASSWORD={TOKEN}\n",
+    ".ssh/id_rsa": f"PASSWORD {TOKEN}\n",
+    "deep/server.pem": f"PASSWORD {TOKEN}\n",
+    "deep/secrets.yaml": f"PASSWORD: {TOKEN}\n",
+    "vault/private.txt": f"PASSWORD {TOKEN}\n",
+    "plain.txt": "PASSWORD=none\n",
+    "deep/plain.py": "x = 1\n",
+}
+PROTECTED = [
+    *(".env", "deep/.env.local", ".ssh/id_rsa", "deep/server.pem", "deep/secrets.yaml", "vault/private.txt"),
+    *("notes.md", "keys/id_rsa", "up/.env", "twin.txt", "./deep/../.env", "{root}/.env", ".ssh", "vault"),
+]
+POLICY = Policy(
+    protect=Protect(read=[*Protect.READ, "vault/"]), overwrite="always", overflow="keep", durability="fast"
+)
+
+
+@pytest.fixture
+def top(tmp_path):
+    root = tmp_path / "root"
+    for name, text in TREE.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+    (root / "notes.md").symlink_to(".env")
+    (root / "keys").symlink_to(".ssh")
+    (root / "up").symlink_to(root)
+    os.link(root / ".env", root / "twin.txt")
+    return root
+
+
+def pieces() -> set[str]:
+    """Return what gives the token away: pieces of it, of its hexadecimal and of its base64."""
+    encoded = {base64.b64encode(b"\0" * shift + TOKEN.encode()).decode()[4:-4] for shift in range(3)}
+    whole = {TOKEN, TOKEN[::-1], TOKEN.encode().hex(), TOKEN.encode().hex(" "), *encoded}
+    return {text[at : at + PIECE] for text in whole for at in range(len(text) - PIECE + 1)} - {" "}
+
+
+PIECES = re.compile("|".join(map(re.escape, sorted(pieces()))), re.IGNORECASE)
+
+
+def unseen(said: Any) -> None:
+    """Fail when anything that was said gives the token away."""
+    text = said if isinstance(said, str) else json.dumps(said, default=str)
+    assert not PIECES.search(text), text[:2000]
+
+
+def faces(result: Any) -> list[Any]:
+    """Return all that a result or an error says."""
+    if isinstance(result, AgentFSError):
+        return [str(result), repr(result), result.details, result.hint, result.to_dict()]
+    return [str(result), repr(result), result.to_dict(), getattr(result, "whole", None)]
+
+
+def values_for(name: str, schema: Mapping[str, Any], path: str) -> Iterator[Any]:
+    """Yield values for a parameter: the protected path, what is known of its text, and each choice."""
+    if "enum" in schema:
+        yield from schema["enum"]
+        return
+    kinds = {schema.get("type")} | {each.get("type") for each in schema.get("anyOf", ())}
+    if isinstance(schema.get("type"), list):
+        kinds = set(schema["type"])
+    if "array" in kinds:
+        items = schema.get("items") or next(e["items"] for e in schema["anyOf"] if "items" in e)
+        if items.get("type") == "object":
+            filled = items.get("properties", {})
+            yield [{key: next(values_for(key, filled[key], path)) for key in filled}]
+            yield [{key: list(values_for(key, filled[key], path))[-1] for key in filled}]
+        else:
+            yield [path]
+    if "string" in kinds:
+        yield path
+        yield SHAPE if "pattern" in name or "query" in name else KNOWN
+    if kinds & {"integer", "number"}:
+        yield 1
+    if "boolean" in kinds:
+        yield True
+        yield False
+
+
+def calls_for(schema: Mapping[str, Any], path: str) -> Iterator[dict[str, Any]]:
+    """Yield arguments for a tool: all of what is required, then each optional parameter with each value."""
+    properties, required = schema["properties"], schema.get("required", [])
+    choices = [list(values_for(name, properties[name], path)) for name in required]
+    for several in itertools.islice(itertools.product(*choices), 64):
+        given = dict(zip(required, several, strict=True))
+        yield given
+        if path not in several and required:
+            continue
+        for name in properties.keys() - set(required):
+            for value in values_for(name, properties[name], path):
+                yield {**given, name: value}
+
+
+PATCHES = [
+    "*** Update File: {path}\n@@\n-PASSWORD\n+x",
+    "*** Update File: {path}\n@@\n PASSWORD\n+x",
+    "*** Update File: {path}\n*** Move to: shown.txt\n@@\n-OTHER=1\n+OTHER=2",
+    "*** Delete File: {path}",
+    "*** Add File: {path}\n+x",
+    "*** Update File: plain.txt\n*** Move to: {path}\n@@\n-PASSWORD=none\n+x",
+]
+
+
+def intact(top: Any) -> None:
+    for name, text in TREE.items():
+        if TOKEN in text:
+            assert (top / name).read_text() == text, name
+
+
+@pytest.mark.parametrize("dialect", ["agentfs", *dialects.names()])
+def test_no_tool_of_any_dialect_shows_what_is_protected(top, dialect):
+    with Workspace(top, policy=POLICY) as ws:
+        names = ws.tool_names() if dialect == "agentfs" else None
+        tools = ws.tools(names, dialect=dialect)
+        made = 0
+        for offered, pattern in itertools.product(tools.schemas("mcp"), PROTECTED):
+            path = pattern.replace("{root}", str(top))
+            arguments = list(calls_for(offered["inputSchema"], path))
+            if dialect == "apply-patch":
+                patches = [patch.format(path=path) for patch in PATCHES]
+                arguments += [{"input": f"*** Begin Patch\n{patch}\n*** End Patch"} for patch in patches]
+            for given in arguments:
+                result = tools.call(offered["name"], given)
+                unseen(json.dumps(result.to_dict(), default=str))
+                unseen(repr(result))
+                made += 1
+            (top / "plain.txt").write_text(TREE["plain.txt"])
+        assert made > 50
+        unseen(faces(ws.changes()))
+        unseen(ws.changes().patch.decode())
+        for name in list(ws._outputs._kept):
+            unseen(ws.read(name).text)
+    intact(top)
+
+
+def by_hand(ws: Workspace, path: str) -> list[Any]:
+    """Call what the schemas do not reach: the programmer's parameters, and what follows from calls before."""
+
+    def spying(text: str) -> list[tuple[int, int, str]]:
+        unseen(text)
+        return []
+
+    def within_a_transaction() -> Any:
+        with ws.transaction() as tx:
+            tx.edit(path, "OTHER", "x")
+            return tx.read(path)
+
+    calls = [
+        *(lambda encoding=encoding: ws.read(path, encoding=encoding) for encoding in ("latin-1", "utf-16")),
+        lambda: ws.read(path, raw=True),
+        lambda: ws.read(path, line_ids=True, column=3),
+        lambda: ws.read_many([path, "*.txt", "**/.env*", ".env*"]),
+        lambda: ws.write(path, "x", overwrite=True, preview=True),
+        lambda: ws.edit(path, "OTHER", "x", preview=True),
+        lambda: ws.edit(path, "OTHER=l", "x"),
+        lambda: ws.multi_edit(path, [Edit("PASSWORD", "x"), Edit("none", "y")]),
+        lambda: ws.edit_lines(path, [LineChange(line_id="000000", new_content="x")]),
+        lambda: ws.splice(path, [(0, 3, "x")], preview=True),
+        lambda: ws.splice(path, spying),
+        lambda: ws.move(path, "shown.txt"),
+        lambda: ws.move("plain.txt", path),
+        lambda: ws.delete(path),
+        lambda: ws.ls(path, depth=0, include_ignored=True),
+        lambda: ws.ls([".", path], depth=0, include_ignored=True),
+        lambda: ws.glob("**", path, include_ignored=True),
+        lambda: ws.find(path, follow_symlinks=True, include_ignored=True, size="+1"),
+        *(
+            lambda mode=mode: ws.grep(SHAPE, ".", output_mode=mode, include_ignored=True, context=5)
+            for mode in ("content", "files_with_matches", "count", "summary", "total")
+        ),
+        lambda: ws.grep(SHAPE, path, include_ignored=True),
+        lambda: ws.grep(SHAPE, [".", path], include_ignored=True, follow_symlinks=True),
+        lambda: ws.grep(SHAPE, files=[path]),
+        lambda: ws.grep(r"PASS(.|\n)*", files=[path, "plain.txt"], multiline=True, encoding="latin-1"),
+        lambda: ws.grep("nowhere-to-be-found"),
+        within_a_transaction,
+        ws.changes,
+        ws.undo,
+        ws.redo,
+    ]
+    said: list[Any] = []
+    for call in calls:
+        try:
+            result = call()
+        except AgentFSError as error:
+            result = error
+        unseen(faces(result))
+        said.append(result)
+    return said
+
+
+@pytest.mark.parametrize("engine", ["python", "ripgrep"])
+@pytest.mark.parametrize("path", PROTECTED)
+def test_no_method_shows_what_is_protected(top, path, engine):
+    if engine == "ripgrep" and shutil.which("rg") is None:
+        pytest.skip("ripgrep is not installed")
+    heard: list[str] = []
+
+    def asked(request: object) -> bool:
+        heard.append(repr(request))
+        return True
+
+    policy = replace(POLICY, permission=asked)
+    with Workspace(top, policy=policy, engine=engine, on_event=lambda event: heard.append(repr(event))) as ws:
+        assert ws.read("plain.txt").content == "PASSWORD=none\n"
+        by_hand(ws, path.replace("{root}", str(top)))
+        ws.tools().call("edit", {"path": path, "old_string": KNOWN, "new_string": "x"})
+        assert len(heard) > 5
+        unseen(heard)
+        kept = ws.keep(ws.grep(SHAPE, include_ignored=True))
+        unseen(faces(ws.read(kept)))
+        unseen(ws.tools().instructions())
+    intact(top)
+
+
+@pytest.mark.parametrize("alias", ["link", "hard link", "directory"])
+def test_a_file_that_becomes_another_name_of_a_secret_is_not_shown(top, alias):
+    """What was seen and changed is swapped for the secret: a diff to what stands there now would tell it."""
+    with Workspace(top, policy=replace(POLICY, overwrite="seen")) as ws:
+        path = "sub/other"
+        ws.write(path, "PASSWORD one\n")
+        ws.edit(path, "one", "two")
+        if alias == "directory":
+            shutil.rmtree(top / "sub")
+            (top / ".ssh" / "other").write_text(f"PASSWORD {TOKEN}\n")
+            (top / "sub").symlink_to(".ssh")
+        else:
+            (top / path).unlink()
+            (os.link if alias == "hard link" else os.symlink)(top / ".env", top / path)
+        by_hand(ws, path)
+        for call in (
+            lambda: ws.write(path, "x"),
+            lambda: ws.rollback("start"),
+            lambda: ws.changes(since=None).patch,
+            lambda: ws.edit(path, "PASSWORD one", "x"),
+        ):
+            unseen(said_by(call))
+    intact(top)
+
+
+def said_by(call: Any, *given: str) -> str:
+    try:
+        return str(call(*given))
+    except AgentFSError as error:
+        return f"{error.code} {error} {error.details}"
+
+
+@pytest.mark.parametrize("path", PROTECTED[:12])
+def test_no_answer_depends_on_what_is_protected(top, path):
+    """A right guess is answered as a wrong one is: nothing can be found out by asking often."""
+    path = path.replace("{root}", str(top))
+    right, wrong = TOKEN[:5], "Aa0Bb"
+    whole = {right: TREE[".env"], wrong: TREE[".env"].replace(TOKEN, "other")}
+    with Workspace(top, policy=POLICY) as ws:
+        asks = (
+            ws.grep,
+            lambda guess: ws.grep(guess, include_ignored=True),
+            lambda guess: ws.grep(guess, path),
+            lambda guess: ws.grep(guess, output_mode="total"),
+            lambda guess: ws.edit(path, guess, "x"),
+            lambda guess: ws.edit(path, guess, guess),
+            lambda guess: ws.multi_edit(path, [Edit(guess, "x")]),
+            lambda guess: ws.write(path, whole[guess]),
+        )
+        for ask in asks:
+            answers = [said_by(ask, guess).replace(guess, "…") for guess in (right, wrong)]
+            answers = [re.sub(r"\d+ ms|\d+\.\d+ s", "", answer) for answer in answers]
+            assert answers[0] == answers[1]
+        real = said_by(lambda: ws.edit(path, "x", "y", expect_revision="0" * 12))
+        with Workspace(top, policy=Policy(protect=Protect(read=[], write=[]))) as open_one:
+            revision = open_one.read(path).revision
+        assert said_by(lambda: ws.edit(path, "x", "y", expect_revision=revision)) == real
+
+
+def test_the_same_sweep_finds_a_leak_where_there_is_one(top):
+    """The judge sees: without protection the token shows in every face that it looks at."""
+    with Workspace(top, policy=Policy(protect=Protect(read=[], write=[]), overwrite="always")) as ws:
+        page = ws.read(".env")
+        for said in (page.text, page.to_dict(), ws.read(".env", raw=True).text, ws.grep(SHAPE).to_dict()):
+            with pytest.raises(AssertionError):
+                unseen(said)
+        with pytest.raises(AssertionError):
+            unseen(base64.b64encode(b"xy" + TOKEN.encode()).decode())
+        with pytest.raises(AssertionError):
+            by_hand(ws, ".env")
+
+
+def test_what_is_protected_is_listed_and_marked_and_counted(top):
+    with Workspace(top, policy=POLICY) as ws:
+        listed = {entry.path: entry.protected for entry in ws.ls(depth=0, include_ignored=True).entries}
+        marked = {path for path, protected in listed.items() if protected}
+        assert marked >= {
+            ".env",
+            "deep/.env.local",
+            ".ssh/id_rsa",
+            "vault/private.txt",
+            "notes.md",
+            "twin.txt",
+        }
+        assert not marked & {"plain.txt", "deep/plain.py", "deep"}
+        found = ws.grep(SHAPE, include_ignored=True)
+        assert found.skipped.protected == 7
+        assert "7 protected" in found.text
