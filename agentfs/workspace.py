@@ -48,27 +48,27 @@ _R = TypeVar("_R", bound=Result)
 class Workspace(History):
     """One agent's view of one directory tree.
 
-    Guaranteed on every system: paths and links that stand still lead nowhere outside the root; links are followed
-    only where they land inside. The contents of protected names (`Policy.protect`) are shown by no method, and
-    what runs code is not changed, by any spelling or link. A change replaces a file by a rename, so that whatever
-    fails, a kill too, leaves the old file or the new one, whole; threads that use agentfs lose no update. Every
-    answer says what it left out. A workspace remembers which versions of which files it has shown, and `write`
-    replaces only those. It may be used from several threads.
+    Guaranteed on every system: paths and links that stand still lead nowhere outside the root; links are
+    followed only where they land inside. The contents of protected names (`Policy.protect`) are shown by no
+    method, and what runs code is not changed, by any spelling or link. A change replaces a file by a
+    rename, so that whatever fails, a kill too, leaves the old file or the new one, whole; threads that use
+    agentfs lose no update. Every answer says what it left out. A workspace remembers which versions of
+    which files it has shown, and `write` replaces only those. It may be used from several threads.
 
     Guaranteed besides, by what `containment` names as in force:
 
     * Linux 5.6 or newer ("openat2"): nothing outside is read, listed or changed while another process swaps
       directories for links, as the kernel confines each open. Processes of one user lose no update either.
-    * Older or filtered Linux, macOS, BSD ("fd-walk"): the same, by a walk name by name on descriptors. Tested on
-      Linux with openat2 taken away; on macOS and BSD it has not been run by us.
-    * Windows ("verify-after-open"): during a swap no byte outside is read or written, as a file that was opened
-      is asked where it lies; but a listing may show names outside, an empty file may be made there, and
-      processes are not kept apart. Imitated on Linux only; on Windows it has not been run by us. No POSIX
-      system uses it.
+    * Older or filtered Linux, macOS, BSD ("fd-walk"): the same, by a walk name by name on descriptors.
+      Tested on Linux with openat2 taken away; on macOS and BSD it has not been run by us.
+    * Windows ("verify-after-open"): during a swap no byte outside is read or written, as a file that was
+      opened is asked where it lies; but a listing may show names outside, an empty file may be made there,
+      a delete or move may take the file of that name there, and processes are not kept apart. Imitated on
+      Linux only; on Windows it has not been run by us. No POSIX system uses it.
 
-    Not guaranteed: it is no sandbox. A shell tool, mounts and hard links made by the same user are out of its
-    reach, and a directory that is moved out of the root while it is open is followed. A program that does not
-    lock may write at the very moment of the rename.
+    Not guaranteed: it is no sandbox. A shell tool, mounts and hard links made by the same user are out of
+    its reach, and a directory that is moved out of the root while it is open is followed. A program that
+    does not lock may write at the very moment of the rename.
 
     In each method, the parameters before the `*` are what a model sees; those after it are the programmer's.
     """

@@ -1,7 +1,8 @@
 """Windows, which opens nothing relative to a directory: names are looked at, then opened by path.
 
 Between the look and the open another process may swap a directory for a link. What was opened is therefore
-asked for its own path before a byte is read or written. A listing is not; an empty file may be made outside.
+asked for its own path before a byte is read or written. A listing is not; an empty file may be made outside,
+and what is removed or renamed may be a file of that name there.
 """
 
 import errno
