@@ -236,8 +236,8 @@ class Workspace(History):
             encoding: The encoding of the text, where it is not to be told from the bytes.
             raw: Show a notebook as its JSON, and what is no text in hexadecimal.
             column: First character of each line to show, from 1.
-            room: Bytes that a program needs beside each line, if it lays out `content` by itself; the byte
-                budget then counts the lines as they are.
+            room: Bytes that a program needs beside each line and its id, if it lays out `content` by itself;
+                the byte budget then counts the lines as they are.
 
         Returns:
             The lines, with the facts about the file and the call that shows what follows. Images are in

@@ -6,6 +6,6 @@ file, as `examples/own_dialect.py` shows.
 
 from agentfs.dialects.dialect import Dialect
 from agentfs.dialects.registry import find, names, register
-from agentfs.dialects.showing import Problem, as_json, problem_of
+from agentfs.dialects.showing import Problem, as_json, left_out, lines_of, problem_of
 
-__all__ = ["Dialect", "Problem", "as_json", "find", "names", "problem_of", "register"]
+__all__ = ["Dialect", "Problem", "as_json", "find", "left_out", "lines_of", "names", "problem_of", "register"]

@@ -11,6 +11,7 @@ _MODULES = {
     "wave": "agentfs.dialects.wave",
     "text-editor": "agentfs.dialects.text_editor",
     "apply-patch": "agentfs.dialects.apply_patch",
+    "rye": "agentfs.dialects.rye",
 }
 _own: dict[str, Dialect] = {}
 

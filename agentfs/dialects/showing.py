@@ -1,11 +1,11 @@
-"""What renderers share: a failure in three parts, and an answer as JSON. Pure."""
+"""What renderers share: a failure in three parts, an answer as JSON, lines as they are. Pure."""
 
 import json
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any, NamedTuple
 
 from agentfs.errors import AgentFSError
-from agentfs.results import ToolResult
+from agentfs.results import ReadResult, Skipped, ToolResult
 from agentfs.signatures.offers import Answer
 
 
@@ -46,3 +46,25 @@ def as_json(answer: Answer, value: Any) -> ToolResult:
         value: What JSON can show.
     """
     return replace(answer.result, content=json.dumps(value, ensure_ascii=False), data=value)
+
+
+def left_out(skipped: Skipped) -> dict[str, Any]:
+    """Return what a walk left out: a count for each reason there was, and `reached` where it ended early.
+
+    Args:
+        skipped: What it counted.
+    """
+    told = {each.name: getattr(skipped, each.name) for each in fields(skipped) if each.name != "rules"}
+    return {name: value for name, value in told.items() if value}
+
+
+def lines_of(read: ReadResult) -> list[str]:
+    """Return the lines of a page exactly as they are, without their ends.
+
+    Args:
+        read: A page of a text.
+    """
+    end = "\r" if read.newline == "\r" else "\n"
+    *ended, rest = read.content.split(end)
+    lines = [line.removesuffix("\r") for line in ended] if end == "\n" else ended
+    return [*lines, rest] if rest else lines

@@ -59,6 +59,9 @@ def edit_lines_file(
         )
 
     def apply(before: Document, current: Current) -> Applied:
+        revision = revision_of(before.data)
+        if fresh:
+            _check_fresh(shown, current, revision)
         versions = shown.named(current.real_path)
         if not versions:
             raise UnreadError(
@@ -67,9 +70,6 @@ def edit_lines_file(
                 details={"path": current.path},
             )
         view = View(before.decoded.text)
-        revision = revision_of(before.data)
-        if fresh:
-            _check_fresh(shown, current, revision)
         ids = shown.line_ids(current.real_path, revision, before.decoded.text)
         lines = Lines(current.path, tuple(bodies_of(view.text)), ids)
         ranges = chosen(lines, versions, changes)
@@ -86,16 +86,17 @@ def _check_fresh(shown: Shown, current: Current, revision: str) -> None:
     given = shown.given(current.real_path)
     if given == revision:
         return
-    path = quote(current.path)
-    kind, why = (
-        (UnreadError, f"{path} has been changed here since its line ids were given, which ended them.")
-        if given is None
-        else (StaleError, f"{path} has changed since it was read, so its line ids no longer hold.")
-    )
-    raise kind(
-        why,
-        hint=f"Read {path} again for the present ids; nothing was written.",
-        details={"path": current.path},
+    path, details = quote(current.path), {"path": current.path}
+    if given is None:
+        raise UnreadError(
+            f"No line ids of {path} hold: it has not been read, or has been changed here since.",
+            hint=f"Read {path} first; nothing was written.",
+            details=details,
+        )
+    raise StaleError(
+        f"{path} has changed since it was read, so the ids of its lines no longer hold.",
+        hint=f"Read {path} again; nothing was written.",
+        details=details,
     )
 
 

@@ -1,6 +1,7 @@
 """Choosing what one page shows: from some lines, as many as the budget holds."""
 
 from collections.abc import Callable, Sequence
+from itertools import zip_longest
 from typing import NamedTuple
 
 from agentfs.limits import Limits
@@ -114,7 +115,7 @@ def page_of(stretch: Stretch, limits: Limits) -> Page:
     cut: list[int] = []
     bodies = _bodies(stretch)
     if stretch.room is not None:
-        bodies = bodies[: _held(bodies, stretch.room, limits)]
+        bodies = bodies[: _held(bodies, stretch.ids, stretch.room, limits)]
     if stretch.unheld or max(map(len, bodies)) > limits.line_chars:
         most = limits.line_chars
         cut = [n for n, body in enumerate(bodies, stretch.first) if len(body) > most or stretch.unheld]
@@ -160,11 +161,11 @@ def _size(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode())
 
 
-def _held(lines: Sequence[str], room: int, limits: Limits) -> int:
-    """Return how many lines the byte budget holds as they are, cut where too long, each with its room."""
+def _held(lines: Sequence[str], ids: Sequence[str], room: int, limits: Limits) -> int:
+    """Return how many lines the budget holds as they are, cut where too long, each with its id and room."""
     used = -1  # the last line has no line feed
-    for index, line in enumerate(lines):
-        used += _size(line[: limits.line_chars]) + room + 1
+    for index, (line, name) in enumerate(zip_longest(lines, ids[: len(lines)], fillvalue="")):
+        used += _size(line[: limits.line_chars]) + len(name) + room + 1
         if index and used > limits.read_bytes:
             return index
     return len(lines)

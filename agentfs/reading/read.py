@@ -48,8 +48,8 @@ def read_file(
         raw: Whether to show a notebook as its JSON, and what is no text in hexadecimal.
         column: The first character of each line to show.
         line_ids: Whether to give each line an id, for `edit_lines`.
-        room: Bytes that the caller needs beside each line, if it lays the lines out by itself; the byte
-            budget then counts the lines as they are.
+        room: Bytes that the caller needs beside each line and its id, if it lays them out by itself; the
+            byte budget then counts the lines as they are.
         indexes: Where the places of lines in large files are remembered.
 
     Returns:

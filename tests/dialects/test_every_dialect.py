@@ -5,6 +5,7 @@ function of the speaker that makes them, where something has to be looked up fir
 tool for is left out; in the scenario, `agentfs` says it, over the same workspace.
 """
 
+import difflib
 import os
 import shutil
 import sys
@@ -15,6 +16,30 @@ import pytest
 from agentfs import Policy, ToolResult, Workspace, dialects
 
 EDITOR = "str_replace_based_edit_tool"
+
+
+def by_line_id(path, old, new):
+    """Name the line that has the old text by its id; where none has it, mistype the id of the closest."""
+
+    def spoken(say):
+        read = say("read", path)
+        lines = (
+            dict(line[5:].split("] ", 1) for line in read.data["output"].split("\n")) if read.success else {}
+        )
+        name = next((name for name, line in lines.items() if old in line), None)
+        if name is not None:
+            new_content = lines[name].replace(old, new)
+        else:
+            near = difflib.get_close_matches(old, lines.values(), 1)
+            name, new_content = (
+                next((name[:-1] + "x" for name in lines if lines[name] in near), "ffffff"),
+                new,
+            )
+        return "edit_lines", {"file_path": path, "changes": [{"line_id": name, "new_content": new_content}]}
+
+    return spoken
+
+
 SPOKEN = {
     "agentfs": {
         "look": lambda path: ("ls", {"path": path}),
@@ -51,6 +76,14 @@ SPOKEN = {
             {"input": f"*** Begin Patch\n*** Update File: {path}\n@@\n-{old}\n+{new}\n*** End Patch"},
         ),
     },
+    "rye": {
+        "look": lambda path: ("ls", {"path": path}),
+        "find": lambda pattern: ("glob", {"pattern": pattern}),
+        "search": lambda pattern, path: ("grep", {"pattern": pattern, "path": path}),
+        "read": lambda path: ("read", {"file_path": path}),
+        "write": lambda path, text: ("write", {"file_path": path, "content": text}),
+        "edit": by_line_id,
+    },
 }
 # What an act is sent besides its path.
 AROUND = {
@@ -59,7 +92,7 @@ AROUND = {
     "search": lambda path: ("secret", path),
 }
 # Dialects whose edits name what a read has shown: where nothing may be read, nothing can be edited.
-EDITS_WHAT_WAS_SHOWN: set[str] = set()
+EDITS_WHAT_WAS_SHOWN = {"rye"}
 
 
 class Speaker:

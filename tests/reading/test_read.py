@@ -491,6 +491,7 @@ def test_a_caller_that_lays_out_lines_says_what_room_it_needs(tmp_path):
         assert len(lines) == 10
         assert ws.read("a", room=9, limit=3).truncated_by is None
         assert ws.read("a", room=9, limit=50).truncated_by == "bytes"
+        assert len(ws.read("a", room=9, line_ids=True).line_ids) == 7
         assert ws.read("a", 102, room=0).end_line == 103, "counted as it is, not as it would be shown"
         assert ws.read("a", 101, limit=1, room=500).content.startswith("x" * 50), "always one line, whole"
     (tmp_path / "b").write_text("0123456789\n" * 100)

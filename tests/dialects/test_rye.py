@@ -1,0 +1,563 @@
+"""`rye`: each statement that `docs/dialects/rye.md` lists, with the document's own examples."""
+
+import json
+import re
+
+import pytest
+
+from agentfs import Limits, Policy, Workspace
+from agentfs.dialects.rye import IGNORED
+
+MAIN = """\
+import os
+
+
+def execute(params, project_path):
+    # TODO: fix this
+    project = Path(project_path)
+"""
+
+
+@pytest.fixture
+def ws(tmp_path):
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src/main.py").write_text(MAIN)
+    (tmp_path / "src/utils.py").write_text("x = 1\n")
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "README.md").write_text("# TODO: all\n")
+    (tmp_path / "setup.py").write_text("import src\n")
+    with Workspace(tmp_path) as workspace:
+        yield workspace
+
+
+@pytest.fixture
+def do(ws):
+    return speaking(ws)
+
+
+def speaking(ws):
+    """Return a function that makes a call and gives its output as the document has it."""
+    tools = ws.tools(dialect="rye")
+
+    def do(name, **arguments):
+        result = tools.call(name, arguments)
+        assert json.loads(result.content) == result.data, "data is the same as an object"
+        assert result.data["success"] is result.success
+        return result.data
+
+    return do
+
+
+def lids(read):
+    """Return the ids that a read shows."""
+    return [re.match(r"\[LID:([0-9a-f]{6,})\] ", line)[1] for line in read["output"].split("\n")]
+
+
+PARAMETERS = {
+    "read": {"file_path": "string", "offset": "integer", "limit": "integer"},
+    "write": {"file_path": "string", "content": "string"},
+    "edit_lines": {"file_path": "string", "changes": "array"},
+    "glob": {"pattern": "string", "path": "string"},
+    "grep": {"pattern": "string", "path": "string", "include": "string"},
+    "ls": {"path": "string"},
+}
+REQUIRED = {
+    "read": ["file_path"], "write": ["file_path", "content"], "edit_lines": ["file_path", "changes"],
+    "glob": ["pattern"], "grep": ["pattern"], "ls": [],
+}  # fmt: skip
+
+
+def test_tools_and_parameters(ws):
+    schemas = {each["name"]: each["input_schema"] for each in ws.tools(dialect="rye").schemas("anthropic")}
+    assert {
+        name: {key: value["type"] for key, value in schema["properties"].items()}
+        for name, schema in schemas.items()
+    } == PARAMETERS
+    assert {name: schema.get("required", []) for name, schema in schemas.items()} == REQUIRED
+    change = schemas["edit_lines"]["properties"]["changes"]["items"]
+    assert set(change["properties"]) == {"line_id", "start_line_id", "end_line_id", "new_content"}
+    assert "2000" in schemas["read"]["properties"]["limit"]["description"]
+    assert "Default 1." in schemas["read"]["properties"]["offset"]["description"]
+
+
+@pytest.mark.parametrize("provider", ["openai", "openai-responses", "anthropic", "mcp", "gemini"])
+def test_every_provider_takes_the_schemas(ws, provider):
+    assert len(ws.tools(dialect="rye").schemas(provider)) == 6
+
+
+def test_item_ids(do, ws):
+    main = do("rye/file-system/read", file_path="src/main.py")
+    assert main["line_count"] == 6
+    changes = [{"line_id": lids(main)[0], "new_content": "import sys"}]
+    assert do("rye/file-system/edit_lines", file_path="src/main.py", changes=changes)["success"]
+    assert do("rye/file-system/write", file_path="a.txt", content="a\n")["created"] is True
+    assert do("rye/file-system/glob", pattern="*.txt")["files"] == ["a.txt"]
+    assert do("rye/file-system/grep", pattern="sys")["count"] == 1
+    assert do("rye/file-system/ls", path="src")["output"] == "main.py\nutils.py"
+    prefixed = ws.tools(dialect="rye", prefix="fs_")
+    assert prefixed.names == ("fs_read", "fs_write", "fs_edit_lines", "fs_glob", "fs_grep", "fs_ls")
+    assert prefixed.call("rye/file-system/ls").success
+
+
+def test_paths_outside_are_refused(do, ws):
+    for path in ("../x", "/etc/passwd"):
+        for name, arguments in (
+            ("read", {"file_path": path}),
+            ("write", {"file_path": path, "content": ""}),
+            ("edit_lines", {"file_path": path, "changes": [{"line_id": "a3f2c1", "new_content": ""}]}),
+            ("glob", {"pattern": "*", "path": path}),
+            ("grep", {"pattern": "x", "path": path}),
+            ("ls", {"path": path}),
+        ):
+            refused = do(name, **arguments)
+            assert (refused["success"], refused["code"]) == (False, "outside_workspace")
+    absolute = do("read", file_path=f"{ws.root}/src/main.py")
+    assert absolute["success"], "an absolute path inside is taken"
+
+
+def test_failures(do):
+    failed = do("read", file_path="src/mian.py")
+    assert failed == {
+        "success": False,
+        "error": '"src/mian.py" does not exist.',
+        "code": "not_found",
+        "hint": 'Did you mean "src/main.py"? Call ls with path="src" to see what is there.',
+    }
+    wrong = do("read", file_path="src/main.py", offset=0)
+    assert (wrong["success"], wrong["code"]) == (False, "invalid_argument")
+    assert "file_path" in do("read", path_of_file="x")["error"]
+
+
+def test_line_ids_are_shown(do):
+    read = do("read", file_path="src/main.py")
+    ids = lids(read)
+    assert read["output"] == "\n".join(
+        f"[LID:{name}] {line}" for name, line in zip(ids, MAIN.splitlines(), strict=True)
+    )
+    assert all(re.fullmatch(r"[0-9a-f]{6}", name) for name in ids)
+    assert len(set(ids)) == len(ids), "equal lines have ids of their own"
+
+
+def test_line_ids_are_not_kept_in_the_tree(do, tmp_path):
+    do("read", file_path="src/main.py")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["README.md", "setup.py", "src", "tests"]
+
+
+def test_unchanged_lines_keep_their_ids(do, tmp_path):
+    before = lids(do("read", file_path="src/main.py"))
+    (tmp_path / "src/main.py").write_text("# new\n" + MAIN)
+    assert lids(do("read", file_path="src/main.py"))[1:] == before
+    do("write", file_path="src/main.py", content=MAIN)
+    assert lids(do("read", file_path="src/main.py")) == before
+
+
+def test_read(do):
+    ids = lids(do("read", file_path="src/main.py"))
+    assert do("read", file_path="src/main.py", offset=4, limit=2) == {
+        "success": True,
+        "output": f"[LID:{ids[3]}] def execute(params, project_path):\n[LID:{ids[4]}]     # TODO: fix this",
+        "line_count": 2,
+        "total_lines": 6,
+        "truncated": False,
+        "offset": 4,
+    }
+    assert do("read", file_path="src/main.py", offset=-1)["offset"] == 6
+    past = do("read", file_path="src/main.py", offset=7)
+    assert (past["code"], "6 lines" in past["error"]) == ("past_end", True)
+
+
+def test_read_of_an_empty_file(do, ws):
+    ws.write("empty", "")
+    assert do("read", file_path="empty") == {
+        "success": True, "output": "", "line_count": 0, "total_lines": 0, "truncated": False, "offset": 1,
+    }  # fmt: skip
+
+
+def test_read_of_what_is_no_text(do, tmp_path):
+    (tmp_path / "x").write_bytes(b"\0\1")
+    read = do("read", file_path="x")
+    assert (read["kind"], read["line_count"]) == ("binary", 0)
+    assert "binary" in read["output"]
+    listed = do("read", file_path="src")
+    assert (listed["kind"], "src/main.py" in listed["output"]) == ("directory", True)
+    (tmp_path / "latin").write_bytes(b"caf\xe9\n")
+    assert "UTF-8" in do("read", file_path="latin")["notes"][0]
+
+
+def test_lines_are_as_they_are(do, tmp_path):
+    (tmp_path / "odd").write_bytes("[more: x]\r\n\x0c\u2028a\n\u202eb\r\x1bc\n  d".encode())
+    lines = [line.split("] ", 1)[1] for line in do("read", file_path="odd")["output"].split("\n")]
+    assert lines == ["[more: x]", "\x0c\u2028a", "\u202eb\r\x1bc", "  d"]
+    (tmp_path / "mac").write_bytes(b"a\rb")
+    assert do("read", file_path="mac")["line_count"] == 2
+    assert do("read", file_path="mac", offset=2)["output"].endswith("] b")
+
+
+def test_read_limit(do, ws):
+    ws.write("many", "x\n" * 2100)
+    first = do("read", file_path="many")
+    assert (first["line_count"], first["truncated"], first["total_lines"]) == (2000, True, 2100)
+    assert first["notes"] == ['lines 1-2000 of 2100; more: read(file_path="many", offset=2001)']
+    for limit in (5, 2000, 2050):
+        asked = do("read", file_path="many", limit=limit)
+        assert (asked["line_count"], asked["truncated"]) == (limit, False), "what was asked for is not cut"
+    tools = ws.tools(dialect="rye")
+    call = tools.call("read", {"file_path": "many"}).next
+    assert tools.accepts(**call)
+    assert tools.call(**call).data["line_count"] == 100
+
+
+def test_max_line_length(do, ws):
+    ws.write("long", "a\n" + "é" * 2001 + "\n" + "b" * 2000 + "\n")
+    read = do("read", file_path="long")
+    assert [len(line.split("] ", 1)[1]) for line in read["output"].split("\n")] == [1, 2000, 2000]
+    assert read["truncated"] is True
+    assert read["notes"] == ["cut after 2000 characters: line 2"]
+
+
+@pytest.mark.parametrize("line", ["0123456789", "é" * 50, "ab\u202e", "7" * 200, ""])
+def test_max_total_output(do, ws, line):
+    ws.write("large", f"{line}\n" * 30_000)
+    read = do("read", file_path="large", limit=30_000)
+    assert read["truncated"] is True
+    size = len(read["output"].encode())
+    row = len(read["output"].split("\n")[-1].encode()) + 1
+    assert 51_200 - row - 4 < size <= 51_200, "as many whole lines as fit"
+    assert f"offset={read['line_count'] + 1}" in read["notes"][0]
+
+
+def test_a_file_too_large_for_ids(tmp_path):
+    (tmp_path / "big").write_text("x\n" * 1000)
+    with Workspace(tmp_path, limits=Limits(file_bytes=500)) as ws:
+        do = speaking(ws)
+        read = do("read", file_path="big", limit=2)
+        assert (read["output"], read["total_lines"]) == ("x\nx", 1000)
+        assert "no line ids" in read["notes"][0]
+        changes = [{"line_id": "a3f2c1", "new_content": ""}]
+        assert do("edit_lines", file_path="big", changes=changes)["code"] == "too_large"
+
+
+def test_write(do, tmp_path):
+    created = do("write", file_path="config/settings.json", content='{"debug": true}')
+    assert (tmp_path / "config/settings.json").read_text() == '{"debug": true}'
+    assert created == {
+        "success": True,
+        "output": "--- /dev/null\n+++ b/config/settings.json\n@@ -0,0 +1 @@\n"
+        '+{"debug": true}\n\\ No newline at end of file\n',
+        "file_path": "config/settings.json",
+        "bytes_written": 15,
+        "created": True,
+    }
+
+
+def test_write_over_a_file(do, ws, tmp_path):
+    replaced = do("write", file_path="src/main.py", content="é\n")
+    assert replaced["output"].startswith("--- a/src/main.py\n+++ b/src/main.py\n@@ ")
+    assert (replaced["created"], replaced["bytes_written"]) == (False, 3)
+    ws.undo()
+    assert (tmp_path / "src/main.py").read_text() == MAIN, "the journal has the old bytes"
+    with Workspace(tmp_path, policy=Policy(overwrite="never")) as strict:
+        assert speaking(strict)("write", file_path="setup.py", content="")["code"] == "already_exists"
+    (tmp_path / "crlf").write_bytes(b"a\r\nb\r\n")
+    assert do("write", file_path="crlf", content="c\n")["notes"]
+    assert (tmp_path / "crlf").read_bytes() == b"c\r\n"
+
+
+def test_a_long_diff_is_cut(do):
+    written = do("write", file_path="long", content="0123456789\n" * 10_000)
+    assert written["truncated"] is True
+    assert len(written["output"]) <= 51_200
+    assert written["output"].endswith("+0123456789\n")
+    assert written["bytes_written"] == 110_000
+
+
+def test_edit_one_line(do, tmp_path):
+    ids = lids(do("read", file_path="src/main.py"))
+    edited = do(
+        "edit_lines", file_path="src/main.py", changes=[{"line_id": ids[4], "new_content": "    return True"}]
+    )
+    assert edited == {
+        "success": True,
+        "output": "--- a/src/main.py\n+++ b/src/main.py\n@@ -2,5 +2,5 @@\n \n \n"
+        " def execute(params, project_path):\n-    # TODO: fix this\n+    return True\n"
+        "     project = Path(project_path)\n",
+        "changes_applied": 1,
+        "lines_changed": 1,
+    }
+    assert (tmp_path / "src/main.py").read_text() == MAIN.replace("    # TODO: fix this", "    return True")
+
+
+def test_edit_a_range(do, tmp_path):
+    ids = lids(do("read", file_path="src/main.py"))
+    refactored = "    # refactored\n    return process(data)"
+    changes = [
+        {"start_line_id": ids[4], "end_line_id": ids[5], "new_content": refactored},
+        {"start_line_id": ids[0], "end_line_id": ids[2], "new_content": ""},
+    ]
+    edited = do("edit_lines", file_path="src/main.py", changes=changes)
+    assert (edited["changes_applied"], edited["lines_changed"]) == (2, 5)
+    assert (tmp_path / "src/main.py").read_text() == f"def execute(params, project_path):\n{refactored}\n"
+
+
+def test_lines_changed_counts_old_lines(do, ws):
+    ws.write("a", "1\n2\n3\n4\n5\n")
+    ids = lids(do("read", file_path="a"))
+    change = {"start_line_id": ids[1], "end_line_id": ids[3], "new_content": "2\nx"}
+    assert do("edit_lines", file_path="a", changes=[change])["lines_changed"] == 3
+
+
+def test_an_id_as_it_is_shown(do, tmp_path):
+    ids = lids(do("read", file_path="setup.py"))
+    changes = [{"line_id": f"[LID:{ids[0]}]", "new_content": "import tests"}]
+    assert do("edit_lines", file_path="setup.py", changes=changes)["success"]
+    ids = lids(do("read", file_path="setup.py"))
+    changes = [{"start_line_id": f"LID:{ids[0]}", "end_line_id": ids[0], "new_content": "x"}]
+    assert do("edit_lines", file_path="setup.py", changes=changes)["success"]
+    assert (tmp_path / "setup.py").read_text() == "x\n"
+
+
+def test_unread(do):
+    refused = do("edit_lines", file_path="setup.py", changes=[{"line_id": "a3f2c1", "new_content": ""}])
+    assert (refused["success"], refused["code"]) == (False, "unread")
+    assert refused["hint"].startswith('Read "setup.py" first')
+    do("grep", pattern="import")
+    refused = do("edit_lines", file_path="setup.py", changes=[{"line_id": "a3f2c1", "new_content": ""}])
+    assert refused["code"] == "unread", "a search is no read"
+
+
+def test_a_change_from_outside(do, tmp_path):
+    ids = lids(do("read", file_path="src/main.py"))
+    (tmp_path / "src/main.py").write_text(MAIN + "more\n")
+    changes = [{"line_id": ids[0], "new_content": "import sys"}]
+    refused = do("edit_lines", file_path="src/main.py", changes=changes)
+    assert refused["code"] == "stale"
+    assert refused["hint"].startswith('Read "src/main.py" again')
+    assert (tmp_path / "src/main.py").read_text() == MAIN + "more\n"
+    do("read", file_path="src/main.py", limit=1)
+    assert do("edit_lines", file_path="src/main.py", changes=changes)["success"], "an id that was kept"
+
+
+def test_a_write_or_an_edit_ends_the_ids(do, ws):
+    ids = lids(do("read", file_path="src/main.py"))
+    change = {"file_path": "src/main.py", "changes": [{"line_id": ids[5], "new_content": "x"}]}
+    do("write", file_path="src/main.py", content=MAIN)
+    assert do("edit_lines", **change)["code"] == "unread"
+    do("read", file_path="src/main.py")
+    assert do("edit_lines", **change)["success"]
+    again = lids(do("read", file_path="src/main.py"))
+    assert again[:5] == ids[:5]
+    assert again[5] != ids[5], "a new line has a new id"
+    do("edit_lines", file_path="src/main.py", changes=[{"line_id": ids[0], "new_content": "y"}])
+    refused = do("edit_lines", file_path="src/main.py", changes=[{"line_id": ids[1], "new_content": "z"}])
+    assert refused["code"] == "unread"
+    assert refused["hint"].startswith('Read "src/main.py" first')
+    do("read", file_path="src/main.py")
+    ws.edit("src/main.py", "y", "w")
+    refused = do("edit_lines", file_path="src/main.py", changes=[{"line_id": ids[1], "new_content": "z"}])
+    assert refused["code"] == "unread", "whatever tool has changed it"
+
+
+def test_an_unknown_id(do, ws):
+    ids = lids(do("read", file_path="src/main.py"))
+    refused = do(
+        "edit_lines",
+        file_path="src/main.py",
+        changes=[{"line_id": ids[0], "new_content": ""}, {"line_id": "ffffff", "new_content": ""}],
+    )
+    assert (refused["success"], refused["code"]) == (False, "unknown_line")
+    assert refused["available_ids"] == ids
+    assert f"[LID:{ids[4]}]     # TODO: fix this" in refused["error"]
+    mistyped = ids[3][:-1] + "x"
+    refused = do("edit_lines", file_path="src/main.py", changes=[{"line_id": mistyped, "new_content": ""}])
+    assert f"[LID:{ids[3]}] def execute" in refused["error"], "the nearest is shown with its line"
+    ws.write("many", "x\n" * 3000)
+    do("read", file_path="many")
+    refused = do("edit_lines", file_path="many", changes=[{"line_id": "ffffff", "new_content": ""}])
+    assert len(refused["available_ids"]) == 500
+
+
+def test_changes_are_made_as_of_one_version(do, tmp_path):
+    ids = lids(do("read", file_path="src/main.py"))
+    changes = [{"line_id": name, "new_content": f"{n}\n{n}"} for n, name in enumerate(ids)]
+    assert do("edit_lines", file_path="src/main.py", changes=changes)["lines_changed"] == 6
+    assert (tmp_path / "src/main.py").read_text() == "".join(f"{n}\n{n}\n" for n in range(6))
+
+
+def test_bad_changes_are_refused_whole(do, tmp_path):
+    ids = lids(do("read", file_path="src/main.py"))
+    for changes, code in (
+        ([], "invalid_argument"),
+        ([{"new_content": "x"}], "invalid_argument"),
+        ([{"start_line_id": ids[0], "new_content": "x"}], "invalid_argument"),
+        ([{"start_line_id": ids[3], "end_line_id": ids[1], "new_content": "x"}], "invalid_argument"),
+        ([{"line_id": ids[1], "new_content": "x"}] * 2, "overlap"),
+    ):
+        assert do("edit_lines", file_path="src/main.py", changes=changes)["code"] == code
+    assert (tmp_path / "src/main.py").read_text() == MAIN
+
+
+def test_crlf_is_kept(do, tmp_path):
+    (tmp_path / "crlf").write_bytes(b"a\r\nb\nc")
+    ids = lids(do("read", file_path="crlf"))
+    changes = [{"line_id": ids[0], "new_content": "x\ny"}, {"line_id": ids[2], "new_content": "z\n"}]
+    assert do("edit_lines", file_path="crlf", changes=changes)["success"]
+    assert (tmp_path / "crlf").read_bytes() == b"x\r\ny\r\nb\nz"
+
+
+def test_glob(do):
+    assert do("glob", pattern="**/*.py", path="src/") == {
+        "success": True,
+        "output": "src/main.py\nsrc/utils.py",
+        "files": ["src/main.py", "src/utils.py"],
+        "count": 2,
+        "truncated": False,
+    }
+    assert do("glob", pattern="*.md")["files"] == ["README.md"]
+    assert do("glob", pattern="*.py")["files"] == ["setup.py", "src/main.py", "src/utils.py"], "at any depth"
+    nothing = do("glob", pattern="*.rs")
+    assert (nothing["files"], nothing["output"], nothing["note"]) == ([], "", "0 files match *.rs.")
+    assert do("glob", pattern="[[:nope:]]")["code"] == "invalid_pattern"
+
+
+def test_glob_is_sorted_and_capped(do, tmp_path):
+    for number in reversed(range(101)):
+        (tmp_path / f"n{number:03}.txt").write_text("")
+    first = do("glob", pattern="*.txt")
+    assert (first["count"], first["truncated"], first["total"]) == (100, True, 101)
+    assert first["files"] == sorted(first["files"])
+    assert first["files"][0] == "n000.txt"
+    (tmp_path / "n100.txt").unlink()
+    exactly = do("glob", pattern="*.txt")
+    assert (exactly["count"], exactly["truncated"]) == (100, False)
+
+
+def test_ignored_directories(do, tmp_path):
+    assert set(IGNORED) == {
+        "node_modules", "__pycache__", ".git", ".venv", "venv", ".tox", ".pytest_cache", ".mypy_cache",
+        ".ruff_cache", "dist", "build", "*.egg-info", ".eggs", ".nox", ".hg", ".svn",
+    }  # fmt: skip
+    for name in IGNORED:
+        for place in (tmp_path, tmp_path / "src"):
+            directory = place / name.replace("*", "rye")
+            directory.mkdir()
+            (directory / "in.js").write_text("needle\n")
+    (tmp_path / "tests/build").write_text("needle: a file, no directory\n")
+    (tmp_path / ".github").mkdir()
+    (tmp_path / ".github/ci.js").write_text("needle\n")
+    (tmp_path / ".gitignore").write_text("src/\n*.js\n")
+    (tmp_path / "src/x.js").write_text("needle\n")
+    assert do("glob", pattern="**/*.js")["files"] == [".github/ci.js", "src/x.js"]
+    assert [match["file"] for match in do("grep", pattern="needle")["matches"]] == [
+        ".github/ci.js", "src/x.js", "tests/build",
+    ]  # fmt: skip
+    assert do("ls")["output"].split("\n") == [
+        ".github/", "src/", "tests/", ".gitignore", "README.md", "setup.py",
+    ]  # fmt: skip
+    assert do("ls", path="src")["output"].split("\n") == ["main.py", "utils.py", "x.js"]
+    assert do("ls", path="src/build")["output"] == "in.js", "what is named is listed"
+    assert do("glob", pattern="*.js", path="node_modules")["files"] == ["node_modules/in.js"]
+
+
+def test_grep(do):
+    found = do("grep", pattern="TODO:", path="src/", include="*.py")
+    assert found == {
+        "success": True,
+        "output": "src/main.py:5:    # TODO: fix this",
+        "matches": [{"file": "src/main.py", "line": 5, "content": "    # TODO: fix this"}],
+        "count": 1,
+        "truncated": False,
+    }
+    assert do("grep", pattern="TODO:", include="*.md")["output"] == "README.md:1:# TODO: all"
+    assert do("grep", pattern="todo:")["count"] == 0, "case counts"
+    assert do("grep", pattern=r"def \w+\(")["count"] == 1
+    assert do("grep", pattern="import", path="setup.py")["matches"][0]["file"] == "setup.py"
+
+
+def test_grep_of_nothing_says_so(do, tmp_path):
+    nothing = do("grep", pattern="nowhere")
+    assert (nothing["success"], nothing["matches"], nothing["output"]) == (True, [], "")
+    assert "4 files searched" in nothing["note"]
+    wrong = do("grep", pattern="(")
+    assert (wrong["success"], wrong["code"]) == (False, "invalid_pattern")
+    assert do("grep", pattern="--version")["count"] == 0, "a pattern is no flag"
+    (tmp_path / "bin").write_bytes(b"\0nowhere")
+    assert do("grep", pattern="nowhere")["left_out"] == {"binary": 1}
+
+
+def test_grep_has_ids_of_what_was_read(do, ws, tmp_path):
+    def found():
+        return do("grep", pattern="TODO:", path="src")
+
+    assert "line_id" not in found()["matches"][0]
+    name = lids(do("read", file_path="src/main.py", limit=1))[0]
+    name = lids(do("read", file_path="src/main.py"))[4]
+    assert found()["output"] == f"src/main.py:5:[LID:{name}]:    # TODO: fix this"
+    assert found()["matches"] == [
+        {"file": "src/main.py", "line": 5, "content": "    # TODO: fix this", "line_id": name}
+    ]
+    (tmp_path / "src/main.py").write_text("\n" + MAIN)
+    assert "line_id" not in found()["matches"][0], "the version shown is not the present one"
+    do("read", file_path="src/main.py")
+    do("write", file_path="src/main.py", content=MAIN)
+    assert "line_id" not in found()["matches"][0], "a write ends the ids"
+    do("read", file_path="src/main.py")
+    (match,) = found()["matches"]
+    changes = [{"line_id": match["line_id"], "new_content": "    # done"}]
+    assert do("edit_lines", file_path=match["file"], changes=changes)["success"]
+
+
+def test_grep_is_capped(do, ws):
+    ws.write("many", "needle\n" * 100)
+    assert do("grep", pattern="needle")["truncated"] is False
+    ws.write("more", "needle\n")
+    found = do("grep", pattern="needle")
+    assert (found["count"], found["truncated"], found["total"]) == (100, True, 101)
+    ws.write("more", "x" * 3000 + "needle" + "y" * 3000)
+    (long,) = do("grep", pattern="needle", path="more")["matches"]
+    assert "needle" in long["content"]
+    assert len(long["content"]) < 2100
+
+
+def test_grep_timeout(ws):
+    from agentfs.dialects import find
+
+    assert find("rye").view(ws).limits.timeout == 30.0
+
+
+def test_ls(do):
+    assert do("ls") == {
+        "success": True,
+        "output": "src/\ntests/\nREADME.md\nsetup.py",
+        "entries": [
+            {"name": "src", "type": "directory"},
+            {"name": "tests", "type": "directory"},
+            {"name": "README.md", "type": "file"},
+            {"name": "setup.py", "type": "file"},
+        ],
+    }
+    assert do("ls", path="src/")["entries"] == [
+        {"name": "main.py", "type": "file"}, {"name": "utils.py", "type": "file"},
+    ]  # fmt: skip
+    assert do("ls", path="setup.py")["code"] == "not_a_directory"
+
+
+def test_ls_of_links_and_of_much(do, tmp_path):
+    (tmp_path / "tests/link").symlink_to("../src")
+    (tmp_path / "tests/other").symlink_to("../setup.py")
+    assert do("ls", path="tests")["entries"] == [
+        {"name": "link", "type": "directory", "target": "../src"},
+        {"name": "other", "type": "file", "target": "../setup.py"},
+    ]
+    (tmp_path / "much").mkdir()
+    for number in range(501):
+        (tmp_path / f"much/{number}").write_text("")
+    much = do("ls", path="much")
+    assert (len(much["entries"]), much["truncated"], much["total"]) == (500, True, 501)
+
+
+def test_what_a_programmer_set_stands(tmp_path):
+    (tmp_path / "a").write_text("0123456789\n" * 9)
+    with Workspace(tmp_path, limits=Limits(line_chars=5, grep_results=2)) as ws:
+        do = speaking(ws)
+        assert do("read", file_path="a", limit=1)["output"].endswith("] 01234")
+        assert do("grep", pattern="0")["count"] == 2
