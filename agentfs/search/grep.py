@@ -16,7 +16,7 @@ from agentfs.search.elsewhere import suggesting
 from agentfs.search.engine import find_rg, nominated
 from agentfs.search.excerpts import excerpts
 from agentfs.search.grep_text import content_lines, count_lines_shown, summary_lines, totals_shown
-from agentfs.search.hits import Hit, Search, as_text, lines_within
+from agentfs.search.hits import Hit, Search, Tally, as_text, lines_within
 from agentfs.search.leftout import one_line, say_reached, say_skipped
 from agentfs.search.line_naming import NameLines
 from agentfs.search.paging import check_offset, check_page
@@ -273,35 +273,32 @@ class _Grep:
             self._search(show_name(path), text, self.in_text)
 
     def _search(self, path: str, text: S, search: Search[S]) -> None:
-        lines = matches = 0
+        tally = Tally()
         kept: list[Hit] = []
         try:
             most = self.request.max_count
             wants_samples = self._wants_samples()
-            if most is None and not self.by_line and not wants_samples:
-                lines, matches = search.count(text)
-            elif most is None and self.by_line and self.entries >= self.end:
-                lines, matches = search.count(text)
-                self.entries += lines
+            if most is None and not wants_samples and (not self.by_line or self.entries >= self.end):
+                search.count(text, tally)
             else:
                 for hit in search.hits(text):
-                    lines += 1 + (lines_within(text, hit) if self.pattern.multiline else 0)
-                    matches += len(hit.spans)
                     if self.by_line:
-                        if self.first <= self.entries < self.end:
+                        if self.first <= self.entries + tally.hits < self.end:
                             kept.append(hit)
-                        self.entries += 1
                     elif wants_samples and len(kept) < self.request.samples:
                         kept.append(hit)
-                    if most is not None and lines >= most:
+                    tally.add(hit, lines_within(text, hit) if self.pattern.multiline else 0)
+                    if most is not None and tally.lines >= most:
                         break
         except TimeoutError:
             self.stopped_in = path
             raise
         finally:
-            if lines:
+            if self.by_line:
+                self.entries += tally.hits
+            if tally.lines:
                 whole = as_text(text) if kept else ""
-                self._found(path, whole, FileCount(lines, matches), kept)
+                self._found(path, whole, FileCount(tally.lines, tally.matches), kept)
 
     def _wants_samples(self) -> bool:
         return self.request.output_mode == "summary" and self.first <= self.entries < self.end

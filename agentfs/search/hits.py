@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Generic
 
-from agentfs.search.pattern import Form, Found, Pattern, S
+from agentfs.calls import calling
+from agentfs.search.pattern import Compiled, Form, Found, Pattern, S
 
 # A search without a timeout is five times cheaper. It is used where the steps cannot exceed this.
 _FREE_STEPS = 50_000
@@ -18,6 +19,10 @@ _LINES_PER_LOOK = 64  # lines between two looks at the clock
 # Each way is timed on this much before one is chosen; a text that is larger is not used for it.
 _TRIAL_BYTES = 48 * 1024
 _LARGEST_TRIAL = 256 * 1024
+# The engine's timeout is processor time of the process, other threads' too, and it cannot be called off.
+# So it is given out in slices, each twice the one before, and after each the clock and the caller are asked.
+_FIRST_SLICE = 0.25
+_SWEPT_PER_SECOND = 1_000_000  # a sweep that is slower is stuck on a line, and no longer trusted
 
 
 @dataclass(slots=True)
@@ -35,6 +40,32 @@ class Hit:
     spans: list[tuple[int, int]]
 
 
+@dataclass(slots=True)
+class Tally:
+    """What has been counted in one file.
+
+    Attributes:
+        hits: Hits, as many as lines without `multiline`.
+        lines: Lines in them.
+        matches: Matches in them.
+    """
+
+    hits: int = 0
+    lines: int = 0
+    matches: int = 0
+
+    def add(self, hit: Hit, line_ends: int) -> None:
+        """Count a hit.
+
+        Args:
+            hit: The hit.
+            line_ends: The line ends inside it.
+        """
+        self.hits += 1
+        self.lines += 1 + line_ends
+        self.matches += len(hit.spans)
+
+
 class Search(Generic[S]):
     """The search for one pattern, under one deadline.
 
@@ -47,6 +78,7 @@ class Search(Generic[S]):
     def __init__(self, pattern: Pattern, form: Form[S], deadline: float) -> None:
         plan = pattern.plan
         self._form: Form[S] = form
+        self._sweep = form.sweep
         self._newline: S = form.newline
         self._exact = plan.exact
         self._ignore_case = pattern.ignore_case
@@ -110,60 +142,100 @@ class Search(Generic[S]):
         return self._confirmed(text, _lines_with(folded, self._form.needles, self._newline))
 
     def _by_sweep(self, text: S) -> Iterator[Hit]:
-        if self._form.sweep is None:
+        if self._sweep is None:
             return self._confirmed(text, _all_lines(text, self._newline))
-        found = self._form.sweep.finditer(text, timeout=self._left(), concurrent=True)
+        seconds = min(self._left(), _FIRST_SLICE + len(text) / _SWEPT_PER_SECOND)
+        found = self._sweep.finditer(text, timeout=seconds, concurrent=True)
         if self._exact:
             return self._gathered(text, found)
         return self._confirmed(text, self._swept(text, found))
+
+    def _patiently(self, expression: Compiled[S], text: S) -> Iterator[Found]:
+        """Find all matches, for as long as there is time and somebody waits."""
+        seconds, seen = _FIRST_SLICE, 0
+        while True:
+            found = expression.finditer(text, timeout=min(seconds, self._left()), concurrent=True)
+            try:
+                for number, match in enumerate(found):
+                    if number >= seen:
+                        seen += 1
+                        yield match
+            except TimeoutError:
+                seconds *= 2
+            else:
+                return
 
     def _confirmed(self, text: S, candidates: Iterator[tuple[int, int]]) -> Iterator[Hit]:
         expression, free = self._form.expression, self._free_length
         for start, end in candidates:
             line = text[start:end]
             if end - start > free:
-                found = expression.finditer(line, timeout=self._left(), concurrent=True)
-            else:
-                self._look_sometimes()
-                found = expression.finditer(line)
-            spans = [match.span() for match in found]
+                yield from self._in_long_line(line, start, end)
+                continue
+            self._look_sometimes()
+            spans = [match.span() for match in expression.finditer(line)]
             if spans:
                 yield Hit(start, end, spans)
+
+    def _in_long_line(self, line: S, start: int, end: int) -> Iterator[Hit]:
+        hit = Hit(start, end, [])
+        try:
+            hit.spans.extend(match.span() for match in self._patiently(self._form.expression, line))
+        except TimeoutError:
+            if hit.spans:  # what was found stands
+                yield hit
+            raise
+        if hit.spans:
+            yield hit
 
     def _gathered(self, text: S, found: Iterator[Found]) -> Iterator[Hit]:
         """Turn the matches of an exact sweep into hits."""
         newline, length = self._newline, len(text)
         start = end = -1
         spans: list[tuple[int, int]] = []
-        for match in found:
-            first, last = match.span()
-            if first > end:
-                if first == length and (first == 0 or text.endswith(newline)):
-                    break  # after the last line end there is no line
+        try:
+            for match in found:
+                first, last = match.span()
+                if first > end:
+                    if first == length and (first == 0 or text.endswith(newline)):
+                        break  # after the last line end there is no line
+                    if spans:
+                        yield Hit(start, end, spans)
+                    start = text.rfind(newline, 0, first) + 1
+                    end = text.find(newline, first)
+                    end = length if end < 0 else end
+                    spans = []
+                spans.append((first - start, last - start))
+        except TimeoutError:
+            self._sweep = None  # go on line by line from now on: alone, no line may take long
+            if time.monotonic() >= self._deadline:
                 if spans:
                     yield Hit(start, end, spans)
-                start = text.rfind(newline, 0, first) + 1
-                end = text.find(newline, first)
-                end = length if end < 0 else end
-                spans = []
-            spans.append((first - start, last - start))
+                raise
+            yield from self._confirmed(text, _all_lines(text, newline, max(start, 0)))
+            return
         if spans:
             yield Hit(start, end, spans)
 
     def _swept(self, text: S, found: Iterator[Found]) -> Iterator[tuple[int, int]]:
         newline = self._newline
         done = 0  # what lies before it has been nominated
-        for match in found:
-            at = match.span()[0]
-            if at < done:
-                continue
-            if at == len(text) and (at == 0 or text.endswith(newline)):
-                return
-            start = text.rfind(newline, 0, at) + 1
-            end = text.find(newline, at)
-            end = len(text) if end < 0 else end
-            yield start, end
-            done = end + 1
+        try:
+            for match in found:
+                at = match.span()[0]
+                if at < done:
+                    continue
+                if at == len(text) and (at == 0 or text.endswith(newline)):
+                    return
+                start = text.rfind(newline, 0, at) + 1
+                end = text.find(newline, at)
+                end = len(text) if end < 0 else end
+                yield start, end
+                done = end + 1
+        except TimeoutError:
+            self._sweep = None
+            self._left()
+            yield from _all_lines(text, newline, done)
 
     def _literal_lines(self, text: S) -> Iterator[Hit]:
         needle, newline = self._form.needles[0], self._newline
@@ -181,39 +253,44 @@ class Search(Generic[S]):
                 at = folded.find(needle, at + width)
             yield Hit(start, end, spans)
 
-    def count(self, text: S) -> tuple[int, int]:
+    def count(self, text: S, tally: Tally) -> None:
         r"""Count what matches, where the matches themselves are not wanted.
 
         Args:
             text: The text of a file, with `\n` for every line end.
-
-        Returns:
-            Matching lines, and matches.
+            tally: What the lines and matches are added to, as they are found.
 
         Raises:
             TimeoutError: The deadline has passed.
         """
-        lines = matches = 0
         if self._whole and not self._multiline and (not self._ignore_case or text.isascii()):
             needle, newline = self._form.needles[0], self._newline
             folded = text.lower() if self._ignore_case else text
             at = folded.find(needle)
             while at >= 0:
-                matches += 1
+                tally.matches += 1
                 self._look_sometimes()
                 further = folded.find(needle, at + len(needle))
-                lines += further < 0 or folded.find(newline, at, further) >= 0
+                if further < 0 or folded.find(newline, at, further) >= 0:
+                    tally.hits += 1
+                    tally.lines += 1
                 at = further
-            return lines, matches
+            return
         for hit in self.hits(text):
-            lines += 1 + (text.count(self._newline, hit.start, hit.end) if self._multiline else 0)
-            matches += len(hit.spans)
-        return lines, matches
+            tally.add(hit, text.count(self._newline, hit.start, hit.end) if self._multiline else 0)
 
     def _blocks(self, text: S) -> Iterator[Hit]:
         newline = self._newline
         hit: Hit | None = None
-        for match in self._form.expression.finditer(text, timeout=self._left(), concurrent=True):
+        failed: TimeoutError | None = None
+        found = self._patiently(self._form.expression, text)
+        while True:
+            try:
+                match = next(found, None)
+            except TimeoutError as error:
+                match, failed = None, error
+            if match is None:
+                break
             first, last = match.span()
             if first == len(text) and (first == 0 or text.endswith(newline)):
                 break  # after the last line end there is no line
@@ -229,8 +306,11 @@ class Search(Generic[S]):
             hit.spans.append((first - hit.start, min(last, hit.end) - hit.start))
         if hit is not None:
             yield hit
+        if failed is not None:
+            raise failed
 
     def _left(self) -> float:
+        calling.step(0)
         left = self._deadline - time.monotonic()
         if left <= 0:
             raise TimeoutError
@@ -264,8 +344,7 @@ def lines_within(text: str | bytes, hit: Hit) -> int:
     return text.count(b"\n", hit.start, hit.end)
 
 
-def _all_lines(text: S, newline: S) -> Iterator[tuple[int, int]]:
-    start = 0
+def _all_lines(text: S, newline: S, start: int = 0) -> Iterator[tuple[int, int]]:
     while start < len(text):
         end = text.find(newline, start)
         end = len(text) if end < 0 else end

@@ -1,9 +1,11 @@
 """Which files a search of contents opens, and in which order."""
 
 import os
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from agentfs.calls import calling
 from agentfs.disk import Root, show_name
 from agentfs.errors import AgentFSError, InvalidArgumentError
 from agentfs.limits import Limits
@@ -120,6 +122,9 @@ class Sources:
     def _ordered(self, paths: list[str]) -> list[str]:
         keyed: list[tuple[float, list[str], str]] = []
         for path in paths:
+            calling.step(0)
+            if time.monotonic() > self._deadline:
+                raise TimeoutError
             try:
                 entry = self._root.entry(path)
             except AgentFSError:

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from agentfs.errors import InvalidPatternError
-from agentfs.search.hits import Search
+from agentfs.search.hits import Search, Tally
 from agentfs.search.pattern import compile_pattern
 from agentfs.search.scan import Reader
 
@@ -93,7 +93,9 @@ def found(compiled, view):
             way._by_needle = by_needle
             hits = [(view.count("\n", 0, h.start), view[h.start : h.end], h.spans) for h in way.hits(text)]
             answers.append(hits)
-            assert way.count(text) == (len(hits), sum(len(spans) for _, _, spans in hits))
+            tally = Tally()
+            way.count(text, tally)
+            assert tally == Tally(len(hits), len(hits), sum(len(spans) for _, _, spans in hits))
     assert all(answer == answers[0] for answer in answers)
     return answers[0]
 
@@ -122,6 +124,10 @@ def naively(expression, lines):
 @example(pattern=r"\s+$", text=(["a ", "", " b"], "\r\n"), final=True, ignore_case=False)
 @example(pattern="kiss", text=(["Kiſſ", "kiss"], "\n"), final=True, ignore_case=True)
 @example(pattern="(?-i:a)b", text=(["AB", "aB"], "\n"), final=True, ignore_case=True)
+@example(
+    pattern=r"([^-a]{1,}İ*?[^-a]+\B){1,}\Z", text=(["b" * 40, "b-b"], "\n"), final=True, ignore_case=False
+)
+@example(pattern=r"(^\A^|[\s\S]{1,})+?^", text=(["b" * 30, "ab", "x"], "\n"), final=False, ignore_case=False)
 @example(pattern="(?:a|b{0})x", text=(["x"], "\n"), final=True, ignore_case=False)
 def test_the_plan_finds_exactly_what_the_pattern_finds_on_each_line_alone(pattern, text, final, ignore_case):
     lines, end = text

@@ -1,0 +1,154 @@
+"""Time that runs out, and callers that go away: what is found stands, and nobody else waits."""
+
+import asyncio
+import threading
+import time
+
+import pytest
+
+from agentfs import Workspace
+from agentfs.calls import calling
+from agentfs.search.hits import Search, Tally
+from agentfs.search.pattern import compile_pattern
+
+HOSTILE = "^(a|aa)+$"
+LONG = "a" * 80 + "b"
+
+
+class Tired:
+    """A compiled pattern whose time is over after some matches, for the first `times` times."""
+
+    def __init__(self, compiled, after, times=10**9):
+        self.compiled, self.after, self.times = compiled, after, times
+
+    def finditer(self, text, **_):
+        self.times -= 1
+        for number, match in enumerate(self.compiled.finditer(text)):
+            if number >= self.after and self.times >= 0:
+                raise TimeoutError
+            yield match
+
+
+def hits(search, text):
+    return [(hit.start, hit.end, hit.spans) for hit in search.hits(text)]
+
+
+TEXT = "".join(f"a{'ab' * (n % 4)} {n} b\n\n" for n in range(30)) + "last ab"
+
+
+@pytest.mark.parametrize("after", range(12))
+@pytest.mark.parametrize("pattern", ["[ab]+", "b$|[0-9]+", r"(?<=a)b", r"\s*$", "x|^$", r"\w+\Z", "^"])
+def test_lines_are_searched_alone_when_the_search_of_all_at_once_takes_too_long(pattern, after):
+    compiled = compile_pattern(pattern)
+    expected = hits(Search(compiled, compiled.form, time.monotonic() + 20), TEXT)
+    search = Search(compiled, compiled.form, time.monotonic() + 20)
+    search._sweep = Tired(search._sweep, after)
+    search._by_needle = False
+    search._trial.clear()
+    assert hits(search, TEXT) == expected
+
+
+@pytest.mark.parametrize("after", range(5))
+def test_time_that_others_have_used_up_is_given_again(after):
+    compiled = compile_pattern(r"a\n*b?|\d\n", multiline=True)
+    expected = hits(Search(compiled, compiled.form, time.monotonic() + 20), TEXT)
+    search = Search(compiled, compiled.form, time.monotonic() + 20)
+    tired = Tired(compiled.form.expression, after, times=3)
+    assert [m.span() for m in search._patiently(tired, TEXT)] == [
+        m.span() for m in compiled.form.expression.finditer(TEXT)
+    ]
+    assert expected
+
+
+def test_other_threads_do_not_use_up_the_time_of_a_search(tmp_path):
+    # The engine counts the processor time of the whole process: eight threads use it eight times as fast.
+    (tmp_path / "f").write_text("a" * 60 + "b\n")
+    with Workspace(tmp_path) as ws:
+        began = time.monotonic()
+        threads = [
+            threading.Thread(target=ws.grep, args=(HOSTILE,), kwargs={"timeout": 1.5}) for _ in range(3)
+        ]
+        for thread in threads:
+            thread.start()
+        result = ws.grep(HOSTILE, timeout=1.5)
+        took = time.monotonic() - began
+        for thread in threads:
+            thread.join()
+    assert result.skipped.reached == "timeout"
+    assert took >= 1.5
+
+
+@pytest.mark.parametrize("mode", ["content", "count", "summary", "total", "files_with_matches"])
+@pytest.mark.parametrize("limit", [1, 100])
+def test_what_was_found_before_the_time_was_over_is_counted(tmp_path, mode, limit):
+    (tmp_path / "a").write_text("aaa\n")
+    (tmp_path / "b").write_text(f"aa\nno\na\n{LONG}\naaa\n")
+    (tmp_path / "c").write_text("aaa\n")
+    with Workspace(tmp_path) as ws:
+        result = ws.grep(HOSTILE, output_mode=mode, limit=limit if mode != "total" else None, timeout=0.3)
+    if mode == "files_with_matches" and limit == 1:
+        assert (result.skipped.reached, list(result.counts)) in ((None, ["a"]), ("timeout", ["a"]))
+        return
+    assert (result.total_lines, result.total_files, result.exact) == (3, 2, False)
+    assert result.skipped.reached == "timeout"
+    assert "it was searching b" in result.text
+    if mode in ("count", "summary") and limit > 1:
+        assert {path: each.lines for path, each in result.counts.items()} == {"a": 1, "b": 2}
+    if mode == "content" and limit > 1:
+        assert [(m.path, m.line) for m in result.matches] == [("a", 1), ("b", 1), ("b", 3)]
+
+
+def test_matches_of_the_line_in_which_the_time_was_over_stand(tmp_path):
+    (tmp_path / "f").write_text("key " * 500 + "a" * 80 + "b\n")
+    with Workspace(tmp_path) as ws:
+        result = ws.grep("key|(?:a|aa)+$", timeout=0.5)
+        spanning = ws.grep("key|(?:a|aa)+$", timeout=0.5, multiline=True)
+    for each in (result, spanning):
+        assert (each.total_lines, each.exact, each.skipped.reached) == (1, False, "timeout")
+
+
+def test_a_search_ends_in_time_inside_one_long_file(tmp_path):
+    (tmp_path / "f").write_text(("a" * 200 + "b\n") * 20_000)
+    with Workspace(tmp_path) as ws:
+        for pattern in (r"(?:a+)+\d", r"(\w+)*:", r"a.*a.*a.*a.*c\w", "[ab]+?[ab]+?[ab]+?x?c"):
+            result = ws.grep(pattern, timeout=0.5)
+            assert result.elapsed_ms < 8_000, pattern
+            assert result.exact == (result.skipped.reached is None)
+
+
+def test_a_search_that_nobody_waits_for_ends_soon():
+    call = calling.Call("grep")
+    compiled = compile_pattern(HOSTILE)
+    search = Search(compiled, compiled.form, time.monotonic() + 60)
+
+    def run():
+        calling.current.set(call)
+        with pytest.raises(calling.Abandoned):
+            search.count(LONG, Tally())
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    time.sleep(0.1)
+    call.abandon()
+    thread.join(30)
+    assert not thread.is_alive()
+
+
+def test_many_searches_that_were_called_off_hold_up_no_other_call(tmp_path):
+    (tmp_path / "hostile").write_text(f"{LONG}\n" * 3)
+
+    async def run():
+        with Workspace(tmp_path) as ws:
+            tools = ws.tools()
+            calls = [asyncio.create_task(tools.acall("grep", {"pattern": HOSTILE})) for _ in range(16)]
+            await asyncio.sleep(0.3)
+            for call in calls:
+                call.cancel()
+            await asyncio.gather(*calls, return_exceptions=True)
+            assert all(call.cancelled() for call in calls)
+            began = time.monotonic()
+            result = await tools.acall("read", {"path": "hostile"})
+            assert result.success
+            return time.monotonic() - began
+
+    assert asyncio.run(run()) < 5  # ten seconds each, four at a time, if they went on
