@@ -78,7 +78,7 @@ class Search(Generic[S]):
     def __init__(self, pattern: Pattern, form: Form[S], deadline: float) -> None:
         plan = pattern.plan
         self._form: Form[S] = form
-        self._sweep = form.sweep
+        self._sweep: Compiled[S] | None = form.sweep
         self._newline: S = form.newline
         self._exact = plan.exact
         self._ignore_case = pattern.ignore_case
