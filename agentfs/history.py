@@ -1,5 +1,6 @@
 """The methods of a workspace that take back, make again, and tell what was done."""
 
+import os
 from collections.abc import Generator
 from contextlib import contextmanager
 from copy import copy
@@ -14,6 +15,8 @@ from agentfs.results import ChangesResult, CheckpointResult, UndoResult
 
 if TYPE_CHECKING:  # loaded when a tree is opened
     from agentfs.journal import Journal, Travel
+    from agentfs.shown import Shown
+    from agentfs.state import Opened
 
 _MAX_NAME = 200
 
@@ -25,6 +28,8 @@ class History:
     limits: Limits
     _root: Root
     _journal: "Journal"
+    _shown: "Shown"
+    _state: "Opened | None" = None
 
     @gated("change")
     def undo(self, steps: int = 1) -> UndoResult:
@@ -105,6 +110,14 @@ class History:
         travel = self._journal.go(self._root, to, max_bytes=self.limits.file_bytes)
         return self._told(f"Went to checkpoint {quote(to)}:", travel)
 
+    def forget(self) -> None:
+        """Forget what was shown, as when the loop cuts the model's history.
+
+        `write` and `edit_lines` ask for a read again, and no name of a line is given a second time. The
+        journal stays.
+        """
+        self._shown.forget()
+
     @contextmanager
     def transaction(self) -> Generator[Self]:
         """Make several changes as one: all of them when the block ends, or none when it raises.
@@ -160,6 +173,30 @@ class History:
         head = f"{_count(len(files), 'path')} changed." if files else "Nothing is changed."
         lines = [head, *notes, *file_lines(files), *patch_lines(patch)]
         return ChangesResult(files, patch, since, notes, text="\n".join(lines))
+
+    def _begin(self, state: str | os.PathLike[str] | None) -> None:
+        """Begin the journal and the memory, or go on with those of a state directory."""
+        if state is None:
+            from agentfs.journal import Journal
+            from agentfs.shown import Shown
+
+            self._journal, self._shown = Journal(), Shown()
+        else:
+            from agentfs.state import open_state
+
+            try:
+                self._state = open_state(state, self._root)
+            except BaseException:
+                self._root.close()
+                raise
+            self._journal, self._shown = self._state.journal, self._state.shown
+            self._root.repaired += self._state.told
+        self._root.recorder = self._journal
+
+    def _end(self) -> None:
+        self._journal.close()
+        if self._state is not None:
+            self._state.close()
 
     def _told(self, done: str, travel: "Travel") -> UndoResult:
         from agentfs.journal.report import file_changes, file_lines

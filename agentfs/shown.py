@@ -76,7 +76,7 @@ class Shown:
             text: The text written, as the file has it (line ends kept, no byte order mark).
         """
         with self._lock:
-            self._given.pop(real_path, None)
+            self._give(real_path, None)
             self._keep(real_path, ShownVersion(revision, (), 0, whole=True), text)
 
     def record_edit(
@@ -97,7 +97,7 @@ class Shown:
             total: Lines in the file now.
         """
         with self._lock:
-            self._given.pop(real_path, None)
+            self._give(real_path, None)
             known = self._version(real_path, before)
             if text is not None and (real_path, before) in self._ids:
                 self._carry_ids(real_path, before, after, text, hunks)
@@ -160,7 +160,7 @@ class Shown:
                 )
                 self._keep_ids(key, text, ids)
             if given and key in self._ids:
-                self._given[real_path] = revision
+                self._give(real_path, revision)
             return tuple(self._ids.get(key, "").split())
 
     def given(self, real_path: str) -> str | None:
@@ -299,6 +299,12 @@ class Shown:
             if not self._named[path]:
                 del self._named[path]
             self._generation += 1
+
+    def _give(self, real_path: str, revision: str | None) -> None:
+        if revision is None:
+            self._given.pop(real_path, None)
+        else:
+            self._given[real_path] = revision
 
     def _make_room(self) -> None:
         while self._text_bytes > MAX_TEXT_BYTES:

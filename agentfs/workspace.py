@@ -80,6 +80,7 @@ class Workspace(History):
         policy: Policy | None = None,
         limits: Limits | None = None,
         engine: Literal["python", "ripgrep"] = "python",
+        state: str | os.PathLike[str] | None = None,
         on_event: OnEvent | None = None,
     ) -> None:
         """Open a directory tree.
@@ -90,26 +91,24 @@ class Workspace(History):
             limits: The bounds of one answer, one file and one search.
             engine: "ripgrep" lets `rg` say which files `grep` is to look at, where that changes no answer; it
                 opens paths by itself, and so may be led outside by who swaps them meanwhile.
+            state: A directory outside of the tree, where the journal and what was shown outlive the process.
             on_event: What is told of each call of its tools, from the thread that runs it.
 
         Raises:
-            AgentFSError: `not_found` or `not_a_directory` for the root.
+            AgentFSError: `not_found` or `not_a_directory` for the root. For the state directory
+                `invalid_argument` (not outside, another tree's, another program's), `busy`, `io` (damaged).
         """
-        from agentfs.journal import Journal
         from agentfs.outputs import Outputs
         from agentfs.remembered import Remembered
-        from agentfs.shown import Shown
 
         self.policy = policy or Policy()
         self.limits = limits or Limits()
         self.engine: Literal["python", "ripgrep"] = engine
         self.on_event = on_event
         self._root = Root(root, self.policy)
-        self._shown = Shown()
+        self._begin(state)
         self._indexes: Remembered[Any] = Remembered()
         self._outputs = Outputs()
-        self._journal = Journal()
-        self._root.recorder = self._journal
 
     @property
     def root(self) -> str:
@@ -123,13 +122,13 @@ class Workspace(History):
 
     @property
     def repaired(self) -> tuple[str, ...]:
-        """What was taken back on opening, because a process had died in the middle of a transaction."""
+        """What was found and put right on opening, because a process had died in the middle of a change."""
         return self._root.repaired
 
     def close(self) -> None:
         """Give back the descriptor on the root; every later call fails."""
         self._root.close()
-        self._journal.close()
+        self._end()
 
     def __enter__(self) -> Self:
         return self

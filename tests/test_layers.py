@@ -16,7 +16,7 @@ LAYERS = [
     {"limits", "policy", "results", "versions"},
     {"disk", "text"},
     {"shown", "remembered", "outputs", "journal"},
-    {"reading", "editing", "search"},
+    {"reading", "editing", "search", "state"},
     {"permissions.gate", "signatures"},
     {"forms", "arguments", "calls.outcome", "calls.replies", "calls.running", "calls.telling"},
     {"history", "toolset"},

@@ -17,7 +17,7 @@ from agentfs.disk.backend import Handle
 from agentfs.disk.locks import FileLock
 from agentfs.disk.paths import Asked, quote
 from agentfs.disk.repair import RepairLog, left_behind, logged
-from agentfs.disk.replacing import Old, attributes_of, fill
+from agentfs.disk.replacing import Old, attributes_of, fill, new_temporary
 from agentfs.disk.states import (
     Change,
     Conflict,
@@ -102,7 +102,8 @@ def apply_changes(
         plans = plans_of(wanted)
         if len(plans) < 2:
             for plan in plans:
-                plan.backup = ""  # a single rename or removal happens or does not
+                # A single rename or removal happens or does not, and what waits for it is swept as a stray.
+                plan.backup, plan.fresh = "", new_temporary()
         rows = [(plan.change, plan.stage, plan.fresh, plan.backup) for plan in plans]
         with recording, logged(base, root_path, rows) as log:
             return Batch(base, plans, max_bytes, conflict).apply(log)

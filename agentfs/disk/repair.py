@@ -136,15 +136,16 @@ def _prefix(base: Base) -> str:
 
 def _row(row: Row) -> list[Any]:
     change, stage, fresh, backup = row
-    return [change.path, _plain(change.before), _plain(change.after), stage, fresh, backup]
+    return [change.path, plain_of(change.before), plain_of(change.after), stage, fresh, backup]
 
 
 def _row_of(row: list[Any]) -> Row:
     path, before, after, stage, fresh, backup = row
-    return Change(path, _state(before), _state(after)), stage, fresh, backup
+    return Change(path, state_of(before), state_of(after)), stage, fresh, backup
 
 
-def _plain(state: State | None) -> list[Any] | None:
+def plain_of(state: State | None) -> list[Any] | None:
+    """Return a state as JSON has it, without the content of a file."""
     match state:
         case None:
             return None
@@ -156,7 +157,8 @@ def _plain(state: State | None) -> list[Any] | None:
             return ["directory", state.mode]
 
 
-def _state(plain: list[Any] | None) -> State | None:
+def state_of(plain: list[Any] | None) -> State | None:
+    """Return the state that `plain_of` made this of; the content of a file cannot be loaded."""
     match plain or []:
         case ["file", mode, digest, size]:
             return FileState(mode, digest, size, _not_kept)

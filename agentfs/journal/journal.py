@@ -1,13 +1,14 @@
 """The journal of one workspace: what it changed, step by step, and the way back and forth."""
 
 import time
-from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from threading import RLock
 from typing import NamedTuple
 
 from agentfs.disk import Change, Root, quote
 from agentfs.errors import InvalidArgumentError, NotFoundError, StaleError
+from agentfs.journal.ledger import Ledger
 from agentfs.journal.steps import Step, Sum, summed, taken_back
 from agentfs.journal.store import Store
 
@@ -38,21 +39,43 @@ class Journal:
 
     It is told of every change just before it is made, and keeps what is needed to take it back. A step that
     is taken back can be made again, until another step takes its place.
+
+    Args:
+        store: Keeps the contents; by default for as long as the journal is there.
+        ledger: Is told of all that the journal comes to hold.
+        steps: The steps it begins with.
+        at: How many of them stand.
+        checkpoints: How many steps stood at each checkpoint, by its name.
     """
 
-    def __init__(self, store: Store | None = None) -> None:
+    def __init__(
+        self,
+        store: Store | None = None,
+        ledger: Ledger | None = None,
+        *,
+        steps: Sequence[Step] = (),
+        at: int = 0,
+        checkpoints: Mapping[str, int] | None = None,
+    ) -> None:
         self.store = store or Store()
+        self._ledger = ledger or Ledger()
         # Taken after the locks of files, never before.
         self._lock = RLock()
-        self._steps: list[Step] = []
-        self._at = 0
-        self._checkpoints: dict[str, int] = {}
+        self._steps: list[Step] = list(steps)
+        self._at = at
+        self._checkpoints: dict[str, int] = dict(checkpoints or {})
 
     @property
     def steps(self) -> Sequence[Step]:
         """The steps that stand, from the first to the last."""
         with self._lock:
             return self._steps[: self._at]
+
+    @property
+    def ahead(self) -> Sequence[Step]:
+        """The steps that were taken back and can be made again, from the first to the last."""
+        with self._lock:
+            return self._steps[self._at :]
 
     @property
     def undone(self) -> int:
@@ -66,7 +89,9 @@ class Journal:
             return dict(self._checkpoints)
 
     def close(self) -> None:
-        """Drop all."""
+        """Let go of all."""
+        with self._lock:
+            self._ledger.close()
         self.store.close()
 
     @contextmanager
@@ -81,9 +106,48 @@ class Journal:
         """
         kept = tuple(self.store.keep(change) for change in changes)
         with self._lock:
-            yield
-            if kept:
-                self._add(Step(kept, time.time()))
+            if not kept:
+                yield
+                return
+            step = Step(kept, time.time())
+            self._ledger.begin_step(step)
+            made = kept
+            try:
+                yield
+            except BaseException as error:
+                made = self._made(error, kept)
+                raise
+            finally:
+                self._ledger.settle(made, whole=len(made) == len(kept))
+                if made:
+                    self._add(Step(made, step.time))
+
+    @contextmanager
+    def travelling(self, known: tuple[int, int], end: int, changes: tuple[Change, ...]) -> Generator[None]:
+        """Go to another place among the steps, unless the changes that it takes fail.
+
+        Args:
+            known: How many steps stood, and how many there were, when the way was looked for.
+            end: How many steps are to stand.
+            changes: What is about to be changed.
+
+        Raises:
+            InputOutputError: As `recording`.
+        """
+        with self._lock:
+            if (self._at, len(self._steps)) != known:
+                raise _MovedOn
+            self._ledger.begin_travel(self._at, end)
+            arrived = True
+            try:
+                yield
+            except BaseException as error:
+                arrived = bool(changes) and len(self._made(error, changes)) == len(changes)
+                raise
+            finally:
+                self._ledger.settle((), whole=arrived)
+                if arrived:
+                    self._at = end
 
     def checkpoint(self, name: str | None = None) -> tuple[str, bool]:
         """Give the present place a name.
@@ -100,6 +164,7 @@ class Journal:
                 while str(number) in self._checkpoints:
                     number += 1
                 name = str(number)
+            self._ledger.checkpoint(name, self._at)
             moved = self._checkpoints.pop(name, self._at) != self._at
             self._checkpoints[name] = self._at
             return name, moved
@@ -174,6 +239,10 @@ class Journal:
             )
         return place
 
+    def _made(self, error: BaseException, changes: tuple[Change, ...]) -> tuple[Change, ...]:
+        """Return what was made before an error: nothing, but that an interrupt may come at any moment."""
+        return () if isinstance(error, Exception) else self._ledger.standing(changes)
+
     def _add(self, step: Step) -> None:
         del self._steps[self._at :]
         for name in [name for name, place in self._checkpoints.items() if place > self._at]:
@@ -199,12 +268,5 @@ class _Pointer:
         self._known = known
         self._end = end
 
-    @contextmanager
-    def recording(self, changes: tuple[Change, ...]) -> Generator[None]:
-        del changes  # the journal has them
-        journal = self._journal
-        with journal._lock:  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - a part of the journal
-            if (journal._at, len(journal._steps)) != self._known:  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
-                raise _MovedOn
-            yield
-            journal._at = self._end  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+    def recording(self, changes: tuple[Change, ...]) -> AbstractContextManager[None]:
+        return self._journal.travelling(self._known, self._end, changes)

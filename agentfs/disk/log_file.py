@@ -1,0 +1,152 @@
+"""A file that grows at its end, of which nothing is lost when an addition fails."""
+
+import os
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from threading import RLock
+
+from agentfs.disk.replacing import sync_file, write_all
+from agentfs.disk.trail import Base
+from agentfs.errors import InputOutputError
+
+FLAGS: int = (
+    getattr(os, "O_NOFOLLOW", 0)
+    | getattr(os, "O_CLOEXEC", 0)
+    | getattr(os, "O_NONBLOCK", 0)
+    | getattr(os, "O_BINARY", 0)
+)
+
+
+class LogFile:
+    """A file that grows at its end. Thread-safe.
+
+    Args:
+        path: Its path.
+        base: The base whose policy says what is brought to the disk.
+        write: Gives the file another content, whole or not at all.
+    """
+
+    def __init__(self, path: str, base: Base, write: Callable[[Iterable[bytes]], None]) -> None:
+        self.path = path
+        self._base = base
+        self._write = write
+        self._guard = RLock()
+        self._ragged = False
+        self._fd = -1
+        self._end = 0
+        self._open()
+
+    def __del__(self) -> None:
+        self.close()
+
+    @property
+    def size(self) -> int:
+        """Bytes of it that count."""
+        return self._end
+
+    def append(self, content: bytes, *, sync: bool = False) -> int:
+        """Put bytes at the end, all of them or none.
+
+        Args:
+            content: The bytes.
+            sync: Bring them to the disk, as far as the policy asks for it.
+
+        Returns:
+            Where they begin.
+
+        Raises:
+            InputOutputError: io: the disk is full, or fails; what stood there before stays.
+        """
+        with self._guard:
+            start = self._end
+            try:
+                if self._ragged:
+                    os.ftruncate(self._fd, start)
+                    self._ragged = False
+                os.lseek(self._fd, start, os.SEEK_SET)
+                write_all(self._fd, content)
+                if sync:
+                    sync_file(self._base, self._fd)
+            except OSError as error:
+                self._ragged = True
+                with suppress(OSError):
+                    os.ftruncate(self._fd, start)
+                    self._ragged = False
+                raise _failed(error) from None
+            self._end = start + len(content)
+            return start
+
+    def read(self, start: int, size: int) -> bytes:
+        """Return bytes; fewer where it ends.
+
+        Args:
+            start: Where they begin.
+            size: How many.
+
+        Raises:
+            InputOutputError: io.
+        """
+        parts: list[bytes] = []
+        with self._guard:
+            try:
+                os.lseek(self._fd, start, os.SEEK_SET)
+                while size > 0 and (part := os.read(self._fd, size)):
+                    parts.append(part)
+                    size -= len(part)
+            except OSError as error:
+                raise _failed(error) from None
+        return b"".join(parts)
+
+    def cut(self, size: int) -> None:
+        """Drop what stands behind a place.
+
+        Args:
+            size: The bytes to keep.
+
+        Raises:
+            InputOutputError: io.
+        """
+        with self._guard:
+            try:
+                os.ftruncate(self._fd, size)
+                sync_file(self._base, self._fd)
+            except OSError as error:
+                raise _failed(error) from None
+            self._end = size
+            self._ragged = False
+
+    def replace(self, parts: Iterable[bytes]) -> None:
+        """Give it another content, whole or not at all.
+
+        Args:
+            parts: The content.
+
+        Raises:
+            InputOutputError: io: what stood there before stays.
+        """
+        with self._guard:
+            self._write(parts)
+            self.close()
+            self._open()
+
+    def close(self) -> None:
+        """Close it; again is harmless."""
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            os.close(fd)
+
+    def _open(self) -> None:
+        try:
+            self._fd = os.open(self.path, os.O_RDWR | os.O_CREAT | FLAGS, 0o600)
+            self._end = os.fstat(self._fd).st_size
+        except OSError as error:
+            raise _failed(error) from None
+
+
+def _failed(error: OSError) -> InputOutputError:
+    # Where it lies is not for a model to know.
+    return InputOutputError(
+        f"The state directory of this workspace failed: {error.strerror or error}.",
+        hint="Nothing was changed. Ask the user to make room for it, then try again.",
+        details={"errno": error.errno, "error": error.strerror},
+    )

@@ -1,0 +1,63 @@
+"""What a journal tells of itself while it is kept: here to nobody."""
+
+from agentfs.disk import Change
+from agentfs.journal.steps import Step
+
+
+class Ledger:
+    """Where a journal writes itself down, if anywhere.
+
+    What is begun is settled before anything else is begun, under the lock of the journal.
+    """
+
+    def begin_step(self, step: Step) -> None:
+        """Write down what is about to be changed.
+
+        Args:
+            step: The changes.
+
+        Raises:
+            InputOutputError: io: it cannot be written, so the change must not be made.
+        """
+
+    def begin_travel(self, start: int, end: int) -> None:
+        """Write down that steps are about to be taken back, or made again.
+
+        Args:
+            start: How many stand.
+            end: How many are to stand.
+
+        Raises:
+            InputOutputError: As `begin_step`.
+        """
+
+    def settle(self, made: tuple[Change, ...], *, whole: bool) -> None:
+        """Write down what came of that which was begun; it never fails.
+
+        Args:
+            made: What was made of a step.
+            whole: Whether all was made.
+        """
+
+    def checkpoint(self, name: str, place: int) -> None:
+        """Write down a checkpoint.
+
+        Args:
+            name: Its name.
+            place: How many steps stand there.
+
+        Raises:
+            InputOutputError: io: it cannot be written.
+        """
+
+    def standing(self, changes: tuple[Change, ...]) -> tuple[Change, ...]:
+        """Return those of some changes that the tree shows to be made.
+
+        Args:
+            changes: What was to be made when it was interrupted.
+        """
+        del changes  # only a ledger that knows the tree can tell
+        return ()
+
+    def close(self) -> None:
+        """Let go of what is held."""

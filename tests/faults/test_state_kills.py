@@ -1,0 +1,179 @@
+"""A workspace with a state directory is killed at its calls: afterwards the journal and the tree agree."""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from agentfs import Policy, Workspace
+from tests.faults.test_strace import can_trace, numbered
+from tests.faults.test_transactions import Seam
+from tests.journal.judges import Snapshot, snapshot
+
+STEPS = """
+def act(ws):
+    ws.edit("a", "old", "new")
+    ws.write("made/deep/b", "new\\n")
+    ws.checkpoint("here")
+    with ws.transaction() as tx:
+        tx.move("c", "moved/c")
+        tx.edit("a", "new", "newer")
+    ws.undo()
+    ws.read("d")
+    ws.delete("d")
+    ws.rollback("here")
+"""
+exec(STEPS)  # the traced process runs the same text
+
+
+def fresh(top: Path) -> tuple[Path, Path]:
+    shutil.rmtree(top, ignore_errors=True)
+    root = top / "root"
+    root.mkdir(parents=True)
+    for name in ("a", "c", "d"):
+        (root / name).write_text(f"old {name}\n")
+    return root, top / "state"
+
+
+def files_of(root: Path) -> Snapshot:
+    """The files; directories that were made just before a kill hold nothing, and no step knows them yet."""
+    for path in root.rglob(".agentfs-*.tmp"):
+        path.unlink()  # of the killed change; agentfs sweeps it when it is an hour old
+    return snapshot(root, directories=False)
+
+
+def judge(root: Path, state: Path, had: list[Snapshot], where: str) -> tuple[int, tuple[str, ...]]:
+    """Open it anew: what the journal says must lead back to the original, and there again."""
+    with Workspace(root, state=state, policy=Policy(durability="fast")) as ws:
+        present = files_of(root)
+        assert present in had, f"killed at {where}: {sorted(present)} {ws.repaired}"
+        steps = len(ws._journal.steps)
+        if steps:
+            ws.undo(steps)
+        assert files_of(root) == had[0], f"killed at {where}: undo of {steps} steps"
+        if steps:
+            ws.redo(steps)
+        assert files_of(root) == present, f"killed at {where}: redo of {steps} steps"
+        return steps, ws.repaired
+
+
+def states_of(top: Path) -> list[Snapshot]:
+    """What the tree is at first, and after each of the steps."""
+    root, state = fresh(top)
+    found = [files_of(root)]
+    body = STEPS.replace("def act(ws):\n", "")
+    blocks = re.split(r"\n(?=    \S)", body.strip("\n"))
+    scope = {}
+    with Workspace(root, state=state, policy=Policy(durability="fast")) as ws:
+        scope["ws"] = ws
+        for block in blocks:
+            exec("if True:\n" + block, scope)
+            found.append(files_of(root))
+    return found
+
+
+def test_a_kill_before_every_seventh_call_leaves_journal_and_tree_agreeing(tmp_path, monkeypatch):
+    kill_before(tmp_path, monkeypatch, 7)
+
+
+@pytest.mark.long
+def test_a_kill_before_every_call_leaves_journal_and_tree_agreeing(tmp_path, monkeypatch):
+    kill_before(tmp_path, monkeypatch, 1)
+
+
+def kill_before(tmp_path, monkeypatch, step):
+    had = states_of(tmp_path / "model")
+    seam = Seam(monkeypatch)
+    seam.act = lambda: os.kill(os.getpid(), signal.SIGKILL)
+    root, state = fresh(tmp_path / "top")
+    with Workspace(root, state=state) as ws:
+        start = seam.count
+        act(ws)  # noqa: F821 - as above
+        total = seam.count - start
+    assert total > 300
+    seen, told = set(), set()
+    for number in range(1, total + 1, step):
+        root, state = fresh(tmp_path / "top")
+        child = os.fork()
+        if child == 0:
+            ws = Workspace(root, state=state)
+            seam.at = seam.count + number
+            act(ws)  # noqa: F821 - as above
+            os._exit(0)
+        assert os.WTERMSIG(os.waitpid(child, 0)[1]) == signal.SIGKILL
+        steps, repaired = judge(root, state, had, f"call {number} of {total}")
+        seen.add(steps)
+        told |= {text.partition(" ")[0] for text in repaired}
+    assert {0, 1, 2} <= seen
+    assert told, "what was under way is told"
+
+
+TRACED = (
+    STEPS
+    + """
+import sys
+from agentfs import Workspace
+ws = Workspace(sys.argv[1], state=sys.argv[2])
+with ws.transaction() as tx:
+    tx.write("warm", "x")
+    tx.write("warm2", "x")
+ws.undo()
+print("ready", flush=True)
+sys.stdin.readline()
+act(ws)
+print("done", flush=True)
+sys.stdin.readline()
+"""
+)
+
+
+def run_traced(root: Path, state: Path, log: Path, *inject: str) -> str:
+    command = [sys.executable, "-c", TRACED, str(root), str(state)]
+    child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert child.stdin is not None
+    assert child.stdout is not None
+    assert child.stdout.readline() == "ready\n"
+    arguments = [part for each in inject for part in ("-e", f"inject={each}")]
+    tracer = subprocess.Popen(
+        ["strace", "-f", "-o", str(log), *arguments, "-p", str(child.pid)], stderr=subprocess.PIPE, text=True
+    )
+    assert tracer.stderr is not None
+    assert "attached" in tracer.stderr.readline()
+    child.stdin.write("go\n")
+    child.stdin.flush()
+    said = child.stdout.readline().strip() or "killed"
+    child.kill()
+    child.communicate()
+    tracer.communicate()
+    return said
+
+
+def kill_at(tmp_path, step):
+    had = states_of(tmp_path / "model")
+    root, state = fresh(tmp_path / "top")
+    log = tmp_path / "log"
+    assert run_traced(root, state, log) == "done"
+    names = re.findall(r"^\d+ +(\w+)\(", log.read_text(), re.MULTILINE)
+    points = numbered(names[names.index("read") + 1 :])
+    points = [point for point in points if point[0] not in {"brk", "mmap", "munmap", "futex", "mremap"}]
+    assert len(points) > 300
+    for name, at in points[::step]:
+        root, state = fresh(tmp_path / "top")
+        assert run_traced(root, state, log, f"{name}:signal=KILL:when={at}") in {"killed", "done"}
+        judge(root, state, had, f"{name} {at}")
+
+
+@pytest.mark.skipif(not can_trace(), reason="strace is not installed, or may not trace")
+def test_a_kill_at_some_system_calls_leaves_journal_and_tree_agreeing(tmp_path):
+    kill_at(tmp_path, 97)
+
+
+@pytest.mark.long
+@pytest.mark.skipif(not can_trace(), reason="strace is not installed, or may not trace")
+def test_a_kill_at_every_system_call_leaves_journal_and_tree_agreeing(tmp_path):
+    kill_at(tmp_path, 1)

@@ -1,0 +1,196 @@
+"""A full disk under the state directory: a change is made and written down, or not made; never only made."""
+
+import errno
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from agentfs import AgentFSError, Policy, Workspace
+from agentfs.disk import log_file
+from agentfs.errors import InputOutputError
+from tests.journal.judges import snapshot
+
+
+@pytest.fixture
+def root(tmp_path):
+    (tmp_path / "root").mkdir()
+    (tmp_path / "root" / "a.txt").write_text("old\n")
+    (tmp_path / "root" / "b.txt").write_text("old\n")
+    return tmp_path / "root"
+
+
+def act(ws, root):
+    """Steps of every kind; those that fail are left out."""
+    failed = []
+    for name, call in {
+        "edit": lambda: ws.edit("a.txt", "old", "new"),
+        "write": lambda: ws.write("new/c.txt", "c\n"),
+        "checkpoint": lambda: ws.checkpoint("here"),
+        "move": lambda: ws.move("b.txt", "d.txt"),
+        "undo": ws.undo,
+        "again": lambda: ws.edit("a.txt", "new", "newer"),
+        "rollback": lambda: ws.rollback("here"),
+        "last": lambda: ws.write("last.txt", "last\n"),
+    }.items():
+        before = snapshot(root)
+        steps = list(ws._journal.steps)
+        try:
+            call()
+        except AgentFSError as error:
+            failed.append((name, error))
+            assert snapshot(root) == before, name
+            assert list(ws._journal.steps) == steps, name
+    return failed
+
+
+@pytest.mark.parametrize(
+    ("what", "number"),
+    [("write", errno.ENOSPC), ("ftruncate", errno.ENOSPC), ("fsync", errno.EIO), ("fsync", errno.ENOSPC)],
+)
+def test_each_write_into_the_state_directory_fails(root, tmp_path, monkeypatch, what, number):
+    original, state = snapshot(root), tmp_path / "state"
+    count, failing = 0, 0
+    write_all, sync_file = log_file.write_all, log_file.sync_file
+
+    def fail_here():
+        nonlocal count
+        count += 1
+        return count == failing
+
+    def failing_write(fd, content):
+        if fail_here():
+            os.write(fd, bytes(content)[: len(content) // 2])  # a part of it comes through
+            raise OSError(number, os.strerror(number))
+        write_all(fd, content)
+
+    def failing_sync(base, fd):
+        if fail_here():
+            raise OSError(number, os.strerror(number))
+        sync_file(base, fd)
+
+    def failing_truncate(fd, size):
+        raise OSError(number, os.strerror(number))
+
+    if what == "fsync":
+        monkeypatch.setattr(log_file, "sync_file", failing_sync)
+    else:
+        monkeypatch.setattr(log_file, "write_all", failing_write)
+    with Workspace(root, state=state) as ws:
+        start = count
+        assert act(ws, root) == []
+        total = count - start
+    assert total >= 6
+    failed = []
+    for at in range(1, total + 1):
+        shutil.rmtree(state)
+        shutil.rmtree(root)
+        root.mkdir()
+        for name in ("a.txt", "b.txt"):
+            (root / name).write_text("old\n")
+        failing = 0
+        with Workspace(root, state=state) as ws:
+            failing = count + at
+            with monkeypatch.context() as patched:
+                if what == "ftruncate":  # not even what came through can be taken back at once
+                    patched.setattr(log_file.os, "ftruncate", failing_truncate)
+                failed += act(ws, root)
+        with Workspace(root, state=state) as ws:
+            assert ws.repaired == ()
+            if ws._journal.steps:
+                ws.undo(len(ws._journal.steps))
+        assert snapshot(root) == original
+    # What one failure leads to are calls that find something else than they meant.
+    assert {error.code for _, error in failed} <= {"io", "not_found", "invalid_argument", "no_match"}
+    assert {"edit", "undo"} <= {name for name, _ in failed}
+    assert all(error.hint for _, error in failed if error.code == "io")
+
+
+LIMITED = """
+import json, resource, signal, sys
+from agentfs import AgentFSError, Workspace
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+made = []
+with Workspace(sys.argv[1], state=sys.argv[2]) as ws:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[3]), resource.RLIM_INFINITY))
+    for number in range(200):
+        try:
+            ws.write(f"{number}.txt", f"{number}\\n")
+            made.append(number)
+        except AgentFSError as error:
+            print(json.dumps({"made": made, "code": error.code, "errno": error.details.get("errno")}))
+            break
+    # What only looks goes on.
+    assert ws.read("0.txt").content == "0\\n"
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGXFSZ"), reason="there is no limit on the size of files here")
+def test_the_kernel_takes_no_more(root, tmp_path):
+    original = snapshot(root)
+    command = [sys.executable, "-c", LIMITED, root, tmp_path / "state", "4000"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    said = json.loads(done.stdout)
+    assert (said["code"], said["errno"]) == ("io", errno.EFBIG)
+    assert 3 < len(said["made"]) < 100
+    with Workspace(root, state=tmp_path / "state") as ws:
+        assert ws.repaired == ()
+        assert [change.path for step in ws._journal.steps for change in step.changes] == [
+            f"{number}.txt" for number in said["made"]
+        ]
+        assert sorted(set(snapshot(root)) - set(original)) == sorted(
+            f"{number}.txt" for number in said["made"]
+        )
+        ws.undo(len(said["made"]))
+    assert snapshot(root) == original
+
+
+def test_beginning_a_state_directory_without_room(root, tmp_path):
+    code = (
+        "import resource, signal, sys; from agentfs import Workspace, AgentFSError\n"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (10, 10))\n"
+        "try: Workspace(sys.argv[1], state=sys.argv[2])\n"
+        "except AgentFSError as error: print(error.code)"
+    )
+    command = [sys.executable, "-c", code, root, tmp_path / "state"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout == "io\n"
+    Workspace(root, state=tmp_path / "state").close()
+
+
+def test_what_was_shown_is_written_again_when_there_is_room(root, tmp_path, monkeypatch):
+    from agentfs.state import memory
+
+    monkeypatch.setattr(memory, "_PAUSE", -1.0)
+
+    def full(fd, content):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with Workspace(root, state=tmp_path / "state") as ws:
+        with monkeypatch.context() as patched:
+            patched.setattr(log_file, "write_all", full)
+            assert ws.read("a.txt").content == "old\n", "what only looks does not fail for it"
+        ws.read("b.txt")
+    with Workspace(root, state=tmp_path / "state", policy=Policy(durability="fast")) as ws:
+        ws.write("a.txt", "seen\n")
+        ws.write("b.txt", "seen\n")
+
+
+def test_a_disk_that_stays_full_to_the_end_means_that_it_was_not_seen(root, tmp_path, monkeypatch):
+    with Workspace(root, state=tmp_path / "state") as ws:
+        before = (tmp_path / "state" / "shown").read_bytes()
+
+        def full(fd, content):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+        monkeypatch.setattr(log_file, "write_all", full)
+        ws.read("a.txt")
+        with pytest.raises(InputOutputError, match="No space left"):
+            ws.write("a.txt", "x\n")
+        monkeypatch.undo()
+        assert (tmp_path / "state" / "shown").read_bytes() == before

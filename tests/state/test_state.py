@@ -1,0 +1,280 @@
+"""What outlives the process: the journal, what was shown, the ids of lines."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from agentfs import InvalidArgumentError, LineChange, NotFoundError, StaleError, UnreadError, Workspace
+from agentfs.disk import by_descriptor
+from agentfs.errors import InputOutputError
+from tests.journal.judges import snapshot
+
+
+@pytest.fixture
+def root(tmp_path):
+    (tmp_path / "root").mkdir()
+    (tmp_path / "root" / "a.txt").write_text("one\ntwo\nthree\n")
+    return tmp_path / "root"
+
+
+@pytest.fixture
+def reopened(root, tmp_path):
+    """Returns a function that opens the workspace, after closing the one before."""
+    open_now = []
+
+    def reopen(**more):
+        for ws in open_now:
+            ws.close()
+        open_now[:] = [Workspace(root, state=tmp_path / "state", **more)]
+        return open_now[0]
+
+    yield reopen
+    for ws in open_now:
+        ws.close()
+
+
+def test_the_journal_goes_on_where_it_stopped(root, reopened):
+    original = snapshot(root)
+    ws = reopened()
+    ws.edit("a.txt", "two", "zwei")
+    ws.checkpoint("turn")
+    ws.write("new/b.txt", "text\n")
+    ws.read("a.txt")
+    ws.delete("a.txt")
+    last = snapshot(root)
+    ws.undo()
+    ws = reopened()
+    assert ws.repaired == ()
+    assert len(ws._journal.steps) == 2
+    assert ws.redo().steps == 1
+    assert snapshot(root) == last
+    patch = ws.changes().patch
+    ws = reopened()
+    assert ws.changes().patch == patch
+    assert ws.rollback("turn").steps == 2
+    ws = reopened()
+    assert ws.undo().undoable == 0
+    assert snapshot(root) == original
+    assert reopened().redo(3).redoable == 0
+    assert snapshot(root) == last
+
+
+def test_it_goes_on_in_another_process(root, tmp_path):
+    state = tmp_path / "state"
+    code = "import sys; from agentfs import Workspace; ws = Workspace(sys.argv[1], state=sys.argv[2]); "
+    command = [sys.executable, "-c", code + "ws.read('a.txt'); ws.write('a.txt', 'x\\n')", root, state]
+    subprocess.run(command, check=True)  # it ends without closing anything
+    with Workspace(root, state=state) as ws:
+        ws.write("a.txt", "y\n")
+        ws.undo(2)
+    assert (root / "a.txt").read_text() == "one\ntwo\nthree\n"
+
+
+def test_what_was_seen_stays_seen_and_no_more_than_that(root, reopened):
+    (root / "part.txt").write_text("1\n2\n3\n4\n")
+    ws = reopened()
+    ws.read("a.txt")
+    ws.read("part.txt", limit=2)
+    ws = reopened()
+    with pytest.raises(UnreadError):
+        ws.write("part.txt", "x\n")
+    ws.read("part.txt", offset=3)
+    ws = reopened()
+    ws.write("part.txt", "x\n")
+    (root / "a.txt").write_text("one\nTWO\nthree\n")
+    with pytest.raises(StaleError) as caught:
+        ws.write("a.txt", "y\n")
+    assert "+TWO" in str(caught.value), "the text that was shown is known too"
+
+
+def test_what_was_seen_follows_edits_and_moves(root, reopened):
+    ws = reopened()
+    ws.read("a.txt")
+    ws.edit("a.txt", "two", "2")
+    ws.move("a.txt", "b.txt")
+    reopened().write("b.txt", "all new\n")
+
+
+def test_the_ids_of_lines_stay(root, reopened):
+    ws = reopened()
+    ids = ws.read("a.txt", line_ids=True).line_ids
+    ws = reopened()
+    ws.edit("a.txt", "one\n", "zero\none\n")
+    ws = reopened()
+    assert ws.read("a.txt", line_ids=True).line_ids[2:] == ids[1:]
+    ws = reopened()
+    ws.edit_lines("a.txt", [LineChange(line_id=ids[2], new_content="drei")])
+    assert (root / "a.txt").read_text() == "zero\none\ntwo\ndrei\n"
+
+
+def test_forget_drops_what_was_shown_and_keeps_the_journal(root, reopened, tmp_path):
+    ws = reopened()
+    ids = ws.read("a.txt", line_ids=True).line_ids
+    ws.edit("a.txt", "one", "1")
+    assert b"three" in (tmp_path / "state" / "shown").read_bytes()
+    assert ws.forget() is None
+    assert b"three" not in (tmp_path / "state" / "shown").read_bytes()
+    for again in (ws, reopened):
+        ws = again if again is ws else reopened()
+        with pytest.raises(UnreadError):
+            ws.write("a.txt", "x\n")
+        with pytest.raises(UnreadError):
+            ws.edit_lines("a.txt", [LineChange(line_id=ids[1], new_content="x")])
+    assert not set(ws.read("a.txt", line_ids=True).line_ids) & set(ids)
+    assert ws.undo().steps == 1
+
+
+def test_forget_without_a_state_directory(ws, tmp_path):
+    (tmp_path / "a").write_text("x\n")
+    ws.read("a")
+    ws.forget()
+    with pytest.raises(UnreadError):
+        ws.write("a", "y\n")
+
+
+def test_what_somebody_else_changed_while_nobody_had_it_open_is_not_undone(root, reopened):
+    reopened().edit("a.txt", "one", "1")
+    (root / "a.txt").write_text("theirs\n")
+    ws = reopened()
+    assert ws.repaired == (), "it was no change of ours"
+    with pytest.raises(StaleError) as caught:
+        ws.undo()
+    assert "+theirs" in caught.value.details["diff"]
+    assert (root / "a.txt").read_text() == "theirs\n"
+
+
+def test_rollback_over_foreign_changes_is_refused_with_the_diff(root, reopened):
+    ws = reopened()
+    ws.checkpoint("start")
+    ws.edit("a.txt", "one", "1")
+    ws.write("b.txt", "x\n")
+    (root / "a.txt").write_text("1\ntheirs\n")
+    before = snapshot(root)
+    for again in (ws, reopened):
+        ws = again if again is ws else reopened()
+        with pytest.raises(StaleError) as caught:
+            ws.rollback("start")
+        assert "+theirs" in caught.value.details["diff"]
+        assert snapshot(root) == before
+        assert len(ws._journal.steps) == 2
+
+
+def test_undo_past_the_beginning_and_an_unknown_checkpoint(root, reopened):
+    reopened().edit("a.txt", "one", "1")
+    ws = reopened()
+    with pytest.raises(InvalidArgumentError, match="Only 1 step can be undone"):
+        ws.undo(2)
+    with pytest.raises(NotFoundError, match="There is none yet"):
+        ws.rollback("nowhere")
+    ws.checkpoint("here")
+    with pytest.raises(NotFoundError, match='There are "here"'):
+        reopened().rollback("nowhere")
+
+
+def test_a_transaction_is_one_step_afterwards_too(root, reopened):
+    before = snapshot(root)
+    ws = reopened()
+    with ws.transaction() as tx:
+        tx.edit("a.txt", "one", "1")
+        tx.write("d/b", "x\n")
+        tx.move("a.txt", "d/a")
+    ws = reopened()
+    assert ws.undo().steps == 1
+    assert snapshot(root) == before
+
+
+def test_names_that_are_not_utf8_links_and_modes_come_back(root, reopened):
+    name = os.fsdecode(b"caf\xe9")
+    (root / name).write_text("x\n")
+    (root / name).chmod(0o751)
+    (root / "link").symlink_to(name)
+    before = snapshot(root)
+    ws = reopened()
+    ws.read(r"caf\xe9")
+    ws.delete(r"caf\xe9")
+    ws.delete("link")
+    ws = reopened()
+    ws.undo(2)
+    assert snapshot(root) == before
+
+
+def test_a_change_that_fails_is_no_step_afterwards(root, reopened, monkeypatch):
+    ws = reopened()
+    ws.write("a", "1\n")
+    before = snapshot(root)
+
+    def fail(*_):
+        raise OSError(5, "it fails")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(by_descriptor, "replace", fail)
+        with pytest.raises(InputOutputError):
+            ws.edit("a", "1", "2")
+    assert snapshot(root) == before
+    ws = reopened()
+    assert len(ws._journal.steps) == 1
+    assert ws.repaired == ()
+
+
+def test_an_interrupt_after_the_rename_leaves_the_step_in_the_journal(root, reopened, monkeypatch):
+    rename = by_descriptor.replace
+
+    def interrupted(*names):
+        rename(*names)
+        raise KeyboardInterrupt
+
+    ws = reopened()
+    with monkeypatch.context() as patched:
+        patched.setattr(by_descriptor, "replace", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            ws.edit("a.txt", "one", "1")
+    assert (root / "a.txt").read_text().startswith("1\n")
+    for again in (ws, reopened):
+        ws = again if again is ws else reopened()
+        assert len(ws._journal.steps) == 1
+    ws.undo()
+
+
+def test_a_view_and_a_transaction_share_the_state(root, reopened):
+    ws = reopened()
+    ws.view().edit("a.txt", "one", "1")
+    assert len(reopened()._journal.steps) == 1
+
+
+def test_steps_that_nothing_leads_to_any_more_take_no_room_afterwards(root, reopened, tmp_path):
+    ws = reopened()
+    ws.edit("a.txt", "one", "1")
+    ws.checkpoint("c")
+    for _ in range(5):
+        ws.write("big", os.urandom(400_000).hex())
+        ws.undo()
+    ws.write("small", "x\n")
+    ws.undo()
+    size = (tmp_path / "state" / "journal").stat().st_size
+    assert size > 2_000_000
+    ws = reopened()
+    assert (tmp_path / "state" / "journal").stat().st_size < 2000
+    assert (len(ws._journal.steps), ws._journal.undone, ws._journal.checkpoints) == (1, 1, {"c": 1})
+    ws.redo()
+    ws = reopened()
+    ws.undo(2)
+    assert sorted(snapshot(root)) == ["a.txt"]
+
+
+def test_the_memory_of_what_was_shown_is_bounded_on_the_disk(root, reopened, tmp_path, monkeypatch):
+    from agentfs.state import memory
+
+    monkeypatch.setattr(memory, "_SLACK", 10_000)
+    ws = reopened()
+    for number in range(300):
+        (root / "a.txt").write_text(f"{number}\n" * 200)
+        ids = ws.read("a.txt", line_ids=True).line_ids
+    held = ws._shown._text_bytes
+    assert (tmp_path / "state" / "shown").stat().st_size < 3 * held + 20_000
+    known = ws._shown.named("a.txt")
+    ws = reopened()
+    assert ws._shown.named("a.txt") == known
+    assert ws.read("a.txt", line_ids=True).line_ids == ids
+    ws.write("a.txt", "x\n")
