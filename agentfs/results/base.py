@@ -1,0 +1,51 @@
+"""What every result has: a text for the model, the call that goes on, and fields ready for JSON."""
+
+from dataclasses import dataclass, field, fields, is_dataclass
+from typing import Any, TypedDict, cast
+
+from agentfs.values import Value
+
+
+class NextCall(TypedDict):
+    """A tool call that continues a result: its name and the arguments to pass."""
+
+    name: str
+    arguments: dict[str, Any]
+
+
+# The fields of a result that are no part of its data.
+TEXTS = frozenset({"text", "whole"})
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Result(Value):
+    """What every result has.
+
+    Attributes:
+        text: What the model is shown.
+        next: The call that continues this result, or None when it is complete.
+        whole: The text as it was before `Limits.output_tokens` cut it, or None where it did not.
+    """
+
+    text: str = field(default="", kw_only=True, repr=False)
+    next: NextCall | None = field(default=None, kw_only=True)
+    whole: str | None = field(default=None, kw_only=True, repr=False, compare=False)
+
+    def __str__(self) -> str:
+        """Return `text`."""
+        return self.text
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the typed fields, ready for JSON; the texts are left out, as they show the same again."""
+        return {f.name: plain(getattr(self, f.name)) for f in fields(self) if f.name not in TEXTS}
+
+
+def plain(value: Any) -> Any:
+    """Return a value with its dataclasses as dictionaries and its tuples as lists, ready for JSON."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return {f.name: plain(getattr(value, f.name)) for f in fields(value)}
+    if isinstance(value, dict):
+        return {key: plain(item) for key, item in cast("dict[str, Any]", value).items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in cast("list[Any]", value)]
+    return value
