@@ -19,7 +19,7 @@ LAYERS = [
     {"reading", "editing", "search", "state"},
     {"permissions.gate", "signatures"},
     {"forms", "arguments", "calls.outcome", "calls.replies", "calls.running", "calls.telling"},
-    {"history", "toolset"},
+    {"methods", "toolset"},
     {"workspace"},
     {"dialects"},
     {"mcp"},

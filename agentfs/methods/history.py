@@ -6,29 +6,22 @@ from contextlib import contextmanager
 from copy import copy
 from typing import TYPE_CHECKING, Self
 
-from agentfs.disk import Root, quote
+from agentfs.disk import quote
 from agentfs.errors import InvalidArgumentError
-from agentfs.limits import Limits
+from agentfs.methods.held import Held
 from agentfs.permissions.gate import gated
-from agentfs.policy import Policy
 from agentfs.results import ChangesResult, CheckpointResult, UndoResult
 
 if TYPE_CHECKING:  # loaded when a tree is opened
-    from agentfs.journal import Journal, Travel
-    from agentfs.shown import Shown
+    from agentfs.journal import Travel
     from agentfs.state import Opened
 
 _MAX_NAME = 200
 
 
-class History:
+class History(Held):
     """What was changed through a workspace, and the way back."""
 
-    policy: Policy
-    limits: Limits
-    _root: Root
-    _journal: "Journal"
-    _shown: "Shown"
     _state: "Opened | None" = None
 
     @gated("change")

@@ -1,0 +1,51 @@
+"""What the methods of a workspace work on, and share."""
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+from agentfs.disk import Root
+from agentfs.limits import Limits
+from agentfs.policy import Policy
+from agentfs.results import ReadResult, Result
+
+if TYPE_CHECKING:  # loaded when a tree is opened
+    from agentfs.journal import Journal
+    from agentfs.outputs import Outputs
+    from agentfs.remembered import Remembered
+    from agentfs.shown import Shown
+
+_R = TypeVar("_R", bound=Result)
+
+
+class Held:
+    """The parts of a workspace; `Workspace` makes them."""
+
+    policy: Policy
+    limits: Limits
+    engine: Literal["python", "ripgrep"]
+    _root: Root
+    _shown: "Shown"
+    _indexes: "Remembered[Any]"
+    _outputs: "Outputs"
+    _journal: "Journal"
+
+    def keep(self, kept: Result | str) -> str:
+        """Keep an answer whole under a short name, which `read` and `grep` take for a path.
+
+        Args:
+            kept: A text, or a result. Of a page of a file the name stands for the file and follows it.
+
+        Returns:
+            The name, such as `@out_1f3a`. The oldest are dropped first.
+        """
+        from agentfs.outputs import PREFIX, Output
+
+        if isinstance(kept, ReadResult) and not kept.path.startswith(PREFIX):
+            return self._outputs.keep(Output("", kept.path))
+        return self._outputs.keep(Output(kept if isinstance(kept, str) else kept.whole or kept.text))
+
+    def _whole_kept(self, result: _R) -> _R:
+        """Say where the whole text of an answer is, if it was cut and the policy keeps it."""
+        if result.whole is None or self.policy.overflow != "keep":
+            return result
+        return replace(result, text=f'{result.text}\n[whole: read(path="{self.keep(result)}")]')
