@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 from agentfs.calls import calling
+from agentfs.cli_history import add_commands, opened
 from agentfs.errors import AgentFSError
 from agentfs.forms.schema import FORMATS
 from agentfs.policy import Policy
@@ -24,7 +25,7 @@ _TYPES: dict[str, Callable[[str], Any]] = {"string": str, "integer": int, "numbe
 _PROGRESS_AFTER = 1.0
 
 
-# They speak of what was done before through the same workspace, and each command has a new one.
+# They speak of what was done before, which takes a state directory: their commands are `cli_history`'s.
 _OF_A_SESSION = {"undo", "redo", "checkpoint", "rollback", "changes"}
 
 
@@ -80,11 +81,18 @@ def _parser() -> argparse.ArgumentParser:
 
     for command in (call, schemas, mcp):
         _add_root(command)
+    _add_state(call)
+    add_commands(commands)
     return parser
 
 
 def _add_root(command: argparse.ArgumentParser) -> None:
     command.add_argument("--root", default=".", metavar="DIR", help="the workspace (default: here)")
+
+
+def _add_state(command: argparse.ArgumentParser) -> None:
+    told = "go on with the journal and with what was shown that this directory keeps"
+    command.add_argument("--state", default=None, metavar="DIR", help=told)
 
 
 def _tools() -> list[Tool]:
@@ -108,6 +116,7 @@ def _add_tool(commands: Any, tool: Tool) -> None:
     group = command.add_argument_group("about the command")
     group.add_argument("--json", action="store_true", default=False, help="print the whole result as JSON")
     _add_root(group)
+    _add_state(group)
     command.set_defaults(run=_run_tool, tool=tool)
 
 
@@ -153,7 +162,7 @@ def _run_tool(arguments: argparse.Namespace) -> int:
     given = {p.name: getattr(arguments, p.name) for p in tool.parameters if hasattr(arguments, p.name)}
     if given.get("content") == "-":
         given["content"] = sys.stdin.read()
-    with Workspace(arguments.root) as workspace:
+    with opened(arguments.root, arguments.state) as workspace:
         tools = workspace.tools([tool.name], expose={tool.name: exposable(getattr(workspace, tool.name))})
         token = calling.current.set(calling.Call(tool.name, on_progress=_progress()))
         try:
@@ -165,7 +174,7 @@ def _run_tool(arguments: argparse.Namespace) -> int:
 
 def _call(arguments: argparse.Namespace) -> int:
     text = sys.stdin.read() if arguments.arguments == "-" else arguments.arguments
-    with Workspace(arguments.root) as workspace:
+    with opened(arguments.root, arguments.state) as workspace:
         return _show(workspace.tools().call(arguments.name, text), as_json=arguments.json)
 
 

@@ -22,7 +22,7 @@ LAYERS = [
     {"methods", "toolset"},
     {"workspace"},
     {"dialects"},
-    {"mcp"},
+    {"mcp", "cli_history"},
     {"cli"},
 ]
 UPWARDS = {("workspace.py", "dialects")}  # found by name, once a program asks for one

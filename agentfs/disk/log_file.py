@@ -5,8 +5,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from threading import RLock
 
-from agentfs.disk.replacing import sync_file, write_all
-from agentfs.disk.trail import Base
+from agentfs.disk.replacing import write_all
 from agentfs.errors import InputOutputError
 
 FLAGS: int = (
@@ -22,13 +21,18 @@ class LogFile:
 
     Args:
         path: Its path.
-        base: The base whose policy says what is brought to the disk.
+        sync: Brings an open file to the disk; None for a file that is only read.
         write: Gives the file another content, whole or not at all.
     """
 
-    def __init__(self, path: str, base: Base, write: Callable[[Iterable[bytes]], None]) -> None:
+    def __init__(
+        self,
+        path: str,
+        sync: Callable[[int], None] | None = None,
+        write: Callable[[Iterable[bytes]], None] | None = None,
+    ) -> None:
         self.path = path
-        self._base = base
+        self._sync = sync
         self._write = write
         self._guard = RLock()
         self._ragged = False
@@ -65,8 +69,8 @@ class LogFile:
                     self._ragged = False
                 os.lseek(self._fd, start, os.SEEK_SET)
                 write_all(self._fd, content)
-                if sync:
-                    sync_file(self._base, self._fd)
+                if sync and self._sync is not None:
+                    self._sync(self._fd)
             except OSError as error:
                 self._ragged = True
                 with suppress(OSError):
@@ -109,7 +113,8 @@ class LogFile:
         with self._guard:
             try:
                 os.ftruncate(self._fd, size)
-                sync_file(self._base, self._fd)
+                if self._sync is not None:
+                    self._sync(self._fd)
             except OSError as error:
                 raise _failed(error) from None
             self._end = size
@@ -125,7 +130,8 @@ class LogFile:
             InputOutputError: io: what stood there before stays.
         """
         with self._guard:
-            self._write(parts)
+            if self._write is not None:
+                self._write(parts)
             self.close()
             self._open()
 
@@ -137,7 +143,8 @@ class LogFile:
 
     def _open(self) -> None:
         try:
-            self._fd = os.open(self.path, os.O_RDWR | os.O_CREAT | FLAGS, 0o600)
+            changes = os.O_RDWR | os.O_CREAT if self._write is not None else os.O_RDONLY
+            self._fd = os.open(self.path, changes | FLAGS, 0o600)
             self._end = os.fstat(self._fd).st_size
         except OSError as error:
             raise _failed(error) from None

@@ -4,6 +4,7 @@ import os
 import stat
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from functools import partial
 
 from agentfs.disk import failures
 from agentfs.disk.locks import try_lock
@@ -121,7 +122,7 @@ class StateDirectory:
         Raises:
             InputOutputError: io.
         """
-        log = LogFile(self._place(name), self._base, lambda parts: self.write(name, parts))
+        log = LogFile(self._place(name), partial(sync_file, self._base), partial(self.write, name))
         self._logs.append(log)
         return log
 

@@ -5,13 +5,15 @@ from collections.abc import Iterable, Sequence
 from agentfs.disk import Change, DirectoryState, FileState, LinkState, State, quote, show_name
 from agentfs.errors import StaleError
 from agentfs.journal.patch import git_patch, line_counts
-from agentfs.results import EntryType, FileChange
+from agentfs.journal.steps import Step, Sum, is_move
+from agentfs.results import ChangesResult, EntryType, FileChange
 from agentfs.text import cut_line, footer, visible
 
 _PATCH_LINES = 200
 _PATCH_CHARS = 10_000
 _LINE_CHARS = 400
 _FILES_SHOWN = 50
+_NAMES_SHOWN = 5
 
 
 def file_changes(changes: Iterable[Change], *, counted: bool) -> tuple[FileChange, ...]:
@@ -45,6 +47,22 @@ def file_changes(changes: Iterable[Change], *, counted: bool) -> tuple[FileChang
     return tuple(listed)
 
 
+def changes_result(total: Sum, since: str | None) -> ChangesResult:
+    """Return what steps come to as `changes` tells it.
+
+    Args:
+        total: What they come to.
+        since: The checkpoint that they begin at, or None.
+    """
+    files = file_changes(total.changes, counted=True)
+    patch = b"".join(git_patch(total.changes))
+    notes = tuple(f"{quote(path)} was also changed by somebody else meanwhile" for path in total.foreign)
+    paths = "1 path" if len(files) == 1 else f"{len(files)} paths"
+    head = f"{paths} changed." if files else "Nothing is changed."
+    lines = [head, *notes, *file_lines(files), *patch_lines(patch)]
+    return ChangesResult(files, patch, since, notes, text="\n".join(lines))
+
+
 def file_lines(files: Sequence[FileChange]) -> list[str]:
     """Return the lines that list changes for a model."""
     lines: list[str] = []
@@ -56,6 +74,23 @@ def file_lines(files: Sequence[FileChange]) -> list[str]:
     if len(files) > _FILES_SHOWN:
         lines.append(footer(f"{len(files) - _FILES_SHOWN} more"))
     return lines
+
+
+def step_words(step: Step) -> str:
+    """Return what a step did, in one line."""
+    moved = is_move(step)
+    if moved is not None:
+        return f"moved {quote(moved[0])} to {quote(moved[1])}"
+    files = file_changes(step.changes, counted=False)
+    # Directories are made on the way to files; they are told of where nothing else is.
+    files = tuple(file for file in files if file.type != "directory") or files
+    parts: list[str] = []
+    for action in ("created", "changed", "deleted"):
+        paths = [quote(file.path) for file in files if file.action == action]
+        more = f" and {len(paths) - _NAMES_SHOWN} more" if len(paths) > _NAMES_SHOWN else ""
+        if paths:
+            parts.append(f"{action} {', '.join(paths[:_NAMES_SHOWN])}{more}")
+    return "; ".join(parts)
 
 
 def patch_lines(patch: bytes) -> list[str]:

@@ -156,16 +156,9 @@ class History(Held):
         Raises:
             AgentFSError: `not_found` for an unknown checkpoint, with those there are.
         """
-        from agentfs.journal.patch import git_patch
-        from agentfs.journal.report import file_changes, file_lines, patch_lines
+        from agentfs.journal.report import changes_result
 
-        total = self._journal.since(since)
-        files = file_changes(total.changes, counted=True)
-        patch = b"".join(git_patch(total.changes))
-        notes = tuple(f"{quote(path)} was also changed by somebody else meanwhile" for path in total.foreign)
-        head = f"{_count(len(files), 'path')} changed." if files else "Nothing is changed."
-        lines = [head, *notes, *file_lines(files), *patch_lines(patch)]
-        return ChangesResult(files, patch, since, notes, text="\n".join(lines))
+        return changes_result(self._journal.since(since), since)
 
     def _begin(self, state: str | os.PathLike[str] | None) -> None:
         """Begin the journal and the memory, or go on with those of a state directory."""

@@ -20,19 +20,25 @@ class KeptContents(Store):
 
     Args:
         log: The file.
-        places: Where the contents are that are there already: the start and size of what holds each.
     """
 
-    def __init__(self, log: LogFile, places: Mapping[str, tuple[int, int]]) -> None:
+    def __init__(self, log: LogFile) -> None:
         super().__init__()
         self._log = log
-        self._places.update(places)
         self._adding = Lock()
 
     @property
     def bytes_on_disk(self) -> int:
         """Bytes of the file."""
         return self._log.size
+
+    def know(self, places: Mapping[str, tuple[int, int]]) -> None:
+        """Learn which contents are there already.
+
+        Args:
+            places: The start and size of what holds each, by its hash.
+        """
+        self._places = dict(places)
 
     def get(self, digest: str) -> bytes:
         """Return a content that was kept.

@@ -22,6 +22,7 @@ VERSION = 1
 FORMAT, JOURNAL, SHOWN = "format", "journal", "shown"
 _MAGIC = "agentfs state"
 _SLACK = 1024 * 1024
+_ATTEMPTS = 3
 
 
 class Opened(NamedTuple):
@@ -72,11 +73,47 @@ def open_state(path: str | os.PathLike[str], root: Root) -> Opened:
         try:
             memory = KeptShown(shown)
         except Damage as damage:
-            raise _damaged(directory, SHOWN, damage) from None
+            raise _damaged(directory.path, SHOWN, damage) from None
         return Opened(journal, memory, told, directory)
     except BaseException:
         directory.close()
         raise
+
+
+def read_journal(path: str | os.PathLike[str], root: str | None = None) -> Journal:
+    """Return the journal of a state directory to look at, also while a workspace uses it.
+
+    What is under way at this moment is not in it.
+
+    Args:
+        path: The directory.
+        root: The tree that it is to belong to; None for whichever it does.
+
+    Raises:
+        InvalidArgumentError: invalid_argument: it is no state directory, that of a newer version, or another
+            tree's.
+        InputOutputError: io: it is damaged, or the disk fails.
+    """
+    directory, there = os.path.realpath(path), root_of(path)
+    if root is not None:
+        _check_root(directory, there, os.path.realpath(root))
+    for attempt in range(_ATTEMPTS):
+        log = LogFile(os.path.join(directory, JOURNAL))
+        try:
+            return _looked_at(log)
+        except Damage as damage:
+            log.close()
+            if attempt + 1 == _ATTEMPTS:
+                raise _damaged(directory, JOURNAL, damage) from None
+            # It may be that an addition was taken back while it was read.
+    raise AssertionError
+
+
+def _looked_at(log: LogFile) -> Journal:
+    contents = KeptContents(log)
+    said = replayed(log, contents.get)
+    contents.know(said.places)
+    return Journal(contents, steps=said.steps, at=said.at, checkpoints=said.checkpoints)
 
 
 def root_of(path: str | os.PathLike[str]) -> str:
@@ -105,22 +142,26 @@ def _check_format(directory: StateDirectory, root: Root) -> None:
     content = directory.read(FORMAT)
     if content is None:
         if directory.has(JOURNAL) and directory.open_log(JOURNAL).size > HEAD_BYTES + len(HEADER):
-            raise _damaged(directory, FORMAT, Damage(0, "it is missing"))
+            raise _damaged(directory.path, FORMAT, Damage(0, "it is missing"))
         for name, header in ((JOURNAL, HEADER), (SHOWN, MEMORY_HEADER)):
             directory.write(name, [record(entries.HEADER, header)])
         plain = {"format": _MAGIC, "version": VERSION, "root": root.path}
         directory.write(FORMAT, [json.dumps(plain).encode() + b"\n"])
         return
     there = _root_in(content, directory.path)
-    if there != root.path:
-        raise InvalidArgumentError(
-            f"The state directory {quote(directory.path)} belongs to another workspace, {quote(there)}.",
-            hint=f"Give {quote(root.path)} a state directory of its own; if that tree was moved here, write"
-            f' its new path as "root" into {quote(os.path.join(directory.path, FORMAT))}.',
-            details={"parameter": "state", "path": directory.path, "root": there},
-        )
+    _check_root(directory.path, there, root.path)
     if not directory.has(JOURNAL):
-        raise _damaged(directory, JOURNAL, Damage(0, "it is missing"))
+        raise _damaged(directory.path, JOURNAL, Damage(0, "it is missing"))
+
+
+def _check_root(directory: str, there: str, root: str) -> None:
+    if there != root:
+        raise InvalidArgumentError(
+            f"The state directory {quote(directory)} belongs to another workspace, {quote(there)}.",
+            hint=f"Give {quote(root)} a state directory of its own; if that tree was moved here, write its"
+            f' new path as "root" into {quote(os.path.join(directory, FORMAT))}.',
+            details={"parameter": "state", "path": directory, "root": there},
+        )
 
 
 def _root_in(content: bytes, path: str) -> str:
@@ -151,38 +192,33 @@ def _journal(directory: StateDirectory, log: LogFile, root: Root) -> tuple[Journ
     def look(path: str) -> State | None:
         return root.state(path, max_bytes=MOST_BYTES)
 
-    kept: list[KeptContents] = []
-
-    def load(digest: str) -> bytes:
-        return kept[0].get(digest)
-
+    contents = KeptContents(log)
     try:
-        said = replayed(log, load)
+        said = replayed(log, contents.get)
         if said.end < log.size:
             log.cut(said.end)
         if log.size > 2 * needed_bytes(said) + _SLACK:
             log.replace(rewritten(log, said))
-            said = replayed(log, load)
+            said = replayed(log, contents.get)
     except Damage as damage:
-        raise _damaged(directory, JOURNAL, damage) from None
-    contents = KeptContents(log, said.places)
-    kept.append(contents)
+        raise _damaged(directory.path, JOURNAL, damage) from None
+    contents.know(said.places)
     ledger = KeptLedger(log, look)
     told = settled(said, ledger, root)
     journal = Journal(contents, ledger, steps=said.steps, at=said.at, checkpoints=said.checkpoints)
     return journal, told
 
 
-def _damaged(directory: StateDirectory, name: str, damage: Damage) -> InputOutputError:
-    file = os.path.join(directory.path, name)
+def _damaged(directory: str, name: str, damage: Damage) -> InputOutputError:
+    file = os.path.join(directory, name)
     hint = "Move the directory away and begin a new one: the files of the workspace are untouched by it."
     if name == SHOWN:
         hint = f"Remove {quote(file)}: what was shown is forgotten then, and the journal stays."
     elif name == JOURNAL and damage.place:
         hint += f" To keep the steps before the damage: truncate -s {damage.place} {quote(file)}"
     return InputOutputError(
-        f"The state directory {quote(directory.path)} is damaged: in {quote(name)}, at byte {damage.place},"
+        f"The state directory {quote(directory)} is damaged: in {quote(name)}, at byte {damage.place},"
         f" {damage.what}.",
         hint=hint,
-        details={"path": directory.path, "file": name, "place": damage.place},
+        details={"path": directory, "file": name, "place": damage.place},
     )

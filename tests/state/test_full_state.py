@@ -11,7 +11,7 @@ import sys
 import pytest
 
 from agentfs import AgentFSError, Policy, Workspace
-from agentfs.disk import log_file
+from agentfs.disk import log_file, state_directory
 from agentfs.errors import InputOutputError
 from tests.journal.judges import snapshot
 
@@ -55,7 +55,7 @@ def act(ws, root):
 def test_each_write_into_the_state_directory_fails(root, tmp_path, monkeypatch, what, number):
     original, state = snapshot(root), tmp_path / "state"
     count, failing = 0, 0
-    write_all, sync_file = log_file.write_all, log_file.sync_file
+    write_all, sync_file = log_file.write_all, state_directory.sync_file
 
     def fail_here():
         nonlocal count
@@ -77,7 +77,7 @@ def test_each_write_into_the_state_directory_fails(root, tmp_path, monkeypatch, 
         raise OSError(number, os.strerror(number))
 
     if what == "fsync":
-        monkeypatch.setattr(log_file, "sync_file", failing_sync)
+        monkeypatch.setattr(state_directory, "sync_file", failing_sync)
     else:
         monkeypatch.setattr(log_file, "write_all", failing_write)
     with Workspace(root, state=state) as ws:

@@ -1,0 +1,182 @@
+"""`agentfs log`, `undo`, `redo`, `diff`, `checkpoint` and `rollback` over a state directory."""
+
+import io
+import json
+import subprocess
+import sys
+from contextlib import redirect_stderr, redirect_stdout
+from typing import Any, NamedTuple
+
+import pytest
+
+from agentfs import Workspace
+from agentfs.cli import main
+from tests.journal.judges import git_applied, snapshot
+
+
+class Done(NamedTuple):
+    returncode: int
+    stdout: Any
+    stderr: str
+
+
+def run(*arguments, text=True):
+    out = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
+    with redirect_stdout(out), redirect_stderr(io.StringIO()) as errors:
+        try:
+            status = main([str(argument) for argument in arguments])
+        except SystemExit as stop:
+            status = stop.code
+        out.flush()
+    printed = out.buffer.getvalue()
+    return Done(status, printed.decode() if text else printed, errors.getvalue())
+
+
+@pytest.fixture
+def root(tmp_path):
+    (tmp_path / "root").mkdir()
+    (tmp_path / "root" / "a.txt").write_text("one\ntwo\n")
+    return tmp_path / "root"
+
+
+@pytest.fixture
+def over(root, tmp_path):
+    """What puts a command over the tree and its state directory."""
+    return "--root", root, "--state", tmp_path / "state"
+
+
+@pytest.fixture
+def session(root, tmp_path):
+    with Workspace(root, state=tmp_path / "state") as ws:
+        ws.checkpoint("start")
+        ws.edit("a.txt", "two", "zwei")
+        ws.checkpoint("turn 1")
+        ws.write("new/b.txt", "x\n")
+        ws.move("a.txt", "c.txt")
+        ws.undo()
+    return "--state", tmp_path / "state"
+
+
+def test_log_lists_the_steps_the_latest_first(session):
+    done = run("log", *session)
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = [line[:1] + line[22:] if line[:1].isdigit() else line for line in done.stdout.splitlines()]
+    assert lines == [
+        '3  undone: moved "a.txt" to "c.txt"',
+        '2  created "new/b.txt"',
+        '   checkpoint "turn 1"',
+        '1  changed "a.txt"',
+        '   checkpoint "start"',
+    ]
+    rows = json.loads(run("log", "--json", *session).stdout)
+    assert [(row["step"], row["undone"], row["checkpoints"]) for row in rows] == [
+        (3, True, []),
+        (2, False, []),
+        (1, False, ["turn 1"]),
+        (0, False, ["start"]),
+    ]
+    assert run("log", "--limit", "1", *session).stdout.count("\n") == 1
+
+
+def test_diff_is_a_patch_that_git_takes(session, root, tmp_path):
+    (tmp_path / "original").mkdir()
+    (tmp_path / "original" / "a.txt").write_text("one\ntwo\n")
+    done = run("diff", *session, text=False)
+    assert done.returncode == 0
+    assert git_applied(tmp_path / "original", done.stdout, tmp_path / "scratch") == snapshot(root)
+    since = run("diff", "--since", "turn 1", *session).stdout
+    assert "b.txt" in since
+    assert "a.txt" not in since
+    assert json.loads(run("diff", "--json", *session).stdout)["files"][0]["path"] == "a.txt"
+
+
+def test_undo_redo_and_rollback(session, root):
+    last = snapshot(root)
+    done = run("undo", *session)
+    assert (done.returncode, done.stdout.splitlines()[0]) == (0, "Undid 1 step.")
+    assert run("undo", *session).returncode == 0
+    assert sorted(snapshot(root)) == ["a.txt"]
+    assert (root / "a.txt").read_text() == "one\ntwo\n"
+    assert json.loads(run("redo", "2", "--json", *session).stdout)["redoable"] == 1
+    assert snapshot(root) == last
+    assert run("checkpoint", "here", *session).stdout == 'Checkpoint "here".\n'
+    assert run("rollback", "start", *session).returncode == 0
+    assert run("rollback", "here", *session).returncode == 0
+    assert snapshot(root) == last
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["undo", "9"], "Only 2 steps can be undone"),
+        (["undo", "0"], "steps must be 1 or more"),
+        (["redo", "9"], "Only 1 step can be redone"),
+        (["rollback", "nowhere"], 'There are "start"'),
+        (["diff", "--since", "nowhere"], 'There are "start"'),
+        (["undo", "many"], "invalid int"),
+        (["log", "--root", "/"], "belongs to another workspace"),
+        (["undo", "--root", "/"], "lies inside"),
+    ],
+)
+def test_a_failure_is_2_and_on_standard_error(session, root, arguments, said):
+    before = snapshot(root)
+    done = run(*arguments, *session)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+    assert snapshot(root) == before
+
+
+@pytest.mark.parametrize("command", ["log", "undo", "diff"])
+def test_without_a_state_directory(tmp_path, command):
+    assert "--state" in run(command).stderr
+    for path in (tmp_path, tmp_path / "missing"):
+        done = run(command, "--state", path)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert "is no state directory" in done.stderr
+    assert not (tmp_path / "missing").exists()
+
+
+def test_a_file_changed_since_is_not_undone_and_the_diff_is_shown(session, root):
+    (root / "new" / "b.txt").write_text("theirs\n")
+    done = run("undo", *session)
+    assert done.returncode == 2
+    assert "+theirs" in done.stderr
+
+
+def test_one_may_look_while_a_loop_works_and_not_meddle(session, root, tmp_path):
+    with Workspace(root, state=tmp_path / "state") as ws:
+        ws.write("later.txt", "x\n")
+        assert 'created "later.txt"' in run("log", *session).stdout
+        assert "+++ b/later.txt" in run("diff", *session).stdout
+        done = run("undo", *session)
+        assert done.returncode == 2
+        assert "in use by another workspace" in done.stderr
+        ws.undo()
+    assert "undone: created" in run("log", *session).stdout
+
+
+def test_tools_are_called_with_a_journal(root, over):
+    assert run("call", "read", '{"path": "a.txt"}', *over).returncode == 0
+    done = run("call", "write", '{"path": "a.txt", "content": "new\\n"}', *over)
+    assert done.returncode == 0, "the command before has read it"
+    assert run("edit", "a.txt", "new", "newer", *over).returncode == 0
+    assert run("undo", "2", "--state", over[-1]).returncode == 0
+    assert (root / "a.txt").read_text() == "one\ntwo\n"
+
+
+def test_what_had_to_be_put_right_is_told(root, over):
+    code = (
+        "import os, sys; from agentfs import Workspace; from agentfs.disk import by_descriptor\n"
+        "ws = Workspace(sys.argv[1], state=sys.argv[2])\n"
+        "rename = by_descriptor.replace\n"
+        "by_descriptor.replace = lambda *names: (rename(*names), os._exit(9))\n"
+        "ws.edit('a.txt', 'two', 'zwei')"
+    )
+    assert subprocess.run([sys.executable, "-c", code, root, over[-1]], check=False).returncode == 9
+    done = run("undo", "--state", over[-1])
+    assert done.returncode == 0
+    assert done.stderr == (
+        'agentfs: a change of "a.txt" was made when a process died, and stands in the journal now\n'
+    )
+    assert (root / "a.txt").read_text() == "one\ntwo\n"
