@@ -12,6 +12,7 @@ _MODULES = {
     "text-editor": "agentfs.dialects.text_editor",
     "apply-patch": "agentfs.dialects.apply_patch",
     "rye": "agentfs.dialects.rye",
+    "dominds": "agentfs.dialects.dominds",
 }
 _own: dict[str, Dialect] = {}
 

@@ -20,32 +20,18 @@ _DROPPED = {"security.capability", "security.ima", "security.evm"}
 _FATAL = {errno.ENOSPC, errno.EDQUOT, errno.EIO}
 
 
-class Looks(NamedTuple):
-    """What a file has besides its content.
-
-    Attributes:
-        mode: Its permissions.
-        owner: The numbers of its user and its group; None to leave them to the system.
-        attributes: Its extended attributes, access control lists among them; None to leave them too.
-    """
-
-    mode: int
-    owner: tuple[int, int] | None = None
-    attributes: dict[str, bytes] | None = None
-
-
 class Old(NamedTuple):
     """The file that is replaced.
 
     Attributes:
         data: Its content.
         stat: What the system says of it.
-        looks: What its replacement is to have too.
+        attributes: Its extended attributes, access control lists among them.
     """
 
     data: bytes
     stat: os.stat_result
-    looks: Looks
+    attributes: dict[str, bytes]
 
 
 def new_temporary() -> str:
@@ -53,12 +39,8 @@ def new_temporary() -> str:
     return f".agentfs-{os.urandom(8).hex()}.tmp"
 
 
-def looks_of(fd: int, found: os.stat_result) -> Looks:
-    """Return what a replacement of an open file is to have too; of its mode only the permissions."""
-    return Looks(found.st_mode & 0o777, (found.st_uid, found.st_gid), _attributes_of(fd))
-
-
-def _attributes_of(fd: int) -> dict[str, bytes]:
+def attributes_of(fd: int) -> dict[str, bytes]:
+    """Return the extended attributes of an open file that its replacement is to have too."""
     if not hasattr(os, "listxattr"):
         return {}
     try:
@@ -67,7 +49,7 @@ def _attributes_of(fd: int) -> dict[str, bytes]:
         return {}
 
 
-def fill(base: Base, handle: Handle, temporary: str, content: bytes, looks: Looks | None) -> list[str]:
+def fill(base: Base, handle: Handle, temporary: str, content: bytes, old: Old | None) -> list[str]:
     """Make a temporary that holds a content and looks like the file it will replace.
 
     Args:
@@ -75,7 +57,7 @@ def fill(base: Base, handle: Handle, temporary: str, content: bytes, looks: Look
         handle: The directory.
         temporary: Its name.
         content: What it holds.
-        looks: What it has besides; None for what the system gives a new file.
+        old: The file it will replace, or None.
 
     Returns:
         What could not be kept, to be told.
@@ -83,10 +65,10 @@ def fill(base: Base, handle: Handle, temporary: str, content: bytes, looks: Look
     Raises:
         OSError: The system fails; the temporary may be there.
     """
-    fd = base.backend.create_file(handle, temporary, 0o666 if looks is None else 0o600)
+    fd = base.backend.create_file(handle, temporary, 0o666 if old is None else 0o600)
     try:
         write_all(fd, content)
-        notes = [] if looks is None else _dress(fd, looks)
+        notes = [] if old is None else _dress(fd, old)
         sync_file(base, fd)
     except BaseException:
         with suppress(OSError):
@@ -186,23 +168,23 @@ def sweep(base: Base, handle: Handle) -> None:
                 base.backend.remove(handle, name)
 
 
-def _dress(fd: int, looks: Looks) -> list[str]:
+def _dress(fd: int, old: Old) -> list[str]:
     """Give a new file the owner, mode and attributes of an old one."""
     notes: list[str] = []
-    mode, owner, attributes = looks
-    if owner is not None and hasattr(os, "fchown"):
+    mode = old.stat.st_mode & 0o777
+    if hasattr(os, "fchown"):
         now = os.fstat(fd)
-        if (now.st_uid, now.st_gid) != owner:
-            notes, mode = _give(fd, owner, mode)
+        if (now.st_uid, now.st_gid) != (old.stat.st_uid, old.stat.st_gid):
+            notes, mode = _give(fd, old.stat, mode)
     if hasattr(os, "fchmod"):
         os.fchmod(fd, mode)
-    if attributes is None or not hasattr(os, "setxattr"):
+    if not hasattr(os, "setxattr"):
         return notes
     with suppress(OSError):
-        if _ACL not in attributes and _ACL in os.listxattr(fd):
+        if _ACL not in old.attributes and _ACL in os.listxattr(fd):
             os.removexattr(fd, _ACL)  # inherited from the directory
     lost: list[str] = []
-    for name, value in attributes.items():
+    for name, value in old.attributes.items():
         try:
             os.setxattr(fd, name, value)
         except OSError as error:
@@ -214,16 +196,15 @@ def _dress(fd: int, looks: Looks) -> list[str]:
     return notes
 
 
-def _give(fd: int, owner: tuple[int, int], mode: int) -> tuple[list[str], int]:
-    user, group = owner
+def _give(fd: int, found: os.stat_result, mode: int) -> tuple[list[str], int]:
     try:
-        os.fchown(fd, user, group)
+        os.fchown(fd, found.st_uid, found.st_gid)
     except PermissionError:
-        notes = [f"the owner could not be kept: it was {user}"]
+        notes = [f"the owner could not be kept: it was {found.st_uid}"]
         try:
-            os.fchown(fd, -1, group)
+            os.fchown(fd, -1, found.st_gid)
         except PermissionError:
             # What one group was allowed is not for another.
-            return [*notes, f"the group could not be kept: it was {group}"], mode & ~0o070
+            return [*notes, f"the group could not be kept: it was {found.st_gid}"], mode & ~0o070
         return notes, mode
     return [], mode

@@ -126,10 +126,9 @@ class Sources:
             if time.monotonic() > self._deadline:
                 raise TimeoutError
             try:
-                entry = self._root.entry(path)
+                key = self._sort_key(path)
             except AgentFSError:
                 continue  # gone since it was listed
-            key = float(entry.size or 0) if self._request.sort == "size" else (entry.mtime or 0.0)
             keyed.append((key if self._request.sort == "oldest" else -key, path.split("/"), path))
         return [path for _, _, path in sorted(keyed)]
 
@@ -153,6 +152,14 @@ class Sources:
                 and (is_of_type is None or is_of_type(name[name.rfind("/") + 1 :]))
             ]
             yield run
+
+    def _sort_key(self, path: str) -> float:
+        entry = self._root.entry(path)
+        size, mtime = entry.size, entry.mtime
+        if entry.type == "symlink":  # what counts is what it leads to
+            with self._root.open_file(path) as opened:
+                size, mtime = opened.stat.st_size, opened.stat.st_mtime
+        return float(size or 0) if self._request.sort == "size" else (mtime or 0.0)
 
     def _single(self, paths: list[str]) -> Iterator[Run]:
         for path in paths:

@@ -1,6 +1,6 @@
 """Pure text: decode, split lines, make visible, number, cut, diff, estimate tokens."""
 
-from agentfs.text.budget import Step, fits, fitted
+from agentfs.text.budget import Step, fits, fitted, most_that_fit
 from agentfs.text.decoding import (
     HEAD,
     UNKNOWN_8BIT,
@@ -48,6 +48,7 @@ __all__ = [
     "is_binary",
     "lf_view",
     "line_start",
+    "most_that_fit",
     "moved_lines",
     "newline_of",
     "number_shown",

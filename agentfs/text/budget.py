@@ -73,6 +73,26 @@ def fitted(limits: Limits, *steps: Step[R]) -> R:
     return replace(smallest, whole=whole)
 
 
+def most_that_fit(most: int, render: Callable[[int], str], limits: Limits) -> int:
+    """Return how many of some things an answer can have within its budget.
+
+    Args:
+        most: How many there are.
+        render: Returns the text with this many of them; with fewer of them it may not be longer.
+        limits: The budget.
+
+    Returns:
+        From 0 to `most`.
+    """
+    if fits(render(most), limits):
+        return most
+    low, high = 0, most  # as far as known, `low` fits and `high` does not
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if fits(render(middle), limits) else (low, middle)
+    return low
+
+
 def _largest(limits: Limits, step: Step[R], made: R) -> tuple[R | None, R]:
     """Return the largest answer of a step that fits, if one does, and the smallest that was tried.
 

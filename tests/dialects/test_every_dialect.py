@@ -84,6 +84,11 @@ SPOKEN = {
         "write": lambda path, text: ("write", {"file_path": path, "content": text}),
         "edit": by_line_id,
     },
+    "dominds": {
+        "look": lambda path: ("list_dir", {"path": path}),
+        "search": lambda pattern, path: ("ripgrep_snippets", {"pattern": pattern, "path": path}),
+        "read": lambda path: ("read_file", {"path": path}),
+    },
 }
 # What an act is sent besides its path.
 AROUND = {

@@ -222,6 +222,19 @@ def test_files_come_newest_or_largest_first(tree, tmp_path):
     assert page.next["arguments"]["sort"] == "modified"
 
 
+def test_a_link_is_as_old_and_as_large_as_what_it_leads_to(tree, tmp_path):
+    (tmp_path / "0.txt").symlink_to("deep/c.py")
+    for age, name in enumerate(["deep/c.py", "b.txt"]):
+        os.utime(tmp_path / name, (10**9 - age, 10**9 - age))
+    os.utime(tmp_path / "0.txt", (0, 0), follow_symlinks=False)
+    found = tree.grep("value", files=["b.txt", "0.txt"], output_mode="files_with_matches")
+    assert list(found.counts) == ["b.txt", "0.txt"], "files that are named are taken in their order"
+    newest = tree.grep("value", glob=["0.txt", "b.txt"], sort="modified", follow_symlinks=True)
+    assert [match.path for match in newest.matches][:1] == ["0.txt"]
+    largest = tree.grep("value", glob=["0.txt", "b.txt"], sort="size", follow_symlinks=True)
+    assert [match.path for match in largest.matches][:1] == ["b.txt"]
+
+
 def test_the_files_of_a_page_are_found_without_a_search_of_the_whole_tree(tmp_path):
     for number in range(300):
         (tmp_path / f"{number:03}.txt").write_text("value\n")

@@ -1,0 +1,221 @@
+"""`dominds`: list_dir, read_file and five ripgrep_* tools, whose answers are YAML.
+
+The contract is in `docs/dialects/dominds.md`, statement by statement. No `from __future__ import
+annotations`: the hints become schemas.
+"""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Literal, NamedTuple
+
+from agentfs.dialects.dialect import Dialect
+from agentfs.dialects.dominds_answers import Documents, as_yaml
+from agentfs.dialects.rg_args import grep_arguments, split_globs
+from agentfs.errors import InvalidArgumentError, NotAFileError, PastEndError
+from agentfs.results import GrepResult, ListResult, NextCall, ReadResult
+from agentfs.signatures.offers import Offer
+from agentfs.workspace import Workspace
+
+_MAX_LINES = 500
+_RANGE = re.compile(r"\s*([0-9]{0,9})\s*~\s*([0-9]{0,9})\s*")
+# Besides each line stands its number, and the indentation of the block.
+_ROOM = 8
+
+
+class _Lines(NamedTuple):
+    """The lines that a call asks for: from the first, and at most so many."""
+
+    first: int
+    limit: int | None
+
+
+def offers(workspace: Workspace) -> Sequence[Offer]:
+    """Make the seven tools.
+
+    Args:
+        workspace: The workspace.
+    """
+
+    def ls(path: str = ".") -> ListResult:
+        """List directory contents: directories first, then files, by name.
+
+        Args:
+            path: Directory, relative to the workspace root.
+        """
+        return workspace.ls(path)
+
+    def read(
+        path: str,
+        max_lines: int = _MAX_LINES,
+        range: str | None = None,  # noqa: A002 - the contract's name
+        show_linenos: bool = True,  # noqa: ARG001 - for the renderer
+    ) -> ReadResult:
+        """Read file contents.
+
+        Args:
+            path: File, relative to the workspace root.
+            max_lines: Most lines to show where no range is given.
+            range: Lines to show, from 1: `10~50`, `300~` (to the end), `~20` (the first 20) or `~` (all).
+            show_linenos: Put its number before each line.
+        """
+        return _read(workspace, path, *_asked(range, max_lines))
+
+    def ripgrep_files(
+        pattern: str,
+        path: str = ".",
+        globs: list[str] | str | None = None,
+        case: Literal["smart", "sensitive", "insensitive"] = "smart",
+    ) -> GrepResult:
+        r"""Search files containing matches: their paths.
+
+        Args:
+            pattern: Regular expression; escape `( ) [ . *` to match them literally.
+            path: File or directory to search, relative to the workspace root.
+            globs: Only files that match one, such as `*.py` or `src/**`; `!*.md` leaves out.
+            case: How letters match; smart ignores case unless the pattern has a capital.
+        """
+        wanted, unwanted = split_globs(globs)
+        return workspace.grep(
+            pattern, path, wanted, output_mode="files_with_matches", context=0, exclude=unwanted,
+            ignore_case=case == "insensitive", smart_case=case == "smart",
+        )  # fmt: skip
+
+    def ripgrep_snippets(
+        pattern: str, path: str = ".", context_before: int = 0, context_after: int = 0
+    ) -> GrepResult:
+        r"""Search and display matching snippets: one for each matching line.
+
+        Args:
+            pattern: Regular expression; escape `( ) [ . *` to match them literally.
+            path: File or directory to search, relative to the workspace root.
+            context_before: Lines to show before each match.
+            context_after: Lines to show after each match.
+        """
+        return workspace.grep(pattern, path, before=context_before, after=context_after, whole_context=True)
+
+    def ripgrep_count(pattern: str, path: str = ".") -> GrepResult:
+        r"""Count matches in each file.
+
+        Args:
+            pattern: Regular expression; escape `( ) [ . *` to match them literally.
+            path: File or directory to search, relative to the workspace root.
+        """
+        return workspace.grep(pattern, path, output_mode="count", context=0)
+
+    def ripgrep_fixed(literal: str, path: str = ".") -> GrepResult:
+        """Fixed string search: the text as it is, no regular expression.
+
+        Args:
+            literal: Text to search for; it may span lines.
+            path: File or directory to search, relative to the workspace root.
+        """
+        literal = literal.replace("\r\n", "\n")
+        return workspace.grep(literal, path, context=0, multiline="\n" in literal, fixed_strings=True)
+
+    def grep(pattern: str, path: str = ".", rg_args: list[str] | str | None = None) -> GrepResult:
+        r"""Advanced rg search, with some of ripgrep's own arguments.
+
+        Args:
+            pattern: Regular expression; escape `( ) [ . *` to match them literally.
+            path: File or directory to search, relative to the workspace root.
+            rg_args: More rg arguments, such as `-i -C2 -g '*.py'`: of `-i -s -S -F -w -U -A -B -C -g -t -m -L
+                -. --no-ignore --max-filesize -E --sort`. `--no-ignore -.` searches ignored and hidden files.
+        """
+        asked = grep_arguments(rg_args)
+        try:
+            return workspace.grep(pattern, path, whole_context=True, **asked)
+        except InvalidArgumentError as error:
+            if "types" in error.details:
+                near = error.details["nearest"] or ("py", "js", "rust")
+                hint = f"Pass -t with {' or '.join(near)}, or -g with a glob such as '*.py'."
+                raise InvalidArgumentError(error.message, hint=hint, details=error.details) from None
+            raise
+
+    documents = Documents(workspace.limits)
+    return (
+        Offer(ls, name="list_dir", render=documents.list_dir),
+        Offer(read, name="read_file", follow=_follow, render=documents.read_file),
+        Offer(ripgrep_files, render=documents.ripgrep_files),
+        Offer(ripgrep_snippets, render=documents.ripgrep_snippets),
+        Offer(ripgrep_count, render=documents.ripgrep_count),
+        Offer(ripgrep_fixed, render=documents.ripgrep_fixed),
+        Offer(grep, name="ripgrep_search", render=documents.ripgrep_search),
+    )
+
+
+def _read(workspace: Workspace, path: str, first: int, limit: int | None) -> ReadResult:
+    try:
+        # Of a notebook the text is shown, whose lines the document counts.
+        found = workspace.read(path, first, limit, raw=path.lower().endswith(".ipynb"), room=_ROOM)
+    except PastEndError as error:
+        total = error.details.get("total_lines")
+        if total is not None:
+            raise _past_end(error.message, first, total) from None
+        found = workspace.read(path)
+        if found.kind != "directory":
+            raise
+    if found.kind == "directory":
+        shown = json.dumps(path, ensure_ascii=False)
+        raise NotAFileError(f"{shown} is a directory.", hint=f"Call ls(path={shown}).")
+    if limit is not None and found.next is not None and found.truncated_by in ("bytes", "tokens"):
+        # What was asked for goes on to its own end.
+        left = first + limit - 1 - found.end_line
+        following: NextCall = {"name": "read", "arguments": {**found.next["arguments"], "limit": left}}
+        return replace(found, next=following)
+    return found
+
+
+def _asked(lines: str | None, max_lines: int) -> _Lines:
+    """Return the lines that `range` and `max_lines` ask for; a range is not cut by the other."""
+    if max_lines < 0:
+        raise InvalidArgumentError(
+            f"`max_lines` must be 1 or more, not {max_lines}.",
+            hint=f"Leave it out for {_MAX_LINES}.",
+            details={"argument": "max_lines"},
+        )
+    if lines is None or not lines.strip():
+        return _Lines(1, max_lines or _MAX_LINES)
+    found = _RANGE.fullmatch(lines)
+    first, last = (int(found[1] or 1), int(found[2]) if found[2] else None) if found else (0, None)
+    if first < 1 or (last is not None and last < first):
+        raise InvalidArgumentError(
+            f"`range` must be lines from 1, first to last, not {lines!r}.",
+            hint="Pass 10~50, 300~ (to the end), ~20 (the first 20) or ~ (all).",
+            details={"argument": "range", "value": lines},
+        )
+    return _Lines(first, None if last is None else last - first + 1)
+
+
+def _past_end(message: str, first: int, total: int) -> PastEndError:
+    return PastEndError(
+        f"{message.partition('; offset')[0]}; line {first} is past its end.",
+        hint=f"Pass a range that begins at 1 to {total}."
+        if total
+        else "It is empty: there is nothing to read.",
+        details={"line": first, "total_lines": total},
+    )
+
+
+def _follow(call: NextCall) -> Mapping[str, Any] | None:
+    """Turn the call that goes on with a read into a range."""
+    arguments = call["arguments"]
+    if call["name"] != "read":
+        return None
+    first, limit = arguments.get("offset", 1), arguments.get("limit")
+    if first < 1:
+        return None
+    if first == 1 and limit is None:
+        return {"path": arguments["path"]}
+    return {"path": arguments["path"], "range": f"{first}~{'' if limit is None else first + limit - 1}"}
+
+
+DIALECT = Dialect(
+    "dominds",
+    offers,
+    # A range is not cut but by what an answer can hold.
+    limits={"read_lines": 1_000_000, "read_bytes": 100_000, "output_tokens": 40_000},
+    words={"before": "context_before", "after": "context_after", "max_filesize": "--max-filesize"},
+    render=as_yaml,
+)

@@ -1,0 +1,641 @@
+"""`dominds`: each statement of the document, as `docs/dialects/dominds.md` lists them.
+
+Every answer is read back by PyYAML, which judges it; `.data` has to be the same.
+"""
+
+import json
+import os
+import re
+from datetime import UTC, datetime
+
+import pytest
+import yaml
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from agentfs import Limits, Workspace
+from agentfs.dialects.dominds_answers import _moment  # pyright: ignore[reportPrivateUsage] - no disk has it
+
+TREE = {
+    "README.md": "# A thing\n\nTODO: write\n",
+    "src/main.py": "import os\n\n\ndef main():\n    # TODO: one, TODO: two\n    return os  # todo three\n",
+    "src/util/text.js": "// TODO: four\nlet a = 1;\nlet b = 2;\n// TODO: five\n",
+    "src/empty.txt": "",
+    "notes/a.b": "a.b(c)\naxb\nfirst line\nsecond line\n",
+    "long.txt": "".join(f"line {number}\n" for number in range(1, 1201)),
+}
+
+
+@pytest.fixture
+def ws(tmp_path):
+    for path, content in TREE.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(content)
+    with Workspace(tmp_path) as workspace:
+        yield workspace
+
+
+@pytest.fixture
+def call(ws):
+    return caller(ws)
+
+
+def caller(ws):
+    tools = ws.tools(dialect="dominds")
+
+    def call(name, **arguments):
+        """Return what a YAML parser reads from the answer."""
+        assert tools.accepts(name, arguments), "the test sends what the schema has"
+        result = tools.call(name, arguments)
+        document = yaml.safe_load(result.content)
+        assert document == result.data, "data is the same as an object"
+        assert json.loads(json.dumps(result.data)) == result.data
+        assert result.success is (document["status"] == "ok")
+        return document
+
+    return call
+
+
+# What the document writes, parameter by parameter: type, required.
+ARGUMENTS = {
+    "list_dir": {"path": ("string", False)},
+    "read_file": {
+        "path": ("string", True), "max_lines": ("integer", False), "range": ("string", False),
+        "show_linenos": ("boolean", False),
+    },
+    "ripgrep_files": {
+        "pattern": ("string", True), "path": ("string", False), "globs": (["array", "string"], False),
+        "case": ("string", False),
+    },
+    "ripgrep_snippets": {
+        "pattern": ("string", True), "path": ("string", False), "context_before": ("integer", False),
+        "context_after": ("integer", False),
+    },
+    "ripgrep_count": {"pattern": ("string", True), "path": ("string", False)},
+    "ripgrep_fixed": {"literal": ("string", True), "path": ("string", False)},
+    "ripgrep_search": {
+        "pattern": ("string", True), "path": ("string", False), "rg_args": (["array", "string"], False),
+    },
+}  # fmt: skip
+# What the document returns, in its order; an answer that leaves nothing out has just these.
+FIELDS = {
+    "list_dir": ({}, ["status", "path", "entries"]),
+    "read_file": ({"path": "README.md"}, ["status", "path", "total_lines", "size_bytes", "content"]),
+    "ripgrep_files": ({"pattern": "TODO"}, ["status", "pattern", "files_matched", "matches"]),
+    "ripgrep_snippets": ({"pattern": "TODO"}, ["status", "pattern", "matches"]),
+    "ripgrep_count": ({"pattern": "TODO"}, ["status", "pattern", "counts"]),
+    "ripgrep_fixed": ({"literal": "TODO"}, ["status", "literal", "matches"]),
+    "ripgrep_search": ({"pattern": "TODO"}, ["status", "pattern", "results"]),
+}
+
+
+def test_every_parameter_is_there_and_no_other(ws):
+    found = {}
+    for tool in ws.tools(dialect="dominds").schemas("anthropic"):
+        schema = tool["input_schema"]
+        found[tool["name"]] = {
+            name: (
+                shown.get("type") or [each["type"] for each in shown["anyOf"]],
+                name in schema.get("required", []),
+            )
+            for name, shown in schema["properties"].items()
+        }
+    assert found == ARGUMENTS
+
+
+@pytest.mark.parametrize("provider", ["openai", "openai-responses", "anthropic", "mcp", "gemini"])
+def test_every_provider_takes_the_schemas(ws, provider):
+    assert len(ws.tools(dialect="dominds").schemas(provider)) == 7
+
+
+def test_the_defaults_are_told(ws):
+    tools = {tool["name"]: tool for tool in ws.tools(dialect="dominds").schemas("anthropic")}
+    told = {
+        (tool, name): shown["description"]
+        for tool in tools
+        for name, shown in tools[tool]["input_schema"]["properties"].items()
+    }
+    assert told["list_dir", "path"].endswith('Default ".".')
+    assert told["read_file", "max_lines"].endswith("Default 500.")
+    assert told["read_file", "show_linenos"].endswith("Default true.")
+    assert "10~50" in told["read_file", "range"]
+    assert told["ripgrep_files", "case"].endswith('Default "smart".')
+    case = tools["ripgrep_files"]["input_schema"]["properties"]["case"]
+    assert case["enum"] == ["smart", "sensitive", "insensitive"]
+
+
+WRONG = [
+    ("read_file", {"path": "src"}),
+    ("read_file", {"path": "main.py"}),
+    ("read_file", {"path": "long.txt", "range": "9999~"}),
+    ("read_file", {"path": "README.md", "range": "9~1"}),
+    ("read_file", {"path": "README.md", "max_lines": -1}),
+    ("list_dir", {"path": "README.md"}),
+    ("list_dir", {"path": "util"}),
+    ("ripgrep_files", {"pattern": "a", "globs": "["}),
+    ("ripgrep_snippets", {"pattern": "a", "context_before": -1}),
+    ("ripgrep_count", {"pattern": "("}),
+    ("ripgrep_fixed", {"literal": ""}),
+    ("ripgrep_search", {"pattern": "a", "rg_args": "-t nope"}),
+    ("ripgrep_search", {"pattern": "a", "rg_args": "-t zzzzz"}),
+    ("ripgrep_search", {"pattern": "a", "rg_args": "-E nope"}),
+    ("ripgrep_search", {"pattern": "a", "rg_args": "--max-filesize x"}),
+]
+
+
+def test_no_words_of_the_workspaces_own_tools_are_left(ws, call):
+    tools = ws.tools(dialect="dominds")
+    said = json.dumps(tools.schemas("anthropic")) + tools.instructions()
+    for name, arguments in WRONG:
+        failed = call(name, **arguments)
+        assert failed["status"] == "error"
+        said += json.dumps(failed)
+    words = re.findall(r"([a-z_]+)=|`([a-z_]+)`|(?<=[Cc]all )([a-z_]+)|(?<=[Pp]ass )([a-z_]+)", said)
+    own = {
+        "offset",
+        "limit",
+        "include_ignored",
+        "before",
+        "after",
+        "max_filesize",
+        "ls",
+        "read",
+        "grep",
+        "glob",
+    }
+    assert {word for found in words for word in found} & own == set()
+
+
+@pytest.mark.parametrize("name", FIELDS)
+def test_an_answer_has_the_fields_of_the_document(call, name):
+    arguments, fields = FIELDS[name]
+    assert list(call(name, **arguments)) == fields
+
+
+def test_every_output_is_yaml(ws, call):
+    """`status` is ok or error, whatever happens: also for wrong arguments, and for what nobody foresaw."""
+    tools = ws.tools(dialect="dominds")
+    for name, (arguments, _) in FIELDS.items():
+        assert call(name, **arguments)["status"] == "ok"
+        result = tools.call(name, {"nothing": 1})
+        assert yaml.safe_load(result.content) == result.data
+        assert list(result.data) == ["status", "code", "message", "hint"]
+        assert result.data["status"] == "error"
+        assert result.error == {"code": "invalid_argument", "message": result.data["message"]}
+    assert call("read_file", path="nothing.txt")["code"] == "not_found"
+
+
+def test_a_fault_of_ours_is_told_in_yaml_too(ws, monkeypatch):
+    tools = ws.tools(dialect="dominds")
+    monkeypatch.setattr("agentfs.search.list_directory", lambda *_, **__: 1 / 0)
+    result = tools.call("list_dir", {})
+    assert yaml.safe_load(result.content) == result.data
+    assert result.data["code"] == "internal"
+
+
+def test_the_text_is_as_the_document_writes_it(ws):
+    result = ws.tools(dialect="dominds").call("read_file", {"path": "README.md", "show_linenos": False})
+    assert result.content == (
+        "status: ok\npath: README.md\ntotal_lines: 3\nsize_bytes: 23\n"
+        "content: |\n  # A thing\n\n  TODO: write\n"
+    )
+    result = ws.tools(dialect="dominds").call("ripgrep_snippets", {"pattern": "TODO", "path": "README.md"})
+    assert result.content == (
+        'status: ok\npattern: TODO\nmatches:\n  - path: README.md\n    line: 3\n    content: "TODO: write"\n'
+    )
+
+
+# list_dir
+
+
+def test_list_dir_path(ws, call):
+    assert call("list_dir") == call("list_dir", path=".") == call("list_dir", path=ws.root)
+    assert call("list_dir")["path"] == "."
+    assert call("list_dir", path="src/")["path"] == "src"
+    assert call("list_dir", path=f"{ws.root}/src")["path"] == "src"
+    assert call("list_dir", path="none")["code"] == "not_found"
+    assert call("list_dir", path="README.md")["code"] == "not_a_directory"
+
+
+def test_list_dir_entries(call, tmp_path):
+    (tmp_path / "empty").mkdir()
+    assert call("list_dir", path="empty") == {"status": "ok", "path": "empty", "entries": []}
+    names = [entry["name"] for entry in call("list_dir")["entries"]]
+    assert names == ["empty", "notes", "src", "README.md", "long.txt"], (
+        "directories first, then files, by name"
+    )
+    (entry,) = [entry for entry in call("list_dir")["entries"] if entry["name"] == "README.md"]
+    assert list(entry) == ["name", "type", "size", "modified"]
+
+
+def test_list_dir_types(call, tmp_path):
+    (tmp_path / "to-dir").symlink_to("src")
+    (tmp_path / "to-file").symlink_to("README.md")
+    (tmp_path / "to-nothing").symlink_to("none")
+    (tmp_path / "out").symlink_to("/")
+    os.mkfifo(tmp_path / "fifo")
+    found = {entry["name"]: (entry["type"], entry.get("target")) for entry in call("list_dir")["entries"]}
+    assert found == {
+        "src": ("dir", None), "notes": ("dir", None), "README.md": ("file", None), "long.txt": ("file", None),
+        "to-dir": ("dir", "src"), "to-file": ("symlink", "README.md"), "to-nothing": ("symlink", "none"),
+        "out": ("symlink", None), "fifo": ("other", None),
+    }  # fmt: skip
+
+
+def test_list_dir_sizes(call):
+    found = {entry["name"]: entry["size"] for entry in call("list_dir")["entries"]}
+    assert found == {"notes": None, "src": None, "README.md": 23, "long.txt": len(TREE["long.txt"])}
+
+
+def test_list_dir_times_are_iso_8601(call, tmp_path):
+    os.utime(tmp_path / "README.md", (0, datetime(2026, 11, 21, 4, 5, 6, 789, UTC).timestamp()))
+    (entry,) = [entry for entry in call("list_dir")["entries"] if entry["name"] == "README.md"]
+    assert entry["modified"] == "2026-11-21T04:05:06Z", "a string, though YAML has a type for times"
+    assert _moment(10.0**12) is None, "no calendar has that year"
+    assert _moment(-1.0) == "1969-12-31T23:59:59Z"
+
+
+def test_list_dir_says_what_it_left_out(call, tmp_path):
+    (tmp_path / ".gitignore").write_text("build/\n")
+    (tmp_path / "build").mkdir()
+    (tmp_path / "id_rsa").write_text("secret")
+    listed = call("list_dir")
+    assert listed["skipped"] == {"hidden": 1, "ignored": 1}
+    assert listed["ignored_by"] == [".gitignore:1 build/"]
+    assert [entry["name"] for entry in listed["entries"] if entry.get("protected")] == ["id_rsa"]
+
+
+def test_a_long_list_is_cut_and_says_so(tmp_path):
+    for number in range(9):
+        (tmp_path / f"{number}.txt").touch()
+    with Workspace(tmp_path, limits=Limits(list_entries=4)) as ws:
+        listed = caller(ws)("list_dir")
+        assert (len(listed["entries"]), listed["truncated"], listed["total"]) == (4, True, 9)
+    with Workspace(tmp_path, limits=Limits(output_tokens=100)) as ws:
+        listed = caller(ws)("list_dir")
+        assert (0 < len(listed["entries"]) < 9, listed["truncated"], listed["total"]) == (True, True, 9)
+
+
+# read_file
+
+
+def numbered(text, first=1):
+    return "".join(f"{number:4}| {line}\n" for number, line in enumerate(text.splitlines(), first))
+
+
+def test_read_file_path(ws, call):
+    read = call("read_file", path="src/main.py")
+    assert read == {
+        "status": "ok", "path": "src/main.py", "total_lines": 6, "size_bytes": len(TREE["src/main.py"]),
+        "content": numbered(TREE["src/main.py"]),
+    }  # fmt: skip
+    assert call("read_file", path=f"{ws.root}/src/main.py") == read
+    assert call("read_file", path="src")["code"] == "not_a_file"
+    assert call("read_file", path="src", range="99~")["code"] == "not_a_file"
+    assert "list_dir" in call("read_file", path="src")["hint"]
+
+
+def test_read_file_max_lines(ws, call):
+    read = call("read_file", path="long.txt")
+    assert read["content"] == numbered("".join(TREE["long.txt"].splitlines(keepends=True)[:500]))
+    assert (read["total_lines"], read["truncated"], read["shown"]) == (1200, True, "1~500")
+    following = {"name": "read_file", "arguments": {"path": "long.txt", "range": "501~1000"}}
+    assert read["next"] == following
+    assert ws.tools(dialect="dominds").call("read_file", {"path": "long.txt"}).next == following
+    assert call("read_file", path="long.txt", max_lines=2)["shown"] == "1~2"
+    assert call("read_file", path="long.txt", max_lines=0)["shown"] == "1~500", (
+        "0 is what callers send for unset"
+    )
+    whole = call("read_file", path="long.txt", max_lines=5000)
+    assert whole["content"] == numbered(TREE["long.txt"])
+    assert "truncated" not in whole
+    assert call("read_file", path="long.txt", max_lines=-1)["code"] == "invalid_argument"
+
+
+@pytest.mark.parametrize(("lines", "first", "last"), [
+    ("10~50", 10, 50), ("300~", 300, 1200), ("~20", 1, 20), ("~", 1, 1200), ("7~7", 7, 7),
+    ("1190~9999", 1190, 1200), (" 10 ~ 50 ", 10, 50), ("1~1000", 1, 1000),
+])  # fmt: skip
+@pytest.mark.parametrize("more", [{}, {"max_lines": 3}])
+def test_read_file_range(call, lines, first, last, more):
+    """An explicit range is not cut by `max_lines`, neither the default nor one that was given."""
+    read = call("read_file", path="long.txt", range=lines, **more)
+    expected = "".join(TREE["long.txt"].splitlines(keepends=True)[first - 1 : last])
+    assert read["content"] == numbered(expected, first)
+    assert "truncated" not in read
+
+
+def test_a_range_that_is_left_empty_is_none(call):
+    assert call("read_file", path="long.txt", range="") == call("read_file", path="long.txt")
+
+
+@pytest.mark.parametrize(
+    "lines", ["10-50", "10:50", "a~b", "50~10", "0~5", "~0", "10", "-5~", "1~2~3", "1.5~2"]
+)
+def test_a_range_that_is_none_is_an_error(call, lines):
+    failed = call("read_file", path="long.txt", range=lines)
+    assert failed["code"] == "invalid_argument"
+    assert "10~50" in failed["hint"]
+
+
+def test_a_range_past_the_end_is_an_error_with_the_total(call):
+    failed = call("read_file", path="long.txt", range="1201~1300")
+    assert failed["code"] == "past_end"
+    assert "1200 lines" in failed["message"]
+    assert "range" in failed["hint"]
+
+
+def test_a_range_is_cut_by_what_an_answer_can_hold_and_goes_on(ws):
+    with Workspace(ws.root, limits=Limits(read_bytes=200)) as small:
+        call, content, lines = caller(small), "", "3~60"
+        while lines:
+            read = call("read_file", path="long.txt", range=lines)
+            content += read["content"]
+            lines = read["next"]["arguments"]["range"] if read.get("truncated") else None
+            assert lines is None or lines.endswith("~60"), "it goes on to the end that was asked for"
+    assert content == numbered("".join(TREE["long.txt"].splitlines(keepends=True)[2:60]), 3)
+
+
+def test_read_file_show_linenos(call):
+    assert call("read_file", path="README.md", show_linenos=True) == call("read_file", path="README.md")
+    assert call("read_file", path="README.md", show_linenos=False)["content"] == TREE["README.md"]
+    assert (
+        call("read_file", path="long.txt", range="10~11", show_linenos=False)["content"]
+        == "line 10\nline 11\n"
+    )
+
+
+def test_read_file_counts(call, tmp_path):
+    """A last line without its end counts, a final line end begins none, and form feeds end no line."""
+    for content, lines in (
+        (b"", 0),
+        (b"a", 1),
+        (b"a\n", 1),
+        (b"a\nb", 2),
+        (b"a\x0cb\xe2\x80\xa8c\n", 1),
+        (b"a\rb", 2),
+    ):
+        (tmp_path / "counted.txt").write_bytes(content)
+        read = call("read_file", path="counted.txt")
+        assert (read["total_lines"], read["size_bytes"]) == (lines, len(content))
+
+
+@pytest.mark.parametrize(("content", "shown", "more"), [
+    ("a\r\nb\r\n", "   1| a\n   2| b\n", {"newline": "crlf"}),
+    ("a\rb", "   1| a\n   2| b", {"newline": "cr"}),
+    ("a\r\nb\nc\rd", "   1| a\n   2| b\n   3| c\rd", {"newline": "mixed"}),
+    ("a\nb\r", "   1| a\n   2| b\r", {}),
+    ("a", "   1| a", {}),
+    ("", "", {}),
+])  # fmt: skip
+def test_line_ends_are_told_where_they_are_not_shown(call, tmp_path, content, shown, more):
+    (tmp_path / "ends.txt").write_bytes(content.encode())
+    read = call("read_file", path="ends.txt")
+    assert read["content"] == shown
+    assert {name: read[name] for name in read if name not in FIELDS["read_file"][1]} == more
+    read = call("read_file", path="ends.txt", show_linenos=False)
+    assert read["content"] == content
+    assert "newline" not in read
+
+
+def test_an_encoding_other_than_utf_8_is_told(call, tmp_path):
+    (tmp_path / "wide.txt").write_bytes("wide\n".encode("utf-16"))
+    read = call("read_file", path="wide.txt", show_linenos=False)
+    assert read["content"] == "wide\n"
+    assert read["encoding"].startswith("utf-16")
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_a_very_long_line_is_cut_and_named(tmp_path, end):
+    content = f"short{end}{'x' * 5000}{end}{'y' * 2000}{end}{'z' * 2001}"
+    (tmp_path / "wide.txt").write_bytes(content.encode())
+    with Workspace(tmp_path) as ws:
+        call = caller(ws)
+        exact = call("read_file", path="wide.txt", show_linenos=False)
+        assert exact["content"] == f"short{end}{'x' * 2000}{end}{'y' * 2000}{end}{'z' * 2000}"
+        assert (exact["cut_lines"], exact["cut_after"]) == ([2, 4], 2000)
+        lines = call("read_file", path="wide.txt")["content"].split("\n")
+        assert lines == ["   1| short", f"   2| {'x' * 2000}", f"   3| {'y' * 2000}", f"   4| {'z' * 2000}"]
+
+
+def test_what_is_no_text_is_told_by_its_kind(ws, tmp_path):
+    (tmp_path / "a.bin").write_bytes(b"\x7fELF\0\0\0")
+    (tmp_path / "a.ipynb").write_text('{"cells": []}\n')
+    call = caller(ws)
+    assert call("read_file", path="a.bin")["kind"] == "binary"
+    assert call("read_file", path="a.ipynb", show_linenos=False)["content"] == '{"cells": []}\n'
+
+
+PIECES = [
+    b"a", b" ", b"\n", b"\r", b"\t", b":", b"#", b"'", b'"', b"\\", b"-", b"\x85", b"\xc2\x85",
+    b"\xe2\x80\xa8", b"\xef\xbb\xbf", b"\x1b", b"\x7f", b"\xf0\x9f\x98\x80", b"---\n", b"...\n",
+]  # fmt: skip
+FILES = st.one_of(
+    st.binary(),
+    st.text(st.characters(exclude_categories=["Cs"])).map(str.encode),
+    st.lists(st.sampled_from(PIECES)).map(b"".join),
+)
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(FILES)
+@example(b"   1| a\n  b")
+@example(b"a: b\n- c\n")
+def test_any_file_is_read_back_from_the_yaml_as_the_workspace_reads_it(ws, tmp_path, content):
+    (tmp_path / "any.txt").write_bytes(content)
+    expected = ws.read("any.txt")
+    document = caller(ws)("read_file", path="any.txt", show_linenos=False)
+    assert document["total_lines"] == expected.total_lines
+    if expected.kind == "text":
+        assert document["content"] == expected.content
+
+
+# ripgrep_files
+
+
+def test_ripgrep_files_pattern_and_path(call):
+    assert call("ripgrep_files", pattern=r"TODO: \w+") == {
+        "status": "ok", "pattern": r"TODO: \w+", "files_matched": 3,
+        "matches": [{"path": "README.md"}, {"path": "src/main.py"}, {"path": "src/util/text.js"}],
+    }  # fmt: skip
+    assert call("ripgrep_files", pattern="TODO", path="src/util")["matches"] == [{"path": "src/util/text.js"}]
+    assert call("ripgrep_files", pattern="TODO", path="src/main.py")["files_matched"] == 1
+    assert call("ripgrep_files", pattern="TODO", path="none")["code"] == "not_found"
+    assert call("ripgrep_files", pattern="no such text")["matches"] == []
+
+
+@pytest.mark.parametrize(("globs", "files"), [
+    ("*.py", ["src/main.py"]),
+    (["*.py", "*.md"], ["README.md", "src/main.py"]),
+    ("*.{py,js}", ["src/main.py", "src/util/text.js"]),
+    ("src/*", ["src/main.py"]),
+    ("src/**", ["src/main.py", "src/util/text.js"]),
+    ("!*.md", ["src/main.py", "src/util/text.js"]),
+    ("!util", ["README.md", "src/main.py"]),
+    (["*.*", "!src/"], ["README.md"]),
+    ([], ["README.md", "src/main.py", "src/util/text.js"]),
+])  # fmt: skip
+def test_ripgrep_files_globs(call, globs, files):
+    found = call("ripgrep_files", pattern="TODO", globs=globs)
+    assert [match["path"] for match in found["matches"]] == files
+
+
+@pytest.mark.parametrize(("pattern", "case", "found"), [
+    ("todo", None, True), ("todo", "smart", True), ("Todo", "smart", False), ("TODO", "smart", True),
+    ("todo", "sensitive", False), ("TODO", "sensitive", True), ("ToDo", "insensitive", True),
+])  # fmt: skip
+def test_ripgrep_files_case(call, pattern, case, found):
+    given_case = {} if case is None else {"case": case}
+    found_files = call("ripgrep_files", pattern=pattern, path="README.md", **given_case)
+    assert (found_files["files_matched"] == 1) is found
+
+
+def test_ripgrep_files_counts_all_that_it_does_not_show(ws):
+    with Workspace(ws.root, limits=Limits(grep_results=2)) as small:
+        found = caller(small)("ripgrep_files", pattern="TODO")
+        assert (found["files_matched"], len(found["matches"]), found["truncated"]) == (3, 2, True)
+
+
+# ripgrep_snippets
+
+
+def test_ripgrep_snippets(call):
+    assert call("ripgrep_snippets", pattern="TODO", path="src")["matches"] == [
+        {"path": "src/main.py", "line": 5, "content": "    # TODO: one, TODO: two"},
+        {"path": "src/util/text.js", "line": 1, "content": "// TODO: four"},
+        {"path": "src/util/text.js", "line": 4, "content": "// TODO: five"},
+    ]
+    assert call("ripgrep_snippets", pattern="todo")["matches"][0]["line"] == 6, "case is not ignored unasked"
+
+
+def test_ripgrep_snippets_context(call):
+    text = TREE["src/util/text.js"].splitlines()
+    found = call("ripgrep_snippets", pattern="let", context_before=1, context_after=2)
+    assert found["matches"] == [
+        {"path": "src/util/text.js", "line": 2, "content": "\n".join(text[0:4]), "start_line": 1},
+        {"path": "src/util/text.js", "line": 3, "content": "\n".join(text[1:4]), "start_line": 2},
+    ]
+    found = call("ripgrep_snippets", pattern="four", context_after=1)
+    assert found["matches"] == [{"path": "src/util/text.js", "line": 1, "content": "\n".join(text[:2])}]
+    assert call("ripgrep_snippets", pattern="four", context_before=-1)["code"] == "invalid_argument"
+
+
+def test_no_lines_around_a_match_unless_they_are_asked_for(call):
+    assert call("ripgrep_snippets", pattern="write")["matches"][0]["content"] == "TODO: write"
+    assert call("ripgrep_fixed", literal="write")["matches"][0]["content"] == "TODO: write"
+    assert call("ripgrep_search", pattern="write")["results"][0]["content"] == "TODO: write"
+
+
+def test_a_long_line_is_cut_around_its_match_and_says_so(call, tmp_path):
+    (tmp_path / "wide.txt").write_text(f"{'x' * 3000}needle{'y' * 3000}\n{'z' * 3000}\n")
+    (match,) = call("ripgrep_snippets", pattern="needle", context_after=1)["matches"]
+    assert match["cut"] is True
+    line, after = match["content"].split("\n")
+    assert re.fullmatch("x+needley+", line), "nothing but what the file has"
+    assert len(line) == 400
+    assert after == "z" * 400
+
+
+def test_what_a_search_left_out_is_told(call, tmp_path):
+    (tmp_path / ".gitignore").write_text("*.log\n")
+    (tmp_path / "a.log").write_text("hidden treasure\n")
+    (tmp_path / "a.bin").write_bytes(b"TODO\0")
+    found = call("ripgrep_snippets", pattern="treasure")
+    assert found["matches"] == []
+    assert found["skipped"] == {"hidden": 1, "ignored": 1, "binary": 1}
+    assert found["ignored_by"] == [".gitignore:1 *.log"]
+    assert any("a.log" in note for note in found["notes"]), "where it would have been"
+    assert not any("include_ignored" in note for note in found["notes"])
+    opened = call("ripgrep_search", pattern="treasure", rg_args="--no-ignore")
+    assert [match["path"] for match in opened["results"]] == ["a.log"]
+
+
+def test_many_matches_are_cut_and_say_so(ws):
+    with Workspace(ws.root, limits=Limits(grep_results=7)) as small:
+        found = caller(small)("ripgrep_search", pattern="line")
+        assert (len(found["results"]), found["truncated"], found["total"]) == (7, True, 1202)
+    with Workspace(ws.root, limits=Limits(output_tokens=300)) as small:
+        found = caller(small)("ripgrep_snippets", pattern="line", context_before=2)
+        assert 0 < len(found["matches"]) < 100
+        assert found["truncated"] is True
+
+
+def test_a_search_that_is_out_of_time_says_so(tmp_path):
+    (tmp_path / "a.txt").write_text("a" * 60 + "!\n")
+    with Workspace(tmp_path, limits=Limits(timeout=0.1)) as ws:
+        found = caller(ws)("ripgrep_count", pattern="(a|aa)+$")
+        assert found["complete"] is False
+        assert found["skipped"]["reached"] == "timeout"
+
+
+# ripgrep_count, ripgrep_fixed, ripgrep_search
+
+
+def test_ripgrep_count(call):
+    assert call("ripgrep_count", pattern="TODO") == {
+        "status": "ok", "pattern": "TODO",
+        "counts": [
+            {"path": "README.md", "count": 1},
+            {"path": "src/main.py", "count": 2},  # on one line
+            {"path": "src/util/text.js", "count": 2},
+        ],
+    }  # fmt: skip
+    assert call("ripgrep_count", pattern="TODO", path="src/main.py")["counts"] == [
+        {"path": "src/main.py", "count": 2}
+    ]
+    assert call("ripgrep_count", pattern="no such text")["counts"] == []
+
+
+def test_ripgrep_fixed(call):
+    assert call("ripgrep_fixed", literal="a.b(") == {
+        "status": "ok", "literal": "a.b(", "matches": [{"path": "notes/a.b", "line": 1, "content": "a.b(c)"}],
+    }  # fmt: skip
+    assert call("ripgrep_fixed", literal="A.B(")["matches"] == []
+    assert call("ripgrep_fixed", literal="TODO", path="README.md")["matches"] == [
+        {"path": "README.md", "line": 3, "content": "TODO: write"}
+    ]
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_a_fixed_string_may_span_lines(call, end):
+    (match,) = call("ripgrep_fixed", literal=f"first line{end}second")["matches"]
+    assert match == {"path": "notes/a.b", "line": 3, "content": "first line\nsecond line"}
+
+
+def test_ripgrep_search(call):
+    assert call("ripgrep_search", pattern=r"TODO: \w+$", path="src") == {
+        "status": "ok", "pattern": r"TODO: \w+$",
+        "results": [
+            {"path": "src/main.py", "line": 5, "content": "    # TODO: one, TODO: two"},
+            {"path": "src/util/text.js", "line": 1, "content": "// TODO: four"},
+            {"path": "src/util/text.js", "line": 4, "content": "// TODO: five"},
+        ],
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "rg_args", ["-i -C1 -g '*.py'", ["-i", "-C1", "-g", "*.py"], ["-i", "-C", "1", "--glob=*.py"]]
+)
+def test_ripgrep_search_rg_args(call, rg_args):
+    found = call("ripgrep_search", pattern="todo", rg_args=rg_args)
+    text = TREE["src/main.py"].splitlines()
+    assert found["results"] == [
+        {"path": "src/main.py", "line": 5, "content": "\n".join(text[3:6]), "start_line": 4},
+        {"path": "src/main.py", "line": 6, "content": "\n".join(text[4:6]), "start_line": 5},
+    ]
+
+
+def test_other_rg_args_are_refused_by_name(call):
+    failed = call("ripgrep_search", pattern="TODO", rg_args=["--pre=touch owned"])
+    assert failed["code"] == "invalid_argument"
+    assert "--pre " in failed["message"]
+    assert "--max-filesize" in failed["hint"]
+
+
+def test_it_works_without_rg(ws, monkeypatch):
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.delenv("AGENTFS_RG", raising=False)
+    monkeypatch.setattr("subprocess.run", lambda *_, **__: pytest.fail("no program is run"))
+    call = caller(ws)
+    for name, (arguments, fields) in FIELDS.items():
+        assert list(call(name, **arguments)) == fields
