@@ -14,7 +14,7 @@ import statistics
 import sys
 from collections.abc import Iterator
 
-import tiktoken  # type: ignore[import-not-found]
+import tiktoken  # type: ignore[import-not-found] # no dependency of ours
 
 from agentfs.text import estimate_tokens
 

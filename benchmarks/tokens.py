@@ -18,7 +18,7 @@ PEERS = ("agentfs", "Claude Code", "opencode", "gemini-cli", "pydantic-harness")
 
 def counter() -> tuple[str, Callable[[str], int]]:
     try:
-        import tiktoken  # type: ignore[import-not-found]  # noqa: PLC0415
+        import tiktoken  # type: ignore[import-not-found]  # noqa: PLC0415 - an optional judge
 
         encoding = tiktoken.get_encoding("cl100k_base")
     except Exception:  # noqa: BLE001 - not installed, or no vocabulary

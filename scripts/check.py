@@ -16,7 +16,7 @@ def main() -> int:
     """Run each step with this interpreter's environment."""
     for module, *arguments in STEPS:
         print(f"== {module} {' '.join(arguments)}", flush=True)
-        status = subprocess.run([sys.executable, "-m", module, *arguments], check=False).returncode  # noqa: S603
+        status = subprocess.run([sys.executable, "-m", module, *arguments], check=False).returncode  # noqa: S603 - our own steps
         if status:
             return status
     return 0

@@ -40,7 +40,7 @@ def open_root(path: str) -> str:
     return _Place.of(path, path)
 
 
-def mechanism(handle: str) -> Literal["verify-after-open"]:  # noqa: ARG001
+def mechanism(handle: str) -> Literal["verify-after-open"]:  # noqa: ARG001 - as the other backends have it
     """Name the one mechanism there is."""
     return "verify-after-open"
 
@@ -62,7 +62,7 @@ def close(handle: str) -> None:
     """Do nothing: a path holds nothing open."""
 
 
-def open_beneath(handle: str, path: str, *, directory: bool = False) -> int:  # noqa: ARG001
+def open_beneath(handle: str, path: str, *, directory: bool = False) -> int:  # noqa: ARG001 - as above
     """Open nothing: there is no such call here."""
     return -1
 

@@ -372,7 +372,7 @@ class Trail:
 
     def _similar(self, name: str) -> tuple[str, ...]:
         import difflib  # noqa: PLC0415 - only a miss needs it
-        from itertools import islice  # noqa: PLC0415
+        from itertools import islice  # noqa: PLC0415 - as above
 
         backend = self._base.backend
         try:

@@ -221,7 +221,7 @@ class Journal:
                 left = root.apply(
                     way.changes,
                     max_bytes=max_bytes,
-                    conflict=lambda change, found: conflict_error(change, found, back=end < start),  # noqa: B023
+                    conflict=lambda change, found: conflict_error(change, found, back=end < start),  # noqa: B023 - called within the round
                     recorder=_Pointer(self, known, end),
                 )
             except _MovedOn:

@@ -19,7 +19,7 @@ def rows(name: str) -> list[list[str]]:
 
 
 def test_each_dialect_of_the_package_has_a_page_that_the_index_names():
-    from agentfs.dialects.registry import _MODULES  # pyright: ignore[reportPrivateUsage]
+    from agentfs.dialects.registry import _MODULES  # pyright: ignore[reportPrivateUsage] # the list itself
 
     index = (PAGES / "index.md").read_text(encoding="utf-8")
     for name in _MODULES:
