@@ -4,7 +4,7 @@ import itertools
 import sys
 import time
 from collections.abc import Mapping
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 from agentfs.calls.events import Event, OnEvent
 from agentfs.results import ToolResult
@@ -14,6 +14,7 @@ _REFUSALS = frozenset(
     {"invalid_argument", "invalid_pattern", "unknown_tool", "refused", "read_only", "protected"}
     | {"outside_workspace"}
 )
+_Fact = TypeVar("_Fact", str, int)
 _numbers = itertools.count(1)
 
 
@@ -74,6 +75,8 @@ class Teller:
                 tokens=estimate_tokens(result.content),
                 skipped=_skipped(result.data),
                 coercions=result.coercions,
+                format=_fact(result.data, "format", ""),
+                tokens_saved=_fact(result.data, "tokens_saved", 0),
             )
         )
 
@@ -115,3 +118,8 @@ def _skipped(data: Any) -> dict[str, int]:
         return {}
     counts = cast("Mapping[str, Any]", found)
     return {reason: count for reason, count in counts.items() if type(count) is int and count}
+
+
+def _fact(data: Any, name: str, default: _Fact) -> _Fact:
+    found: Any = cast("Mapping[str, Any]", data).get(name) if isinstance(data, Mapping) else None
+    return found if type(found) is type(default) else default

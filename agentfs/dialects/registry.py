@@ -13,6 +13,7 @@ _MODULES = {
     "apply-patch": "agentfs.dialects.apply_patch",
     "rye": "agentfs.dialects.rye",
     "dominds": "agentfs.dialects.dominds",
+    "tree-sitter-analyzer": "agentfs.dialects.tree_sitter_analyzer",
 }
 _own: dict[str, Dialect] = {}
 

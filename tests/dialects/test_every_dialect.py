@@ -89,6 +89,11 @@ SPOKEN = {
         "search": lambda pattern, path: ("ripgrep_snippets", {"pattern": pattern, "path": path}),
         "read": lambda path: ("read_file", {"path": path}),
     },
+    "tree-sitter-analyzer": {
+        "look": lambda path: ("list_files", {"roots": [path], "depth": 1}),
+        "find": lambda pattern: ("list_files", {"roots": ["."], "pattern": pattern, "glob": True}),
+        "search": lambda pattern, path: ("search_content", {"query": pattern, "roots": [path]}),
+    },
 }
 # What an act is sent besides its path.
 AROUND = {

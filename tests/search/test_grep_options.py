@@ -6,7 +6,7 @@ import re
 import pytest
 
 from agentfs import InvalidArgumentError, Limits, Policy, Workspace
-from agentfs.errors import NotFoundError, RefusedError
+from agentfs.errors import NotFoundError, OutsideWorkspaceError, RefusedError
 from agentfs.search.excerpts import without_marks
 from agentfs.search.scan import Reader
 
@@ -158,6 +158,20 @@ def test_several_paths_give_each_file_once(tree):
     result = tree.grep("value", ["deep", "deep/er", "deep/c.py"], output_mode="count")
     assert sorted(result.counts) == ["deep/c.py", "deep/er/d.py"]
     assert result.total_lines == 6
+
+
+def test_the_one_file_that_is_named_is_an_error_where_it_cannot_be_searched(tree, tmp_path):
+    (tmp_path / "out.txt").symlink_to("/etc/passwd")
+    (tmp_path / "loop").symlink_to("loop")
+    for named in ("out.txt", ["out.txt"]):
+        with pytest.raises(OutsideWorkspaceError):
+            tree.grep("value", named)
+    for named in (["out.txt", "a.py"], ["deep", "out.txt"]):
+        with pytest.raises(OutsideWorkspaceError):
+            tree.grep("value", named)
+        with pytest.raises(OutsideWorkspaceError):
+            tree.grep("value", files=named)
+    assert tree.grep("value", ["loop", "a.py"]).skipped.unreadable == 1
 
 
 def test_links_are_followed_only_when_asked_and_only_inside(tree, tmp_path):

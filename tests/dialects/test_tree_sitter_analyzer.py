@@ -1,0 +1,1023 @@
+"""`tree-sitter-analyzer`: each statement of the document, as its page lists them."""
+
+import json
+import os
+import random
+import re
+import shutil
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+
+from agentfs import Event, Limits, Policy, Toolset, Workspace
+from agentfs.dialects.analyzer_words import _CODES_JA, _OWN, _WITH, FORMATS
+from agentfs.dialects.tree_sitter_analyzer import DIALECT, in_language
+from agentfs.errors import AgentFSError
+from agentfs.text import estimate_tokens
+
+TOOLS = ("list_files", "search_content", "find_and_grep")
+MODES = list(FORMATS)
+TREE = {
+    "README.md": "# A thing\n\nTODO: write\n",
+    "src/main.py": "import os\n\n\ndef main():\n    # TODO: one\n    return os  # todo two, TODO three\n",
+    "src/util/Text.JS": "// TODO: ünï TODO\nlet a = 1;\nlet b = 2;\n",
+    "src/util/helper.py": "def help():\n    return a.b(1)\n",
+    "src/empty.txt": "",
+    "build/out.py": "TODO = 'built'\n",
+    ".gitignore": "build/\n",
+    ".hidden/note.txt": "TODO hidden\n",
+}
+
+
+@pytest.fixture(autouse=True)
+def english(monkeypatch):
+    for name in ("AGENTFS_LANGUAGE", "LC_ALL", "LC_MESSAGES", "LANG"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def ws(tmp_path):
+    for path, content in TREE.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(content)
+    with Workspace(tmp_path) as workspace:
+        yield workspace
+
+
+@pytest.fixture
+def call(ws):
+    tools = ws.tools(dialect="tree-sitter-analyzer")
+
+    def call(name, **arguments):
+        assert tools.accepts(name, arguments), "the test sends what the schema has"
+        return tools.call(name, arguments)
+
+    return call
+
+
+def value(result):
+    assert result.success, result.content
+    return json.loads(result.content)
+
+
+def error(result):
+    assert not result.success
+    found = json.loads(result.content)
+    assert list(found) == ["error"]
+    assert list(found["error"]) == ["code", "message", "hint"]
+    assert result.data == found
+    return found["error"]
+
+
+@pytest.fixture
+def names(call, ws):
+    """List files, as their paths below the root."""
+
+    def names(*roots, **filters):
+        found = value(call("list_files", roots=list(roots or ["."]), **filters))
+        return [os.path.relpath(entry["path"], ws.root).replace(os.sep, "/") for entry in found]
+
+    return names
+
+
+@pytest.fixture
+def hits(call):
+    """Search contents, and return file and line number of each match."""
+
+    def hits(query, *roots, **options):
+        where = {} if "files" in options else {"roots": list(roots or ["."])}
+        found = value(call("search_content", query=query, **where, **options))
+        return [(match["file"], match["line_number"]) for match in found]
+
+    return hits
+
+
+# What the document writes, input by input: type, required, default.
+LISTING = {
+    "roots": ("array", True), "pattern": ("string", None), "glob": ("boolean", False),
+    "types": ("array", None), "extensions": ("array", None), "exclude": ("array", None),
+    "depth": ("integer", None),
+    "follow_symlinks": ("boolean", False), "hidden": ("boolean", False), "no_ignore": ("boolean", False),
+    "size": ("array", None), "changed_within": ("string", None), "changed_before": ("string", None),
+    "full_path_match": ("boolean", False), "absolute": ("boolean", True),
+}  # fmt: skip
+CORE = {
+    "query": ("string", True), "regex": ("boolean", True), "fixed_strings": ("boolean", False),
+    "word": ("boolean", False), "case": ("string", "smart"), "multiline": ("boolean", False),
+    "include_globs": ("array", None), "exclude_globs": ("array", None), "max_filesize": ("string", None),
+    "context_before": ("integer", None), "context_after": ("integer", None), "encoding": ("string", None),
+    "max_count": ("integer", None), "timeout_ms": ("integer", 4000),
+    **dict.fromkeys((*MODES, "optimize_paths"), ("boolean", False)),
+}  # fmt: skip
+INPUTS = {
+    "list_files": {**LISTING, "limit": ("integer", 2000)},
+    "search_content": {
+        **CORE, "roots": ("array", None), "files": ("array", None), "follow_symlinks": ("boolean", False),
+        "hidden": ("boolean", False), "no_ignore": ("boolean", False),
+    },
+    "find_and_grep": {**LISTING, **CORE, "file_limit": ("integer", 2000), "sort": ("string", "path")},
+}  # fmt: skip
+
+
+def test_every_input_is_there_with_its_default_and_no_other(ws):
+    found = {}
+    for tool in ws.tools(dialect="tree-sitter-analyzer").schemas("anthropic"):
+        schema = tool["input_schema"]
+        found[tool["name"]] = schema["properties"]
+        asked = INPUTS[tool["name"]]
+        assert set(schema["properties"]) == set(asked)
+        assert set(schema["required"]) == {
+            name for name, (kind, default) in asked.items() if default is True and kind in {"array", "string"}
+        }
+        for name, (kind, default) in asked.items():
+            shown = schema["properties"][name]
+            assert shown["type"] == kind, name
+            if kind == "array":
+                assert shown["items"]["type"] == "string"
+            if name not in schema["required"] and default is not None:
+                assert shown["description"].endswith(f"Default {json.dumps(default)}."), name
+    assert found["search_content"]["max_filesize"]["description"].endswith("Default 10M.")
+    assert set(found["search_content"]["case"]["enum"]) == {"smart", "insensitive", "sensitive"}
+    assert set(found["find_and_grep"]["sort"]["enum"]) == {"path", "mtime", "size"}
+
+
+@pytest.mark.parametrize("provider", ["openai", "openai-responses", "anthropic", "mcp", "gemini"])
+def test_every_provider_takes_the_schemas(ws, provider):
+    tools = ws.tools(dialect="tree-sitter-analyzer")
+    assert tools.names == TOOLS
+    assert len(tools.schemas(provider)) == 3
+    if provider == "mcp":
+        assert all(tool["annotations"]["readOnlyHint"] for tool in tools.schemas("mcp"))
+
+
+# Security and common defaults
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+@pytest.mark.parametrize("root", ["..", "/etc", "src/../../x", "link"])
+def test_roots_outside_are_rejected(call, tmp_path, tool, root):
+    (tmp_path / "link").symlink_to("/etc")
+    query = {} if tool == "list_files" else {"query": "root"}
+    assert error(call(tool, roots=[".", root], **query))["code"] == "outside_workspace"
+
+
+def test_an_absolute_root_inside_is_taken(names, hits, ws):
+    assert names(f"{ws.root}/src/util") == names("src/util")
+    assert hits("TODO", f"{ws.root}/src") == hits("TODO", "src")
+
+
+def many(tmp_path, count):
+    (tmp_path / "many").mkdir()
+    for number in range(count):
+        (tmp_path / "many" / f"{number:05}.txt").write_bytes(b"needle\n")
+
+
+def test_the_limit_is_2000_and_never_over_10000(call, tmp_path):
+    many(tmp_path, 10_100)
+    usual = call("list_files", roots=["many"])
+    assert len(value(usual)) == 2000
+    assert usual.data["truncated"] is True
+    assert usual.data["total"] == 10_100
+    assert "the first 2,000 of 10,100 entries" in usual.notes[0]
+    most = call("list_files", roots=["many"], limit=50_000)
+    assert len(value(most)) == 10_000
+    assert most.notes[0] == "limit was lowered from 50,000 to 10,000, the most there is"
+    assert len(value(call("list_files", roots=["many"], limit=3))) == 3
+    assert call("list_files", roots=["src"]).data["truncated"] is False
+    assert error(call("list_files", roots=["."], limit=0))["code"] == "invalid_argument"
+
+    found = call("find_and_grep", roots=["many"], query="needle", total_only=True)
+    assert value(found) == 2000
+    assert "the first 2,000 of 10,100 files were searched" in found.notes[0]
+    found = call("find_and_grep", roots=["many"], query="needle", total_only=True, file_limit=20_000)
+    assert value(found) == 10_000
+    assert found.notes[0] == "file_limit was lowered from 20,000 to 10,000, the most there is"
+    shown = value(call("find_and_grep", roots=["many"], query="needle", file_limit=2))
+    assert [match["file"] for match in shown["matches"]] == ["many/00000.txt", "many/00001.txt"]
+    assert shown["meta"]["truncated"] is True
+    assert shown["meta"]["searched_file_count"] == 2
+
+
+def test_no_more_than_2000_matches_are_shown(call, tmp_path):
+    (tmp_path / "long.txt").write_text("needle\n" * 2500)
+    found = call("search_content", roots=["."], query="needle")
+    assert len(value(found)) == 2000
+    assert found.data["truncated"] is True
+    assert any("not all of the 2,500 matching lines are shown" in note for note in found.notes)
+    found = value(call("find_and_grep", roots=["."], query="needle"))
+    assert found["meta"]["truncated"] is True
+
+
+def test_max_filesize_is_10m_and_never_over_200m(hits, call, tmp_path, ws):
+    (tmp_path / "large.txt").write_bytes(b"needle\n" + b"x" * (10 * 2**20))
+    (tmp_path / "below.txt").write_bytes(b"needle\n" + b"x" * (10 * 2**20 - 7))
+    assert hits("needle") == [("below.txt", 1)]
+    assert call("search_content", roots=["."], query="needle").data["skipped"]["too_large"] == 1
+    assert len(hits("needle", max_filesize="11M")) == 2
+    (tmp_path / "mega.txt").write_bytes(b"needle\n" + b"x" * (1_000_000))  # over 10^6, under 2^20
+    assert ("mega.txt", 1) in hits("needle", max_filesize="1M")
+    assert hits("needle", max_filesize="900K") == []
+    assert hits("TODO", "README.md", max_filesize="23") == [("README.md", 3)]
+    assert hits("TODO", "README.md", max_filesize="22") == []
+    capped = call("search_content", roots=["README.md"], query="TODO", max_filesize="1G")
+    assert capped.notes == ("max_filesize was lowered from 1G to 200M, the most there is",)
+    assert (
+        error(call("search_content", roots=["."], query="x", max_filesize="big"))["code"]
+        == "invalid_argument"
+    )
+    with Workspace(tmp_path, limits=Limits(file_bytes=100)) as small:
+        tools = small.tools(dialect="tree-sitter-analyzer")
+        assert json.loads(tools.call("search_content", {"roots": ["below.txt"], "query": "n"}).content) == []
+
+
+def test_the_timeout_is_4000_ms_and_never_over_30000(call, tmp_path):
+    (tmp_path / "slow.txt").write_text("a" * 60 + "b\n")
+    began = time.monotonic()
+    found = call("search_content", files=["slow.txt"], query="(a|aa)+$", timeout_ms=200)
+    assert time.monotonic() - began < 3
+    assert value(found) == []
+    assert found.data["exact"] is False
+    assert any("stopped early, out of time" in note and "timeout_ms" in note for note in found.notes)
+    found = call("search_content", roots=["README.md"], query="TODO", timeout_ms=60_000)
+    assert found.notes == ("timeout_ms was lowered from 60,000 to 30,000, the most there is",)
+    shown = value(call("find_and_grep", roots=["."], pattern="slow", query="(a|aa)+$", timeout_ms=200))
+    assert shown["meta"]["truncated"] is True
+    assert any("out of time" in note for note in shown["notes"])
+    assert error(call("search_content", roots=["."], query="x", timeout_ms=0))["code"] == "invalid_argument"
+
+
+def test_hidden_and_ignored_are_left_out_unless_asked_for(names, hits, call):
+    assert ".hidden/note.txt" not in names(types=["f"])
+    assert "build/out.py" not in names(types=["f"])
+    assert ".hidden/note.txt" in names(hidden=True)
+    assert "build/out.py" not in names(hidden=True)
+    assert "build/out.py" in names(no_ignore=True)
+    assert ".hidden/note.txt" not in names(no_ignore=True)
+    assert [file for file, _ in hits("built|hidden")] == []
+    assert [file for file, _ in hits("built|hidden", hidden=True)] == [".hidden/note.txt"]
+    assert [file for file, _ in hits("built|hidden", no_ignore=True)] == ["build/out.py"]
+    left = call("list_files", roots=["."]).notes
+    more = "(hidden=true and no_ignore=true search hidden and ignored names)"
+    assert left == (f"left out: 2 hidden, 1 ignored by .gitignore:1 build/ {more}",)
+    absent = call("search_content", roots=["."], query="built")
+    assert absent.notes[0] == 'No matches for "built" in "." (5 files searched).'
+    assert (
+        "1 line in hidden or ignored files, as in build/ (ignored by .gitignore:1 build/)" in absent.notes[1]
+    )
+    assert absent.notes[1].endswith("pass hidden=true and no_ignore=true.")
+    found = value(call("search_content", roots=["."], query="built", hidden=True, no_ignore=True))
+    assert [match["file"] for match in found] == ["build/out.py"]
+
+
+# list_files
+
+
+def test_the_output_of_list_files(call, ws, tmp_path):
+    os.utime(tmp_path / "src/main.py", (1_700_000_000.75, 1_700_000_000.75))
+    (tmp_path / "secret.pem").write_text("key\n")
+    found = value(call("list_files", roots=["."]))
+    assert isinstance(found, list)
+    by_path = {entry["path"]: entry for entry in found}
+    assert by_path[f"{ws.root}/src/main.py"] == {
+        "path": f"{ws.root}/src/main.py",
+        "is_dir": False,
+        "size_bytes": len(TREE["src/main.py"]),
+        "mtime": 1_700_000_000,
+        "ext": "py",
+    }
+    directory = by_path[f"{ws.root}/src/util"]
+    assert directory["is_dir"] is True
+    assert set(directory) == {"path", "is_dir", "mtime"}
+    assert by_path[f"{ws.root}/src/util/Text.JS"]["ext"] == "js"
+    assert by_path[f"{ws.root}/secret.pem"]["protected"] is True
+    assert all(os.path.isabs(path) for path in by_path)
+    assert call("list_files", roots=["."]).data["files"] == found
+    assert call("list_files", roots=["."], absolute=False).content == json.dumps(found)
+
+
+def test_several_roots_and_each_file_once(names):
+    assert names("src/util", "src/..", "src", types=["f"]) == names(".", types=["f"])
+
+
+def test_a_pattern_is_a_regex_on_the_name_or_a_glob(names):
+    assert names(pattern="^h.*py$") == ["src/util/helper.py"]
+    assert names(pattern="text") == ["src/util/Text.JS"]
+    assert names(pattern="TEXT") == []
+    assert names(pattern="*.py", glob=True) == ["src/main.py", "src/util/helper.py"]
+    assert names(pattern="src/*.py", glob=True) == ["src/main.py"]
+    assert names(pattern="src/util/.*py") == []
+    assert names(pattern="src/util/.*py", full_path_match=True) == ["src/util/helper.py"]
+
+
+def test_types(names, tmp_path):
+    (tmp_path / "run.sh").write_text("x")
+    (tmp_path / "run.sh").chmod(0o755)
+    (tmp_path / "to-main").symlink_to("src/main.py")
+    assert names(types=["d"]) == ["src", "src/util"]
+    assert names(types=["l"]) == ["to-main"]
+    assert names(types=["x"]) == ["run.sh"]
+    assert names(types=["f", "e"]) == ["src/empty.txt"]
+    assert "src/main.py" in names(types=["f"])
+    assert set(names()) == set(names(types=["f"])) | {"src", "src/util", "to-main"}
+
+
+def test_extensions_exclude_and_depth(names):
+    assert names(extensions=["py", "js"]) == ["src/main.py", "src/util/Text.JS", "src/util/helper.py"]
+    assert names(exclude=["util", "*.md"], types=["f"]) == ["src/empty.txt", "src/main.py"]
+    assert names(depth=1) == ["README.md", "src"]
+    assert names("src", depth=1, types=["f"]) == ["src/empty.txt", "src/main.py"]
+
+
+def test_links_are_followed_only_when_asked_and_only_inside(names, hits, tmp_path):
+    (tmp_path / "in").symlink_to("src/util")
+    (tmp_path / "out").symlink_to("/etc")
+    assert "in/helper.py" not in names()
+    assert "in/helper.py" in names(follow_symlinks=True)
+    assert not [name for name in names(follow_symlinks=True) if name.startswith("out/")]
+    assert ("in/helper.py", 1) not in hits("def help")
+    assert ("in/helper.py", 1) in hits("def help", follow_symlinks=True)
+
+
+def test_size_is_in_the_units_of_fd(names, tmp_path):
+    for name, size in (("mega", 10**6), ("mebi", 2**20), ("under", 10**6 - 1)):
+        (tmp_path / name).write_bytes(b"\0" * size)
+    assert names(size=["+1M"]) == ["mebi", "mega"]
+    assert names(size=["+1Mi"]) == ["mebi"]
+    assert names(size=["+900k", "-1M"]) == ["mega", "under"]
+    assert names(size=["0b"]) == ["src/empty.txt"]
+
+
+def test_times(names, tmp_path):
+    old = time.time() - 10 * 86_400
+    os.utime(tmp_path / "README.md", (old, old))
+    assert "README.md" not in names(changed_within="2d")
+    assert "src/main.py" in names(changed_within="2d")
+    assert names(changed_before="2d") == ["README.md"]
+    assert names(changed_before="2020-01-01") == []
+
+
+# search_content
+
+
+def test_the_output_of_search_content(call, ws):
+    found = value(call("search_content", roots=["src"], query="TODO"))
+    assert isinstance(found, list)
+    assert found == [
+        {
+            "file": "src/main.py",
+            "abs_path": f"{ws.root}/src/main.py",
+            "line_number": 5,
+            "line": "    # TODO: one",
+            "submatches": [{"start": 6, "end": 10, "match": "TODO"}],
+        },
+        {
+            "file": "src/main.py",
+            "abs_path": f"{ws.root}/src/main.py",
+            "line_number": 6,
+            "line": "    return os  # todo two, TODO three",
+            "submatches": [{"start": 27, "end": 31, "match": "TODO"}],
+        },
+        {
+            "file": "src/util/Text.JS",
+            "abs_path": f"{ws.root}/src/util/Text.JS",
+            "line_number": 1,
+            "line": "// TODO: ünï TODO",
+            "submatches": [
+                {"start": 3, "end": 7, "match": "TODO"},
+                {"start": 13, "end": 17, "match": "TODO"},
+            ],
+        },
+    ]
+    result = call("search_content", roots=["src"], query="TODO")
+    assert result.data["matches"] == found
+    assert result.notes == ()
+    assert result.short_result == "4 matches in 2 files"
+
+
+def test_a_very_long_line_is_cut_and_said_in_a_field_of_its_own(call, tmp_path):
+    (tmp_path / "long.txt").write_text("a" * 5000 + "needle" + "b" * 5000 + "\n")
+    (match,) = value(call("search_content", files=["long.txt"], query="needle"))
+    assert len(match["line"]) == 2000
+    assert match["cut"]["before"] + match["cut"]["after"] + 2000 == 10_006
+    (span,) = match["submatches"]
+    assert match["line"][span["start"] : span["end"]] == span["match"] == "needle"
+
+
+def test_roots_or_files_and_not_both(call, hits):
+    assert hits("TODO", files=["README.md", "src/main.py"]) == hits("TODO", "README.md", "src/main.py")
+    assert hits("TODO", files=["src/main.py", "README.md"], include_globs=["*.md"]) == [("README.md", 3)]
+    neither = error(call("search_content", query="x"))
+    assert neither["code"] == "invalid_argument"
+    assert "Neither roots nor files" in neither["message"]
+    both = error(call("search_content", query="x", roots=["."], files=["README.md"]))
+    assert both["code"] == "invalid_argument"
+    assert "Both roots and files" in both["message"]
+    assert error(call("search_content", query="x", files=["no.py"]))["code"] == "not_found"
+    assert sorted(hits("TODO", "src", ".", "src/util")) == hits("TODO", "."), "each file once"
+
+
+def test_how_the_query_is_taken(hits):
+    assert hits(r"a\.b\(") == hits("a.b(", regex=False) == hits("a.b(", fixed_strings=True)
+    assert hits("a.b(", fixed_strings=True) == [("src/util/helper.py", 2)]
+    assert len(hits("hel")) == 1
+    assert hits("hel", word=True) == []
+    assert hits("help", word=True) == [("src/util/helper.py", 1)]
+
+
+def test_case_is_smart_by_default(hits):
+    line = ("src/main.py", 6)
+    assert len(hits("todo", "src/main.py")) == 2
+    assert hits("Todo", "src/main.py") == []
+    assert hits("todo", "src/main.py", case="sensitive") == [line]
+    assert len(hits("Todo", "src/main.py", case="insensitive")) == 2
+
+
+def test_multiline_is_that_of_rg(call, hits):
+    (match,) = value(call("search_content", roots=["."], query=r"import os\s+def", multiline=True))
+    assert (match["line_number"], match["line"]) == (1, "import os\n\n\ndef main():")
+    assert hits(r"import os\s+def") == []
+    assert hits("import os.+def", multiline=True) == [], "a dot matches no line end, as with -U"
+    assert hits("(?s)import os.+def", multiline=True) == [("src/main.py", 1)]
+
+
+def test_globs_of_files(hits):
+    assert {file for file, _ in hits("TODO", include_globs=["*.py", "*.JS"])} == {
+        "src/main.py",
+        "src/util/Text.JS",
+    }
+    assert {file for file, _ in hits("TODO", exclude_globs=["*.py", "!util"])} == {"README.md"}
+    assert {file for file, _ in hits("TODO", include_globs=["src/**"], exclude_globs=["*.py"])} == {
+        "src/util/Text.JS"
+    }
+
+
+def test_lines_around_a_match(call):
+    (match,) = value(call("search_content", roots=["."], query="let a", context_before=2, context_after=1))
+    assert match["before"] == ["// TODO: ünï TODO"]
+    assert match["after"] == ["let b = 2;"]
+    (match,) = value(call("search_content", roots=["."], query="let a"))
+    assert not {"before", "after"} & set(match)
+    found = call("search_content", roots=["."], query="let a", context_after=99)
+    assert found.notes[0] == "context was lowered to 20 lines on either side"
+    assert (
+        error(call("search_content", roots=["."], query="x", context_after=-1))["code"] == "invalid_argument"
+    )
+
+
+def test_encoding_and_max_count(hits, tmp_path):
+    (tmp_path / "sjis.txt").write_bytes("日本 TODO\n".encode("shift_jis"))
+    assert hits("日本", encoding="shift_jis") == [("sjis.txt", 1)]
+    assert hits("日本") == []
+    assert hits("TODO|todo", "src/main.py", max_count=1) == [("src/main.py", 5)]
+
+
+# find_and_grep
+
+
+def test_find_and_grep_is_both_in_one_call(call, ws):
+    found = value(call("find_and_grep", roots=["."], extensions=["py"], query="TODO", case="sensitive"))
+    assert list(found)[:2] == ["matches", "meta"]
+    assert found["matches"] == value(
+        call("search_content", roots=["."], include_globs=["*.py"], query="TODO", case="sensitive")
+    )
+    meta = found["meta"]
+    assert list(meta) == ["searched_file_count", "truncated", "fd_elapsed_ms", "rg_elapsed_ms"]
+    assert meta["searched_file_count"] == 2
+    assert meta["truncated"] is False
+    assert all(type(meta[name]) is int and 0 <= meta[name] < 10_000 for name in list(meta)[2:])
+
+
+def test_both_times_are_measured(call, tmp_path):
+    many(tmp_path, 3000)
+    meta = value(call("find_and_grep", roots=["many"], query="nothing", file_limit=3000))["meta"]
+    assert meta["searched_file_count"] == 3000
+    assert meta["fd_elapsed_ms"] > 0
+    assert meta["rg_elapsed_ms"] > 0
+
+
+@pytest.mark.parametrize(("filters", "files"), [
+    ({"pattern": "^h"}, ["src/util/helper.py"]),
+    ({"pattern": "*.py", "glob": True}, ["src/main.py", "src/util/helper.py"]),
+    ({"pattern": "*.py", "glob": True, "include_globs": ["h*", "*.md"]}, ["src/util/helper.py"]),
+    ({"pattern": "src/m", "full_path_match": True}, ["src/main.py"]),
+    ({"extensions": ["js", "md"]}, ["README.md", "src/util/Text.JS"]),
+    ({"exclude": ["src"]}, ["README.md"]),
+    ({"exclude": ["util"], "exclude_globs": ["*.md"]}, ["src/main.py"]),
+    ({"depth": 1}, ["README.md"]),
+    ({"hidden": True, "include_globs": [".hidden/*"]}, [".hidden/note.txt"]),
+    ({"no_ignore": True, "pattern": "out"}, ["build/out.py"]),
+    ({"size": ["+70b"], "types": ["f"]}, ["src/main.py"]),
+    ({"changed_within": "1h", "depth": 1}, ["README.md"]),
+    ({"changed_before": "2020-01-01"}, []),
+    ({"types": ["d", "f"], "depth": 1}, ["README.md"]),
+    ({"absolute": False, "depth": 1}, ["README.md"]),
+])  # fmt: skip
+def test_every_filter_of_list_files_holds_in_find_and_grep(call, filters, files):
+    found = value(call("find_and_grep", roots=["."], query=".", **filters))
+    assert sorted({match["file"] for match in found["matches"]}) == files
+    if not files:
+        assert found["notes"][0].startswith("0 entries match")
+
+
+def test_types_without_contents_are_an_error(call):
+    refused = error(call("find_and_grep", roots=["."], query="x", types=["d"]))
+    assert (refused["code"], "has contents" in refused["message"]) == ("invalid_argument", True)
+    assert (
+        value(call("find_and_grep", roots=["."], query="x", types=["e"]))["meta"]["searched_file_count"] == 1
+    )
+
+
+def test_every_option_of_search_content_holds_in_find_and_grep(call, tmp_path):
+    (tmp_path / "sjis.txt").write_bytes("日本\n".encode("shift_jis"))
+    for options, number in (
+        ({"query": "a.b(", "regex": False}, 1),
+        ({"query": "a.b(", "fixed_strings": True}, 1),
+        ({"query": "hel", "word": True}, 0),
+        ({"query": "todo", "case": "sensitive"}, 1),
+        ({"query": r"os\s+def", "multiline": True}, 1),
+        ({"query": "TODO", "max_filesize": "30"}, 1),
+        ({"query": "日本", "encoding": "shift_jis"}, 1),
+        ({"query": "TODO", "max_count": 1}, 3),
+    ):
+        assert len(value(call("find_and_grep", roots=["."], **options))["matches"]) == number, options
+    around = value(call("find_and_grep", roots=["."], query="let a", context_before=1, context_after=1))[
+        "matches"
+    ]
+    assert (around[0]["before"], around[0]["after"]) == (["// TODO: ünï TODO"], ["let b = 2;"])
+
+
+def test_the_order_is_made_before_the_files_are_cut(call, tmp_path):
+    for age, (name, size) in enumerate((("b", 1), ("a", 3), ("c", 2))):
+        (tmp_path / "src" / f"{name}.log").write_text("needle\n" * size)
+        os.utime(tmp_path / "src" / f"{name}.log", (2_000_000_000 - age, 2_000_000_000 - age))
+
+    def first(**options):
+        found = value(
+            call("find_and_grep", roots=["src"], extensions=["log"], query="needle", max_count=1, **options)
+        )
+        return [Path(match["file"]).stem for match in found["matches"]]
+
+    assert first() == first(sort="path") == ["a", "b", "c"]
+    assert first(sort="mtime") == ["b", "a", "c"]
+    assert first(sort="size", file_limit=2) == ["a", "c"]
+
+
+# The ladder of formats
+
+
+def test_total_only_is_a_bare_integer(call):
+    found = call("search_content", roots=["."], query="TODO", total_only=True)
+    assert found.content == "5"
+    assert found.data["total"] == 5
+    assert found.data["format"] == "total_only"
+    assert call("find_and_grep", roots=["."], query="TODO", extensions=["py"], total_only=True).content == "2"
+    nothing = call("search_content", roots=["."], query="nothing here", total_only=True)
+    assert nothing.content == "0"
+    assert nothing.notes[0].startswith('No matches for "nothing here"')
+
+
+def test_count_only_matches_counts_matches_by_file(call):
+    found = value(call("search_content", roots=["."], query="TODO", count_only_matches=True))
+    notes = found.pop("notes")
+    assert found == {
+        "total_matches": 5,
+        "total_files": 3,
+        "file_counts": {"src/main.py": 2, "src/util/Text.JS": 2, "README.md": 1},
+    }
+    assert notes == list(call("search_content", roots=["."], query="TODO").notes), "what was left out is said"
+    found = value(call("find_and_grep", roots=["src"], query="TODO", count_only_matches=True))
+    assert found["file_counts"] == {"src/main.py": 2, "src/util/Text.JS": 2}
+    assert found["meta"]["searched_file_count"] == 4
+
+
+def test_summary_only_has_files_with_samples(call):
+    found = value(call("search_content", roots=["src"], query="TODO", summary_only=True))
+    assert found == {
+        "total_matches": 4,
+        "total_files": 2,
+        "files": [
+            {
+                "file": "src/main.py",
+                "matches": 2,
+                "samples": [
+                    {"line_number": 5, "line": "# TODO: one"},
+                    {"line_number": 6, "line": "return os  # todo two, TODO three"},
+                ],
+            },
+            {
+                "file": "src/util/Text.JS",
+                "matches": 2,
+                "samples": [{"line_number": 1, "line": "// TODO: ünï TODO"}],
+            },
+        ],
+    }
+    around = value(call("search_content", roots=["."], query="let a", summary_only=True, context_after=1))
+    assert around["files"][0]["samples"] == [
+        {"line_number": 2, "line": "let a = 1;", "after": ["let b = 2;"]}
+    ]
+    assert "meta" in value(call("find_and_grep", roots=["."], query="TODO", summary_only=True))
+
+
+def test_group_by_file_names_each_file_once(call, ws):
+    found = value(call("search_content", roots=["src"], query="TODO", group_by_file=True))
+    assert found == {
+        "total_matches": 4,
+        "total_files": 2,
+        "files": [
+            {
+                "file": "src/main.py",
+                "abs_path": f"{ws.root}/src/main.py",
+                "matches": [
+                    {"line_number": 5, "line": "    # TODO: one", "spans": [[6, 10]]},
+                    {"line_number": 6, "line": "    return os  # todo two, TODO three", "spans": [[27, 31]]},
+                ],
+            },
+            {
+                "file": "src/util/Text.JS",
+                "abs_path": f"{ws.root}/src/util/Text.JS",
+                "matches": [{"line_number": 1, "line": "// TODO: ünï TODO", "spans": [[3, 7], [13, 17]]}],
+            },
+        ],
+    }
+    assert "meta" in value(call("find_and_grep", roots=["."], query="TODO", group_by_file=True))
+
+
+def test_optimize_paths_goes_with_every_format_and_loses_nothing(call, ws):
+    for tool in ("search_content", "find_and_grep"):
+        for mode in ({}, *({mode: True} for mode in MODES)):
+            asked = {"roots": ["src/util"], "query": "TODO|help|let", **mode}
+            plain, short = call(tool, **asked), call(tool, **asked, optimize_paths=True)
+            assert len(short.content) <= len(plain.content) + 4, "the times may have a digit more"
+            assert _whole(value(short)) == _whole(value(plain)), (tool, mode)
+    found = value(call("search_content", roots=["src/util"], query="TODO|help", optimize_paths=True))
+    assert [match["file"] for match in found] == ["Text.JS", "helper.py"]
+    assert found[0]["abs_path"] == f"{ws.root}/src/util/Text.JS"
+    assert "abs_path" not in found[1]
+    grouped = value(
+        call("search_content", roots=["src/util"], query="TODO|help", group_by_file=True, optimize_paths=True)
+    )
+    assert grouped["base"] == f"{ws.root}/src/util/"
+    assert [file["file"] for file in grouped["files"]] == ["Text.JS", "helper.py"]
+
+
+def _whole(found):
+    """Return what was found with whole paths again, made from what the answer itself has."""
+    if isinstance(found, int):
+        return found
+    if isinstance(found, dict) and "meta" in found:
+        rest = {name: part for name, part in found.items() if name != "meta"}
+        return _whole(rest.get("matches", rest))
+    if isinstance(found, list):
+        if found:
+            base = found[0]["abs_path"].removesuffix(found[0]["file"])
+            return [(base + each["file"], each["line_number"], each["line"]) for each in found]
+        return found
+    base = found.get("base", "")
+    if "file_counts" in found:
+        return {base + file: count for file, count in found["file_counts"].items()}
+    return [(_path(file, base), file.get("matches"), file.get("samples")) for file in found["files"]]
+
+
+def _path(file, base):
+    return file.get("abs_path") or base + file["file"]
+
+
+@pytest.mark.parametrize("tool", ["search_content", "find_and_grep"])
+def test_the_formats_exclude_one_another(call, tool):
+    for index, first in enumerate(MODES):
+        for second in MODES[index + 1 :]:
+            refused = error(call(tool, roots=["."], query="x", **{first: True, second: True}))
+            assert refused["code"] == "invalid_argument"
+            assert f"{first}, {second} exclude one another" in refused["message"]
+
+
+@pytest.fixture(scope="module")
+def project(django):
+    """A real project under a root of ordinary length."""
+    directory = f"{tempfile.gettempdir()}/{''.join(random.choices('abcdefgh', k=8))}"
+    shutil.copytree(
+        django / "django", f"{directory}/django", ignore=shutil.ignore_patterns("locale", "static", "jsi18n")
+    )
+    with Workspace(directory) as ws:
+        yield ws.tools(dialect="tree-sitter-analyzer")
+    shutil.rmtree(directory)
+
+
+# The document's table, in its order; the full results of a large project have no upper bound in it.
+TABLE = {
+    "single file": ((0, 10), (20, 50), (200, 500), (500, 2000), (1000, 10_000)),
+    "small project": ((0, 10), (50, 100), (500, 1000), (2000, 5000), (5000, 25_000)),
+    "large project": ((0, 10), (100, 200), (1000, 2000), (5000, 10_000), (10_000, 10**9)),
+}
+SCOPES = {
+    "single file": {"files": ["django/utils/text.py"], "query": "def "},
+    "small project": {"roots": ["django/forms"], "query": r"raise \w+"},
+    "large project": {"roots": ["."], "query": r"raise \w+Error"},
+}
+
+
+@pytest.mark.parametrize("scope", TABLE)
+def test_the_table_of_token_costs(project, scope):
+    for mode, (least, most) in zip((*MODES, None), TABLE[scope], strict=True):
+        found = project.call("search_content", {**SCOPES[scope], **({mode: True} if mode else {})})
+        tokens = estimate_tokens(found.content)
+        assert least <= tokens <= most, (mode, tokens)
+        assert found.data["format"] == (mode or "full")
+
+
+@pytest.mark.parametrize("scope", TABLE)
+def test_short_paths_save_10_to_30_percent(project, scope):
+    full = estimate_tokens(project.call("search_content", SCOPES[scope]).content)
+    short = estimate_tokens(project.call("search_content", {**SCOPES[scope], "optimize_paths": True}).content)
+    assert 0.7 <= short / full <= 0.9
+
+
+def test_the_rest_of_what_does_not_fit_is_counted(project):
+    asked = {"roots": ["."], "query": "import", "fixed_strings": True}
+    total = int(project.call("search_content", {**asked, "total_only": True}).content)
+    counted = json.loads(project.call("search_content", {**asked, "count_only_matches": True}).content)
+    summary = json.loads(project.call("search_content", {**asked, "summary_only": True}).content)
+    grouped = json.loads(project.call("search_content", {**asked, "group_by_file": True}).content)
+    assert counted["total_matches"] == summary["total_matches"] == grouped["total_matches"] == total
+    counts = counted["file_counts"]
+    assert list(counts.values()) == sorted(counts.values(), reverse=True), "most first"
+    assert counted["others"] == {
+        "files": counted["total_files"] - len(counts),
+        "matches": total - sum(counts.values()),
+    }
+    assert summary["others"]["matches"] == total - sum(file["matches"] for file in summary["files"])
+    spans = sum(len(match["spans"]) for file in grouped["files"] for match in file["matches"])
+    assert grouped["others"]["matches"] == total - spans
+    assert any("not all of the" in note for note in grouped["notes"])
+
+
+def test_the_conversation_of_the_document(tmp_path):
+    """How many TODO comments are there, which files have the most, and show me some examples."""
+    counts = {"src/views.py": 20, "src/models.py": 17, "tests/test_views.py": 10}
+    for path, count in counts.items():
+        (tmp_path / path).parent.mkdir(exist_ok=True)
+        (tmp_path / path).write_text(
+            "".join(f"def f{n}():\n    pass  # TODO: no. {n}\n" for n in range(count))
+        )
+    with Workspace(tmp_path) as ws:
+        tools = ws.tools(dialect="tree-sitter-analyzer")
+        asked = {"roots": ["."], "query": "# TODO"}
+        assert tools.call("search_content", {**asked, "total_only": True}).content == "47"
+        spread = json.loads(tools.call("search_content", {**asked, "count_only_matches": True}).content)
+        assert list(spread["file_counts"].items()) == list(counts.items())
+        top = {
+            "files": list(spread["file_counts"])[:2],
+            "query": "# TODO",
+            "summary_only": True,
+            "context_before": 1,
+        }
+        shown = json.loads(tools.call("search_content", top).content)
+        assert shown["files"][0]["samples"][0] == {
+            "line_number": 2, "line": "pass  # TODO: no. 0", "before": ["def f0():"],
+        }  # fmt: skip
+
+
+# What guides a model
+
+
+def test_descriptions_have_markers_estimates_and_the_workflow(ws):
+    for tool in ws.tools(dialect="tree-sitter-analyzer").schemas("anthropic"):
+        told = tool["description"]
+        assert all(marker in told for marker in "⚠🎯💡")
+        if tool["name"] == "list_files":
+            assert "~40 tokens" in told
+            continue
+        assert (
+            "RECOMMENDED WORKFLOW (Most Efficient Approach):\n"
+            "1. START with total_only=true for initial count validation (~10 tokens)\n"
+            "2. IF more detail needed, use count_only_matches=true for file distribution (~50-200 tokens)\n"
+            "3. IF context needed, use summary_only=true for overview (~500-2000 tokens)\n"
+            "4. ONLY use full results when specific content review is required (~2000-50000+ tokens)"
+        ) in told
+        assert "exclude one another" in told
+        shown = tool["input_schema"]["properties"]
+        for mode, cost in FORMATS.items():
+            assert cost in shown[mode]["description"]
+        assert "10-30%" in shown["optimize_paths"]["description"]
+
+
+def test_large_results_are_warned_of_with_an_estimate(project):
+    found = project.call("search_content", {"roots": ["."], "query": "import"})
+    (warning,) = [note for note in found.notes if note.startswith("⚠️")]
+    tokens = int(re.search(r"about ([\d,]+) tokens", warning)[1].replace(",", ""))
+    assert tokens == estimate_tokens(found.content)
+    assert "summary_only=true" in warning
+    found = project.call("find_and_grep", {"roots": ["."], "query": "import"})
+    assert any(note.startswith("⚠️") for note in json.loads(found.content)["notes"])
+    assert any(
+        note.startswith("⚠️") for note in project.call("list_files", {"roots": ["."], "limit": 9000}).notes
+    )
+    assert not any(
+        note.startswith("⚠️") for note in project.call("list_files", {"roots": ["."], "depth": 1}).notes
+    )
+
+
+def test_notes_reach_the_model_beside_the_array(ws):
+    tools = ws.tools(dialect="tree-sitter-analyzer")
+    message = tools.reply(
+        {"type": "tool_use", "id": "1", "name": "list_files", "input": {"roots": ["."], "limit": 1}}
+    )
+    content, *notes = [block["text"] for block in message["content"][0]["content"]]
+    assert len(json.loads(content)) == 1
+    assert notes[0].startswith("these are the first 1 of 7 entries")
+    answer = tools.reply({"name": "list_files", "arguments": {"roots": ["."]}})
+    assert answer["structuredContent"]["truncated"] is False
+
+
+# Errors
+
+FAILURES = [
+    ("search_content", {"query": "x"}),
+    ("search_content", {"query": "x", "roots": ["."], "files": ["README.md"]}),
+    ("search_content", {"query": "x", "roots": ["."], "total_only": True, "summary_only": True}),
+    ("search_content", {"query": "(", "roots": ["."]}),
+    ("search_content", {"query": "", "roots": ["."]}),
+    ("search_content", {"roots": ["."]}),
+    ("search_content", {"query": "x", "roots": ["none"]}),
+    ("search_content", {"query": "x", "roots": ["/etc"]}),
+    ("search_content", {"query": "x", "roots": ["."], "case": "loud"}),
+    ("search_content", {"query": "x", "roots": ["."], "encoding": "klingon"}),
+    ("search_content", {"query": "x", "roots": ["."], "include_globs": ["{a"]}),
+    ("find_and_grep", {"query": "x", "roots": ["."], "types": ["d"]}),
+    ("find_and_grep", {"query": "x", "roots": ["."], "sort": "age"}),
+    ("find_and_grep", {"query": "x", "roots": ["."], "group_by_file": True, "total_only": True}),
+    ("list_files", {}),
+    ("list_files", {"roots": []}),
+    ("list_files", {"roots": ["README.md"]}),
+    ("list_files", {"roots": ["."], "types": ["z"]}),
+    ("list_files", {"roots": ["."], "size": ["big"]}),
+    ("list_files", {"roots": ["."], "changed_within": "soon"}),
+    ("list_files", {"roots": ["."], "changed_before": "later"}),
+    ("list_files", {"roots": ["."], "extensions": [""]}),
+    ("list_files", {"roots": ["."], "pattern": "["}),
+    ("list_files", {"roots": ["."], "depth": 0}),
+    ("list_files", {"roots": ["."], "folder": "src"}),
+    ("find_and_grep", {"query": "x", "roots": ["."], "depth": 0}),
+    ("find_and_grep", {"query": "x", "roots": ["."], "file_limit": 0}),
+    ("search_content", {"query": "x", "roots": ["."], "max_count": 0}),
+    ("search_content", {"query": "x", "roots": ["."], "max_filesize": "big"}),
+    ("search_content", {"query": "x", "roots": ["."], "timeout_ms": 0}),
+    ("search_content", {"query": "x", "roots": ["."], "context_before": -1}),
+    ("search_content", {"query": "x", "roots": ["."], "context_after": -1}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("language", "mark", "guide"), [
+    ("en", "🎯 Example: ", "💡 Tokens: "), ("ja", "🎯 使用例: ", "💡 トークン数の目安: "),
+])  # fmt: skip
+@pytest.mark.parametrize(("tool", "arguments"), FAILURES, ids=lambda each: str(each)[:60])
+def test_each_error_has_an_example_that_works_as_given(ws, tool, arguments, language, mark, guide):
+    tools = Toolset(in_language(language).offered(ws))
+    refused = error(tools.call(tool, arguments))
+    assert refused["message"].startswith("⚠️ ")
+    (example,) = [line for line in refused["hint"].split("\n") if line.startswith(mark)]
+    sent = json.loads(example.removeprefix(mark))
+    assert tools.accepts(tool, sent)
+    assert tools.call(tool, sent).success
+    if tool != "list_files" and refused["code"] in {"invalid_argument", "invalid_pattern"}:
+        assert guide in refused["hint"]
+    japanese = re.search("[ぁ-ん]", refused["message"]) and re.search("[ぁ-ん]", refused["hint"])
+    assert bool(japanese) is (language == "ja")
+    assert "include_ignored" not in refused["hint"]
+
+
+def test_the_parameter_that_was_wrong_is_in_the_example(call):
+    assert set(_WITH) <= {argument for inputs in INPUTS.values() for argument in inputs}
+    assert '{"roots": ["."], "size": ["+10k"]}' in error(call("list_files", roots=["."], size=["x"]))["hint"]
+    wrong = error(call("search_content", query="x", roots=["."], max_filesize="x"))
+    assert '"max_filesize": "10M"' in wrong["hint"]
+
+
+def test_every_text_is_in_both_languages():
+    for texts in _OWN.values():
+        filled = {
+            name: {place for text in told for place in re.findall(r"{(\w+)}", text)}
+            for name, told in texts.items()
+        }
+        assert filled["en"] == filled["ja"]
+    raised = {"outside_workspace", "not_found", "invalid_argument", "invalid_pattern", "refused"}
+    assert raised | {"not_a_directory", "encoding"} <= set(_CODES_JA)
+
+
+@pytest.mark.parametrize(("environment", "language"), [
+    ({}, "en"), ({"LANG": "ja_JP.UTF-8"}, "ja"), ({"LANG": "de_DE.UTF-8"}, "en"),
+    ({"LANG": "ja_JP.UTF-8", "LC_ALL": "C"}, "en"), ({"LC_MESSAGES": "ja_JP", "LANG": "C"}, "ja"),
+    ({"LC_ALL": "C", "AGENTFS_LANGUAGE": "ja"}, "ja"), ({"LANG": "ja_JP", "AGENTFS_LANGUAGE": "en"}, "en"),
+])  # fmt: skip
+def test_the_language_is_that_of_the_environment_unless_it_is_given(
+    call, ws, monkeypatch, environment, language
+):
+    for name, setting in environment.items():
+        monkeypatch.setenv(name, setting)
+    assert ("指定" in error(call("search_content", query="x"))["message"]) is (language == "ja")
+    for given in ("en", "ja"):
+        refused = error(Toolset(in_language(given).offered(ws)).call("search_content", {"query": "x"}))
+        assert ("指定" in refused["message"]) is (given == "ja")
+
+
+def test_hints_speak_of_the_tools_there_are(call):
+    missing = error(call("search_content", query="x", roots=["src/utils"]))
+    assert "src/util" in missing["hint"]
+    wrong = error(call("search_content", query="f(", roots=["."]))
+    assert "pass query=" in wrong["hint"]
+    wrong = error(call("find_and_grep", query="f(", roots=["."], pattern="x"))
+    assert "pass query=" in wrong["hint"]
+    wrong = error(call("list_files", roots=["."], pattern="f("))
+    assert "pass pattern=" in wrong["hint"]
+
+
+# Events, and what is remembered
+
+
+def test_events_carry_the_format_and_the_tokens_saved(project, ws):
+    heard: list[Event] = []
+    tools = Toolset(DIALECT.offered(ws), on_event=heard.append)
+    for mode in (*MODES, None):
+        tools.call("search_content", {"roots": ["."], "query": "TODO", **({mode: True} if mode else {})})
+    tools.call("search_content", {"roots": ["."], "query": "TODO", "optimize_paths": True})
+    tools.call("list_files", {"roots": ["."]})
+    ended = [event for event in heard if event.kind != "started"]
+    assert [event.format for event in ended] == [*MODES, "full", "full+optimize_paths", ""]
+    saved = [event.tokens_saved for event in ended]
+    assert saved[0] > saved[1] > 0 < saved[2]
+    assert saved[4] == saved[6] == 0 < saved[5]
+    assert ended[0].skipped == {"hidden": 2, "ignored": 1}
+    assert heard[0].format == ""
+
+
+def test_tokens_saved_are_near_what_the_full_results_take(project):
+    for asked in SCOPES.values():
+        full = estimate_tokens(project.call("search_content", asked).content)
+        for mode in MODES:
+            found = project.call("search_content", {**asked, mode: True})
+            would = found.data["tokens_saved"] + estimate_tokens(found.content)
+            assert 0.6 < would / full < 1.6, (asked, mode)
+
+
+def test_nothing_is_answered_from_memory(call, tmp_path):
+    """The document's cache gave old answers; here each call looks."""
+    asked = {"roots": ["."], "query": "TODO", "total_only": True}
+    assert call("search_content", **asked).content == "5"
+    stat = (tmp_path / "README.md").stat()
+    (tmp_path / "README.md").write_text("# A thing\n\nDONE: write\n")
+    os.utime(tmp_path / "README.md", ns=(stat.st_atime_ns, stat.st_mtime_ns))
+    assert call("search_content", **asked).content == "4"
+    assert call("search_content", **{**asked, "query": "todo"}).content == "5"
+    assert call("search_content", **{**asked, "query": "todo", "case": "sensitive"}).content == "1"
+
+
+# What the program that the document is of did wrong
+
+
+def test_a_query_is_never_taken_for_an_option(hits, tmp_path):
+    (tmp_path / "options.txt").write_text("--pre=touch\n-e\n")
+    assert hits("--pre=touch") == [("options.txt", 1)]
+    assert hits("-e", files=["options.txt"], fixed_strings=True) == [("options.txt", 2)]
+
+
+def test_files_of_the_same_name_elsewhere_are_not_searched(hits, tmp_path):
+    (tmp_path / "src/README.md").write_text("TODO\n")
+    assert hits("TODO", files=["README.md"]) == [("README.md", 3)]
+
+
+def test_the_preset_leaves_what_the_programmer_set(tmp_path):
+    (tmp_path / "a.txt").write_text("needle " * 300 + "\n" + "needle\n" * 300)
+    with Workspace(tmp_path, limits=Limits(grep_line_chars=50, output_tokens=2000)) as ws:
+        tools = ws.tools(dialect="tree-sitter-analyzer")
+        found = tools.call("search_content", {"roots": ["."], "query": "needle"})
+    assert len(json.loads(found.content)[0]["line"]) == 50
+    assert estimate_tokens(found.content) <= 2000
+    assert found.data["truncated"] is True
+    assert any("not all of the 301 matching lines" in note for note in found.notes)
+
+
+def test_rules_are_asked_about_the_roots(tmp_path, ws):
+    asked = []
+    with Workspace(
+        tmp_path, policy=Policy(permission=lambda request: asked.append(request) or True)
+    ) as guarded:
+        tools = guarded.tools(dialect="tree-sitter-analyzer")
+        assert tools.call("find_and_grep", {"roots": ["src"], "query": "TODO"}).success
+    assert [(request.method, request.paths, request.tool) for request in asked] == [
+        ("find", ("src",), "find_and_grep"), ("grep", ("src",), "find_and_grep"),
+    ]  # fmt: skip
+
+
+def test_unforeseen_failures_have_the_same_form(ws, monkeypatch):
+    monkeypatch.setattr(type(ws), "find", lambda *_, **__: 1 / 0)
+    assert (
+        error(ws.tools(dialect="tree-sitter-analyzer").call("list_files", {"roots": ["."]}))["code"]
+        == "internal"
+    )
+
+
+def test_an_error_of_agentfs_is_what_a_program_gets(ws):
+    with pytest.raises(AgentFSError):
+        ws.tools(["read"], dialect="tree-sitter-analyzer")
