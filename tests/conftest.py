@@ -1,9 +1,13 @@
 """Fixtures that several rooms use."""
 
+import atexit
 import os
+import runpy
+import shutil
 import subprocess
 import sys
 import tarfile
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -16,6 +20,14 @@ DJANGO = "django==5.1.4"
 # The user's own global excludes would hold in every tree of the tests.
 os.environ["XDG_CONFIG_HOME"] = "/nonexistent"
 os.environ["GIT_CONFIG_GLOBAL"] = os.devnull
+
+# And the locks of the tests would lie in the user's own cache: see what is run here, and by each process that
+# the tests start.
+ISOLATED = str(Path(__file__).parent / "isolated")
+os.environ["AGENTFS_TESTS_HOME"] = tempfile.mkdtemp(prefix="agentfs-tests-")
+os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [ISOLATED, os.environ.get("PYTHONPATH")]))
+atexit.register(shutil.rmtree, os.environ["AGENTFS_TESTS_HOME"], ignore_errors=True)
+runpy.run_path(os.path.join(ISOLATED, "sitecustomize.py"))
 
 
 @pytest.fixture

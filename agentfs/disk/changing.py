@@ -13,7 +13,7 @@ from agentfs.disk.backend import Handle
 from agentfs.disk.locks import FileLock
 from agentfs.disk.opened import open_regular
 from agentfs.disk.paths import Asked, quote, show_name
-from agentfs.disk.replacing import Old, attributes_of, fill, new_temporary, overwrite, sweep, sync_directories
+from agentfs.disk.replacing import Old, fill, looks_of, new_temporary, overwrite, sweep, sync_directories
 from agentfs.disk.revisions import revision_of
 from agentfs.disk.states import Change, DirectoryState, FileState, Recorder
 from agentfs.disk.trail import Base, Trail
@@ -197,7 +197,7 @@ class _Target:
                     " a file to be changed may have.",
                     details={"path": self.path, "size": max(size, len(data)), "limit": max_bytes},
                 )
-            return Old(data, file.stat, attributes_of(fd))
+            return Old(data, file.stat, looks_of(fd, file.stat))
 
     def _write(self, after: bytes, old: Old | None, max_bytes: int, recorder: Recorder | None) -> list[str]:
         base, trail = self._base, self._trail
@@ -216,7 +216,8 @@ class _Target:
                     overwrite(base, handle, self._name, after, old)
                 return [f"written in place for all of its {old.stat.st_nlink} hard links"]
             sweep(base, handle)
-            notes += fill(base, handle, temporary, after, old)
+            looks = None if old is None else old.looks
+            notes += fill(base, handle, temporary, after, looks)
             with self._recording(recorder, old, after, base.backend.lstat(handle, temporary).st_mode):
                 if old is None:
                     self._place_new(handle, temporary)
@@ -237,9 +238,10 @@ class _Target:
     ) -> AbstractContextManager[None]:
         if recorder is None:
             return nullcontext()
-        before = None if old is None else FileState.of(old.stat.st_mode, old.data)
+        looks = None if old is None else old.looks
+        before = None if old is None else FileState.of(old.stat.st_mode, old.data, looks)
         made = [Change(path, None, DirectoryState()) for path in self._trail.made()]
-        return recorder.recording((*made, Change(self.real_path, before, FileState.of(mode, after))))
+        return recorder.recording((*made, Change(self.real_path, before, FileState.of(mode, after, looks))))
 
     def _place_new(self, handle: Handle, temporary: str) -> None:
         try:

@@ -5,6 +5,7 @@ the workspace. The system frees that one when its holder ends, however it ends.
 """
 
 import os
+import re
 import stat
 import threading
 import time
@@ -17,6 +18,8 @@ from agentfs.disk.revisions import revision_of
 from agentfs.errors import BusyError
 
 WAIT = 5.0
+STALE = 3600.0  # seconds after which the file of a lock is looked at: a change takes a fraction of one
+_LOCK_NAME = re.compile("[0-9a-f]{12}")
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.0002, 0.01
 
 
@@ -88,7 +91,7 @@ class FileLock:
             fd = os.open(file, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
             try:
                 locked = try_lock(fd)
-                if locked and _still_named(fd, file):
+                if locked and still_named(fd, file):
                     return fd
             except BaseException:
                 os.close(fd)
@@ -158,6 +161,24 @@ def _is_ours(place: str, user: int) -> bool:
     return stat.S_ISDIR(found.st_mode) and found.st_uid == user and not found.st_mode & 0o022 and usable
 
 
+def sweep_locks(directory: str) -> None:
+    """Remove the files of locks whose holders were killed.
+
+    Args:
+        directory: The directory of the locks.
+    """
+    with suppress(OSError):
+        for name in os.listdir(directory):
+            file = os.path.join(directory, name)
+            if _LOCK_NAME.fullmatch(name) and time.time() - os.lstat(file).st_mtime > STALE:
+                fd = os.open(file, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+                try:
+                    if try_lock(fd):
+                        _remove(file)  # while it is held, as its holder would
+                finally:
+                    os.close(fd)
+
+
 def try_lock(fd: int) -> bool:
     """Lock an open file against other processes, without waiting; tell whether it is locked now."""
     import fcntl  # noqa: PLC0415 - POSIX only
@@ -169,7 +190,8 @@ def try_lock(fd: int) -> bool:
     return True
 
 
-def _still_named(fd: int, file: str) -> bool:
+def still_named(fd: int, file: str) -> bool:
+    """Tell whether an open file still has its name, or was removed, and made anew, meanwhile."""
     try:
         return os.path.samestat(os.fstat(fd), os.lstat(file))
     except FileNotFoundError:

@@ -11,7 +11,8 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from agentfs.disk.locks import lock_directory, try_lock
+from agentfs.disk.locks import lock_directory, still_named, sweep_locks, try_lock
+from agentfs.disk.replacing import Looks
 from agentfs.disk.revisions import revision_of
 from agentfs.disk.states import Change, DirectoryState, FileState, LinkState, State
 from agentfs.disk.trail import Base
@@ -19,7 +20,7 @@ from agentfs.errors import AgentFSError, InputOutputError
 
 _VERSION = 1
 _DONE = b"\ndone\n"
-_MAX_BYTES = 64 * 1024 * 1024
+_PART = 1024 * 1024
 
 # A change, the directory of its second names, and these: fresh and backup.
 Row = tuple[Change, str, str, str]
@@ -36,6 +37,13 @@ class RepairLog:
     def __init__(self, fd: int, path: str) -> None:
         self._fd = fd
         self._path = path
+
+    def write(self, content: bytes) -> None:
+        """Put down what the batch does; OSError when that fails."""
+        view = memoryview(content)
+        while view:
+            view = view[os.write(self._fd, view) :]
+        os.fsync(self._fd)
 
     def done(self) -> None:
         """Say that the batch is whole, and only second names are left to be removed."""
@@ -74,19 +82,13 @@ def logged(base: Base, root_path: str, rows: Sequence[Row]) -> Generator[RepairL
     if directory is None:
         yield None
         return
-    path = os.path.join(directory, f"{_prefix(base)}{os.urandom(8).hex()}")
     content = {"version": _VERSION, "root": root_path, "rows": [_row(row) for row in rows]}
     try:
-        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        log = _new_log(os.path.join(directory, _prefix(base)))
     except OSError as error:
         raise _failed(error) from None
-    log = RepairLog(fd, path)
     try:
-        try_lock(fd)
-        view = memoryview(json.dumps(content).encode())
-        while view:
-            view = view[os.write(fd, view) :]
-        os.fsync(fd)
+        log.write(json.dumps(content).encode())
     except OSError as error:
         log.close()
         raise _failed(error) from None
@@ -94,6 +96,20 @@ def logged(base: Base, root_path: str, rows: Sequence[Row]) -> Generator[RepairL
         yield log
     finally:
         log.close()
+
+
+def _new_log(prefix: str) -> RepairLog:
+    while True:
+        path = f"{prefix}{os.urandom(8).hex()}"
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        try:
+            # Whoever opens the root at this moment may take an empty log for one of a dead process.
+            if try_lock(fd) and still_named(fd, path):
+                return RepairLog(fd, path)
+        except BaseException:
+            os.close(fd)
+            raise
+        os.close(fd)
 
 
 def left_behind(base: Base, root_path: str) -> Generator[tuple[list[Row], bool]]:
@@ -110,14 +126,18 @@ def left_behind(base: Base, root_path: str) -> Generator[tuple[list[Row], bool]]
     if directory is None:
         return
     prefix = _prefix(base)
+    sweep_locks(directory)
     with suppress(OSError):
         for name in sorted(name for name in os.listdir(directory) if name.startswith(prefix)):
             path = os.path.join(directory, name)
-            fd = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
-            if not try_lock(fd):
+            try:
+                fd = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+            except FileNotFoundError:
+                continue
+            if not try_lock(fd) or not still_named(fd, path):
                 os.close(fd)
                 continue
-            data = os.read(fd, _MAX_BYTES)
+            data = _whole(fd)
             done = data.endswith(_DONE)
             try:
                 content: dict[str, Any] = json.loads(data.removesuffix(_DONE))
@@ -127,6 +147,13 @@ def left_behind(base: Base, root_path: str) -> Generator[tuple[list[Row], bool]]
             if rows is not None:
                 yield rows, done
             RepairLog(fd, path).close(keep=rows is None)
+
+
+def _whole(fd: int) -> bytes:
+    parts: list[bytes] = []
+    while part := os.read(fd, _PART):
+        parts.append(part)
+    return b"".join(parts)
 
 
 def _prefix(base: Base) -> str:
@@ -150,7 +177,7 @@ def plain_of(state: State | None) -> list[Any] | None:
         case None:
             return None
         case FileState():
-            return ["file", state.mode, state.digest, state.size]
+            return ["file", state.mode, state.digest, state.size, *_plain_looks(state.looks)]
         case LinkState():
             return ["link", state.target]
         case DirectoryState():
@@ -160,14 +187,32 @@ def plain_of(state: State | None) -> list[Any] | None:
 def state_of(plain: list[Any] | None) -> State | None:
     """Return the state that `plain_of` made this of; the content of a file cannot be loaded."""
     match plain or []:
-        case ["file", mode, digest, size]:
-            return FileState(mode, digest, size, _not_kept)
+        case ["file", mode, digest, size, *looks]:
+            return FileState(mode, digest, size, _not_kept, _looks(mode, looks))
         case ["link", target]:
             return LinkState(target)
         case ["directory", mode]:
             return DirectoryState(mode)
         case _:
             return None
+
+
+def _plain_looks(looks: Looks | None) -> list[Any]:
+    if looks is None:
+        return []
+    attributes = None
+    if looks.attributes is not None:
+        attributes = {name: value.hex() for name, value in looks.attributes.items()}
+    return [looks.owner, attributes]
+
+
+def _looks(mode: int, plain: list[Any]) -> Looks | None:
+    try:
+        (user, group), attributes = plain
+        kept = attributes and {str(name): bytes.fromhex(value) for name, value in attributes.items()}
+        return Looks(mode, (int(user), int(group)), kept)
+    except (ValueError, TypeError, AttributeError):  # none were written, or not by this version
+        return None
 
 
 def _not_kept() -> bytes:

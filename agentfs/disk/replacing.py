@@ -20,18 +20,32 @@ _DROPPED = {"security.capability", "security.ima", "security.evm"}
 _FATAL = {errno.ENOSPC, errno.EDQUOT, errno.EIO}
 
 
+class Looks(NamedTuple):
+    """What a file has besides its content.
+
+    Attributes:
+        mode: Its permissions.
+        owner: The numbers of its user and its group; None to leave them to the system.
+        attributes: Its extended attributes, access control lists among them; None to leave them too.
+    """
+
+    mode: int
+    owner: tuple[int, int] | None = None
+    attributes: dict[str, bytes] | None = None
+
+
 class Old(NamedTuple):
     """The file that is replaced.
 
     Attributes:
         data: Its content.
         stat: What the system says of it.
-        attributes: Its extended attributes, access control lists among them.
+        looks: What its replacement is to have too.
     """
 
     data: bytes
     stat: os.stat_result
-    attributes: dict[str, bytes]
+    looks: Looks
 
 
 def new_temporary() -> str:
@@ -39,8 +53,12 @@ def new_temporary() -> str:
     return f".agentfs-{os.urandom(8).hex()}.tmp"
 
 
-def attributes_of(fd: int) -> dict[str, bytes]:
-    """Return the extended attributes of an open file that its replacement is to have too."""
+def looks_of(fd: int, found: os.stat_result) -> Looks:
+    """Return what a replacement of an open file is to have too; of its mode only the permissions."""
+    return Looks(found.st_mode & 0o777, (found.st_uid, found.st_gid), _attributes_of(fd))
+
+
+def _attributes_of(fd: int) -> dict[str, bytes]:
     if not hasattr(os, "listxattr"):
         return {}
     try:
@@ -49,7 +67,7 @@ def attributes_of(fd: int) -> dict[str, bytes]:
         return {}
 
 
-def fill(base: Base, handle: Handle, temporary: str, content: bytes, old: Old | None) -> list[str]:
+def fill(base: Base, handle: Handle, temporary: str, content: bytes, looks: Looks | None) -> list[str]:
     """Make a temporary that holds a content and looks like the file it will replace.
 
     Args:
@@ -57,7 +75,7 @@ def fill(base: Base, handle: Handle, temporary: str, content: bytes, old: Old | 
         handle: The directory.
         temporary: Its name.
         content: What it holds.
-        old: The file it will replace, or None.
+        looks: What it has besides; None for what the system gives a new file.
 
     Returns:
         What could not be kept, to be told.
@@ -65,10 +83,10 @@ def fill(base: Base, handle: Handle, temporary: str, content: bytes, old: Old | 
     Raises:
         OSError: The system fails; the temporary may be there.
     """
-    fd = base.backend.create_file(handle, temporary, 0o666 if old is None else 0o600)
+    fd = base.backend.create_file(handle, temporary, 0o666 if looks is None else 0o600)
     try:
         write_all(fd, content)
-        notes = [] if old is None else _dress(fd, old)
+        notes = [] if looks is None else _dress(fd, looks)
         sync_file(base, fd)
     except BaseException:
         with suppress(OSError):
@@ -168,23 +186,23 @@ def sweep(base: Base, handle: Handle) -> None:
                 base.backend.remove(handle, name)
 
 
-def _dress(fd: int, old: Old) -> list[str]:
+def _dress(fd: int, looks: Looks) -> list[str]:
     """Give a new file the owner, mode and attributes of an old one."""
     notes: list[str] = []
-    mode = old.stat.st_mode & 0o777
-    if hasattr(os, "fchown"):
+    mode, owner, attributes = looks
+    if owner is not None and hasattr(os, "fchown"):
         now = os.fstat(fd)
-        if (now.st_uid, now.st_gid) != (old.stat.st_uid, old.stat.st_gid):
-            notes, mode = _give(fd, old.stat, mode)
+        if (now.st_uid, now.st_gid) != owner:
+            notes, mode = _give(fd, owner, mode)
     if hasattr(os, "fchmod"):
         os.fchmod(fd, mode)
-    if not hasattr(os, "setxattr"):
+    if attributes is None or not hasattr(os, "setxattr"):
         return notes
     with suppress(OSError):
-        if _ACL not in old.attributes and _ACL in os.listxattr(fd):
+        if _ACL not in attributes and _ACL in os.listxattr(fd):
             os.removexattr(fd, _ACL)  # inherited from the directory
     lost: list[str] = []
-    for name, value in old.attributes.items():
+    for name, value in attributes.items():
         try:
             os.setxattr(fd, name, value)
         except OSError as error:
@@ -196,15 +214,16 @@ def _dress(fd: int, old: Old) -> list[str]:
     return notes
 
 
-def _give(fd: int, found: os.stat_result, mode: int) -> tuple[list[str], int]:
+def _give(fd: int, owner: tuple[int, int], mode: int) -> tuple[list[str], int]:
+    user, group = owner
     try:
-        os.fchown(fd, found.st_uid, found.st_gid)
+        os.fchown(fd, user, group)
     except PermissionError:
-        notes = [f"the owner could not be kept: it was {found.st_uid}"]
+        notes = [f"the owner could not be kept: it was {user}"]
         try:
-            os.fchown(fd, -1, found.st_gid)
+            os.fchown(fd, -1, group)
         except PermissionError:
             # What one group was allowed is not for another.
-            return [*notes, f"the group could not be kept: it was {found.st_gid}"], mode & ~0o070
+            return [*notes, f"the group could not be kept: it was {group}"], mode & ~0o070
         return notes, mode
     return [], mode

@@ -12,6 +12,7 @@ from typing import Protocol
 from agentfs.disk import failures
 from agentfs.disk.opened import open_regular
 from agentfs.disk.paths import Asked, quote, show_name
+from agentfs.disk.replacing import Looks, looks_of
 from agentfs.disk.trail import Base, Trail
 from agentfs.errors import AgentFSError, NotDirectoryError, NotFoundError, RefusedError, TooLargeError
 from agentfs.values import Value
@@ -28,22 +29,25 @@ class FileState(Value):
         digest: The hash of its content.
         size: Bytes of its content.
         load: Returns its content; it may come from where it takes no memory.
+        looks: What it has besides, to be made again with; files count as equal whatever theirs is.
     """
 
     mode: int
     digest: str
     size: int
     load: Callable[[], bytes] = field(compare=False, repr=False)
+    looks: Looks | None = field(default=None, compare=False, repr=False)
 
     @classmethod
-    def of(cls, mode: int, data: bytes) -> "FileState":
+    def of(cls, mode: int, data: bytes, looks: Looks | None = None) -> "FileState":
         """Return the state of a file with this content in memory.
 
         Args:
             mode: Its permissions; other bits are dropped.
             data: Its content.
+            looks: What it has besides.
         """
-        return cls(mode & _PERMISSIONS, digest_of(data), len(data), lambda: data)
+        return cls(mode & _PERMISSIONS, digest_of(data), len(data), lambda: data, looks)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -201,4 +205,5 @@ def _file_state(base: Base, fd: int, place: str, max_bytes: int) -> FileState:
                 " be changed may have.",
                 details={"path": show_name(place), "size": max(size, len(data)), "limit": max_bytes},
             )
-        return FileState.of(file.stat.st_mode if os.name != "nt" else 0o644, data)
+        mode = file.stat.st_mode if os.name != "nt" else 0o644
+        return FileState.of(mode, data, looks_of(file.fd, file.stat))

@@ -2,6 +2,7 @@
 
 import zlib
 from collections import OrderedDict
+from dataclasses import replace
 from functools import partial
 from threading import Lock
 
@@ -79,7 +80,7 @@ class Store:
             known = state.digest in self._held or state.digest in self._places
         if not known:
             self._put(state.digest, state.load())
-        return FileState(state.mode, state.digest, state.size, partial(self.get, state.digest))
+        return replace(state, load=partial(self.get, state.digest))
 
     def _put(self, digest: str, data: bytes) -> None:
         with self._lock:

@@ -132,3 +132,48 @@ async def test_30_tasks_edit_one_file_and_lose_nothing(tmp_path):
 
         await asyncio.gather(*(work(number) for number in range(30)))
     assert (tmp_path / "f").read_text() == lines(30).replace(":0", ":5")
+
+
+def test_the_tests_keep_their_locks_to_themselves():
+    """Here and in the processes that they start; else the one would not see the locks of the other."""
+    ask = "from agentfs.disk import locks; print(locks.lock_directory('/elsewhere'))"
+    started = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=True).stdout
+    assert started.strip() == locks.lock_directory("/elsewhere")
+    assert started.startswith(os.environ["AGENTFS_TESTS_HOME"])
+
+
+def test_locks_of_killed_processes_are_swept_and_those_that_are_held_stay(tree):
+    where = locks.lock_directory(str(tree))
+    assert where is not None
+    files = {
+        name: os.path.join(where, name) for name in ("0123456789ab", "ba9876543210", "cdefcdefcdef", "x")
+    }
+    for name, file in files.items():
+        with open(file, "w"):
+            if name != "ba9876543210":  # that one was made just now
+                os.utime(file, (1, 1))
+    held = os.open(files["cdefcdefcdef"], os.O_RDWR)
+    assert locks.try_lock(held)
+    with Root(tree, Policy(read_only=True)):
+        assert os.path.exists(files["0123456789ab"]), "whoever only reads changes nothing"
+    with Root(tree, Policy()):
+        assert sorted(name for name, file in files.items() if os.path.exists(file)) == [
+            "ba9876543210",
+            "cdefcdefcdef",
+            "x",
+        ]
+    os.close(held)
+    for name in files.keys() - {"0123456789ab"}:
+        os.unlink(files[name])
+
+
+def test_a_log_that_another_takes_for_a_dead_one_is_begun_anew(tree, monkeypatch):
+    from agentfs.disk import repair
+
+    answers = [False]
+    monkeypatch.setattr(repair, "try_lock", lambda fd: answers.pop() if answers else locks.try_lock(fd))
+    with Workspace(tree) as ws, ws.transaction() as tx:
+        tx.write("one", "1")
+        tx.write("two", "2")
+    assert not answers
+    assert (tree / "one").read_text() + (tree / "two").read_text() == "12"

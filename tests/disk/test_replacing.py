@@ -67,11 +67,9 @@ def test_the_owner_is_kept(door, tree):
 
 def test_an_owner_that_cannot_be_kept_is_told_and_gives_no_new_group_rights(tree, monkeypatch):
     os.chmod(tree / "f", 0o664)
-    facts = list(os.stat(tree / "f"))
-    facts[4:6] = [4242, 4243]
     monkeypatch.setattr(os, "fchown", lambda *_: (_ for _ in ()).throw(PermissionError(errno.EPERM, "no")))
     fd = os.open(tree / "f", os.O_RDWR)
-    notes = replacing._dress(fd, replacing.Old(b"", os.stat_result(facts), {}))
+    notes = replacing._dress(fd, replacing.Looks(0o664, (4242, 4243), {}))
     os.close(fd)
     assert [note.split(" could")[0] for note in notes] == ["the owner", "the group"]
     assert stat.S_IMODE(os.stat(tree / "f").st_mode) == 0o604
@@ -197,3 +195,79 @@ def test_what_was_opened_by_path_is_asked_where_it_is(tree, tmp_path, monkeypatc
         with pytest.raises(AgentFSError) as caught:
             directory.open_file("t")
         assert caught.value.code == "link_loop"
+
+
+def looks_of(path: Path) -> tuple[object, ...]:
+    found = os.stat(path)
+    kept = {name: os.getxattr(path, name) for name in os.listxattr(path)} if hasattr(os, "listxattr") else {}
+    return found.st_uid, found.st_gid, stat.S_IMODE(found.st_mode), kept
+
+
+@pytest.mark.parametrize("edited", [False, True])
+def test_undo_brings_a_deleted_file_back_with_owner_mode_and_attributes(tree, edited):
+    if xattrs_work(tree / "f"):
+        os.setxattr(tree / "f", "user.origin", b"here\0")
+    if os.geteuid() == 0:
+        os.chown(tree / "f", 4242, 4243)
+    os.chmod(tree / "f", 0o640)
+    before = looks_of(tree / "f")
+    with Workspace(tree) as ws:
+        ws.read("f")
+        if edited:
+            ws.edit("f", "f", "changed")
+        ws.delete("f")
+        assert not (tree / "f").exists()
+        ws.undo(2 if edited else 1)
+        assert ((tree / "f").read_bytes(), looks_of(tree / "f")) == (b"f\n", before)
+        ws.redo(1)
+        ws.undo(1)
+        assert looks_of(tree / "f") == before
+
+
+@AS_ROOT
+def test_a_move_where_no_second_name_can_be_made_keeps_the_owner(tree, monkeypatch):
+    os.chown(tree / "f", 4242, 4243)
+
+    def refuse(*_, **__):
+        raise OSError(errno.EPERM, "no links here")
+
+    monkeypatch.setattr(os, "link", refuse)
+    with Workspace(tree) as ws:
+        ws.move("f", "new/g")
+    assert looks_of(tree / "new" / "g")[:2] == (4242, 4243)
+
+
+@pytest.mark.parametrize(("durability", "synced"), [("fast", []), ("data", []), ("full", ["", "a", "new"])])
+def test_a_transaction_brings_its_names_to_the_disk(tree, monkeypatch, durability, synced):
+    seen = []
+    real = os.fsync
+
+    def fsync(fd):
+        if stat.S_ISDIR(os.fstat(fd).st_mode):
+            seen.append(os.path.relpath(os.readlink(f"/proc/self/fd/{fd}"), tree).replace(".", ""))
+        real(fd)
+
+    with Workspace(tree, policy=Policy(durability=durability)) as ws:
+        ws.read("a/t")
+        monkeypatch.setattr(os, "fsync", fsync)
+        with ws.transaction() as tx:
+            tx.edit("f", "f", "changed")
+            tx.write("new/x", "x")
+            tx.delete("a/t")
+    assert sorted(seen) == synced
+
+
+def test_names_that_cannot_be_brought_to_the_disk_are_logged_and_no_failure(tree, monkeypatch, caplog):
+    real = os.fsync
+
+    def fsync(fd):
+        if stat.S_ISDIR(os.fstat(fd).st_mode):
+            raise OSError(errno.EIO, "broken")
+        real(fd)
+
+    with Workspace(tree, policy=Policy(durability="full")) as ws:
+        ws.read("f")
+        monkeypatch.setattr(os, "fsync", fsync)
+        ws.delete("f")
+    assert not (tree / "f").exists()
+    assert "durability_unconfirmed" in caplog.text

@@ -1,0 +1,289 @@
+"""One batch of changes, carried out as a whole or taken back."""
+
+import errno
+import os
+import stat
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+
+from agentfs.disk import failures
+from agentfs.disk.backend import Handle
+from agentfs.disk.plans import Plan
+from agentfs.disk.repair import RepairLog
+from agentfs.disk.replacing import Looks, fill, looks_of, sync_directories
+from agentfs.disk.states import (
+    Conflict,
+    DirectoryState,
+    FileState,
+    LinkState,
+    State,
+    standing,
+    state_at,
+    state_in,
+)
+from agentfs.disk.trail import Base
+from agentfs.errors import AgentFSError, NotDirectoryError, NotFoundError
+
+_NO_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK, errno.EXDEV}
+_NOT_EMPTY = {errno.ENOTEMPTY, errno.EEXIST}
+
+
+class Batch:
+    """The plans of one batch of changes, carried out or taken back.
+
+    Args:
+        base: Where walks start.
+        plans: How each change is made.
+        max_bytes: The largest file that is read.
+        conflict: Makes the error for a path that has changed since it was looked at.
+    """
+
+    def __init__(self, base: Base, plans: Sequence[Plan], max_bytes: int, conflict: Conflict) -> None:
+        self._base = base
+        self._plans = plans
+        self._max_bytes = max_bytes
+        self._conflict = conflict
+        self._left: list[str] = []
+
+    def apply(self, log: RepairLog | None = None) -> tuple[str, ...]:
+        """Make the changes.
+
+        Args:
+            log: What to tell when they are made.
+
+        Returns:
+            The directories that were to be removed and stay, because something else is in them.
+
+        Raises:
+            AgentFSError: what stood in the way; everything is as it was before.
+        """
+        try:
+            for plan in self._plans:
+                self._prepare(plan)
+            for step, plan in self._steps():
+                step(plan)
+        except BaseException as error:
+            self.take_back()
+            if isinstance(error, OSError):
+                raise failures.of_system(error, self._plans[0].change.path) from None
+            raise
+        self._sync()
+        if log is not None:
+            log.done()
+        self.tidy()
+        return tuple(self._left)
+
+    def take_back(self) -> tuple[str, ...]:
+        """Bring back what stood there before, as far as nobody else has changed it since.
+
+        Returns:
+            The paths that somebody else has changed, and that stay as they are.
+        """
+        foreign: list[str] = []
+        undone: set[str] = set()
+        for _, plan in reversed(self._steps()):
+            if plan.change.path in undone:
+                continue
+            undone.add(plan.change.path)
+            try:
+                if not self._restore(plan):
+                    foreign.append(plan.change.path)
+            except (OSError, AgentFSError):
+                foreign.append(plan.change.path)
+        self.tidy()
+        return tuple(foreign)
+
+    def tidy(self) -> None:
+        """Remove what waited beside the files."""
+        for plan in self._plans:
+            for name in filter(None, (plan.fresh, plan.backup)):
+                with (
+                    suppress(OSError, AgentFSError),
+                    standing(self._base, plan.staged(name)) as (trail, last),
+                ):
+                    self._base.backend.remove(trail.handle, last)
+
+    def _sync(self) -> None:
+        """Bring the names to the disk where the policy asks for it; a failure is only told: all is done."""
+        if self._base.durability != "full":
+            return
+        failed: list[str] = []
+        # One path of each directory leads there; one that is gone has its own name in the directory above.
+        for path in {os.path.dirname(plan.change.path): plan.change.path for plan in self._plans}.values():
+            with suppress(NotFoundError, NotDirectoryError), standing(self._base, path) as (there, _):
+                failed += sync_directories(self._base, [there.handle])
+        if failed:
+            import logging  # noqa: PLC0415 - hardly ever needed
+
+            logging.getLogger("agentfs").warning(failed[0])
+
+    def _steps(self) -> list[tuple[Callable[[Plan], None], Plan]]:
+        """Return what is to be done, in order: where possible, the new comes before the old goes."""
+        steps: list[tuple[Callable[[Plan], None], Plan]] = []
+        for late in (False, True):
+            plans = sorted((p for p in self._plans if p.late is late), key=lambda plan: plan.change.path)
+            made = [(self._make, p) for p in plans if isinstance(p.change.after, DirectoryState)]
+            placed = [(self._place, p) for p in plans if isinstance(p.change.after, FileState | LinkState)]
+            # What a file or link replaces is never missing; only what nothing, or a directory, follows.
+            removed = [
+                (self._remove, p)
+                for p in reversed(plans)
+                if isinstance(p.change.before, FileState | LinkState)
+                and not isinstance(p.change.after, FileState | LinkState)
+            ]
+            unmade = [
+                (self._unmake, p) for p in reversed(plans) if isinstance(p.change.before, DirectoryState)
+            ]
+            steps += [*removed, *unmade, *made, *placed] if late else [*made, *placed, *removed, *unmade]
+        return steps
+
+    def _prepare(self, plan: Plan) -> None:
+        change, backend = plan.change, self._base.backend
+        if plan.backup and isinstance(change.before, FileState | LinkState):
+            with (
+                standing(self._base, change.path) as (there, name),
+                standing(self._base, plan.staged(plan.backup)) as (stage, backup),
+            ):
+                try:
+                    backend.link_into(there.handle, name, stage.handle, backup)
+                except OSError as error:
+                    if error.errno not in _NO_LINKS:
+                        raise there.failure(error, name) from None
+                    self._create(stage.handle, backup, change.before, change.path)
+        if isinstance(change.after, FileState | LinkState):
+            with standing(self._base, plan.staged(plan.fresh)) as (stage, fresh):
+                if plan.source and self._link_from(plan.source, stage.handle, fresh):
+                    return
+                try:
+                    self._create(stage.handle, fresh, change.after, change.path if change.before else "")
+                except OSError as error:
+                    raise stage.failure(error, os.path.basename(change.path)) from None
+
+    def _link_from(self, source: str, handle: Handle, name: str) -> bool:
+        try:
+            with standing(self._base, source) as (there, old):
+                self._base.backend.link_into(there.handle, old, handle, name)
+        except OSError as error:
+            if error.errno not in _NO_LINKS:
+                raise
+            return False
+        return True
+
+    def _create(self, handle: Handle, name: str, state: FileState | LinkState, like: str) -> None:
+        """Create a link, or a file with the owner and attributes of what stands at a path, or else stood."""
+        if isinstance(state, LinkState):
+            self._base.backend.symlink(handle, state.target, name)
+            return
+        looks = self._looks(like) or state.looks or Looks(state.mode)
+        fill(self._base, handle, name, state.load(), looks._replace(mode=state.mode))
+        if not hasattr(os, "fchmod"):
+            self._base.backend.set_mode(handle, name, state.mode)
+
+    def _looks(self, path: str) -> Looks | None:
+        if path:
+            with standing(self._base, path) as (there, name):
+                if stat.S_ISREG(self._base.backend.lstat(there.handle, name).st_mode):
+                    fd = self._base.backend.open_file(there.handle, name)
+                    try:
+                        return looks_of(fd, os.fstat(fd))
+                    finally:
+                        os.close(fd)
+        return None
+
+    def _check(self, plan: Plan, present: State | None) -> None:
+        if present != plan.change.before:
+            raise self._conflict(plan.change, present)
+
+    def _place(self, plan: Plan) -> None:
+        backend, change = self._base.backend, plan.change
+        with (
+            standing(self._base, plan.staged(plan.fresh)) as (stage, fresh),
+            standing(self._base, change.path) as (there, name),
+        ):
+            if isinstance(change.before, FileState | LinkState):
+                # A program that does not take our lock may have written since.
+                self._check(plan, state_in(self._base, there, name, self._max_bytes))
+                backend.rename(stage.handle, fresh, there.handle, name)
+                return
+            try:
+                backend.link_into(stage.handle, fresh, there.handle, name)
+            except FileExistsError:
+                raise self._conflict(change, state_in(self._base, there, name, self._max_bytes)) from None
+            except OSError as error:
+                if error.errno not in _NO_LINKS:
+                    raise there.failure(error, name) from None
+                # A file system without hard links: a name that appears just now could be replaced.
+                backend.rename(stage.handle, fresh, there.handle, name)
+
+    def _remove(self, plan: Plan) -> None:
+        with standing(self._base, plan.change.path) as (there, name):
+            self._check(plan, state_in(self._base, there, name, self._max_bytes))
+            try:
+                self._base.backend.remove(there.handle, name)
+            except OSError as error:
+                raise there.failure(error, name) from None
+
+    def _make(self, plan: Plan) -> None:
+        assert isinstance(plan.change.after, DirectoryState)  # noqa: S101 - `_steps` chose it
+        with standing(self._base, plan.change.path) as (there, name):
+            try:
+                self._base.backend.make_directory(there.handle, name)
+                if plan.change.after.mode is not None:
+                    self._base.backend.set_mode(there.handle, name, plan.change.after.mode)
+            except OSError as error:
+                raise there.failure(error, name) from None
+
+    def _unmake(self, plan: Plan) -> None:
+        with standing(self._base, plan.change.path) as (there, name):
+            try:
+                self._base.backend.remove_directory(there.handle, name)
+            except OSError as error:
+                if error.errno not in _NOT_EMPTY or plan.change.after is not None:
+                    raise there.failure(error, name) from None
+                self._left.append(plan.change.path)
+
+    def _restore(self, plan: Plan) -> bool:
+        """Bring back what stood at a path; tell whether it is there."""
+        change = plan.change
+        if isinstance(change.before, DirectoryState):
+            if state_at(self._base, change.path, self._max_bytes) == change.after:
+                if change.after is not None:
+                    self._drop(change.path)
+                self._make(Plan(change.reversed(), plan.stage))
+            return True
+        if change.before is not None:
+            return self._restore_from_backup(plan)
+        present = state_at(self._base, change.path, self._max_bytes)
+        if present is None:
+            return True
+        if present != change.after:
+            return False
+        if isinstance(present, DirectoryState):
+            with standing(self._base, change.path) as (there, name), suppress(OSError):
+                self._base.backend.remove_directory(there.handle, name)
+        else:
+            self._drop(change.path)
+        return True
+
+    def _restore_from_backup(self, plan: Plan) -> bool:
+        change, backend = plan.change, self._base.backend
+        if not plan.backup or state_at(self._base, change.path, self._max_bytes) == change.before:
+            return True
+        try:
+            with standing(self._base, plan.staged(plan.backup)) as (stage, backup):
+                saved = state_in(self._base, stage, backup, self._max_bytes)
+                present = state_at(self._base, change.path, self._max_bytes)
+                if saved != change.before or present not in (change.after, None):
+                    return False
+                if isinstance(present, DirectoryState):
+                    with standing(self._base, change.path) as (there, name):
+                        backend.remove_directory(there.handle, name)
+                with standing(self._base, change.path) as (there, name):
+                    backend.rename(stage.handle, backup, there.handle, name)
+        except (NotFoundError, NotDirectoryError):
+            return False
+        return True
+
+    def _drop(self, path: str) -> None:
+        with standing(self._base, path) as (there, name):
+            self._base.backend.remove(there.handle, name)
