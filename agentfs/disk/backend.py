@@ -30,7 +30,7 @@ class Backend(Protocol):
         ...
 
     def close(self, handle: Any) -> None:
-        """Give a handle back."""
+        """Give a handle back; whatever the system says, this raises nothing."""
         ...
 
     def open_beneath(self, handle: Any, path: str, *, directory: bool = False) -> int:

@@ -264,7 +264,11 @@ class Directory:
         if self._unreadable(name):
             raise failures.protected(self._child(name), self._real_child(name))
         fd = self._open(self.handle, name)
-        found = os.fstat(fd)
+        try:
+            found = os.fstat(fd)
+        except OSError:
+            os.close(fd)
+            raise
         if found.st_mode & _FORMAT != _REGULAR:
             os.close(fd)
             raise OSError(errno.EINVAL, "not a regular file", name)

@@ -60,7 +60,8 @@ class RepairLog:
         if not keep:
             with suppress(OSError):
                 os.unlink(self._path)
-        os.close(self._fd)
+        with suppress(OSError):
+            os.close(self._fd)
 
 
 @contextmanager
@@ -107,7 +108,7 @@ def _new_log(prefix: str) -> RepairLog:
             if try_lock(fd) and still_named(fd, path):
                 return RepairLog(fd, path)
         except BaseException:
-            os.close(fd)
+            RepairLog(fd, path).close()
             raise
         os.close(fd)
 
@@ -125,28 +126,34 @@ def left_behind(base: Base, root_path: str) -> Generator[tuple[list[Row], bool]]
     directory = lock_directory(root_path)
     if directory is None:
         return
-    prefix = _prefix(base)
     sweep_locks(directory)
-    with suppress(OSError):
-        for name in sorted(name for name in os.listdir(directory) if name.startswith(prefix)):
-            path = os.path.join(directory, name)
+    try:
+        prefix = _prefix(base)
+        names = sorted(name for name in os.listdir(directory) if name.startswith(prefix))
+    except OSError:
+        return
+    for path in (os.path.join(directory, name) for name in names):
+        with suppress(OSError):
+            fd = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+            log, keep = RepairLog(fd, path), True
             try:
-                fd = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
-            except FileNotFoundError:
-                continue
-            if not try_lock(fd) or not still_named(fd, path):
-                os.close(fd)
-                continue
-            data = _whole(fd)
-            done = data.endswith(_DONE)
-            try:
-                content: dict[str, Any] = json.loads(data.removesuffix(_DONE))
-                rows = [_row_of(row) for row in content["rows"]] if content["version"] == _VERSION else None
-            except (ValueError, KeyError, TypeError):
-                rows = []  # it was never written to its end, so nothing had begun
-            if rows is not None:
-                yield rows, done
-            RepairLog(fd, path).close(keep=rows is None)
+                if try_lock(fd) and still_named(fd, path):
+                    rows, done = _content(_whole(fd))
+                    if rows:
+                        yield rows, done
+                    keep = rows is None
+            finally:
+                log.close(keep=keep)
+
+
+def _content(log: bytes) -> tuple[list[Row] | None, bool]:
+    """Return what a log says; None for what another version wrote."""
+    try:
+        content: dict[str, Any] = json.loads(log.removesuffix(_DONE))
+        rows = [_row_of(row) for row in content["rows"]] if content["version"] == _VERSION else None
+    except (ValueError, KeyError, TypeError):
+        rows = []  # it was never written to its end, so nothing had begun
+    return rows, log.endswith(_DONE)
 
 
 def _whole(fd: int) -> bytes:

@@ -155,10 +155,7 @@ class Trail:
         """Close the directories that were entered."""
         close = self._base.backend.close
         while self._handles:
-            try:
-                close(self._handles.pop())
-            except OSError:  # nothing was written that could be lost; the others must be closed, too
-                continue
+            close(self._handles.pop())
 
     def let_go(self) -> None:
         """Close the directories that were entered, and let go of the root: the walk is over."""

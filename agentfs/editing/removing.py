@@ -1,6 +1,6 @@
 """`delete` and `move`: names that go, and contents that stay or can be brought back."""
 
-from agentfs.disk import Change, Current, DirectoryState, FileState, LinkState, Root, State, quote
+from agentfs.disk import Change, Current, DirectoryState, FileState, LinkState, Root, State, quote, show_name
 from agentfs.editing.drift import stale
 from agentfs.errors import (
     AgentFSError,
@@ -89,7 +89,10 @@ def move_path(root: Root, shown: Shown, limits: Limits, path: str, to: str) -> M
     changes = [Change(real_path, state, None), Change(target, None, state)]
     root.apply(changes, max_bytes=limits.file_bytes, conflict=_changed)
     shown.record_move(real_path, target)
-    arrived = root.entry(to).path
+    try:
+        arrived = root.entry(to).path
+    except AgentFSError:  # it has arrived all the same
+        arrived = show_name(target)
     return MoveResult(
         entry.path, arrived, _type_of(state), text=f"Moved {quote(entry.path)} to {quote(arrived)}."
     )

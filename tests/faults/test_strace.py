@@ -165,9 +165,36 @@ def test_a_failing_call_leaves_the_old_file_and_no_temporary(tmp_path, call, num
 
 def test_an_interrupted_call_is_made_good(tmp_path):
     tree = fresh(tmp_path, "tree")
-    inject = [f"{call}:error=EINTR:when=1" for call in ("write", "fsync", "flock")]
+    inject = [f"{call}:error=EINTR:when=1" for call in ("write", "fsync", "flock", "openat", "fchmod")]
     assert change_under(tree, "f", tmp_path / "log", *inject) == "done"
     assert state_of(tree, "f") == "new"
+
+
+@pytest.mark.parametrize("path", ["f", "new/x"])
+def test_some_calls_of_a_change_fail_in_turn(tmp_path, path):
+    fail_at_each(tmp_path, path, ["EINTR", "EMFILE", "EIO", "EXDEV"], step=7)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("number", ["EINTR", "EMFILE", "EIO", "EXDEV", "ENOSPC", "EDQUOT", "EACCES"])
+@pytest.mark.parametrize("path", ["f", "new/x"])
+def test_each_call_of_a_change_fails_in_turn(tmp_path, path, number):
+    fail_at_each(tmp_path, path, [number], step=1)
+
+
+def fail_at_each(tmp_path, path, numbers, *, step):
+    """Unlike the seam this fails what Python and the C library do by themselves, too."""
+    points = numbered(calls_of(fresh(tmp_path, "whole"), path, tmp_path / "log"))
+    points = [point for point in points if point[0] not in {"brk", "mmap", "munmap", "futex", "mremap"}]
+    before, after = ("old", "new") if path == "f" else ("none", "new")
+    for number, (name, at) in enumerate(points[::step]):
+        tree = fresh(tmp_path, str(number))
+        fault = f"{name}:error={numbers[number % len(numbers)]}:when={at}"
+        said = change_under(tree, path, tmp_path / "log", fault)
+        assert state_of(tree, path) == (after if said == "done" else before), (fault, said)
+        assert said in {"done", "InputOutputError", "RefusedError", "NotFoundError", "BusyError"}, fault
+        if name not in {"unlink", "unlinkat"}:
+            assert not [name for name in os.listdir(tree) if ".agentfs-" in name], fault
 
 
 def test_a_directory_that_cannot_be_synced_has_the_new_file(tmp_path):

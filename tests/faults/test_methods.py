@@ -1,0 +1,231 @@
+"""Each method, while one call of the system fails: what was there or what was to come, and a typed error."""
+
+import contextlib
+import errno
+import fcntl
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentfs import AgentFSError, InputOutputError, Workspace
+from agentfs.disk import locks
+from agentfs.search import scan
+from tests.journal.judges import snapshot
+
+CALLS = [
+    *("open", "close", "read", "readv", "preadv", "write", "fsync", "ftruncate", "lseek", "link", "unlink"),
+    *("replace", "rename", "mkdir", "rmdir", "stat", "lstat", "fstat", "readlink", "symlink", "fchmod"),
+    *("fchown", "chmod", "listdir", "scandir", "listxattr", "getxattr", "setxattr"),
+]
+ERRNOS = [
+    *(errno.EIO, errno.ENOSPC, errno.EMFILE, errno.EACCES, errno.EDQUOT, errno.EXDEV, errno.EPERM),
+    *(errno.EBUSY, errno.EROFS, errno.ESTALE, errno.ENOMEM, errno.ENFILE),
+]
+LOOKING = {"fstat", "stat", "lstat", "close", "open", "listdir", "scandir", "unlink"}
+
+
+def transaction(ws: Workspace) -> None:
+    with ws.transaction() as tx:
+        tx.edit("f", "old", "new")
+        tx.write("made/x", "x\n")
+        tx.move("link", "made/link")
+        tx.read("g")
+        tx.delete("g")
+
+
+def changed(ws: Workspace) -> None:
+    ws.read("g")
+    ws.edit("f", "old", "new")
+    ws.delete("g")
+
+
+def undone(ws: Workspace) -> None:
+    changed(ws)
+    ws.undo(2)
+
+
+# What is done before, and what is done while a call fails.
+CHANGES: dict[str, tuple[Callable[[Workspace], Any], Callable[[Workspace], Any]]] = {
+    "edit": (lambda ws: None, lambda ws: ws.edit("f", "old", "new")),
+    "write": (lambda ws: ws.read("f"), lambda ws: ws.write("f", "new\n")),
+    "write deep": (lambda ws: None, lambda ws: ws.write("new/deep/x", "new\n")),
+    "write through": (lambda ws: ws.read("link"), lambda ws: ws.write("link", "new\n")),
+    "delete": (lambda ws: ws.read("g"), lambda ws: ws.delete("g")),
+    "delete link": (lambda ws: None, lambda ws: ws.delete("link")),
+    "delete directory": (lambda ws: None, lambda ws: ws.delete("empty")),
+    "move": (lambda ws: None, lambda ws: ws.move("g", "new/deep/h")),
+    "move link": (lambda ws: None, lambda ws: ws.move("link", "other")),
+    "undo": (changed, lambda ws: ws.undo(2)),
+    "redo": (undone, lambda ws: ws.redo(2)),
+    "transaction": (lambda ws: None, transaction),
+}
+READS: dict[str, Callable[[Workspace], Any]] = {
+    "read": lambda ws: ws.read("f"),
+    "read missing": lambda ws: ws.read("ff"),
+    "read directory": lambda ws: ws.read("."),
+    "read_many": lambda ws: ws.read_many(["*", "f"]),
+    "ls": lambda ws: ws.ls(depth=0, include_ignored=True),
+    "glob": lambda ws: ws.glob("**", include_ignored=True),
+    "find": lambda ws: ws.find(size="+0", follow_symlinks=True),
+    "grep": lambda ws: ws.grep("old"),
+    "grep one": lambda ws: ws.grep("old", "f"),
+    "grep none": lambda ws: ws.grep("nowhere"),
+    "preview": lambda ws: ws.edit("f", "old", "new", preview=True),
+    "changes": lambda ws: ws.changes(),
+    "containment": lambda ws: ws.containment,
+}
+
+
+class Fault:
+    """Makes call number `at` of all fail with an errno; a close that fails has closed nevertheless."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.count, self.at, self.number, self.failed = 0, -1, 0, ""
+        for name in CALLS:
+            monkeypatch.setattr(os, name, self.wrap(name, getattr(os, name)))
+        monkeypatch.setattr(fcntl, "flock", self.wrap("flock", fcntl.flock))
+        monkeypatch.setattr(scan, "_read_into", self.wrap("readv", scan._read_into))
+
+    def wrap(self, name: str, call: Callable[..., Any]) -> Callable[..., Any]:
+        def wrapped(*args: Any, **options: Any) -> Any:
+            self.count += 1
+            if self.count != self.at:
+                return call(*args, **options)
+            self.failed = name
+            if name == "close":
+                call(*args)
+            raise OSError(self.number, os.strerror(self.number))
+
+        return wrapped
+
+
+def fresh(top: Path) -> Path:
+    shutil.rmtree(top, ignore_errors=True)
+    (top / "empty").mkdir(parents=True)
+    (top / "f").write_text("old\n")
+    (top / "g").write_text("old g\n")
+    (top / "link").symlink_to("f")
+    (top / ".gitignore").write_text("*.log\n")
+    return top
+
+
+def descriptors() -> int:
+    return len(os.listdir("/proc/self/fd"))
+
+
+def run(
+    top: Path, seam: Fault, before: Callable[[Workspace], Any], call: Callable[[Workspace], Any], at: int
+) -> str:
+    """Do it with one call failing; return the code of the error, or "ok"."""
+    with Workspace(top) as ws:
+        before(ws)
+        held = descriptors()
+        seam.count, seam.at, seam.failed = 0, at, ""
+        try:
+            call(ws)
+        except AgentFSError as error:
+            code = error.code
+        else:
+            code = "ok"
+        seam.at = -1
+        assert descriptors() == held, "a descriptor was left open"
+    assert not locks._held
+    return code
+
+
+@pytest.fixture
+def seam(monkeypatch):
+    return Fault(monkeypatch)
+
+
+def points(seam: Fault, total: int, every: bool) -> list[tuple[int, int]]:
+    """Return which call fails with which errno: each call with one of them, or with each."""
+    numbers = ERRNOS if every else [ERRNOS[0]]
+    if every:
+        return [(at, number) for at in range(1, total + 1) for number in numbers]
+    return [(at, ERRNOS[at % len(ERRNOS)]) for at in range(1, total + 1)]
+
+
+def fail_each(tmp_path: Path, seam: Fault, name: str, *, every: bool) -> None:
+    before, call = CHANGES[name]
+    top = fresh(tmp_path / "root")
+    with Workspace(top) as ws:
+        before(ws)
+    old = snapshot(top)
+    top = fresh(top)
+    assert run(top, seam, before, call, -1) == "ok"
+    new, total = snapshot(top), seam.count
+    assert old != new
+    failed = 0
+    for at, number in points(seam, total, every):
+        seam.number = number
+        outcome = run(fresh(top), seam, before, call, at)
+        state = snapshot(top)
+        where = f"{name}: {seam.failed} {errno.errorcode[number]} at {at} of {total}: {outcome}"
+        strays = {path for path in state if ".agentfs-" in path}
+        # What is to be removed stays only where that is what failed.
+        assert not strays or seam.failed in LOOKING, (where, strays)
+        state = {path: what for path, what in state.items() if path not in strays}
+        assert state == (new if outcome == "ok" else old), (where, sorted(state))
+        failed += outcome != "ok"
+        with Workspace(top) as ws:
+            assert not ws.repaired, where
+    assert failed > total / 6
+
+
+@pytest.mark.parametrize("name", list(CHANGES))
+def test_a_change_with_a_failing_call_is_made_or_not_made(tmp_path, seam, name):
+    fail_each(tmp_path, seam, name, every=False)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", list(CHANGES))
+def test_a_change_with_each_call_failing_in_each_way_is_made_or_not_made(tmp_path, seam, name):
+    fail_each(tmp_path, seam, name, every=True)
+
+
+@pytest.mark.parametrize("name", list(READS))
+def test_what_only_looks_fails_with_a_typed_error_or_says_what_it_left_out(tmp_path, seam, name):
+    top = fresh(tmp_path / "root")
+    whole = snapshot(top)
+    run(top, seam, lambda ws: None, READS[name], -1)
+    total = seam.count
+    for at in range(1, total + 1):
+        for number in (errno.EIO, errno.EMFILE, errno.EACCES):
+            seam.number = number
+            run(top, seam, lambda ws: None, READS[name], at)
+    assert snapshot(top) == whole
+
+
+def test_a_root_that_cannot_be_opened_fails_with_a_typed_error(tmp_path, seam):
+    top = fresh(tmp_path / "root")
+    seam.count = 0
+    Workspace(top).close()
+    for at in range(1, seam.count + 1):
+        held = descriptors()
+        seam.count, seam.at, seam.number = 0, at, errno.EMFILE
+        with contextlib.suppress(InputOutputError):
+            Workspace(top).close()
+        seam.at = -1
+        assert descriptors() == held
+
+
+@pytest.mark.parametrize("name", list(CHANGES))
+def test_short_reads_and_writes_are_completed(tmp_path, monkeypatch, name):
+    """The system may take or give less than it was asked for; here, never more than three bytes."""
+    before, call = CHANGES[name]
+    with Workspace(fresh(tmp_path / "whole")) as ws:
+        before(ws)
+        call(ws)
+    write, read, preadv = os.write, os.read, os.preadv
+    monkeypatch.setattr(os, "write", lambda fd, content: write(fd, bytes(content)[:3]))
+    monkeypatch.setattr(os, "read", lambda fd, size: read(fd, min(size, 3)))
+    monkeypatch.setattr(os, "preadv", lambda fd, into, at: preadv(fd, [into[0][:3]], at))
+    with Workspace(fresh(tmp_path / "short")) as ws:
+        before(ws)
+        call(ws)
+    assert snapshot(tmp_path / "short") == snapshot(tmp_path / "whole")
