@@ -49,25 +49,29 @@ def original(top: Path) -> None:
 
 class OneWorkspace(RuleBasedStateMachine):
     workspaces = 1
+    kept = False  # whether they have state directories, and are closed and opened anew
 
     def __init__(self):
         super().__init__()
         self.scratch = Path(tempfile.mkdtemp())
-        self.top, self.kept = self.scratch / "root", self.scratch / "original"
+        self.top, self.first = self.scratch / "root", self.scratch / "original"
         self.top.mkdir()
         original(self.top)
-        shutil.copytree(self.top, self.kept, symlinks=True)
-        policy = Policy(overwrite="always")
-        self.all = [Workspace(self.top, policy=policy) for _ in range(self.workspaces)]
+        shutil.copytree(self.top, self.first, symlinks=True)
+        self.all = [self.opened(index) for index in range(self.workspaces)]
         self.order = []  # whose each step is that stands
         self.states = {}  # what the tree was at each checkpoint
+
+    def opened(self, index):
+        state = self.scratch / f"state-{index}" if self.kept else None
+        return Workspace(self.top, policy=Policy(overwrite="always", durability="fast"), state=state)
 
     def teardown(self):
         # In the reverse order nothing stands in the way; another order may be refused, which is no loss.
         before, order = snapshot(self.top), list(self.order)
         for index in reversed(order):
             self.all[index].undo()
-        assert snapshot(self.top) == snapshot(self.kept)
+        assert snapshot(self.top) == snapshot(self.first)
         for index in order:
             self.all[index].redo()
         assert snapshot(self.top) == before
@@ -140,6 +144,34 @@ class OneWorkspace(RuleBasedStateMachine):
             assert snapshot(self.top) == self.states[name]
         self.count(self.all[0])
 
+    @precondition(lambda self: self.kept)
+    @rule(index=WHICH, killed=st.booleans())
+    def reopen(self, index, killed):
+        index %= self.workspaces
+        ws = self.all[index]
+        known = journal_of(ws), memory_of(ws)
+        if killed:  # what a process that was killed leaves is what it has written so far
+            copy = self.scratch / "copy"
+            shutil.copytree(self.scratch / f"state-{index}", copy)
+            ws.close()
+            shutil.rmtree(self.scratch / f"state-{index}")
+            copy.rename(self.scratch / f"state-{index}")
+        else:
+            ws.close()
+        self.all[index] = ws = self.opened(index)
+        assert ws.repaired == ()
+        assert (journal_of(ws), memory_of(ws)) == known
+
+    @precondition(lambda self: self.kept)
+    @rule(index=WHICH, name=NAMES, line_ids=st.booleans(), limit=st.none() | st.integers(1, 4))
+    def read(self, index, name, line_ids, limit):
+        self.attempt(index, lambda ws: ws.read(name, 1, limit, line_ids=line_ids))
+
+    @precondition(lambda self: self.kept)
+    @rule(index=WHICH)
+    def forget(self, index):
+        self.attempt(index, lambda ws: ws.forget())
+
     def attempt(self, index, act):
         before = snapshot(self.top)
         ws = self.all[index % self.workspaces]
@@ -161,7 +193,7 @@ class OneWorkspace(RuleBasedStateMachine):
     def the_patch_is_what_git_would_make(self):
         if self.workspaces == 1:
             patch = self.all[0].changes().patch
-            there = git_applied(self.kept, patch, self.scratch / "patched")
+            there = git_applied(self.first, patch, self.scratch / "patched")
             assert as_git_sees(there) == as_git_sees(snapshot(self.top))
 
     @invariant()
@@ -173,8 +205,40 @@ class TwoWorkspaces(OneWorkspace):
     workspaces = 2
 
 
+class OneReopened(OneWorkspace):
+    kept = True
+
+
+class TwoReopened(TwoWorkspaces):
+    kept = True
+
+
+def journal_of(ws):
+    journal = ws._journal
+    return list(journal.steps), list(journal.ahead), journal.checkpoints
+
+
+def memory_of(ws):
+    """All that is remembered but the order in which what is least used goes first."""
+    shown = ws._shown
+    files = {path: list(versions.items()) for path, versions in shown._files.items()}
+    return (
+        files,
+        dict(shown._texts),
+        shown._ids,
+        shown._named,
+        shown._given,
+        shown._generation,
+        shown._text_bytes,
+    )
+
+
 COMMON = {"deadline": None, "suppress_health_check": list(HealthCheck)}
 OneWorkspace.TestCase.settings = settings(max_examples=15, stateful_step_count=12, **COMMON)
 TwoWorkspaces.TestCase.settings = settings(max_examples=15, stateful_step_count=12, **COMMON)
+OneReopened.TestCase.settings = settings(max_examples=15, stateful_step_count=15, **COMMON)
+TwoReopened.TestCase.settings = settings(max_examples=15, stateful_step_count=15, **COMMON)
+TestOneReopened = OneReopened.TestCase
+TestTwoReopened = TwoReopened.TestCase
 TestOneWorkspace = OneWorkspace.TestCase
 TestTwoWorkspaces = TwoWorkspaces.TestCase
