@@ -1,5 +1,6 @@
 """A file that grows at its end, of which nothing is lost when an addition fails."""
 
+import errno
 import os
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -14,6 +15,8 @@ FLAGS: int = (
     | getattr(os, "O_NONBLOCK", 0)
     | getattr(os, "O_BINARY", 0)
 )
+
+FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
 class LogFile:
@@ -152,8 +155,9 @@ class LogFile:
 
 def _failed(error: OSError) -> InputOutputError:
     # Where it lies is not for a model to know.
+    what = "make room there" if error.errno in FULL else "look at it"
     return InputOutputError(
         f"The state directory of this workspace failed: {error.strerror or error}.",
-        hint="Nothing was changed. Ask the user to make room for it, then try again.",
+        hint=f"Nothing was changed. Ask the user to {what}, then try again.",
         details={"errno": error.errno, "error": error.strerror},
     )

@@ -8,7 +8,7 @@ from functools import partial
 
 from agentfs.disk import failures
 from agentfs.disk.locks import try_lock
-from agentfs.disk.log_file import FLAGS, LogFile
+from agentfs.disk.log_file import FLAGS, FULL, LogFile
 from agentfs.disk.paths import WINDOWS, quote
 from agentfs.disk.replacing import sync_file, write_all
 from agentfs.disk.root import Root
@@ -273,6 +273,8 @@ def _failed(error: OSError, path: str) -> AgentFSError:
         return failures.of_system(error, path)
     return InputOutputError(
         f"The state directory failed: {error.strerror or error} ({quote(path)}).",
-        hint="Make room for it, or give another one.",
+        hint="Make room there, or give another one."
+        if error.errno in FULL
+        else "Look at it, or give another one.",
         details={"errno": error.errno, "error": error.strerror, "path": path},
     )

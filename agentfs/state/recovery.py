@@ -67,7 +67,7 @@ def _told(found: Found, *, travel: bool) -> Iterator[str]:
 
 
 def _listed(changes: tuple[Change, ...]) -> str:
-    names = [quote(change.path) for change in changes[:_NAMES_SHOWN]]
+    names = [quote(path) for path in sorted(change.path for change in changes)[:_NAMES_SHOWN]]
     more = f" and {len(changes) - _NAMES_SHOWN} more" if len(changes) > _NAMES_SHOWN else ""
     return ", ".join(names) + more
 

@@ -45,3 +45,11 @@ def git_applied(original: Path, patch: bytes, scratch: Path) -> Snapshot:
         )
         assert done.returncode == 0, (done.stderr.decode(), patch)
     return snapshot(scratch)
+
+
+def can_mount() -> bool:
+    """Whether a test may mount something, in a name space of its own."""
+    command = ["unshare", "-m", "mount", "-t", "tmpfs", "none", "/mnt"]
+    if shutil.which("unshare") is None:
+        return False
+    return subprocess.run(command, check=False, capture_output=True).returncode == 0

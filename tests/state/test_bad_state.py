@@ -11,7 +11,7 @@ import pytest
 
 from agentfs import AgentFSError, BusyError, InvalidArgumentError, Policy, RefusedError, Workspace
 from agentfs.errors import InputOutputError
-from tests.journal.judges import snapshot
+from tests.journal.judges import can_mount, snapshot
 
 
 @pytest.fixture
@@ -49,6 +49,22 @@ def test_it_must_not_lie_in_the_tree_through_a_link(root, tmp_path):
     with Workspace(root, state=root / "out") as ws:
         ws.write("b", "x\n")
     assert (tmp_path / "elsewhere" / "journal").exists(), "a link in the tree may lead to one outside"
+
+
+@pytest.mark.skipif(not can_mount(), reason="only a user who may mount has a second name for a directory")
+def test_it_must_not_lie_in_the_tree_through_a_mount(root, tmp_path):
+    (tmp_path / "twin").mkdir()
+    code = (
+        "import sys; from agentfs import AgentFSError, Workspace\n"
+        "try: Workspace(sys.argv[1], state=sys.argv[2])\n"
+        "except AgentFSError as error: print(error.message)"
+    )
+    script = (
+        f'mount --bind {root} {tmp_path}/twin && exec {sys.executable} -c "$0" {root} {tmp_path}/twin/state'
+    )
+    command = ["unshare", "-m", "sh", "-c", script, code]
+    assert "lies inside" in subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert os.listdir(root) == ["a.txt"]
 
 
 def test_the_tree_must_not_lie_in_it(root, tmp_path):

@@ -13,7 +13,7 @@ import pytest
 from agentfs import AgentFSError, Policy, Workspace
 from agentfs.disk import log_file, state_directory
 from agentfs.errors import InputOutputError
-from tests.journal.judges import snapshot
+from tests.journal.judges import can_mount, snapshot
 
 
 @pytest.fixture
@@ -147,6 +147,53 @@ def test_the_kernel_takes_no_more(root, tmp_path):
         )
         ws.undo(len(said["made"]))
     assert snapshot(root) == original
+
+
+ON_A_SMALL_DISK = """
+import json, os, sys
+from pathlib import Path
+from agentfs import AgentFSError, Workspace
+root, state = map(Path, sys.argv[1:])
+made, refused = [], []
+with Workspace(root, state=state) as ws:
+    for number in range(60):
+        try:
+            ws.write(f"{number}.txt", os.urandom(1500).hex())
+            made.append(f"{number}.txt")
+        except AgentFSError as error:
+            refused.append((error.code, error.details.get("errno")))
+assert sorted(os.listdir(root)) == sorted(made)
+with Workspace(root, state=state) as ws:
+    assert ws.repaired == ()
+    assert [change.path for step in ws._journal.steps for change in step.changes] == made
+    left = len(made)
+    while left:  # to go back takes room too: a little, which the last of the journal may not find
+        try:
+            ws.undo()
+            left -= 1
+        except AgentFSError as error:
+            assert error.code == "io"
+            break
+assert len(os.listdir(root)) == left
+print(json.dumps([len(made), refused[0]]))
+"""
+
+
+@pytest.mark.skipif(not can_mount(), reason="only a user who may mount has a small disk")
+def test_a_disk_that_is_full(root, tmp_path):
+    for path in root.iterdir():
+        path.unlink()
+    (tmp_path / "small").mkdir()
+    script = (
+        f"mount -t tmpfs -o size=64k none {tmp_path}/small &&"
+        f" exec {sys.executable} - {root} {tmp_path}/small/state"
+    )
+    command = ["unshare", "-m", "sh", "-c", script]
+    done = subprocess.run(command, input=ON_A_SMALL_DISK, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    made, first = json.loads(done.stdout)
+    assert 5 < made < 60
+    assert first == ["io", errno.ENOSPC]
 
 
 def test_beginning_a_state_directory_without_room(root, tmp_path):

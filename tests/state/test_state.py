@@ -3,12 +3,22 @@
 import os
 import subprocess
 import sys
+import threading
 
 import pytest
 
-from agentfs import InvalidArgumentError, LineChange, NotFoundError, StaleError, UnreadError, Workspace
+from agentfs import (
+    InvalidArgumentError,
+    LineChange,
+    NotFoundError,
+    Policy,
+    StaleError,
+    UnreadError,
+    Workspace,
+)
 from agentfs.disk import by_descriptor
 from agentfs.errors import InputOutputError
+from agentfs.state import read_journal
 from tests.journal.judges import snapshot
 
 
@@ -278,3 +288,39 @@ def test_the_memory_of_what_was_shown_is_bounded_on_the_disk(root, reopened, tmp
     assert ws._shown.named("a.txt") == known
     assert ws.read("a.txt", line_ids=True).line_ids == ids
     ws.write("a.txt", "x\n")
+
+
+def test_changes_made_side_by_side_are_all_there_afterwards(root, reopened):
+    ws = reopened()
+
+    def work(number):
+        for turn in range(10):
+            ws.write(f"{number}/{turn}", f"{number} {turn}\n")
+            ws.edit(f"{number}/{turn}", f"{turn}\n", "changed\n")
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    ws = reopened()
+    assert ws.undo(160).steps == 160
+    assert sorted(snapshot(root)) == ["a.txt"]
+
+
+def test_a_journal_may_be_looked_at_while_it_grows(root, reopened, tmp_path):
+    ws = reopened(policy=Policy(durability="fast", overwrite="always"))
+    writer = threading.Thread(target=lambda: [ws.write("b", f"{number}\n" * 100) for number in range(200)])
+    writer.start()
+    seen = []
+    while writer.is_alive() or not seen:
+        journal = read_journal(tmp_path / "state")
+        seen.append(len(journal.steps))
+        for change in journal.since(None).changes:
+            if change.path == "b":
+                data = change.after.load()
+                assert data == data[: data.index(b"\n") + 1] * 100
+        journal.close()
+    writer.join()
+    assert seen == sorted(seen)
+    assert len(read_journal(tmp_path / "state").steps) == 200

@@ -1,0 +1,177 @@
+"""A change that was begun and never settled: the tree tells what was made of it."""
+
+import json
+import os
+import shutil
+
+import pytest
+
+from agentfs import Policy, StaleError, Workspace
+from agentfs.state import entries
+from agentfs.state.records import records
+from tests.journal.judges import snapshot
+
+
+def cut_before_the_last_settling(state):
+    """Leave of a journal what there was when its last change was under way."""
+    data = (state / "journal").read_bytes()
+    found = list(records(lambda start, size: data[start : start + size], len(data)))
+    assert found[-1].kind == entries.DONE
+    os.truncate(state / "journal", found[-1].place)
+
+
+@pytest.fixture
+def begun(tmp_path):
+    """Returns what makes a change and drops the note that it was made; with a copy of the tree before."""
+    root, state = tmp_path / "root", tmp_path / "state"
+    root.mkdir()
+    for name in ("a", "b"):
+        (root / name).write_text(f"old {name}\n")
+
+    def begin(act):
+        old = tmp_path / "old"
+        with Workspace(root, state=state) as ws:
+            ws.edit("a", "old", "older")
+            shutil.copytree(root, old, symlinks=True)
+            act(ws)
+        cut_before_the_last_settling(state)
+        return root, state, old
+
+    return begin
+
+
+def change_both(ws):
+    with ws.transaction() as tx:
+        tx.edit("a", "older", "new")
+        tx.edit("b", "old", "new")
+        tx.write("made/deep/c", "c\n")
+
+
+def put(old, root, name):
+    shutil.copyfile(old / name, root / name)
+
+
+def test_one_that_was_made_is_a_step(begun):
+    root, state, old = begun(change_both)
+    with Workspace(root, state=state) as ws:
+        assert ws.repaired == (
+            'a change of "a", "b", "made/deep/c" was made when a process died, and stands in the journal now',
+        )
+        assert len(ws._journal.steps) == 2
+        ws.undo()
+        assert snapshot(root) == snapshot(old)
+    with Workspace(root, state=state) as ws:
+        assert ws.repaired == (), "it is settled for good"
+        assert ws.redo().steps == 1
+
+
+def test_one_that_was_not_made_is_none_and_its_directories_go(begun):
+    root, state, old = begun(change_both)
+    put(old, root, "a")
+    put(old, root, "b")
+    (root / "made" / "deep" / "c").unlink()
+    with Workspace(root, state=state) as ws:
+        assert "was not made" in ws.repaired[0]
+        assert snapshot(root) == snapshot(old)
+        assert len(ws._journal.steps) == 1
+        ws.undo()
+    assert Workspace(root, state=state).repaired == ()
+
+
+def test_a_directory_with_something_else_in_it_stays(begun):
+    root, state, _ = begun(lambda ws: ws.write("made/deep/c", "c\n"))
+    (root / "made" / "deep" / "c").unlink()
+    (root / "made" / "theirs").write_text("theirs\n")
+    with Workspace(root, state=state) as ws:
+        assert len(ws._journal.steps) == 1
+    assert sorted(snapshot(root)) == ["a", "b", "made", "made/theirs"]
+
+
+def test_of_one_that_was_made_in_part_that_part_is_a_step(begun):
+    root, state, old = begun(change_both)
+    put(old, root, "b")
+    (root / "made" / "deep" / "c").write_text("c, and theirs\n")
+    with Workspace(root, state=state) as ws:
+        assert ws.repaired == (
+            'a change of "a", "b", "made/deep/c" was under way when a process died',
+            'of it, "a", "made", "made/deep" was made, and stands in the journal',
+            'of it, "b" was not made',
+            '"made/deep/c" is neither as before nor as it was to be: look at it',
+        )
+    with Workspace(root, state=state) as ws:
+        assert ws.repaired == ()
+        before = snapshot(root)
+        ws.undo()
+        assert (root / "a").read_text() == "older a\n"
+        assert (root / "made" / "deep" / "c").read_text() == "c, and theirs\n"
+        ws.redo()
+        assert snapshot(root) == before
+
+
+@pytest.mark.parametrize("going", ["undo", "rollback"])
+def test_a_way_back_that_was_gone_or_not(begun, going):
+    def act(ws):
+        change_both(ws)
+        ws.checkpoint("here")
+        ws.undo() if going == "undo" else ws.undo(2)
+        if going == "rollback":
+            ws.rollback("here")
+
+    root, state, _ = begun(act)
+    at = 1 if going == "undo" else 2
+    with Workspace(root, state=state) as ws:
+        assert ws.repaired[0].startswith("undoing or redoing ")
+        assert "stands in the journal now" in ws.repaired[0]
+        assert len(ws._journal.steps) == at
+    shutil.copytree(root, root.with_name("gone"))
+    with Workspace(root, state=state) as ws:
+        ws.redo() if going == "undo" else ws.undo(2)
+    cut_before_the_last_settling(state)
+    shutil.rmtree(root)
+    shutil.move(root.with_name("gone"), root)
+    with Workspace(root, state=state) as ws:
+        assert "was not made" in ws.repaired[0]
+        assert len(ws._journal.steps) == at
+
+
+def test_a_way_back_that_was_gone_in_part_is_told_and_can_be_gone_by_nobody_else(begun):
+    def act(ws):
+        change_both(ws)
+        ws.undo()
+
+    root, state, _ = begun(act)
+    (root / "b").write_text("new b\n")
+    with Workspace(root, state=state) as ws:
+        assert (
+            'of it, "a", "made", "made/deep", "made/deep/c" was made, and is not in the journal'
+            in ws.repaired
+        )
+        before = snapshot(root)
+        with pytest.raises(StaleError):
+            ws.undo()
+        assert snapshot(root) == before
+
+
+def test_a_workspace_that_may_only_read_settles_it_too_and_touches_nothing(begun):
+    root, state, _ = begun(lambda ws: ws.write("made/deep/c", "c\n"))
+    (root / "made" / "deep" / "c").unlink()
+    before = snapshot(root)
+    with Workspace(root, state=state, policy=Policy(read_only=True)) as ws:
+        assert "was not made" in ws.repaired[0]
+    assert snapshot(root) == before
+
+
+def test_it_is_settled_even_where_the_journal_is_written_anew(begun, monkeypatch):
+    from agentfs.state import opening
+
+    monkeypatch.setattr(opening, "_SLACK", -(10**9))
+    root, state, old = begun(change_both)
+    with Workspace(root, state=state) as ws:
+        assert "stands in the journal now" in ws.repaired[0]
+        ws.undo()
+        assert snapshot(root) == snapshot(old)
+    with Workspace(root, state=state) as ws:
+        assert (len(ws._journal.steps), ws._journal.undone) == (1, 1)
+        ws.redo()
+        ws.undo(2)
+    assert json.loads((state / "format").read_text())["version"] == 1
