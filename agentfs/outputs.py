@@ -1,10 +1,9 @@
-"""Answers kept whole under a short name, `@out_1f3a`, which `read` and `grep` take for a path."""
+"""Answers kept whole under a short name, such as `@out_1f3a`, which `read` and `grep` take for a path."""
 
 from collections import OrderedDict
 from threading import Lock
 from typing import NamedTuple
 
-PREFIX = "@out_"
 MAX_OUTPUTS = 64
 MAX_CHARS = 16 * 1024 * 1024
 
@@ -29,11 +28,12 @@ class Outputs:
         self._kept: OrderedDict[str, Output] = OrderedDict()
         self._chars = 0
 
-    def keep(self, output: Output) -> str:
+    def keep(self, output: Output, kind: str = "out") -> str:
         """Keep something under a new name, or the name that it has.
 
         Args:
             output: What to keep.
+            kind: What the name begins with, after the `@`.
 
         Returns:
             The name.
@@ -43,9 +43,9 @@ class Outputs:
         digest = blake2b(f"{output.path}\0{output.text}".encode("utf-8", "surrogatepass")).hexdigest()
         with self._lock:
             size = 4
-            while self._kept.get(PREFIX + digest[:size], output) != output:
+            while self._kept.get(f"@{kind}_{digest[:size]}", output) != output:
                 size += 1
-            name = PREFIX + digest[:size]
+            name = f"@{kind}_{digest[:size]}"
             if name not in self._kept:
                 self._chars += len(output.text)
             self._kept[name] = output
@@ -58,4 +58,4 @@ class Outputs:
     def get(self, name: str) -> Output | None:
         """Return what stands under a name; None when nothing does, or no longer."""
         with self._lock:
-            return self._kept.get(name) if name.startswith(PREFIX) else None
+            return self._kept.get(name)

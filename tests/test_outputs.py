@@ -56,6 +56,14 @@ def test_any_text_may_be_kept_and_a_file_of_that_name_is_no_rival(ws, tmp_path):
     assert ws.read(f"./{name}").content == "a file\n"
 
 
+def test_names_of_another_kind(ws):
+    name = ws.keep(ws.read("file_001.txt"), kind="file")
+    assert name.startswith("@file_")
+    assert ws.read(name).path == "file_001.txt"
+    assert ws.keep(ws.read("file_001.txt")).startswith("@out_")
+    assert ws.keep("a\n", kind="b") != ws.keep("a\n", kind="c")
+
+
 def test_a_name_that_is_not_known_is_not_found(ws):
     with pytest.raises(AgentFSError) as caught:
         ws.read("@out_0000")

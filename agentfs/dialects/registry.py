@@ -14,6 +14,7 @@ _MODULES = {
     "rye": "agentfs.dialects.rye",
     "dominds": "agentfs.dialects.dominds",
     "tree-sitter-analyzer": "agentfs.dialects.tree_sitter_analyzer",
+    "codescout": "agentfs.dialects.codescout",
 }
 _own: dict[str, Dialect] = {}
 

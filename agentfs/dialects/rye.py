@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 from agentfs.dialects.dialect import Dialect
-from agentfs.dialects.showing import Problem, as_json, left_out, lines_of, problem_of
+from agentfs.dialects.showing import Problem, as_json, content_of, left_out, lines_of, problem_of
 from agentfs.errors import AgentFSError
 from agentfs.limits import Limits
 from agentfs.results import (
@@ -210,8 +210,9 @@ def _matches(answer: Answer, found: GrepResult) -> dict[str, Any]:
     for match in found.matches:
         name = {} if match.line_id is None else {"line_id": match.line_id}
         head = f"[LID:{match.line_id}]:" if name else ""
-        lines.append(f"{match.path}:{match.line}:{head}{match.text}")
-        matches.append({"file": match.path, "line": match.line, "content": match.text, **name})
+        told = content_of(match)
+        lines.append(f"{match.path}:{match.line}:{head}{told['content']}")
+        matches.append({"file": match.path, "line": match.line, **told, **name})
     return {"output": "\n".join(lines), "matches": matches, **_counted(answer, found, len(matches))}
 
 

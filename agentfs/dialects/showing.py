@@ -5,7 +5,8 @@ from dataclasses import fields, replace
 from typing import Any, NamedTuple
 
 from agentfs.errors import AgentFSError
-from agentfs.results import ReadResult, Skipped, ToolResult
+from agentfs.results import Match, ReadResult, Skipped, ToolResult
+from agentfs.search.excerpts import without_marks
 from agentfs.signatures.offers import Answer
 
 
@@ -68,3 +69,12 @@ def lines_of(read: ReadResult) -> list[str]:
     *ended, rest = read.content.split(end)
     lines = [line.removesuffix("\r") for line in ended] if end == "\n" else ended
     return [*lines, rest] if rest else lines
+
+
+def content_of(match: Match) -> dict[str, Any]:
+    """Return the line of a match exactly as it is, as `content`, and as `cut` what is left out at either end.
+
+    Args:
+        match: As a search returns it.
+    """
+    return {"content": without_marks(match)[0], **({"cut": list(match.cut)} if any(match.cut) else {})}

@@ -29,20 +29,21 @@ class Held:
     _outputs: "Outputs"
     _journal: "Journal"
 
-    def keep(self, kept: Result | str) -> str:
+    def keep(self, kept: Result | str, *, kind: str = "out") -> str:
         """Keep an answer whole under a short name, which `read` and `grep` take for a path.
 
         Args:
             kept: A text, or a result. Of a page of a file the name stands for the file and follows it.
+            kind: What the name begins with, after the `@`.
 
         Returns:
             The name, such as `@out_1f3a`. The oldest are dropped first.
         """
-        from agentfs.outputs import PREFIX, Output
+        from agentfs.outputs import Output
 
-        if isinstance(kept, ReadResult) and not kept.path.startswith(PREFIX):
-            return self._outputs.keep(Output("", kept.path))
-        return self._outputs.keep(Output(kept if isinstance(kept, str) else kept.whole or kept.text))
+        if isinstance(kept, ReadResult) and self._outputs.get(kept.path) is None:
+            return self._outputs.keep(Output("", kept.path), kind)
+        return self._outputs.keep(Output(kept if isinstance(kept, str) else kept.whole or kept.text), kind)
 
     def _whole_kept(self, result: _R) -> _R:
         """Say where the whole text of an answer is, if it was cut and the policy keeps it."""

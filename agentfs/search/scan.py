@@ -11,7 +11,7 @@ from typing import Literal
 from agentfs.errors import BinaryError, EncodingError
 from agentfs.search.linear import linear_filter
 from agentfs.search.pattern import Pattern
-from agentfs.text import decode, is_binary, lf_view
+from agentfs.text import codec_name, decode, is_binary, lf_view
 
 _FIRST_BUFFER = 256 * 1024
 _HEAD = 8192
@@ -19,7 +19,7 @@ _UTF8_BOM = b"\xef\xbb\xbf"
 _WIDE_BOM_STARTS = (0xFF, 0xFE, 0x00)  # how the marks of UTF-16 and UTF-32 begin
 _SHORTEST_SHARED = 3  # needles that share so many characters are looked for by these first
 
-Verdict = Literal["may_match", "no_match", "binary", "too_large"]
+Verdict = Literal["may_match", "no_match", "binary", "too_large", "undecodable"]
 
 
 class Reader:
@@ -28,12 +28,14 @@ class Reader:
     Args:
         limit: The most bytes of a file that are searched.
         pattern: What is searched for.
-        encoding: The codec of files that have no byte order mark and are not UTF-8, or None.
+        encoding: The codec of files that have no byte order mark and are not UTF-8, or None. UTF-8 means that
+            such a file is none to be searched.
     """
 
     def __init__(self, limit: int, pattern: Pattern, encoding: str | None = None) -> None:
         self._limit = limit
-        self._encoding = encoding
+        self._strict = encoding is not None and codec_name(encoding) == "utf-8"
+        self._encoding = encoding = None if self._strict else encoding
         self._buffer = bytearray(min(_FIRST_BUFFER, limit + 1))
         self._view = memoryview(self._buffer)
         self._whole = (self._view,)
@@ -57,6 +59,12 @@ class Reader:
         Raises:
             OSError: The system fails to read.
         """
+        verdict = self._read(fd, size)
+        if self._strict and verdict == "no_match" and not self._is_utf8():
+            return "undecodable"
+        return verdict
+
+    def _read(self, fd: int, size: int) -> Verdict:
         if size > self._limit:
             return "too_large"
         buffer = self._buffer
@@ -138,7 +146,12 @@ class Reader:
             try:
                 return lf_view(str(content, "utf-8"))
             except UnicodeDecodeError:
-                return lf_view(str(content, "latin-1"))
+                return None if self._strict else lf_view(str(content, "latin-1"))
+
+    def _is_utf8(self) -> bool:
+        """Tell whether the file is UTF-8, or says by its mark what else it is."""
+        content = bytes(self._view[: self._length])
+        return content.isascii() or self.text() is not None
 
     def _is_wide(self) -> bool:
         """Tell whether the file begins as UTF-16 or UTF-32 does; the rest is for `decode` to judge."""

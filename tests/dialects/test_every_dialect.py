@@ -94,6 +94,14 @@ SPOKEN = {
         "find": lambda pattern: ("list_files", {"roots": ["."], "pattern": pattern, "glob": True}),
         "search": lambda pattern, path: ("search_content", {"query": pattern, "roots": [path]}),
     },
+    "codescout": {
+        "look": lambda path: ("list_dir", {"path": path}),
+        "find": lambda pattern: ("find_file", {"pattern": pattern}),
+        "search": lambda pattern, path: ("search_pattern", {"pattern": pattern, "path": path}),
+        "read": lambda path: ("read_file", {"path": path}),
+        "write": lambda path, text: ("create_file", {"path": path, "content": text}),
+        "edit": lambda path, old, new: ("edit_file", {"path": path, "old_string": old, "new_string": new}),
+    },
 }
 # What an act is sent besides its path.
 AROUND = {

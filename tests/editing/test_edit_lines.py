@@ -311,6 +311,9 @@ def test_fresh_ids_are_those_of_the_version_that_was_read_and_not_changed_since(
     ids_of(ws)
     ws.write("f.txt", FILE.decode(), newline="given")
     assert failure(ws, file, one(second, "2"), fresh=True).code == "unread", "the same bytes, but written"
+    ids_of(ws)
+    ws.forget()
+    assert failure(ws, file, one(second, "2"), fresh=True).code == "unread"
 
 
 def test_grep_gives_fresh_ids_only(ws, file, tmp_path):

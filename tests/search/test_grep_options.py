@@ -326,3 +326,18 @@ def test_a_search_has_the_time_that_it_was_given(tmp_path):
     assert result.skipped.reached == "timeout"
     assert not result.exact
     assert result.elapsed_ms < 1000
+
+
+def test_utf_8_named_leaves_out_what_is_none(tmp_path):
+    (tmp_path / "utf8").write_bytes("é value\n".encode())
+    (tmp_path / "marked").write_bytes("\ufeffvalue\n".encode("utf-16-le"))
+    (tmp_path / "latin").write_bytes(b"\xe9 value\n")
+    (tmp_path / "other").write_bytes(b"\xe9 elsewhere\n")
+    (tmp_path / "binary").write_bytes(b"\0 value\n")
+    with Workspace(tmp_path) as ws:
+        for name in ("utf-8", "UTF8"):
+            found = ws.grep("value", encoding=name)
+            assert list(found.counts) == ["marked", "utf8"]
+            assert (found.skipped.undecodable, found.skipped.binary, found.searched_files) == (2, 1, 2)
+        assert ws.grep(r"\w", encoding="utf-8").total_files == 2
+        assert ws.grep("value").total_files == 3

@@ -1,0 +1,558 @@
+"""`codescout`: each statement that `docs/dialects/codescout.md` lists, with the document's own examples."""
+
+import json
+
+import pytest
+
+from agentfs import Limits, Policy, Workspace
+
+MAIN = 'fn main() {\n    println!("Hello");\n}\n'
+SECURITY = "\n" * 13 + "pub fn validate_read_path(\n" + "\n" * 23 + "pub fn validate_write_path(\n"
+
+
+@pytest.fixture
+def ws(tmp_path):
+    root = tmp_path / "project"
+    (root / "src/util").mkdir(parents=True)
+    (root / "src/main.rs").write_text(MAIN)
+    (root / "src/lib.rs").write_text("use crate::utils::old_helper;\n")
+    (root / "src/util/path_security.rs").write_text(SECURITY)
+    (root / "Cargo.toml").write_text("[package]\n")
+    (root / ".codescout").mkdir()
+    (root / ".codescout/project.toml").write_text("name = 1\n")
+    with Workspace(root) as workspace:
+        yield workspace
+
+
+@pytest.fixture
+def do(ws):
+    return speaking(ws)
+
+
+@pytest.fixture
+def root(ws):
+    return ws.root
+
+
+def speaking(ws):
+    """Return a function that makes a call and gives its output as the document has it."""
+    tools = ws.tools(dialect="codescout")
+
+    def do(name, **arguments):
+        result = tools.call(name, arguments)
+        output = json.loads(result.content)
+        if output == "ok":
+            return "ok", result.data, result.notes
+        assert output == result.data, "data is the same as an object"
+        assert ("error" in output) is not result.success
+        return output
+
+    return do
+
+
+PARAMETERS = {
+    "read_file": ["path", "start_line", "end_line"],
+    "list_dir": ["path", "recursive", "detail_level", "offset", "limit"],
+    "search_pattern": ["pattern", "path", "max_results"],
+    "find_file": ["pattern", "path", "max_results"],
+    "create_file": ["path", "content"],
+    "edit_file": ["path", "old_string", "new_string", "replace_all", "insert"],
+}
+TYPES = {
+    "path": "string", "start_line": "integer", "end_line": "integer", "recursive": "boolean",
+    "detail_level": "string", "offset": "integer", "limit": "integer", "pattern": "string",
+    "max_results": "integer", "content": "string", "old_string": "string", "new_string": "string",
+    "replace_all": "boolean", "insert": "string",
+}  # fmt: skip
+
+
+def test_tools_and_parameters(ws):
+    tools = ws.tools(dialect="codescout").schemas("anthropic")
+    schemas = {each["name"]: each["input_schema"] for each in tools}
+    assert {name: list(schema["properties"]) for name, schema in schemas.items()} == PARAMETERS
+    for schema in schemas.values():
+        for name, shown in schema["properties"].items():
+            assert shown["type"] == TYPES[name]
+    assert {name: schema["required"] for name, schema in schemas.items()} == {
+        "read_file": ["path"], "list_dir": ["path"], "search_pattern": ["pattern"], "find_file": ["pattern"],
+        "create_file": ["path", "content"], "edit_file": ["path", "new_string"],
+    }  # fmt: skip
+    assert schemas["list_dir"]["properties"]["detail_level"]["enum"] == ["compact", "full"]
+    assert schemas["edit_file"]["properties"]["insert"]["enum"] == ["prepend", "append"]
+    for name, parameter, default in (
+        ("list_dir", "limit", "50"),
+        ("list_dir", "offset", "0"),
+        ("list_dir", "recursive", "false"),
+        ("search_pattern", "max_results", "50"),
+        ("find_file", "max_results", "100"),
+        ("edit_file", "replace_all", "false"),
+    ):
+        told = schemas[name]["properties"][parameter]["description"].lower()
+        assert f"default {default}" in told
+
+
+def test_tips(ws):
+    told = json.dumps(ws.tools(dialect="codescout").schemas("anthropic"))
+    for absent in ("list_symbols", "find_symbol", "replace_symbol"):
+        assert absent not in told
+    about = {each["name"]: each["description"] for each in ws.tools(dialect="codescout").schemas("anthropic")}
+    assert "search_pattern" in about["read_file"]
+    assert "find_file" in about["list_dir"]
+    assert "find_file" in about["search_pattern"]
+    assert "search_pattern" in about["find_file"]
+    assert "without warning" in about["create_file"]
+    assert "edit_file" in about["create_file"]
+    assert "constants" in about["edit_file"]
+
+
+@pytest.mark.parametrize("provider", ["openai", "openai-responses", "anthropic", "mcp", "gemini"])
+def test_every_provider_takes_the_schemas(ws, provider):
+    assert len(ws.tools(dialect="codescout").schemas(provider)) == 6
+
+
+def test_failures(do):
+    assert do("read_file", path="src/mian.rs") == {
+        "error": {
+            "code": "not_found",
+            "message": '"src/mian.rs" does not exist.',
+            "hint": 'Did you mean "src/main.rs"? Call list_dir(path="src").',
+        }
+    }
+    assert do("read_file")["error"]["code"] == "invalid_argument"
+    assert do("search_pattern", pattern="(")["error"]["code"] == "invalid_pattern"
+
+
+def test_paths(do, root):
+    assert do("read_file", path=f"{root}/src/main.rs") == do("read_file", path="src/main.rs")
+    for path in ("/etc/passwd", "../x"):
+        for name, more in (
+            ("read_file", {}), ("list_dir", {}), ("search_pattern", {"pattern": "x"}),
+            ("find_file", {"pattern": "*"}), ("create_file", {"content": ""}),
+            ("edit_file", {"old_string": "a", "new_string": "b"}),
+        ):  # fmt: skip
+            assert do(name, path=path, **more)["error"]["code"] == "outside_workspace"
+
+
+DENIED = [
+    *(".ssh/id_ed25519", ".aws/credentials", ".gnupg/x", ".netrc", ".npmrc", ".git-credentials", ".env"),
+    *(".pypirc", ".kube/config", ".docker/config.json", ".cargo/credentials.toml", ".pgpass", "a.pem"),
+]
+
+
+@pytest.mark.parametrize("path", DENIED)
+def test_deny_list(do, ws, root, tmp_path, path):
+    file = tmp_path / "project" / path
+    file.parent.mkdir(exist_ok=True)
+    file.write_text("needle\n")
+    (tmp_path / "project/link").symlink_to(path)
+    for name in (path, f"{root}/{path}", "link"):
+        assert do("read_file", path=name)["error"]["code"] == "protected"
+        assert do("search_pattern", pattern="needle", path=name)["error"]["code"] == "protected"
+        edited = do("edit_file", path=name, old_string="needle", new_string="")
+        assert edited["error"]["code"] == "protected"
+        assert do("create_file", path=name, content="")["error"]["code"] == "protected"
+    ws.write(".gitignore", "")
+    found = do("search_pattern", pattern="needle", path=file.parent.name if "/" in path else ".")
+    assert found["total"] == 0, "nor what a walk meets"
+    assert found["left_out"].get("protected") or found["left_out"].get("hidden")
+    assert f"{root}/{path}" in do("find_file", pattern=f"**/{file.name}")["files"], "its name is no secret"
+    assert file.read_text() == "needle\n"
+
+
+def test_read_a_file(do):
+    assert do("read_file", path="src/main.rs") == {"content": MAIN, "total_lines": 3}
+
+
+def lines(first, last):
+    return "".join(f"line {n}\n" for n in range(first, last + 1))
+
+
+def test_read_both_lines(do, ws):
+    ws.write("src/long.rs", lines(1, 850))
+    assert do("read_file", path="src/long.rs", start_line=10, end_line=25) == {
+        "content": lines(10, 25), "total_lines": 850,
+    }  # fmt: skip
+    assert do("read_file", path="src/long.rs", start_line=1, end_line=850)["content"] == lines(1, 850)
+    assert do("read_file", path="src/long.rs", start_line=849, end_line=9999)["content"] == lines(849, 850)
+
+
+def test_read_both_lines_has_no_cap(do, tmp_path):
+    text = ("é" * 3000 + "\r\n") * 400 + "x" * 300_000
+    (tmp_path / "project/wide").write_bytes(text.encode())
+    assert do("read_file", path="wide", start_line=1, end_line=401) == {"content": text, "total_lines": 401}
+    with Workspace(tmp_path / "project", limits=Limits(file_bytes=50_000)) as small:
+        cut = speaking(small)("read_file", path="wide", start_line=1, end_line=401)
+        assert 1 <= cut["overflow"]["shown"] < 10
+        assert cut["overflow"]["total"] == 401
+
+
+def test_read_without_lines_overflows(do, ws):
+    ws.write("src/long.rs", lines(1, 850))
+    assert do("read_file", path="src/long.rs") == {
+        "content": lines(1, 200),
+        "total_lines": 850,
+        "overflow": {
+            "shown": 200,
+            "total": 850,
+            "hint": "File has 850 lines. Use start_line/end_line to read specific ranges",
+        },
+    }
+    ws.write("src/exact.rs", lines(1, 200))
+    assert "overflow" not in do("read_file", path="src/exact.rs")
+    tools = ws.tools(dialect="codescout")
+    call = tools.call("read_file", {"path": "src/long.rs"}).next
+    assert call == {"name": "read_file", "arguments": {"path": "src/long.rs", "start_line": 201}}
+    assert tools.call(**call).data["content"] == lines(201, 400)
+
+
+def test_read_start_line_alone(do, ws):
+    ws.write("src/long.rs", lines(1, 850))
+    read = do("read_file", path="src/long.rs", start_line=300)
+    assert read["content"] == lines(300, 499)
+    assert (read["overflow"]["shown"], read["overflow"]["total"]) == (200, 850)
+    assert do("read_file", path="src/long.rs", start_line=700) == {
+        "content": lines(700, 850), "total_lines": 850,
+    }  # fmt: skip
+
+
+def test_read_end_line_alone(do, ws):
+    ws.write("src/long.rs", lines(1, 850))
+    assert do("read_file", path="src/long.rs", end_line=3) == {"content": lines(1, 3), "total_lines": 850}
+    assert do("read_file", path="src/long.rs", end_line=300)["content"] == lines(1, 300)
+
+
+def test_bad_lines(do):
+    for bad in ({"start_line": 0}, {"end_line": 0}, {"start_line": -3}, {"start_line": 3, "end_line": 2}):
+        assert do("read_file", path="src/main.rs", **bad)["error"]["code"] == "invalid_argument"
+    past = do("read_file", path="src/main.rs", start_line=4)["error"]
+    assert past == {
+        "code": "past_end",
+        "message": '"src/main.rs" has 3 lines; start_line 4 is past its end.',
+        "hint": "Pass a start_line from 1 to 3.",
+    }
+    assert do("read_file", path="src", start_line=90)["error"]["code"] == "past_end"
+
+
+def test_read_of_what_is_no_plain_text(do, tmp_path):
+    project = tmp_path / "project"
+    (project / "empty").write_text("")
+    assert do("read_file", path="empty") == {"content": "", "total_lines": 0}
+    (project / "binary").write_bytes(b"\0\1")
+    binary = do("read_file", path="binary")
+    assert (binary["content"], binary["kind"], "binary" in binary["note"]) == ("", "binary", True)
+    assert do("read_file", path="src")["kind"] == "directory"
+    (project / "odd").write_bytes(b"\xef\xbb\xbfa\r\n\x0c\x1b\nb")
+    assert do("read_file", path="odd") == {"content": "a\r\n\x0c\x1b\nb", "total_lines": 3}
+    (project / "latin").write_bytes(b"caf\xe9\n")
+    assert do("read_file", path="latin")["encoding"] == "unknown-8bit"
+
+
+def test_long_lines_are_cut_where_no_range_was_asked_for(do, tmp_path):
+    (tmp_path / "project/long").write_bytes(b"a\r\n" + b"x" * 60_000 + b"\r\nb")
+    first = do("read_file", path="long")
+    assert first["content"] == "a\r\n"
+    rest = do("read_file", path="long", start_line=2)
+    assert rest["content"] == "x" * 51_200 + "\r\n"
+    assert rest["cut"]["lines"] == [2]
+    assert do("read_file", path="long", start_line=2, end_line=2)["content"] == "x" * 60_000 + "\r\n"
+
+
+def test_large_reads_have_a_file_id(do, ws, root, tmp_path):
+    text = "".join(f"{'x' * 60} {n}\n" for n in range(500))
+    ws.write("big.txt", text)
+    read = do("read_file", path="big.txt")
+    name = read["file_id"]
+    assert name.startswith("@file_")
+    assert do("read_file", path=name, start_line=201)["content"] == "".join(text.splitlines(True)[200:400])
+    assert do("read_file", path=name, start_line=1, end_line=500)["content"] == text
+    found = do("search_pattern", pattern="x 47.$", path=name, max_results=3)
+    assert (found["total"], found["matches"][0]["file"]) == (10, f"{root}/big.txt")
+    assert do("read_file", path="big.txt")["file_id"] == name
+    (tmp_path / "project/big.txt").write_text("now small\n")
+    assert do("read_file", path=name) == {"content": "now small\n", "total_lines": 1}, "it follows the file"
+    (tmp_path / "project/big.txt").unlink()
+    assert do("read_file", path=name)["error"]["code"] == "not_found"
+    assert do("read_file", path="@file_ffffffff")["error"]["code"] == "not_found"
+
+
+def test_small_reads_have_none(do, ws):
+    ws.write("line", "x" * 9_999 + "\n")
+    assert set(do("read_file", path="line")) == {"content", "total_lines"}
+    ws.write("line", "x" * 10_000 + "\n")
+    assert "file_id" in do("read_file", path="line")
+    assert "file_id" in do("read_file", path="line", start_line=1)
+    assert "file_id" in do("read_file", path="line", end_line=1)
+    assert "file_id" not in do("read_file", path="line", start_line=1, end_line=1), "both lines were given"
+    ws.write("lines", lines(1, 3000))
+    assert "file_id" not in do("read_file", path="lines", start_line=2900)
+    assert "file_id" in do("read_file", path="lines")
+
+
+def test_list_dir(do, root):
+    assert do("list_dir", path="src") == {
+        "entries": [f"{root}/src/util/", f"{root}/src/lib.rs", f"{root}/src/main.rs"]
+    }
+    assert do("list_dir", path="src/main.rs")["error"]["code"] == "not_a_directory"
+    assert do("list_dir", path=f"{root}/src/util/")["entries"] == [f"{root}/src/util/path_security.rs"]
+
+
+def test_list_dir_recursive(do, root):
+    assert do("list_dir", path="src", recursive=True)["entries"] == [
+        f"{root}/src/util/", f"{root}/src/util/path_security.rs", f"{root}/src/lib.rs", f"{root}/src/main.rs",
+    ]  # fmt: skip
+
+
+def test_hidden_and_ignored_are_left_out_of_a_listing(do, ws, root):
+    ws.write("target/out.o", "x")
+    ws.write(".gitignore", "target/\n")
+    for recursive in (False, True):
+        listed = do("list_dir", path=".", recursive=recursive)
+        assert f"{root}/Cargo.toml" in listed["entries"]
+        assert not any("target" in entry or "/." in entry for entry in listed["entries"])
+        assert listed["left_out"] == {"hidden": 2, "ignored": 1}
+
+
+@pytest.fixture
+def much(tmp_path, ws):
+    (tmp_path / "project/much").mkdir()
+    for number in range(250):
+        (tmp_path / f"project/much/f{number:03}").write_text("")
+    return ws
+
+
+def test_exploring_cap(do, much, root):
+    listed = do("list_dir", path="much")
+    assert listed["entries"] == [f"{root}/much/f{number:03}" for number in range(200)]
+    assert (listed["overflow"]["shown"], listed["overflow"]["total"]) == (200, 250)
+    assert 'detail_level="full"' in listed["overflow"]["hint"]
+    tools = much.tools(dialect="codescout")
+    call = tools.call("list_dir", {"path": "much"}).next
+    assert tools.accepts(**call)
+    assert tools.call(**call).data["entries"][0] == f"{root}/much/f200"
+
+
+def test_paging(do, much, root):
+    first = do("list_dir", path="much", detail_level="full")
+    assert first == {
+        "entries": [f"{root}/much/f{number:03}" for number in range(50)], "total": 250, "next_offset": 50,
+    }  # fmt: skip
+    third = do("list_dir", path="much", detail_level="full", offset=100, limit=120)
+    assert (third["entries"][0], len(third["entries"]), third["next_offset"]) == (
+        f"{root}/much/f100", 120, 220,
+    )  # fmt: skip
+    last = do("list_dir", path="much", detail_level="full", offset=220)
+    assert (len(last["entries"]), last["total"]) == (30, 250)
+    assert "next_offset" not in last
+    assert len(do("list_dir", path="much", detail_level="full", limit=250)["entries"]) == 250
+    assert do("list_dir", path="much", limit=3)["next_offset"] == 3, "a limit alone asks for pages"
+    assert do("list_dir", path="much", detail_level="full", offset=250)["error"]["code"] == "past_end"
+    seen, offset = [], 0
+    while offset is not None:
+        page = do("list_dir", path=".", recursive=True, detail_level="full", offset=offset)
+        seen += page["entries"]
+        offset = page.get("next_offset")
+    assert len(seen) == len(set(seen)) == page["total"] == 257
+
+
+def test_search_pattern(do, root):
+    found = do("search_pattern", pattern="fn\\s+validate_\\w+", path="src", max_results=20)
+    file = f"{root}/src/util/path_security.rs"
+    assert found == {
+        "matches": [
+            {"file": file, "line": 14, "content": "pub fn validate_read_path("},
+            {"file": file, "line": 38, "content": "pub fn validate_write_path("},
+        ],
+        "total": 2,
+    }
+
+
+def test_search_pattern_total_is_true(do, ws):
+    ws.write("many", "a needle and a needle\n" * 120)
+    found = do("search_pattern", pattern="needle")
+    assert (len(found["matches"]), found["total"]) == (50, 120)
+    assert found["overflow"]["shown"] == 50
+    assert "max_results" in found["overflow"]["hint"]
+    assert len(do("search_pattern", pattern="needle", max_results=120)["matches"]) == 120
+    assert "overflow" not in do("search_pattern", pattern="needle", max_results=120)
+    assert do("search_pattern", pattern="needle", max_results=0)["error"]["code"] == "invalid_argument"
+
+
+def test_search_pattern_walks_as_list_dir_does(do, ws):
+    ws.write("target/out.rs", "needle\n")
+    ws.write(".hidden", "needle\n")
+    ws.write(".gitignore", "target/\n")
+    found = do("search_pattern", pattern="needle")
+    assert (found["matches"], found["total"]) == ([], 0)
+    assert found["left_out"] == {"hidden": 3, "ignored": 1}
+    assert "No matches" in found["note"]
+    assert do("search_pattern", pattern="needle", path="target")["total"] == 1, "what is named is searched"
+    assert do("search_pattern", pattern="NEEDLE", path="target")["total"] == 0, "case counts"
+
+
+def test_files_that_are_not_utf8_are_skipped_and_counted(do, tmp_path):
+    project = tmp_path / "project"
+    (project / "latin").write_bytes(b"needle caf\xe9\n")
+    (project / "binary").write_bytes(b"needle\0\n")
+    (project / "utf8").write_bytes("needle é\n".encode())
+    found = do("search_pattern", pattern="needle")
+    assert [match["content"] for match in found["matches"]] == ["needle é"]
+    assert found["total"] == 1
+    assert (found["left_out"]["undecodable"], found["left_out"]["binary"]) == (1, 1)
+
+
+@pytest.mark.parametrize("pattern", ["(a{1000}){1000}", "(" * 5000, "x" * 100_000])
+def test_pathological_patterns(do, pattern):
+    assert do("search_pattern", pattern=pattern)["error"]["code"] == "invalid_pattern"
+
+
+def test_long_lines_are_cut_around_the_match(do, ws):
+    ws.write("long", "x" * 1000 + "needle" + "y" * 1000)
+    (match,) = do("search_pattern", pattern="needle")["matches"]
+    assert "xneedley" in match["content"]
+    assert sum(match["cut"]) + len(match["content"]) == 2006
+
+
+def test_find_file(do, root):
+    assert do("find_file", pattern="**/*.toml", path=".") == {
+        "files": [f"{root}/.codescout/project.toml", f"{root}/Cargo.toml"], "total": 2,
+    }  # fmt: skip
+
+
+def test_find_file_is_bound_to_the_search_directory(do, ws, root):
+    ws.write("tests/unit/test_a.py", "")
+    ws.write("tests/test_b.py", "")
+    assert do("find_file", pattern="**/test_*.py", path="tests")["files"] == [
+        f"{root}/tests/test_b.py", f"{root}/tests/unit/test_a.py",
+    ]  # fmt: skip
+    assert do("find_file", pattern="test_*.py", path="tests")["files"] == [f"{root}/tests/test_b.py"]
+    assert do("find_file", pattern="unit/*", path="tests")["total"] == 1
+    assert do("find_file", pattern="src/**/lib.rs")["total"] == 1
+    assert do("find_file", pattern="src/*.rs")["total"] == 2, "`*` does not cross a directory"
+    nothing = do("find_file", pattern="test_*.py")
+    assert (nothing["files"], nothing["total"]) == ([], 0)
+    assert "**/test_*.py" in nothing["note"]
+
+
+def test_find_file_respects_gitignore(do, ws, root):
+    ws.write("target/a.toml", "")
+    ws.write(".gitignore", "target/\n")
+    found = do("find_file", pattern="**/*.toml")
+    assert found["files"] == [f"{root}/.codescout/project.toml", f"{root}/Cargo.toml"]
+    assert found["left_out"] == {"ignored": 1}
+
+
+def test_find_file_is_capped(do, much):
+    found = do("find_file", pattern="much/*")
+    assert (len(found["files"]), found["total"], found["overflow"]["shown"]) == (100, 250, 100)
+    assert len(do("find_file", pattern="much/*", max_results=250)["files"]) == 250
+
+
+def test_create_file(ws, tmp_path):
+    content = "pub fn clamp(v: f64, min: f64, max: f64) -> f64 {\n v.max(min).min(max)\n}\n"
+    result = ws.tools(dialect="codescout").call(
+        "create_file", {"path": "src/utils/helpers.rs", "content": content}
+    )
+    assert result.content == '"ok"'
+    assert (tmp_path / "project/src/utils/helpers.rs").read_text() == content
+    assert result.data == {"result": "ok", "path": "src/utils/helpers.rs", "notes": []}
+
+
+def test_create_file_overwrites(do, ws, tmp_path):
+    output, data, notes = do("create_file", path="src/main.rs", content="")
+    assert (output, notes) == ("ok", ("an existing file was overwritten",))
+    assert data["notes"] == list(notes)
+    assert (tmp_path / "project/src/main.rs").read_text() == ""
+    ws.undo()
+    assert (tmp_path / "project/src/main.rs").read_text() == MAIN, "the journal keeps the old bytes"
+    with Workspace(tmp_path / "project", policy=Policy(overwrite="never")) as strict:
+        refused = speaking(strict)("create_file", path="src/main.rs", content="")
+        assert refused["error"]["code"] == "already_exists"
+    message = ws.tools(dialect="codescout").reply(
+        {"id": "1", "function": {"name": "create_file", "arguments": {"path": "Cargo.toml", "content": "x"}}}
+    )
+    assert message["content"] == '"ok"\n[an existing file was overwritten]'
+
+
+def test_edit_file(ws, tmp_path):
+    result = ws.tools(dialect="codescout").call(
+        "edit_file",
+        {
+            "path": "src/lib.rs",
+            "old_string": "use crate::utils::old_helper;",
+            "new_string": "use crate::utils::new_helper;",
+        },
+    )
+    assert (result.success, result.content, result.notes) == (True, '"ok"', ())
+    assert (tmp_path / "project/src/lib.rs").read_text() == "use crate::utils::new_helper;\n"
+
+
+def test_edit_file_is_exact(do, tmp_path):
+    failed = do("edit_file", path="src/main.rs", old_string='  println!("Hello");  ', new_string="")["error"]
+    assert failed["code"] == "no_match"
+    assert 'println!("Hello");' in failed["message"], "what is there instead is shown"
+    with Workspace(tmp_path / "project", policy=Policy(match="tolerant")) as ws:
+        failed = speaking(ws)("edit_file", path="src/main.rs", old_string="fn main() { ", new_string="x")
+        assert failed["error"]["code"] == "no_match"
+    (tmp_path / "project/crlf").write_bytes(b"a\r\nb\r\nc\r\n")
+    assert do("edit_file", path="crlf", old_string="a\nb", new_string="1\n2")[0] == "ok"
+    assert (tmp_path / "project/crlf").read_bytes() == b"1\r\n2\r\nc\r\n"
+
+
+def test_edit_file_must_be_unique(do, ws, tmp_path):
+    ws.write("a", "x = 1\ny\nx = 1\n")
+    failed = do("edit_file", path="a", old_string="x = 1", new_string="x = 2")["error"]
+    assert failed["code"] == "ambiguous"
+    assert "1|x = 1" in failed["message"]
+    assert "3|x = 1" in failed["message"]
+    assert do("edit_file", path="a", old_string="x = 1", new_string="x = 2", replace_all=True)[0] == "ok"
+    assert (tmp_path / "project/a").read_text() == "x = 2\ny\nx = 2\n"
+
+
+def test_edit_file_of_no_file(do):
+    assert do("edit_file", path="nope", old_string="a", new_string="b")["error"]["code"] == "not_found"
+    assert do("edit_file", path="nope", new_string="b", insert="append")["error"]["code"] == "not_found"
+
+
+@pytest.mark.parametrize(("before", "insert", "after"), [
+    (b"a\nb\n", "prepend", b"new\na\nb\n"),
+    (b"a\nb\n", "append", b"a\nb\nnew\n"),
+    (b"", "prepend", b"new\n"),
+    (b"", "append", b"new\n"),
+    (b"a\r\nb\r\n", "append", b"a\r\nb\r\nnew\r\n"),
+    (b"\xef\xbb\xbfa\n", "prepend", b"\xef\xbb\xbfnew\na\n"),
+])  # fmt: skip
+@pytest.mark.parametrize("more", [{}, {"old_string": ""}])
+def test_insert(do, ws, tmp_path, before, insert, after, more):
+    file = tmp_path / "project/file"
+    file.write_bytes(before)
+    assert do("edit_file", path="file", new_string="new\n", insert=insert, **more)[0] == "ok"
+    assert file.read_bytes() == after
+    ws.undo()
+    assert file.read_bytes() == before
+
+
+def test_insert_says_what_it_joins(do, ws, tmp_path):
+    ws.write("file", "a")
+    _, data, notes = do("edit_file", path="file", new_string="b", insert="append")
+    assert "no line end" in notes[0]
+    assert data["notes"] == list(notes)
+    assert do("edit_file", path="file", new_string="0", insert="prepend")[2]
+    assert (tmp_path / "project/file").read_text() == "0ab"
+    assert not do("edit_file", path="file", new_string="\n", insert="prepend")[2]
+
+
+def test_insert_or_replace(do):
+    both = do("edit_file", path="src/main.rs", old_string="fn", new_string="x", insert="append")["error"]
+    neither = do("edit_file", path="src/main.rs", new_string="x")["error"]
+    assert (both["code"], neither["code"]) == ("invalid_argument", "invalid_argument")
+    assert 'insert="prepend"' in neither["hint"]
+    wrong = do("edit_file", path="src/main.rs", new_string="x", insert="before")["error"]
+    assert wrong["code"] == "invalid_argument"
+
+
+def test_what_a_programmer_set_stands(tmp_path):
+    (tmp_path / "a").write_text(lines(1, 300))
+    with Workspace(tmp_path, limits=Limits(read_lines=10, grep_results=5, list_entries=7)) as ws:
+        do = speaking(ws)
+        assert do("read_file", path="a")["overflow"]["shown"] == 10
+        assert len(do("search_pattern", pattern="line")["matches"]) == 5
