@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from agentfs.disk import Root
+from agentfs.disk import Root, locks
 from agentfs.policy import Policy
 from tests.disk.mechanisms import force
 
@@ -42,6 +42,12 @@ def door(tree):
     with Root(tree, Policy()) as opened:
         yield opened
     assert open_descriptors() == before, "a descriptor was left open"
+
+
+@pytest.fixture
+def patient(monkeypatch):
+    """Waits for a lock however long it takes: many writers on a slow machine are to lose nothing, too."""
+    monkeypatch.setattr(locks, "WAIT", 600.0)
 
 
 def open_descriptors() -> int:

@@ -303,7 +303,7 @@ def test_short_writes_are_completed(tree, monkeypatch):
     assert (tree / "f").read_bytes() == content
 
 
-def test_threads_and_workspaces_on_one_file_lose_nothing(tree):
+def test_threads_and_workspaces_on_one_file_lose_nothing(tree, patient):
     (tree / "n").write_bytes(b"0")
     (tree / "link").symlink_to("n")
 
@@ -322,7 +322,7 @@ def test_threads_and_workspaces_on_one_file_lose_nothing(tree):
     assert not locks._held, "a lock was left behind"
 
 
-def test_threads_that_create_one_file_lose_nothing(tree):
+def test_threads_that_create_one_file_lose_nothing(tree, patient):
     def add(root: Root, line: bytes) -> None:
         root.change("new/deep/log", lambda current: (current.data or b"") + line, max_bytes=LIMIT)
 

@@ -11,8 +11,9 @@ from agentfs.disk import Root, locks
 
 COUNT = """
 import sys
-from agentfs.disk import Root
+from agentfs.disk import Root, locks
 from agentfs.policy import Policy
+locks.WAIT = 600  # that nothing is lost is what is shown here, on however slow a machine
 with Root(sys.argv[1], Policy(durability="fast")) as root:
     for _ in range(int(sys.argv[2])):
         root.change("n", lambda current: b"%d" % (int(current.data) + 1), max_bytes=99)
@@ -48,20 +49,35 @@ def test_two_processes_make_10000_edits_and_lose_nothing(tree):
 
 NAIVE = """
 import sys
-for _ in range(int(sys.argv[2])):
-    path = sys.argv[1] + "/n"
+path = sys.argv[1] + "/n"
+print("ready", flush=True)
+sys.stdin.readline()
+for _ in range(600):
     number = int(open(path).read() or 0)
     with open(path, "w") as file:
         file.write(str(number + 1))
 """
 
 
-def test_the_naive_way_loses_some(tree):
+def count_naively(tree) -> int:
     (tree / "n").write_bytes(b"0")
-    running = [subprocess.Popen([sys.executable, "-c", NAIVE, str(tree), "600"]) for _ in range(2)]
+    command = [sys.executable, "-c", NAIVE, str(tree)]
+    running = [subprocess.Popen(command, stdin=-1, stdout=-1, text=True) for _ in range(2)]
     for each in running:
-        each.wait()
-    assert int((tree / "n").read_bytes() or 0) < 1200
+        assert each.stdout is not None
+        assert each.stdout.readline() == "ready\n"
+    for each in running:
+        assert each.stdin is not None
+        each.stdin.write("go\n")
+        each.stdin.flush()
+    for each in running:
+        each.communicate()
+    return int((tree / "n").read_bytes() or 0)
+
+
+def test_the_naive_way_loses_some(tree):
+    # On a machine with much else to do they may happen to run one after the other.
+    assert any(count_naively(tree) < 1200 for _ in range(20))
 
 
 def test_a_lock_is_freed_by_a_kill(tree, monkeypatch):
@@ -103,7 +119,7 @@ def lines(count: int) -> str:
     return "".join(f"<{number}:0>\n" for number in range(count))
 
 
-def test_30_threads_edit_one_file_and_lose_nothing(tmp_path):
+def test_30_threads_edit_one_file_and_lose_nothing(tmp_path, patient):
     (tmp_path / "f").write_text(lines(30))
     with Workspace(tmp_path, policy=Policy(durability="fast")) as ws:
 
@@ -119,7 +135,7 @@ def test_30_threads_edit_one_file_and_lose_nothing(tmp_path):
     assert (tmp_path / "f").read_text() == lines(30).replace(":0", ":10")
 
 
-async def test_30_tasks_edit_one_file_and_lose_nothing(tmp_path):
+async def test_30_tasks_edit_one_file_and_lose_nothing(tmp_path, patient):
     (tmp_path / "f").write_text(lines(30))
     with Workspace(tmp_path, policy=Policy(durability="fast")) as ws:
         tools = ws.tools()

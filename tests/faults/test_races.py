@@ -126,12 +126,12 @@ def test_by_path_a_read_during_swaps_shows_nothing_outside(arena, monkeypatch):
 
 
 def test_the_same_attack_beats_checking_before_opening(arena):
-    escapes = 0
-    for _ in range(20_000):
+    # Some hundred tries are enough where two processes run at once.
+    for _ in range(1_000_000):
         path = arena / "a" / "b" / "t"
         try:
-            if path.resolve().is_relative_to(arena):
-                escapes += SECRET in path.read_text()
+            if path.resolve().is_relative_to(arena) and SECRET in path.read_text():
+                return
         except OSError:
             continue
-    assert escapes > 0
+    pytest.fail("the attack was none")
