@@ -3,8 +3,10 @@
 import errno
 import os
 import stat
+import time
 import unicodedata
 from collections.abc import Callable
+from contextlib import suppress
 from copy import copy
 
 from agentfs.disk import failures
@@ -15,6 +17,7 @@ from agentfs.errors import AgentFSError, NameTooLongError
 from agentfs.policy import Policy
 
 MAX_LINKS = 40
+SETTLED = 3_000_000_000  # nanoseconds after which a file system gives a change another time
 _MAX_RETRIES = 128
 _SIMILAR_NAMES = 5000
 # What systems say when O_NOFOLLOW meets a link: Linux and macOS, FreeBSD, NetBSD; ENOTDIR with O_DIRECTORY.
@@ -58,6 +61,7 @@ class Base:
     """
 
     __slots__ = (
+        "_twins",
         "backend",
         "durability",
         "follow",
@@ -81,6 +85,7 @@ class Base:
         self.hardlinks = policy.hardlinks
         self.durability = policy.durability
         self.swept: set[tuple[int, int]] = set()
+        self._twins: dict[Guard, tuple[tuple[int, int], frozenset[tuple[int, int]]]] = {}
 
     def following(self) -> "Base":
         """Return the same base, where links are followed."""
@@ -95,16 +100,34 @@ class Base:
             found: What the system says of it.
             guard: The names that are protected.
         """
-        identity = found.st_dev, found.st_ino
-        return any(self._identity(name) == identity for name in guard.literals)
+        return (found.st_dev, found.st_ino) in self._identities(guard)
 
-    def _identity(self, name: str) -> tuple[int, int] | None:
+    def _identities(self, guard: Guard) -> frozenset[tuple[int, int]]:
+        """Return the identities of the protected names that stand in the root.
+
+        They are remembered until a name in the root changes, which its times tell. These are coarse, so that
+        what has only just changed is asked for again each time.
+        """
         held = self.held  # by this name it stays open for as long as it is used
+        lstat = self.backend.lstat
         try:
-            found = self.backend.lstat(held.handle, name)
+            root = lstat(held.handle, ".")
         except OSError:
-            return None
-        return found.st_dev, found.st_ino
+            return frozenset()
+        stamp = root.st_mtime_ns, root.st_ctime_ns
+        known = self._twins.get(guard)
+        if known is not None and known[0] == stamp:
+            return known[1]
+        identities: set[tuple[int, int]] = set()
+        for name in guard.literals:
+            with suppress(OSError):
+                status = lstat(held.handle, name)
+                identities.add((status.st_dev, status.st_ino))
+        found = frozenset(identities)
+        # On Windows there is no time that nobody can set.
+        if isinstance(held.handle, int) and time.time_ns() - max(stamp) > SETTLED:
+            self._twins[guard] = stamp, found
+        return found
 
 
 class Trail:

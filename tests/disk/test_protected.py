@@ -1,4 +1,5 @@
 import os
+import time
 import unicodedata
 
 import pytest
@@ -281,6 +282,43 @@ def test_the_door_of_procfs_to_the_root_is_none(secrets):
             assert code_of(ws.read, f"way{secrets}/.env") == "outside_workspace"
             assert code_of(ws.read, f"{way}{secrets}/plain.txt") == "outside_workspace"
             (secrets / "way").unlink()
+
+
+def test_a_twin_is_known_as_soon_as_its_name_is_there(tmp_path, monkeypatch):
+    """What stands in the root is remembered while its times stay; a new name or file changes them."""
+    from agentfs.disk import trail
+
+    monkeypatch.setattr(trail, "SETTLED", -1 << 62)  # as if nothing had changed for long
+    for name in ("one", "two"):
+        (tmp_path / name).write_text(SECRET)
+        (tmp_path / "sub").mkdir(exist_ok=True)
+        os.link(tmp_path / name, tmp_path / "sub" / name)
+    with Workspace(tmp_path) as ws:
+        assert code_of(ws.read, "sub/one") == "ok"
+        time.sleep(0.05)
+        (tmp_path / "one").rename(tmp_path / ".env")
+        assert (code_of(ws.read, "sub/one"), code_of(ws.read, "sub/two")) == ("protected", "ok")
+        time.sleep(0.05)
+        os.replace(tmp_path / "two", tmp_path / ".env")
+        os.utime(tmp_path, (1, 1))
+        assert code_of(ws.read, "sub/two") == "protected"
+
+
+def test_a_tree_of_hard_links_is_searched_without_looking_for_twins_each_time(tmp_path, monkeypatch):
+    (tmp_path / "sub").mkdir()
+    for number in range(50):
+        (tmp_path / f"f{number}").write_text("text\n")
+        os.link(tmp_path / f"f{number}", tmp_path / "sub" / f"f{number}")
+    from agentfs.disk import by_descriptor, trail
+
+    monkeypatch.setattr(trail, "SETTLED", -1 << 62)
+    asked = []
+    real = by_descriptor.lstat
+    monkeypatch.setattr(by_descriptor, "lstat", lambda handle, name: asked.append(name) or real(handle, name))
+    with Workspace(tmp_path) as ws:
+        assert ws.grep("text").total_files == 100
+    assert asked.count(".env") <= 1
+    assert asked.count(".") >= 100
 
 
 def test_a_mounted_twin_of_git_is_known_by_its_inode(secrets, monkeypatch):

@@ -224,6 +224,20 @@ def test_undo_brings_a_deleted_file_back_with_owner_mode_and_attributes(tree, ed
         assert looks_of(tree / "f") == before
 
 
+def test_another_workspace_with_the_same_state_brings_them_back_too(tree, tmp_path):
+    if xattrs_work(tree / "f"):
+        os.setxattr(tree / "f", "user.origin", b"\xff\0")
+    if os.geteuid() == 0:
+        os.chown(tree / "f", 4242, 4243)
+    before = looks_of(tree / "f")
+    with Workspace(tree, state=tmp_path / "state") as ws:
+        ws.read("f")
+        ws.delete("f")
+    with Workspace(tree, state=tmp_path / "state") as ws:
+        ws.undo()
+    assert looks_of(tree / "f") == before
+
+
 @AS_ROOT
 def test_a_move_where_no_second_name_can_be_made_keeps_the_owner(tree, monkeypatch):
     os.chown(tree / "f", 4242, 4243)
