@@ -41,6 +41,7 @@ class LogFile:
         self._ragged = False
         self._fd = -1
         self._end = 0
+        self._process = os.getpid()
         self._open()
 
     def __del__(self) -> None:
@@ -65,22 +66,24 @@ class LogFile:
             InputOutputError: io: the disk is full, or fails; what stood there before stays.
         """
         with self._guard:
+            self._check_held()
             start = self._end
             try:
                 if self._ragged:
                     os.ftruncate(self._fd, start)
-                    self._ragged = False
+                self._ragged = True  # an interrupt may come at any moment
                 os.lseek(self._fd, start, os.SEEK_SET)
                 write_all(self._fd, content)
                 if sync and self._sync is not None:
                     self._sync(self._fd)
-            except OSError as error:
-                self._ragged = True
+            except BaseException as error:
                 with suppress(OSError):
                     os.ftruncate(self._fd, start)
-                    self._ragged = False
-                raise _failed(error) from None
+                if isinstance(error, OSError):
+                    raise _failed(error) from None
+                raise
             self._end = start + len(content)
+            self._ragged = False
             return start
 
     def read(self, start: int, size: int) -> bytes:
@@ -114,6 +117,7 @@ class LogFile:
             InputOutputError: io.
         """
         with self._guard:
+            self._check_held()
             try:
                 os.ftruncate(self._fd, size)
                 if self._sync is not None:
@@ -133,6 +137,7 @@ class LogFile:
             InputOutputError: io: what stood there before stays.
         """
         with self._guard:
+            self._check_held()
             if self._write is not None:
                 self._write(parts)
             self.close()
@@ -143,6 +148,23 @@ class LogFile:
         fd, self._fd = self._fd, -1
         if fd >= 0:
             os.close(fd)
+
+    def _check_held(self) -> None:
+        """Refuse to change a file that is not this process's alone, or that nobody will find again."""
+        if os.getpid() != self._process:
+            raise InputOutputError(
+                "The state directory of this workspace belongs to the process that this one is a copy of.",
+                hint="Nothing was changed. Open a workspace of its own in this process.",
+            )
+        try:
+            removed = self._fd >= 0 and not os.fstat(self._fd).st_nlink
+        except OSError as error:
+            raise _failed(error) from None
+        if removed:
+            raise InputOutputError(
+                "The state directory of this workspace was removed while it was in use.",
+                hint="Nothing was changed. Open the workspace anew.",
+            )
 
     def _open(self) -> None:
         try:

@@ -118,9 +118,10 @@ class Journal:
                 made = self._made(error, kept)
                 raise
             finally:
-                self._ledger.settle(made, whole=len(made) == len(kept))
+                # In this order: an interrupt may come between them, and what is not settled yet is later.
                 if made:
                     self._add(Step(made, step.time))
+                self._ledger.settle(made, whole=len(made) == len(kept))
 
     @contextmanager
     def travelling(self, known: tuple[int, int], end: int, changes: tuple[Change, ...]) -> Generator[None]:
@@ -145,9 +146,9 @@ class Journal:
                 arrived = bool(changes) and len(self._made(error, changes)) == len(changes)
                 raise
             finally:
-                self._ledger.settle((), whole=arrived)
                 if arrived:
                     self._at = end
+                self._ledger.settle((), whole=arrived)
 
     def checkpoint(self, name: str | None = None) -> tuple[str, bool]:
         """Give the present place a name.

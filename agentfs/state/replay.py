@@ -75,28 +75,33 @@ def replayed(log: LogFile, load: Load) -> Replayed:
 
 
 def _take(said: Replayed, found: Record, load: Load) -> None:
-    payload = found.payload
+    # An interrupt may leave what was begun and never done before the next, or have a note made twice.
+    payload, pending = found.payload, said.pending
+    if found.kind != CONTENT:
+        said.pending = None
     match found.kind:
         case entries.HEADER if payload == HEADER:
             pass
         case 2:  # CONTENT
             said.places[payload.hex()] = found.start, found.size
-        case entries.STEP if said.pending is None:
+        case entries.STEP:
             said.pending = entries.step_in(payload, load)
             if not entries.digests_of(said.pending) <= said.places.keys():
                 raise NotWrittenHereError
-        case entries.TRAVEL if said.pending is None:
+        case entries.TRAVEL:
             start, end = entries.travel_in(payload)
             if start != said.at or not 0 <= end <= len(said.steps):
                 raise NotWrittenHereError
             said.pending = start, end
-        case entries.DONE if said.pending is not None:
-            _settle(said, said.pending)
-        case entries.PART if isinstance(said.pending, Step):
-            _settle(said, entries.part_in(payload, said.pending))
-        case entries.VOID if said.pending is not None:
-            said.pending = None
-        case entries.CHECKPOINT if said.pending is None:
+        case entries.DONE:
+            _settle(said, pending)
+        case entries.PART if isinstance(pending, Step):
+            said.add(entries.part_in(payload, pending))
+        case entries.PART if pending is None:
+            pass
+        case entries.VOID:
+            pass
+        case entries.CHECKPOINT:
             name, place = entries.checkpoint_in(payload)
             if place != said.at:
                 raise NotWrittenHereError
@@ -106,9 +111,8 @@ def _take(said: Replayed, found: Record, load: Load) -> None:
             raise NotWrittenHereError
 
 
-def _settle(said: Replayed, pending: Step | Travel) -> None:
+def _settle(said: Replayed, pending: Step | Travel | None) -> None:
     if isinstance(pending, Step):
         said.add(pending)
-    else:
+    elif pending is not None:
         said.at = pending[1]
-    said.pending = None

@@ -241,3 +241,62 @@ def test_a_disk_that_stays_full_to_the_end_means_that_it_was_not_seen(root, tmp_
             ws.write("a.txt", "x\n")
         monkeypatch.undo()
         assert (tmp_path / "state" / "shown").read_bytes() == before
+
+
+def test_an_interrupt_while_it_is_written_down_changes_nothing(root, tmp_path, monkeypatch):
+    original = snapshot(root)
+    write_all, count = log_file.write_all, 0
+
+    def interrupted(fd, content):
+        nonlocal count
+        write_all(fd, content)
+        count += 1
+        if count == at:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(log_file, "write_all", interrupted)
+    for at in range(1, 6):
+        with Workspace(root, state=tmp_path / "state") as ws:
+            steps, count = len(ws._journal.steps), 0
+            with pytest.raises(KeyboardInterrupt):
+                [ws.write(f"{at}-{number}", "x\n") for number in range(5)]
+            ws.write(f"after-{at}", "x\n")
+            stand = len(ws._journal.steps)
+            assert stand > steps
+        with Workspace(root, state=tmp_path / "state") as ws:
+            assert ws.repaired == ()
+            assert len(ws._journal.steps) == stand
+    with Workspace(root, state=tmp_path / "state") as ws:
+        ws.undo(len(ws._journal.steps))
+    assert snapshot(root) == original
+
+
+def test_one_that_is_removed_in_use_is_told_before_anything_is_changed(root, tmp_path):
+    before = snapshot(root)
+    with Workspace(root, state=tmp_path / "state") as ws:
+        shutil.rmtree(tmp_path / "state")
+        with pytest.raises(InputOutputError, match="was removed"):
+            ws.edit("a.txt", "old", "new")
+        assert ws.read("a.txt").content == "old\n"
+    assert snapshot(root) == before
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are not copied here")
+def test_a_copy_of_the_process_writes_nothing_into_it(root, tmp_path):
+    with Workspace(root, state=tmp_path / "state") as ws:
+        ws.edit("a.txt", "old", "new")
+        child = os.fork()
+        if child == 0:
+            try:
+                ws.read("b.txt")
+                ws.forget()
+                ws.edit("a.txt", "new", "newer")
+            except InputOutputError as error:
+                os._exit("is a copy of" in str(error))
+            finally:
+                os._exit(9)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 1
+        ws.write("c.txt", "c\n")
+    with Workspace(root, state=tmp_path / "state") as ws:
+        assert ws.repaired == ()
+        assert ws.undo(2).steps == 2

@@ -210,6 +210,17 @@ def test_names_that_are_not_utf8_links_and_modes_come_back(root, reopened):
     assert snapshot(root) == before
 
 
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root may give a file away")
+def test_the_owner_of_a_deleted_file_comes_back(root, reopened):
+    os.chown(root / "a.txt", 1234, 2345)
+    ws = reopened()
+    ws.read("a.txt")
+    ws.delete("a.txt")
+    reopened().undo()
+    found = (root / "a.txt").stat()
+    assert (found.st_uid, found.st_gid) == (1234, 2345)
+
+
 def test_a_change_that_fails_is_no_step_afterwards(root, reopened, monkeypatch):
     ws = reopened()
     ws.write("a", "1\n")
