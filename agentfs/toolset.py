@@ -14,6 +14,7 @@ from agentfs.calls.outcome import answered, broken, refused
 from agentfs.calls.replies import Message, SentCall, message_for, messages_for, read_call
 from agentfs.calls.running import Runner
 from agentfs.calls.telling import Teller
+from agentfs.calls.words import Words, footer_reworded, reworded
 from agentfs.errors import AgentFSError, InvalidArgumentError, UnknownToolError
 from agentfs.forms.functions import plain_function
 from agentfs.forms.instructions import instructions_for
@@ -40,6 +41,8 @@ class Toolset:
         prefix: str = "",
         on_event: OnEvent | None = None,
         concurrency: int = 8,
+        words: Mapping[str, str] | None = None,
+        render: Callable[[Answer], ToolResult] | None = None,
     ) -> None:
         """Describe callables as tools.
 
@@ -50,6 +53,10 @@ class Toolset:
             prefix: What stands before the name of each tool.
             on_event: What is told of each call, from the thread that runs it.
             concurrency: How many calls of `acall`, `run` and `arun` may be under way at once.
+            words: What a text says for a method or a parameter, by its name; by default that is what the
+                tools that offer it call it.
+            render: Makes each result from the one there would be, after the offer's own `render`: of answers,
+                refusals and failures alike, also where there is no such tool.
 
         Raises:
             InvalidArgumentError: One cannot be a tool, two have the same name, or what is to be exposed is
@@ -57,22 +64,28 @@ class Toolset:
         """
         self._tools: dict[str, Tool] = {}
         self._aliases: dict[str, Tool] = {}
+        self._offers: dict[str, Offer] = {}
+        self._render = render
         self._teller = Teller(on_event)
         self._runner = Runner(concurrency)
         exposed = dict(expose or {})
         for target in callables:
-            own = getattr(target.target if isinstance(target, Offer) else target, "__name__", "")
-            tool = tool_of(target, prefix=prefix, expose=exposed.get(own, ()))
+            offer = target if isinstance(target, Offer) else Offer(target)
+            tool = tool_of(
+                offer, prefix=prefix, expose=exposed.get(getattr(offer.target, "__name__", ""), ())
+            )
             for name in (tool.name, *tool.aliases):
                 if name in self._tools or name in self._aliases:
                     raise InvalidArgumentError(
                         f"Two of the callables are named {name}; a tool is called by its name."
                     )
             self._tools[tool.name] = tool
+            self._offers[tool.name] = offer
             self._aliases |= dict.fromkeys(tool.aliases, tool)
         offered = {getattr(tool.target, "__name__", "") for tool in self._tools.values()}
         if unknown := exposed.keys() - offered:
             raise InvalidArgumentError(f"There is no {', '.join(sorted(unknown))} to expose parameters of.")
+        self._words = Words.of(list(self._offers.values()), words or {}, prefix)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -275,17 +288,23 @@ class Toolset:
                 calling.begin_change()
             outcome = tool.target(**tool.own(values))
             result = answered(tool, values, outcome, self._tools.values())
+            told = footer_reworded(result.content, outcome, self._offers[tool.name], self._words)
+            result = result if told == result.content else replace(result, content=told)
         except AgentFSError as error:
-            outcome, result = error, refused(error, tool, values)
+            outcome = reworded(error, self._offers[tool.name], self._words) if tool else error
+            result = refused(outcome, tool, values)
         except Exception as error:  # noqa: BLE001 - logged, and told as a failure
             self._teller.unexpected(shown(name), error)
             outcome, result = error, broken(error, tool, values)
-        if tool is not None and tool.render is not None:
+        own = tool.own(values) if tool else {}
+        for render in (tool.render if tool else None, self._render):
+            if render is None:
+                continue
             try:
-                result = tool.render(Answer(result, outcome, tool.own(values)))
+                result = render(Answer(result, outcome, own))
             except Exception as error:  # noqa: BLE001 - as above
                 self._teller.unexpected(shown(name), error)
-                result = broken(error, tool, values)
+                outcome, result = error, broken(error, tool, values)
         return replace(result, coercions=tuple(coercions)) if coercions else result
 
     def _tool(self, name: Any) -> Tool:

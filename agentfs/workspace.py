@@ -1,7 +1,7 @@
 """The workspace: one directory tree that a language model may look at and change."""
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self
@@ -18,7 +18,6 @@ from agentfs.policy import Policy
 from agentfs.results import Containment, Result
 
 if TYPE_CHECKING:  # of methods that are no tools, so no schema is made from these
-    from agentfs.signatures.offers import Offer
     from agentfs.toolset import Toolset
 
 _FOR_PROGRAMS = ("splice",)  # its spans are offsets, which no model counts
@@ -145,19 +144,12 @@ class Workspace(Reading, Changing, Searching, History):
             AgentFSError: `unknown_tool` for a name that is no tool, `invalid_argument` for a parameter to
                 expose that is not there, or a dialect that is not known.
         """
-        from agentfs.toolset import Toolset
-
-        return Toolset(
-            self._offered(names, dialect, prefix), expose=expose, prefix=prefix, on_event=self.on_event
-        )
-
-    def _offered(
-        self, names: Sequence[str] | None, dialect: str, prefix: str
-    ) -> "Sequence[Callable[..., Any] | Offer]":
         if dialect != "agentfs":
             from agentfs.dialects import find
 
-            return find(dialect).offered(self, names, prefix=prefix)
+            return find(dialect).tools(self, names, expose=expose, prefix=prefix)
+        from agentfs.toolset import Toolset
+
         chosen = DEFAULT_TOOLS if names is None else names
         there = self.tool_names()
         for name in chosen:
@@ -165,7 +157,8 @@ class Workspace(Reading, Changing, Searching, History):
                 raise UnknownToolError(
                     f"A workspace has no tool {name!r}.", hint=f"Its tools are {', '.join(there)}."
                 )
-        return [getattr(self, name) for name in chosen]
+        methods = [getattr(self, name) for name in chosen]
+        return Toolset(methods, expose=expose, prefix=prefix, on_event=self.on_event)
 
     def view(self, *, limits: Limits | None = None, policy: Policy | None = None) -> Self:
         """Return this workspace under other limits and another policy.

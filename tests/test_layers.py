@@ -18,7 +18,7 @@ LAYERS = [
     {"shown", "remembered", "outputs", "journal"},
     {"reading", "editing", "search", "state"},
     {"permissions.gate", "signatures"},
-    {"forms", "arguments", "calls.outcome", "calls.replies", "calls.running", "calls.telling"},
+    {"forms", "arguments", "calls.outcome", "calls.replies", "calls.running", "calls.telling", "calls.words"},
     {"methods", "toolset"},
     {"workspace"},
     {"dialects"},

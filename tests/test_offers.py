@@ -2,6 +2,7 @@
 
 import inspect
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -168,6 +169,50 @@ def test_what_continues_a_result_is_named_as_it_is_offered():
     assert result.content == '1|a\n[more: fs_Page(file_path="a", offset=2)]'
     assert result.data["next"] == result.next
     assert tools.accepts(**result.next)
+
+
+def test_hints_name_the_tools_as_they_are_offered(tmp_path):
+    """With a prefix, and renamed: in errors and under changes, by a dialect or without one."""
+    (tmp_path / "a.txt").write_text("one\n" * 300)
+    with Workspace(tmp_path) as ws:
+        tools = ws.tools(prefix="fs_")
+        unread = tools.call("fs_write", {"path": "a.txt", "content": "two\n"})
+        assert 'fs_read(path="a.txt")' in unread.content
+        assert "fs_edit" in unread.content
+        assert unread.data["hint"] in unread.content
+        assert 'fs_read with path="a.txt"' in tools.call("fs_ls", {"path": "a.txt"}).content
+        file = {"path": "file"}
+        renamed = Toolset([Offer(ws.read, name="Show", parameters=file), Offer(ws.write, parameters=file)])
+        assert 'Show(file="a.txt")' in renamed.call("write", {"file": "a.txt", "content": "2\n"}).content
+        assert renamed.call("Show", {"file": "a.txt"}).success
+        long = renamed.call("write", {"file": "a.txt", "content": "call read\n" * 300}).content.splitlines()
+        assert long[-1].endswith("call Show to see the file]")
+        editor = ws.tools(dialect="dominds", prefix="d_")
+        assert 'd_read_file(path="a.txt")' in editor.call("d_list_dir", {"path": "a.txt"}).data["hint"]
+
+
+def test_words_of_a_toolset_stand_for_methods_that_it_does_not_offer(ws):
+    ws.write("a.txt", "1\n")
+    listing = Toolset([ws.ls], words={"read": "the viewer", "path": "the file"})
+    assert (
+        listing.call("ls", {"path": "a.txt"}).data["hint"]
+        == 'Call the viewer with the file="a.txt" to see its content.'
+    )
+
+
+def test_a_toolset_renders_every_result_also_of_a_tool_that_is_not_there():
+    def mark(answer: Answer) -> ToolResult:
+        return replace(answer.result, content=f"<{answer.result.content}>")
+
+    def fail(answer: Answer) -> ToolResult:
+        raise ZeroDivisionError
+
+    tools = Toolset([Offer(page, render=mark)], render=mark)
+    assert tools.call("page", {"path": "a"}).content.startswith("<<1|a")
+    assert tools.call("pages").content.startswith("<There is no tool")
+    broken = Toolset([Offer(page, render=fail)], render=mark).call("page", {"path": "a"})
+    assert broken.content.startswith("<page failed")
+    assert broken.error["code"] == "internal"
 
 
 def test_what_nothing_offered_can_continue_is_not_told_to_call():

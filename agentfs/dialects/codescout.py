@@ -235,8 +235,8 @@ def _follow_list(call: NextCall) -> Mapping[str, Any] | None:
 
 
 def _render(answer: Answer, *, workspace: Workspace) -> ToolResult:
-    if problem := problem_of(answer):
-        return as_json(answer, {"error": problem._asdict()})
+    if not answer.result.success:
+        return answer.result  # `_refused` tells of it
     root = workspace.root.rstrip("/")
     match answer.outcome:
         case ReadResult() as read:
@@ -268,6 +268,11 @@ def _render(answer: Answer, *, workspace: Workspace) -> ToolResult:
             return _done(answer, edited, edited.notes)
         case _:
             return answer.result
+
+
+def _refused(answer: Answer) -> ToolResult:
+    problem = problem_of(answer)
+    return as_json(answer, {"error": problem._asdict()}) if problem else answer.result
 
 
 def _page(answer: Answer, read: ReadResult, workspace: Workspace) -> dict[str, Any]:
@@ -360,4 +365,5 @@ DIALECT = Dialect(
         "output_tokens": 200_000,
     },
     policy={"overwrite": "always", "match": "exact"},
+    render=_refused,
 )

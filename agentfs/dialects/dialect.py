@@ -4,13 +4,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
-from agentfs.calls.outcome import refused
-from agentfs.dialects.words import Words, footer_reworded, reworded
-from agentfs.errors import AgentFSError, UnknownToolError
+from agentfs.errors import UnknownToolError
 from agentfs.limits import Limits
 from agentfs.policy import Policy
 from agentfs.results import ToolResult
 from agentfs.signatures.offers import Answer, Offer
+from agentfs.toolset import Toolset
 from agentfs.workspace import Workspace
 
 _Rules = TypeVar("_Rules", Limits, Policy)
@@ -26,10 +25,10 @@ class Dialect:
             or a function that calls methods; none reaches the disk by itself.
         limits: What its document has in place of the defaults of `Limits`.
         policy: What it has in place of the defaults of `Policy`; never what confines or protects.
-        words: What a text that names a method or a parameter is to say instead, by its name. By default that
-            is what the tools that offer it call it.
-        render: Makes each result from the one there would be, after the offer's own `render`, for answers,
-            refusals and failures alike.
+        words: What a text says for a method or a parameter, by its name; by default that is what the tools
+            that offer it call it.
+        render: Makes each result from the one there would be, after the offer's own `render`: of answers,
+            refusals and failures alike, also where there is no such tool.
     """
 
     name: str
@@ -39,16 +38,22 @@ class Dialect:
     words: Mapping[str, str] = field(default_factory=dict[str, str])
     render: Callable[[Answer], ToolResult] | None = None
 
-    def offered(
-        self, workspace: Workspace, names: Sequence[str] | None = None, *, prefix: str = ""
-    ) -> list[Offer]:
+    def tools(
+        self,
+        workspace: Workspace,
+        names: Sequence[str] | None = None,
+        *,
+        expose: Mapping[str, Sequence[str]] | None = None,
+        prefix: str = "",
+    ) -> Toolset:
         """Make the tools of this dialect over a workspace.
 
         Args:
             workspace: The workspace. Its memory and its root are shared, and what its programmer set stands:
                 the preset is in place only of what was left at the default.
             names: The tools to offer; by default all.
-            prefix: What is to stand before the name of each tool.
+            expose: For a method, by its name, parameters after the `*` that the model sees too.
+            prefix: What stands before the name of each tool.
 
         Raises:
             AgentFSError: `unknown_tool` for a name that is none of its tools.
@@ -61,8 +66,14 @@ class Dialect:
                     hint=f"Its tools are {', '.join(offers)}.",
                 )
         chosen = [offers[name] for name in (offers if names is None else names)]
-        words = Words.of(chosen, self.words, prefix)
-        return [replace(offer, render=self._renderer(offer, words)) for offer in chosen]
+        return Toolset(
+            chosen,
+            expose=expose,
+            prefix=prefix,
+            on_event=workspace.on_event,
+            words=self.words,
+            render=self.render,
+        )
 
     def view(self, workspace: Workspace) -> Workspace:
         """Return the workspace under the preset of this dialect.
@@ -73,22 +84,6 @@ class Dialect:
         return workspace.view(
             limits=_preset(workspace.limits, self.limits), policy=_preset(workspace.policy, self.policy)
         )
-
-    def _renderer(self, offer: Offer, words: Words) -> Callable[[Answer], ToolResult]:
-        def render(answer: Answer) -> ToolResult:
-            if isinstance(answer.outcome, AgentFSError):
-                error = reworded(answer.outcome, offer, words)
-                told = replace(refused(error), file_path=answer.result.file_path)
-                answer = Answer(told, error, answer.arguments)
-            else:
-                shown = footer_reworded(answer.result.content, answer.outcome, offer, words)
-                answer = answer._replace(result=replace(answer.result, content=shown))
-            for show in (offer.render, self.render):
-                if show is not None:
-                    answer = answer._replace(result=show(answer))
-            return answer.result
-
-        return render
 
 
 def _preset(own: _Rules, preset: Mapping[str, Any]) -> _Rules:

@@ -143,8 +143,8 @@ def _bare(line_id: str | None) -> str | None:
 
 
 def _render(answer: Answer, *, limits: Limits) -> ToolResult:
-    if problem := problem_of(answer):
-        return as_json(answer, _failed(answer, problem))
+    if not answer.result.success:
+        return answer.result  # `_refused` tells of it
     shown: dict[str, Any] = {}
     match answer.outcome:
         case ReadResult() as read:
@@ -178,6 +178,11 @@ def _render(answer: Answer, *, limits: Limits) -> ToolResult:
         case _:
             pass
     return as_json(answer, {"success": True, **shown})
+
+
+def _refused(answer: Answer) -> ToolResult:
+    problem = problem_of(answer)
+    return as_json(answer, _failed(answer, problem)) if problem else answer.result
 
 
 def _page(answer: Answer, read: ReadResult, line_chars: int) -> dict[str, Any]:
@@ -275,4 +280,5 @@ DIALECT = Dialect(
     },
     policy={"overwrite": "always"},
     words={"line_ids": "its ids"},
+    render=_refused,
 )

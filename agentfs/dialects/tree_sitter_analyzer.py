@@ -14,7 +14,7 @@ from agentfs.dialects.analyzer_formats import MOST_MATCHES, SAMPLES, UNBOUNDED, 
 from agentfs.dialects.analyzer_words import FORMATS, Language, describe, language_of_environment, told, wrong
 from agentfs.dialects.dialect import Dialect
 from agentfs.dialects.showing import as_json, problem_of
-from agentfs.errors import AgentFSError, InvalidPatternError
+from agentfs.errors import AgentFSError, InvalidPatternError, UnknownToolError
 from agentfs.limits import HARD_FILE_BYTES
 from agentfs.results import GlobResult, GrepResult, ToolResult
 from agentfs.search.filters import parse_filesize, parse_types
@@ -47,6 +47,12 @@ def in_language(language: Language | None = None) -> Dialect:
     def offers(workspace: Workspace) -> Sequence[Offer]:
         return _offers(workspace, language)
 
+    def refused(answer: Answer) -> ToolResult:
+        """Tell of a tool that is not there as any of those that are would."""
+        if not isinstance(answer.outcome, UnknownToolError):
+            return answer.result
+        return _render(answer, "list_files", language or language_of_environment())
+
     return Dialect(
         NAME,
         offers,
@@ -60,6 +66,7 @@ def in_language(language: Language | None = None) -> Dialect:
             "after": "context_after",
             "include_ignored": "no_ignore",
         },
+        render=refused,
     )
 
 

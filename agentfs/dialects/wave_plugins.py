@@ -14,7 +14,6 @@ from agentfs.policy import Policy
 from agentfs.results import NextCall
 from agentfs.text import visible
 from agentfs.text.render import continuation
-from agentfs.toolset import Toolset
 from agentfs.workspace import Workspace
 
 CanUseTool: TypeAlias = Callable[[str, Any], bool | Awaitable[bool]]
@@ -110,8 +109,7 @@ class ToolPlugin:
         except AgentFSError as error:
             return _refused(error.code, f"The workdir of the context cannot be used: {error.message}")
         dialect = replace(DIALECT, offers=partial(offers, workdir=workdir))
-        tools = Toolset(dialect.offered(workspace), on_event=workspace.on_event)
-        result = cast("WaveResult", await tools.acall(self.name, args))
+        result = cast("WaveResult", await dialect.tools(workspace).acall(self.name, args))
         return _from_elsewhere(result, workspace.root) if workdir else result
 
     def format_compact_params(

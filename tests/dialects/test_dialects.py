@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from agentfs import AgentFSError, Limits, Offer, Policy, Workspace, dialects
+from agentfs.calls.words import Words, footer_reworded, reworded
 from agentfs.dialects import Dialect, problem_of
-from agentfs.dialects.words import Words, footer_reworded, reworded
 from agentfs.errors import NoMatchError, NotFoundError, OutsideWorkspaceError
 from agentfs.policy import VIEWED
 

@@ -183,6 +183,10 @@ def test_every_output_is_yaml(ws, call):
         assert result.data["status"] == "error"
         assert result.error == {"code": "invalid_argument", "message": result.data["message"]}
     assert call("read_file", path="nothing.txt")["code"] == "not_found"
+    unknown = tools.call("write_file", {})
+    assert yaml.safe_load(unknown.content) == unknown.data
+    assert unknown.data["code"] == "unknown_tool"
+    assert "ripgrep_search" in unknown.data["hint"]
 
 
 def test_a_fault_of_ours_is_told_in_yaml_too(ws, monkeypatch):

@@ -6,6 +6,7 @@ tool for is left out; in the scenario, `agentfs` says it, over the same workspac
 """
 
 import difflib
+import json
 import os
 import shutil
 import sys
@@ -314,6 +315,25 @@ def test_who_is_asked_is_told_the_tool_and_the_diff(tmp_path, dialect):
     assert request.paths == ("a.txt",)
     assert request.tool == say.called
     assert ("-secret\n+changed\n" in request.diff) is (act == "edit")
+
+
+def test_a_tool_that_is_not_there_is_refused_in_the_form_of_the_dialect(ws, dialect):
+    """As any other refusal is: by the same fields, and with the names that there are."""
+    tools = ws.tools(dialect=dialect)
+    wrong, unknown = tools.call(tools.names[0], {"no_such": 1}), tools.call("no_such_tool", {})
+    assert type(unknown) is type(wrong)
+    assert unknown.error["code"] == "unknown_tool"
+    assert all(name in unknown.content for name in tools.names)
+    assert shape_of(unknown) == shape_of(wrong)
+
+
+def shape_of(result):
+    """Return the fields of a result's data, and those of its text where it is JSON."""
+    text = result.content
+    fields = (
+        set(json.loads(text)) if text.startswith("{") else text.partition(":")[0] if ": " in text[:9] else ""
+    )
+    return set(result.data), fields
 
 
 def test_what_one_dialect_has_read_another_may_write(tmp_path):

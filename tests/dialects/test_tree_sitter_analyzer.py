@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from agentfs import Event, Limits, Policy, Toolset, Workspace
+from agentfs import Event, Limits, Policy, Workspace
 from agentfs.dialects.analyzer_words import _CODES_JA, _OWN, _WITH, FORMATS
 from agentfs.dialects.tree_sitter_analyzer import DIALECT, in_language
 from agentfs.errors import AgentFSError
@@ -874,7 +874,7 @@ FAILURES = [
 ])  # fmt: skip
 @pytest.mark.parametrize(("tool", "arguments"), FAILURES, ids=lambda each: str(each)[:60])
 def test_each_error_has_an_example_that_works_as_given(ws, tool, arguments, language, mark, guide):
-    tools = Toolset(in_language(language).offered(ws))
+    tools = in_language(language).tools(ws)
     refused = error(tools.call(tool, arguments))
     assert refused["message"].startswith("⚠️ ")
     (example,) = [line for line in refused["hint"].split("\n") if line.startswith(mark)]
@@ -918,7 +918,7 @@ def test_the_language_is_that_of_the_environment_unless_it_is_given(
         monkeypatch.setenv(name, setting)
     assert ("指定" in error(call("search_content", query="x"))["message"]) is (language == "ja")
     for given in ("en", "ja"):
-        refused = error(Toolset(in_language(given).offered(ws)).call("search_content", {"query": "x"}))
+        refused = error(in_language(given).tools(ws).call("search_content", {"query": "x"}))
         assert ("指定" in refused["message"]) is (given == "ja")
 
 
@@ -938,7 +938,8 @@ def test_hints_speak_of_the_tools_there_are(call):
 
 def test_events_carry_the_format_and_the_tokens_saved(project, ws):
     heard: list[Event] = []
-    tools = Toolset(DIALECT.offered(ws), on_event=heard.append)
+    ws.on_event = heard.append
+    tools = DIALECT.tools(ws)
     for mode in (*MODES, None):
         tools.call("search_content", {"roots": ["."], "query": "TODO", **({mode: True} if mode else {})})
     tools.call("search_content", {"roots": ["."], "query": "TODO", "optimize_paths": True})

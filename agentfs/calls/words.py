@@ -1,4 +1,4 @@
-"""Texts in the words of a dialect: methods and parameters are named as the model knows them. Pure."""
+"""Texts in the words of a toolset: methods and parameters are named as the model knows them. Pure."""
 
 import inspect
 import json
@@ -28,12 +28,12 @@ _ADVICE = re.compile(r"(?: \(|: )pass include_ignored=true(?: for hidden and ign
 
 @dataclass(frozen=True)
 class Words:
-    """What a dialect calls the methods.
+    """What a toolset calls the methods.
 
     Attributes:
         tools: What is said for a method, by its name.
         parameters: For a method, what its parameters are called.
-        own: What the dialect says for a method or a parameter, whichever tool is called.
+        own: What is said for a method or a parameter, whichever tool is called.
         following: The tools that make calls of methods in a way of their own, by their names.
     """
 
@@ -48,7 +48,7 @@ class Words:
 
         Args:
             offers: What is offered.
-            words: What is said instead of a name, where a dialect has words of its own.
+            words: What is said instead of a name, whatever the tools are called.
             prefix: What stands before the name of each tool.
         """
         own = {str(getattr(offer.target, "__name__", "")): offer for offer in offers}
@@ -59,6 +59,12 @@ class Words:
             words,
             {tools[method]: offer for method, offer in own.items() if offer.follow is not None},
         )
+
+    @property
+    def plain(self) -> bool:
+        """Whether everything is called by its own name."""
+        renamed = [name for method, name in self.tools.items() if method != name]
+        return not (renamed or any(self.parameters.values()) or self.own or self.following)
 
     def followed(self, method: str, arguments: Mapping[str, Any]) -> str:
         """Return a call of a method as a tool makes it that has a way of its own, or "".
@@ -80,9 +86,10 @@ def reworded(error: AgentFSError, offer: Offer, words: Words) -> AgentFSError:
     Args:
         error: As a method raised it.
         offer: The tool that was called.
-        words: What the dialect calls the methods.
+        words: What the methods are called.
     """
-    if "problems" in error.details:  # the arguments were refused, in the words of the offer already
+    # Arguments are refused in the words of the offer already.
+    if "problems" in error.details or words.plain:
         return error
     parameters = {**words.own, **offer.parameters}
     message = _Text(error.message).parameters(parameters).whole()
@@ -97,7 +104,7 @@ def footer_reworded(text: str, outcome: Any, offer: Offer, words: Words) -> str:
         text: What the model is shown.
         outcome: What was found or done.
         offer: The tool that was called.
-        words: What the dialect calls the methods.
+        words: What the methods are called.
     """
     body, line_end, last = text.rpartition("\n")
     if isinstance(outcome, (WriteResult, EditResult)):
