@@ -5,9 +5,12 @@ of the plan, or its sweep, nominates lines; which of the two is cheaper depends 
 in the files, so both are timed on the first files that have it, and the cheaper one goes on.
 """
 
+import re
 import time
+from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from typing import Generic
 
 from agentfs.calls import calling
@@ -16,9 +19,10 @@ from agentfs.search.pattern import Compiled, Form, Found, Pattern, S
 # A search without a timeout is five times cheaper. It is used where the steps cannot exceed this.
 _FREE_STEPS = 50_000
 _LINES_PER_LOOK = 64  # lines between two looks at the clock
-# Each way is timed on this much before one is chosen; a text that is larger is not used for it.
+# Both ways are timed on this much before one is chosen; a text that is larger is not used for it.
 _TRIAL_BYTES = 48 * 1024
 _LARGEST_TRIAL = 256 * 1024
+_COUNTED_AT_ONCE = 256 * 1024  # of a larger text not all lines are held at once
 # The engine's timeout is processor time of the process, other threads' too, and it cannot be called off.
 # So it is given out in slices, each twice the one before, and after each the clock and the caller are asked.
 _FIRST_SLICE = 0.25
@@ -66,6 +70,26 @@ class Tally:
         self.matches += len(hit.spans)
 
 
+@dataclass(slots=True)
+class _Trial:
+    """What the needles have gained over the sweep, on the first texts that have one.
+
+    Attributes:
+        size: What has been searched both ways.
+        gain: The seconds that were less.
+        over: Whether that is enough to know.
+    """
+
+    size: int = 0
+    gain: float = 0.0
+    over: bool = False
+
+    def add(self, size: int, by_needle: float, by_sweep: float) -> None:
+        self.size += size
+        self.gain += by_sweep - by_needle
+        self.over = self.size >= _TRIAL_BYTES
+
+
 class Search(Generic[S]):
     """The search for one pattern, under one deadline.
 
@@ -84,6 +108,10 @@ class Search(Generic[S]):
         self._ignore_case = pattern.ignore_case
         self._multiline = pattern.multiline
         self._whole = plan.whole
+        self._never_empty = bool(plan.needles)
+        self._rest_of_line: re.Pattern[S] | None = (
+            _rest_of_line(form.needles) if plan.whole and len(form.needles) == 1 else None
+        )
         self._deadline = deadline
         self._until_look = 0
         # One character is in too many lines to nominate them; it only tells files apart.
@@ -91,8 +119,7 @@ class Search(Generic[S]):
         # With n repeats of varying length the steps grow at most with the length to the power n + 1.
         repeats = plan.repeats
         self._free_length = 0 if repeats is None else int(_FREE_STEPS ** (1 / (repeats + 1)))
-        self._trial = {True: (0, 0.0), False: (0, 0.0)} if self._nominates and form.sweep else {}
-        self._by_needle = self._nominates
+        self._trial = _Trial(over=not (self._nominates and form.sweep))
 
     def hits(self, text: S) -> Iterator[Hit]:
         r"""Find the lines that match.
@@ -108,47 +135,74 @@ class Search(Generic[S]):
         """
         if self._multiline:
             return self._blocks(text)
-        if self._whole and (not self._ignore_case or text.isascii()):
-            return self._literal_lines(text)
+        if self._is_literal(text):
+            return self._gathered(text, self._places(text))
         if self._ignore_case and self._nominates and not text.isascii():
             return self._by_sweep(text)
-        if self._trial and len(text) <= _LARGEST_TRIAL:
+        if not self._trial.over and len(text) <= _LARGEST_TRIAL:
             return self._timed(text)
-        return self._lines_by_needle(text) if self._by_needle else self._by_sweep(text)
+        return self._lines_by_needle(text) if self._goes_by_needle else self._by_sweep(text)
+
+    @property
+    def _goes_by_needle(self) -> bool:
+        return self._nominates and self._trial.gain >= 0
+
+    def _is_literal(self, text: S) -> bool:
+        return self._whole and not self._multiline and (not self._ignore_case or text.isascii())
 
     def _timed(self, text: S) -> Iterator[Hit]:
-        """Search one of the first texts, and see what it costs."""
-        by_needle = self._trial[True][0] <= self._trial[False][0]
-        began = time.perf_counter()
+        """Search one of the first texts both ways, and see what each costs."""
         found: list[Hit] = []
         failed: TimeoutError | None = None
+        began = time.perf_counter()
         try:
-            for hit in self._lines_by_needle(text) if by_needle else self._by_sweep(text):
+            for hit in self._lines_by_needle(text):
                 found.append(hit)  # noqa: PERF402 - what was found before a timeout stands
         except TimeoutError as error:
             failed = error
-        size, seconds = self._trial[by_needle]
-        self._trial[by_needle] = (size + len(text), seconds + time.perf_counter() - began)
-        if all(size >= _TRIAL_BYTES for size, _ in self._trial.values()):
-            cost = {way: seconds / size for way, (size, seconds) in self._trial.items()}
-            self._by_needle = cost[True] <= cost[False]
-            self._trial.clear()
+        between = time.perf_counter()
+        if failed is None:
+            with suppress(TimeoutError):
+                deque(self._by_sweep(text), maxlen=0)
+        self._trial.add(len(text), between - began, time.perf_counter() - between)
         yield from found
         if failed is not None:
             raise failed
 
     def _lines_by_needle(self, text: S) -> Iterator[Hit]:
+        if not self._exact or self._sweep is None:
+            return self._confirmed(text, self._nominated(text))
+        return self._among(text, list(self._nominated(text)))
+
+    def _nominated(self, text: S) -> Iterator[tuple[int, int]]:
         folded = text.lower() if self._ignore_case else text
-        return self._confirmed(text, _lines_with(folded, self._form.needles, self._newline))
+        lines = _lines_with(folded, self._form.needles, self._newline)
+        for needle in self._form.also:
+            lines = _holding(folded, needle, lines)
+        return lines
+
+    def _among(self, text: S, lines: list[tuple[int, int]]) -> Iterator[Hit]:
+        """Sweep nominated lines, which none of is empty, as if they were all of a text."""
+        number = passed = 0
+        for hit in self._by_sweep(self._newline.join([text[start:end] for start, end in lines])):
+            start, end = lines[number]
+            while passed + end - start < hit.start:
+                passed += end - start + 1
+                number += 1
+                start, end = lines[number]
+            yield Hit(start, end, hit.spans)
 
     def _by_sweep(self, text: S) -> Iterator[Hit]:
         if self._sweep is None:
             return self._confirmed(text, _all_lines(text, self._newline))
-        seconds = min(self._left(), _FIRST_SLICE + len(text) / _SWEPT_PER_SECOND)
-        found = self._sweep.finditer(text, timeout=seconds, concurrent=True)
+        found = self._swept_matches(text, self._sweep)
         if self._exact:
-            return self._gathered(text, found)
+            return self._gathered(text, (match.span() for match in found))
         return self._confirmed(text, self._swept(text, found))
+
+    def _swept_matches(self, text: S, sweep: Compiled[S]) -> Iterator[Found]:
+        seconds = min(self._left(), _FIRST_SLICE + len(text) / _SWEPT_PER_SECOND)
+        return sweep.finditer(text, timeout=seconds, concurrent=True)
 
     def _patiently(self, expression: Compiled[S], text: S) -> Iterator[Found]:
         """Find all matches, for as long as there is time and somebody waits."""
@@ -188,15 +242,15 @@ class Search(Generic[S]):
         if hit.spans:
             yield hit
 
-    def _gathered(self, text: S, found: Iterator[Found]) -> Iterator[Hit]:
-        """Turn the matches of an exact sweep into hits."""
+    def _gathered(self, text: S, places: Iterator[tuple[int, int]]) -> Iterator[Hit]:
+        """Turn the matches of an exact sweep, or of needles, into hits."""
         newline, length = self._newline, len(text)
         start = end = -1
         spans: list[tuple[int, int]] = []
         try:
-            for match in found:
-                first, last = match.span()
+            for first, last in places:
                 if first > end:
+                    self._look_sometimes()
                     if first == length and (first == 0 or text.endswith(newline)):
                         break  # after the last line end there is no line
                     if spans:
@@ -237,21 +291,25 @@ class Search(Generic[S]):
             self._left()
             yield from _all_lines(text, newline, done)
 
-    def _literal_lines(self, text: S) -> Iterator[Hit]:
-        needle, newline = self._form.needles[0], self._newline
-        width = len(needle)
+    def _places(self, text: S) -> Iterator[tuple[int, int]]:
+        """Find the needles where the pattern is nothing but these: of two in one place, the first written."""
         folded = text.lower() if self._ignore_case else text
-        at = folded.find(needle)
-        while at >= 0:
-            self._look_sometimes()
-            start = text.rfind(newline, 0, at) + 1
-            end = text.find(newline, at)
-            end = len(text) if end < 0 else end
-            spans: list[tuple[int, int]] = []
-            while 0 <= at < end:
-                spans.append((at - start, at - start + width))
+        needles, none = self._form.needles, len(text) + 1
+        if len(needles) == 1:
+            needle, width = needles[0], len(needles[0])
+            at = folded.find(needle)
+            while at >= 0:
+                yield at, at + width
                 at = folded.find(needle, at + width)
-            yield Hit(start, end, spans)
+            return
+        coming = [none if (at := folded.find(needle)) < 0 else at for needle in needles]
+        while (at := min(coming)) < none:
+            end = at + len(needles[coming.index(at)])
+            yield at, end
+            for index, place in enumerate(coming):
+                if place < end:
+                    further = folded.find(needles[index], end)
+                    coming[index] = none if further < 0 else further
 
     def count(self, text: S, tally: Tally) -> None:
         r"""Count what matches, where the matches themselves are not wanted.
@@ -263,21 +321,45 @@ class Search(Generic[S]):
         Raises:
             TimeoutError: The deadline has passed.
         """
-        if self._whole and not self._multiline and (not self._ignore_case or text.isascii()):
-            needle, newline = self._form.needles[0], self._newline
+        if self._is_literal(text):
+            if self._rest_of_line is None or len(text) > _COUNTED_AT_ONCE:
+                self._count_places(text, self._places(text), tally)
+                return
             folded = text.lower() if self._ignore_case else text
-            at = folded.find(needle)
-            while at >= 0:
-                tally.matches += 1
+            lines = len(self._rest_of_line.findall(folded))
+            tally.hits += lines
+            tally.lines += lines
+            tally.matches += folded.count(self._form.needles[0])
+        elif self._exact and self._never_empty and self._sweep is not None and self._trial.over:
+            if self._goes_by_needle and not (self._ignore_case and not text.isascii()):
+                text = self._newline.join([text[start:end] for start, end in self._nominated(text)])
+            self._count_swept(text, self._sweep, tally)
+        else:
+            for hit in self.hits(text):
+                tally.add(hit, text.count(self._newline, hit.start, hit.end) if self._multiline else 0)
+
+    def _count_swept(self, text: S, sweep: Compiled[S], tally: Tally) -> None:
+        before = replace(tally)
+        try:
+            self._count_places(text, (match.span() for match in self._swept_matches(text, sweep)), tally)
+        except TimeoutError:
+            if time.monotonic() >= self._deadline:
+                raise
+            self._sweep = None  # from now on line by line, this text from its beginning
+            tally.hits, tally.lines, tally.matches = before.hits, before.lines, before.matches
+            self.count(text, tally)
+
+    def _count_places(self, text: S, places: Iterator[tuple[int, int]], tally: Tally) -> None:
+        """Count matches none of which is empty or spans lines."""
+        newline, end = self._newline, -1
+        for first, _ in places:
+            if first > end:
                 self._look_sometimes()
-                further = folded.find(needle, at + len(needle))
-                if further < 0 or folded.find(newline, at, further) >= 0:
-                    tally.hits += 1
-                    tally.lines += 1
-                at = further
-            return
-        for hit in self.hits(text):
-            tally.add(hit, text.count(self._newline, hit.start, hit.end) if self._multiline else 0)
+                tally.hits += 1
+                tally.lines += 1
+                end = text.find(newline, first)
+                end = len(text) if end < 0 else end
+            tally.matches += 1
 
     def _blocks(self, text: S) -> Iterator[Hit]:
         newline = self._newline
@@ -352,20 +434,30 @@ def _all_lines(text: S, newline: S, start: int = 0) -> Iterator[tuple[int, int]]
         start = end + 1
 
 
+def _holding(text: S, needle: S, lines: Iterator[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    for start, end in lines:
+        if text.find(needle, start, end) >= 0:
+            yield start, end
+
+
+def _rest_of_line(needles: tuple[S, ...]) -> re.Pattern[S]:
+    """Return a pattern that finds as many strings as there are lines with a needle."""
+    needle = needles[0]
+    if isinstance(needle, str):
+        return re.compile(re.escape(needle) + "[^\\n]*")
+    return re.compile(re.escape(needle) + b"[^\\n]*")
+
+
 def _lines_with(text: S, needles: tuple[S, ...], newline: S) -> Iterator[tuple[int, int]]:
     """Find the lines that have one of the needles."""
-    coming = {needle: text.find(needle) for needle in needles}
-    coming = {needle: at for needle, at in coming.items() if at >= 0}
-    while coming:
-        at = min(coming.values())
+    find, none = text.find, len(text) + 1
+    coming = [none if (at := find(needle)) < 0 else at for needle in needles]
+    while (at := min(coming)) < none:
         start = text.rfind(newline, 0, at) + 1
-        end = text.find(newline, at)
+        end = find(newline, at)
         end = len(text) if end < 0 else end
         yield start, end
-        for needle, place in list(coming.items()):
+        for index, place in enumerate(coming):
             if place <= end:
-                further = text.find(needle, end + 1)
-                if further < 0:
-                    del coming[needle]
-                else:
-                    coming[needle] = further
+                further = find(needles[index], end + 1)
+                coming[index] = none if further < 0 else further

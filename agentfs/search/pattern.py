@@ -63,12 +63,14 @@ class Form(Generic[S]):
         expression: The compiled pattern, for one line (or, with `multiline`, for a whole text).
         sweep: The compiled sweep of the plan, or None.
         needles: The needles of the plan.
+        also: What the plan has besides.
         newline: A line feed.
     """
 
     expression: Compiled[S]
     sweep: Compiled[S] | None
     needles: tuple[S, ...]
+    also: tuple[S, ...]
     newline: S
 
 
@@ -137,13 +139,14 @@ def compile_pattern(
     plan = make_plan(syntax, ignore_case=ignore_case, eats_newline=eats_newline)
     sweep_source = None if multiline else plan.sweep
     folded = ignore_case or (bool(syntax.tokens) and "i" in _leading_flags(syntax))
-    form = Form(expression, _sweep(engine, sweep_source, flags), plan.needles, "\n")
+    form = Form(expression, _sweep(engine, sweep_source, flags), plan.needles, plan.also, "\n")
     ascii_form: Form[bytes] | None = None
     if plan.ascii:
         of_bytes = _compile(engine, syntax.source.encode(), flags | mode)
         if not isinstance(of_bytes, Exception):
             sweep = _sweep(engine, None if sweep_source is None else sweep_source.encode(), flags)
-            ascii_form = Form(of_bytes, sweep, tuple(n.encode() for n in plan.needles), b"\n")
+            needles, also = (tuple(each.encode() for each in some) for some in (plan.needles, plan.also))
+            ascii_form = Form(of_bytes, sweep, needles, also, b"\n")
     return Pattern(written, form, ascii_form, plan, folded, multiline)
 
 

@@ -14,6 +14,14 @@ from dataclasses import dataclass
 from agentfs.search.syntax import Syntax, Token
 
 _MOST_NEEDLES = 24
+_MOST_BESIDES = 2
+# Words that stand in so many lines of code that their letters tell little; so do the letters of the second.
+_FREQUENT_WORD = re.compile(
+    r"\b(?:class|def|return|import|from|self|this|static|struct|const|void|int|char|if|else|for|while|public"
+    r"|private|function|fn|func|let|var|new|the|test|None|null|true|false)\b",
+    re.IGNORECASE,
+)
+_FREQUENT = frozenset(" etaoinsr")
 _PLAIN_SET = re.compile(r"\[(?:[^\\\[]|\\[dDsSwWfnrtv]|\\[^A-Za-z0-9])*\]")
 # Letters outside ASCII that equal an ASCII letter when case is ignored: İ ı-less i, Kelvin's k, the long s.
 CASE_STRANGERS = {"i": "\u0130", "k": "\u212a", "s": "\u017f"}
@@ -26,7 +34,8 @@ class Plan:
     Attributes:
         needles: Every match contains at least one of these ASCII strings (in lower case when case is
             ignored); none when nothing is certain.
-        whole: Whether the pattern is nothing but its one needle.
+        also: Strings that every match contains besides, to tell the lines of a needle apart.
+        whole: Whether the pattern is nothing but its needles.
         sweep: The pattern for a search over whole texts, or None when every line must be tried.
         exact: Whether the sweep's own matches are those of each line alone.
         ascii: Whether the pattern means the same on the bytes of ASCII text as on the text.
@@ -35,6 +44,7 @@ class Plan:
     """
 
     needles: tuple[str, ...] = ()
+    also: tuple[str, ...] = ()
     whole: bool = False
     sweep: str | None = None
     exact: bool = False
@@ -58,16 +68,18 @@ def make_plan(syntax: Syntax, *, ignore_case: bool, eats_newline: Callable[[str]
         return Plan()
     tokens = [token for token in syntax.tokens if token.kind != "comment"]
     folded = ignore_case or any(token.kind == "flags" and "i" in token.value for token in tokens)
-    needles = _Needles(tokens, folded=folded).find()
-    plain = "".join(token.value for token in tokens)
+    needles, also = _Needles(tokens, folded=folded).find()
+    plain = _fold("".join("\n" if token.kind == "or" else token.value for token in tokens), folded)
     return Plan(
         needles=needles,
-        whole=all(token.kind == "character" for token in tokens) and needles == (_fold(plain, folded),),
+        also=also,
+        whole=all(token.kind in {"character", "or"} for token in tokens)
+        and needles == tuple(dict.fromkeys(plain.split("\n"))),
         sweep="".join(_within_lines(token, eats_newline) for token in tokens),
         exact=all(_is_plain(token) for token in tokens),
         ascii=all(_is_ascii(token) for token in tokens),
         repeats=_varying(tokens),
-        strangers="".join({CASE_STRANGERS[c] for n in needles for c in n if c in CASE_STRANGERS})
+        strangers="".join({CASE_STRANGERS[c] for n in needles + also for c in n if c in CASE_STRANGERS})
         if folded
         else "",
     )
@@ -144,10 +156,18 @@ class _Needles:
         self.tokens = tokens
         self.folded = folded
         self.at = 0
+        self.single: list[str] = []  # strings of which each is in every match of the branch read last
+        self.branches = 0  # of the alternatives read last
 
-    def find(self) -> tuple[str, ...]:
+    def find(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         needles = self._alternatives()
-        return needles if self.at == len(self.tokens) else ()
+        if self.at != len(self.tokens):
+            return (), ()
+        also = [each for each in dict.fromkeys(self.single) if each not in needles[:1]]
+        also = [each for each in also if not any(each in needle for needle in needles)]
+        if self.branches != 1:
+            return needles, ()
+        return needles, tuple(sorted(also, key=_rarity, reverse=True)[:_MOST_BESIDES])
 
     def _alternatives(self) -> tuple[str, ...]:
         """Read up to the closing parenthesis: a string of each branch, or none when a branch has none."""
@@ -155,6 +175,7 @@ class _Needles:
         while self.at < len(self.tokens) and self.tokens[self.at].kind == "or":
             self.at += 1
             branches.append(self._sequence())
+        self.branches = len(branches)
         if not all(branches):
             return ()
         together = tuple(dict.fromkeys(needle for branch in branches for needle in branch))
@@ -196,6 +217,7 @@ class _Needles:
                 # What is repeated at least once also stands right before what follows it.
                 run = character if character and low >= 1 else ""
         candidates.append((run,))
+        self.single = [found[0] for found in candidates if len(found) == 1 and found[0]]
         return max((found for found in candidates if all(found)), key=_worth, default=())
 
     def _certain(self, character: str) -> str:
@@ -215,6 +237,12 @@ class _Needles:
 
 
 def _worth(needles: tuple[str, ...]) -> tuple[float, int]:
-    """Prefer long strings, and one to many: each string costs a search."""
-    shortest = min(map(len, needles))
-    return min(shortest, 8) / len(needles), shortest
+    """Prefer rare strings, and one to many: each string costs a search."""
+    return min(8, *map(_rarity, needles)) / len(needles), min(map(len, needles))
+
+
+def _rarity(needle: str) -> float:
+    """Return about how many letters of middling frequency tell as much."""
+    words = sum(len(word[0]) for word in _FREQUENT_WORD.finditer(needle))
+    frequent = sum(letter in _FREQUENT for letter in needle)
+    return len(needle) - 0.6 * words - 0.2 * frequent

@@ -42,6 +42,8 @@ class Reader:
         self._length = 0
         self._needles = tuple(needle.encode() for needle in pattern.plan.needles)
         self._filter = shared_part(self._needles)
+        self._others = () if self._needles == (self._filter,) else self._needles
+        self._also = tuple(needle.encode() for needle in pattern.plan.also)
         self._ignore_case = pattern.ignore_case
         self._linear = linear_filter(pattern) if encoding is None else None
         self._strangers = tuple(each.encode() for each in pattern.plan.strangers)
@@ -86,11 +88,18 @@ class Reader:
             return "may_match"
         if self._ignore_case:
             return self._judge_folded()
-        if buffer.find(self._filter, 0, length) >= 0 and (
-            self._filter or any(buffer.find(needle, 0, length) >= 0 for needle in self._needles)
-        ):
-            return "may_match"
-        return "no_match"
+        if buffer.find(self._filter, 0, length) < 0:
+            return "no_match"
+        for needle in self._others:
+            if buffer.find(needle, 0, length) >= 0:
+                break
+        else:
+            if self._others:
+                return "no_match"
+        for needle in self._also:
+            if buffer.find(needle, 0, length) < 0:
+                return "no_match"
+        return "may_match"
 
     def _read_on(self, fd: int, length: int) -> int:
         while True:
@@ -112,12 +121,19 @@ class Reader:
 
     def _judge_folded(self) -> Verdict:
         content = bytes(self._view[: self._length])
-        if self._strangers and not content.isascii() and any(each in content for each in self._strangers):
-            return "may_match"
+        if self._strangers and not content.isascii():
+            for each in self._strangers:
+                if each in content:
+                    return "may_match"
         content = content.lower()
-        if self._filter in content and (self._filter or any(needle in content for needle in self._needles)):
-            return "may_match"
-        return "no_match"
+        if self._filter not in content or (
+            self._others and not any([needle in content for needle in self._others])  # noqa: C419 - faster for a few
+        ):
+            return "no_match"
+        for needle in self._also:
+            if needle not in content:
+                return "no_match"
+        return "may_match"
 
     def _grow(self, size: int) -> None:
         self._view.release()

@@ -88,9 +88,8 @@ def found(compiled, view):
     answers = []
     for way in ways:
         text = view if way is ways[0] else view.encode()
-        for by_needle in {way._by_needle, False}:
-            way._trial.clear()
-            way._by_needle = by_needle
+        for over, gain in ((False, 0), (True, 1), (True, -1)):
+            way._trial.over, way._trial.gain = over or not way._nominates or way._sweep is None, gain
             hits = [(view.count("\n", 0, h.start), view[h.start : h.end], h.spans) for h in way.hits(text)]
             answers.append(hits)
             tally = Tally()
@@ -184,7 +183,7 @@ def test_needles_that_are_often_there_lose_nothing(pattern, lines, ignore_case):
         ("foo|bar", ("foo", "bar")),
         ("foo|b?", ()),
         ("a+b", ("ab",)),
-        ("ab?c", ("a",)),
+        ("ab?c", ("c",)),
         ("(foo)?x", ("x",)),
         ("(?=foo)b", ("b",)),
         ("(?i)Foo", ("foo",)),
@@ -198,6 +197,40 @@ def test_needles_that_are_often_there_lose_nothing(pattern, lines, ignore_case):
 )
 def test_the_needles_of_a_pattern(pattern, needles):
     assert compile_pattern(pattern).plan.needles == needles
+
+
+@pytest.mark.parametrize(
+    ("pattern", "needle", "also"),
+    [
+        (r"class \w+\(.*Mixin", "Mixin", ("class ", "(")),
+        (r"^static int \w+_probe\(", "_probe(", ("static int ",)),
+        (r"[a-z]+_[a-z]+\(\)", "()", ("_",)),
+        ("(?i)Self.*KEY", "key", ("self",)),
+        ("foo.*(?:oo)", "foo", ()),
+        ("foo.*(?:a|bar)", "foo", ()),
+        ("a.*b|foo", "b", ()),
+        ("foo(?=.*bar)", "foo", ()),
+        ("foo(?:bar)?", "foo", ()),
+    ],
+)
+def test_a_rare_needle_is_looked_for_and_the_others_are_asked_for(pattern, needle, also):
+    plan = compile_pattern(pattern).plan
+    assert (plan.needles[0], plan.also) == (needle, also)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "whole"),
+    [
+        ("foo|bar", True),
+        ("foo|fo|foo", True),
+        (r"a\.b|c", True),
+        ("foo|", False),
+        ("foo|b+", False),
+        ("fo(o)", False),
+    ],
+)
+def test_alternatives_of_plain_text_are_known(pattern, whole):
+    assert compile_pattern(pattern).plan.whole is whole
 
 
 def test_every_stranger_that_equals_an_ascii_letter_is_known():
