@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from agentfs.results import Match
-from agentfs.search.hits import Hit
+from agentfs.search.lines import Hit
 from agentfs.text import cut_line
 
 _BLOCK_LINES = 10  # a match over several lines may be as long as this many lines

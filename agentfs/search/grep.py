@@ -16,9 +16,10 @@ from agentfs.search.elsewhere import suggesting
 from agentfs.search.engine import find_rg, nominated
 from agentfs.search.excerpts import excerpts
 from agentfs.search.grep_text import content_lines, count_lines_shown, summary_lines, totals_shown
-from agentfs.search.hits import Hit, Search, Tally, as_text, lines_within
+from agentfs.search.hits import Search
 from agentfs.search.leftout import one_line, say_reached, say_skipped
 from agentfs.search.line_naming import NameLines
+from agentfs.search.lines import Hit, Tally, as_text, lines_within
 from agentfs.search.paging import check_offset, check_page
 from agentfs.search.pattern import S
 from agentfs.search.request import Engine, OneOrMore, OutputMode, Request, Sort

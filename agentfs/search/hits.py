@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Generic
 
 from agentfs.calls import calling
+from agentfs.search.lines import Hit, Tally, all_lines, joined, lines_holding, lines_with, rest_of_line
 from agentfs.search.pattern import Compiled, Form, Found, Pattern, S
 
 # A search without a timeout is five times cheaper. It is used where the steps cannot exceed this.
@@ -27,47 +28,6 @@ _COUNTED_AT_ONCE = 256 * 1024  # of a larger text not all lines are held at once
 # So it is given out in slices, each twice the one before, and after each the clock and the caller are asked.
 _FIRST_SLICE = 0.25
 _SWEPT_PER_SECOND = 1_000_000  # a sweep that is slower is stuck on a line, and no longer trusted
-
-
-@dataclass(slots=True)
-class Hit:
-    """A line that matches, or with `multiline` the lines of matches that touch.
-
-    Attributes:
-        start: Where it begins in the text.
-        end: Where it ends in the text, before the last line end.
-        spans: Start and end of each match, relative to `start`.
-    """
-
-    start: int
-    end: int
-    spans: list[tuple[int, int]]
-
-
-@dataclass(slots=True)
-class Tally:
-    """What has been counted in one file.
-
-    Attributes:
-        hits: Hits, as many as lines without `multiline`.
-        lines: Lines in them.
-        matches: Matches in them.
-    """
-
-    hits: int = 0
-    lines: int = 0
-    matches: int = 0
-
-    def add(self, hit: Hit, line_ends: int) -> None:
-        """Count a hit.
-
-        Args:
-            hit: The hit.
-            line_ends: The line ends inside it.
-        """
-        self.hits += 1
-        self.lines += 1 + line_ends
-        self.matches += len(hit.spans)
 
 
 @dataclass(slots=True)
@@ -110,7 +70,7 @@ class Search(Generic[S]):
         self._whole = plan.whole
         self._never_empty = bool(plan.needles)
         self._rest_of_line: re.Pattern[S] | None = (
-            _rest_of_line(form.needles) if plan.whole and len(form.needles) == 1 else None
+            rest_of_line(form.needles[0]) if plan.whole and len(form.needles) == 1 else None
         )
         self._deadline = deadline
         self._until_look = 0
@@ -176,15 +136,15 @@ class Search(Generic[S]):
 
     def _nominated(self, text: S) -> Iterator[tuple[int, int]]:
         folded = text.lower() if self._ignore_case else text
-        lines = _lines_with(folded, self._form.needles, self._newline)
+        lines = lines_with(folded, self._form.needles, self._newline)
         for needle in self._form.also:
-            lines = _holding(folded, needle, lines)
+            lines = lines_holding(folded, needle, lines)
         return lines
 
     def _among(self, text: S, lines: list[tuple[int, int]]) -> Iterator[Hit]:
         """Sweep nominated lines, which none of is empty, as if they were all of a text."""
         number = passed = 0
-        for hit in self._by_sweep(self._newline.join([text[start:end] for start, end in lines])):
+        for hit in self._by_sweep(joined(text, lines)):
             start, end = lines[number]
             while passed + end - start < hit.start:
                 passed += end - start + 1
@@ -194,7 +154,7 @@ class Search(Generic[S]):
 
     def _by_sweep(self, text: S) -> Iterator[Hit]:
         if self._sweep is None:
-            return self._confirmed(text, _all_lines(text, self._newline))
+            return self._confirmed(text, all_lines(text, self._newline))
         found = self._swept_matches(text, self._sweep)
         if self._exact:
             return self._gathered(text, (match.span() for match in found))
@@ -266,7 +226,7 @@ class Search(Generic[S]):
                 if spans:
                     yield Hit(start, end, spans)
                 raise
-            yield from self._confirmed(text, _all_lines(text, newline, max(start, 0)))
+            yield from self._confirmed(text, all_lines(text, newline, max(start, 0)))
             return
         if spans:
             yield Hit(start, end, spans)
@@ -289,7 +249,7 @@ class Search(Generic[S]):
         except TimeoutError:
             self._sweep = None
             self._left()
-            yield from _all_lines(text, newline, done)
+            yield from all_lines(text, newline, done)
 
     def _places(self, text: S) -> Iterator[tuple[int, int]]:
         """Find the needles where the pattern is nothing but these: of two in one place, the first written."""
@@ -332,7 +292,7 @@ class Search(Generic[S]):
             tally.matches += folded.count(self._form.needles[0])
         elif self._exact and self._never_empty and self._sweep is not None and self._trial.over:
             if self._goes_by_needle and not (self._ignore_case and not text.isascii()):
-                text = self._newline.join([text[start:end] for start, end in self._nominated(text)])
+                text = joined(text, self._nominated(text))
             self._count_swept(text, self._sweep, tally)
         else:
             for hit in self.hits(text):
@@ -403,61 +363,3 @@ class Search(Generic[S]):
         if self._until_look <= 0:
             self._until_look = _LINES_PER_LOOK
             self._left()
-
-
-def as_text(text: str | bytes) -> str:
-    """Return the text, or ASCII bytes as text.
-
-    Args:
-        text: What was searched.
-    """
-    return text if isinstance(text, str) else str(text, "ascii")
-
-
-def lines_within(text: str | bytes, hit: Hit) -> int:
-    """Count the line ends inside a hit.
-
-    Args:
-        text: What was searched.
-        hit: What was found in it.
-    """
-    if isinstance(text, str):
-        return text.count("\n", hit.start, hit.end)
-    return text.count(b"\n", hit.start, hit.end)
-
-
-def _all_lines(text: S, newline: S, start: int = 0) -> Iterator[tuple[int, int]]:
-    while start < len(text):
-        end = text.find(newline, start)
-        end = len(text) if end < 0 else end
-        yield start, end
-        start = end + 1
-
-
-def _holding(text: S, needle: S, lines: Iterator[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    for start, end in lines:
-        if text.find(needle, start, end) >= 0:
-            yield start, end
-
-
-def _rest_of_line(needles: tuple[S, ...]) -> re.Pattern[S]:
-    """Return a pattern that finds as many strings as there are lines with a needle."""
-    needle = needles[0]
-    if isinstance(needle, str):
-        return re.compile(re.escape(needle) + "[^\\n]*")
-    return re.compile(re.escape(needle) + b"[^\\n]*")
-
-
-def _lines_with(text: S, needles: tuple[S, ...], newline: S) -> Iterator[tuple[int, int]]:
-    """Find the lines that have one of the needles."""
-    find, none = text.find, len(text) + 1
-    coming = [none if (at := find(needle)) < 0 else at for needle in needles]
-    while (at := min(coming)) < none:
-        start = text.rfind(newline, 0, at) + 1
-        end = find(newline, at)
-        end = len(text) if end < 0 else end
-        yield start, end
-        for index, place in enumerate(coming):
-            if place <= end:
-                further = find(needles[index], end + 1)
-                coming[index] = none if further < 0 else further

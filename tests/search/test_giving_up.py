@@ -8,7 +8,8 @@ import pytest
 
 from agentfs import Workspace
 from agentfs.calls import calling
-from agentfs.search.hits import Search, Tally
+from agentfs.search.hits import Search
+from agentfs.search.lines import Tally
 from agentfs.search.pattern import compile_pattern
 
 HOSTILE = "^(a|aa)+$"

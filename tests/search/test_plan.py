@@ -9,7 +9,8 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from agentfs.errors import InvalidPatternError
-from agentfs.search.hits import Search, Tally
+from agentfs.search.hits import Search
+from agentfs.search.lines import Tally
 from agentfs.search.pattern import compile_pattern
 from agentfs.search.scan import Reader
 
