@@ -74,7 +74,7 @@ def repair(base: Base, root_path: str) -> list[str]:
         What was done, in words; nothing where all was well.
     """
     told: list[str] = []
-    for rows, done in left_behind(base, root_path):
+    for rows, done, log in left_behind(base, root_path):
         plans = [Plan(change, stage, fresh, backup) for change, stage, fresh, backup in rows]
         batch = Batch(base, plans, _REPAIR_BYTES, lambda change, _: NotFoundError(change.path))
         if done:
@@ -85,7 +85,11 @@ def repair(base: Base, root_path: str) -> list[str]:
             for key in sorted(keys):
                 held.enter_context(FileLock(key, keys[key], root_path))
             foreign = batch.take_back()
-        paths = ", ".join(quote(plan.change.path) for plan in plans)
+        log.keep = batch.stuck
+        paths = ", ".join(map(quote, batch.paths))
+        if log.keep:
+            told.append(f"a change of {paths} that had not come to its end could not be taken back")
+            continue
         told.append(f"a change of {paths} that had not come to its end was taken back")
         if foreign:
             left = ", ".join(map(quote, foreign))

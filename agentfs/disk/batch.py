@@ -3,11 +3,14 @@
 import errno
 import os
 import stat
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 
 from agentfs.disk import failures
 from agentfs.disk.backend import Handle
+from agentfs.disk.paths import quote
 from agentfs.disk.plans import Plan
 from agentfs.disk.repair import RepairLog
 from agentfs.disk.replacing import Looks, fill, looks_of, sync_directories
@@ -27,6 +30,9 @@ from agentfs.errors import AgentFSError, NotDirectoryError, NotFoundError
 _NO_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK, errno.EXDEV}
 _NOT_EMPTY = {errno.ENOTEMPTY, errno.EEXIST}
 
+_PATIENCE = 0.5  # seconds that one batch tries again what is to be undone
+_PAUSE = 0.001
+
 
 class Batch:
     """The plans of one batch of changes, carried out or taken back.
@@ -44,6 +50,8 @@ class Batch:
         self._max_bytes = max_bytes
         self._conflict = conflict
         self._left: list[str] = []
+        self._stuck: set[str] = set()
+        self._patient_until = 0.0
 
     def apply(self, log: RepairLog | None = None) -> tuple[str, ...]:
         """Make the changes.
@@ -64,9 +72,17 @@ class Batch:
                 step(plan)
         except BaseException as error:
             self.take_back()
-            if isinstance(error, OSError):
-                raise failures.of_system(error, self._plans[0].change.path) from None
-            raise
+            if log is not None:
+                log.keep = bool(self._stuck)
+            known = failures.of_system(error, self.paths[0]) if isinstance(error, OSError) else error
+            if self._stuck and isinstance(known, AgentFSError):
+                paths = ", ".join(map(quote, sorted(self._stuck)))
+                known.hint += (
+                    f" {paths} could not be brought back; opening the workspace again tries it anew."
+                )
+            if known is error:
+                raise
+            raise known from None
         self._sync()
         if log is not None:
             log.done()
@@ -82,26 +98,55 @@ class Batch:
         foreign: list[str] = []
         undone: set[str] = set()
         for _, plan in reversed(self._steps()):
-            if plan.change.path in undone:
+            path = plan.change.path
+            if path in undone:
                 continue
-            undone.add(plan.change.path)
-            try:
-                if not self._restore(plan):
-                    foreign.append(plan.change.path)
-            except (OSError, AgentFSError):
-                foreign.append(plan.change.path)
+            undone.add(path)
+            restored = self._insist(partial(self._restore, plan))
+            if restored is None:
+                self._stuck.add(path)
+            elif not restored:
+                foreign.append(path)
         self.tidy()
         return tuple(foreign)
 
+    @property
+    def paths(self) -> list[str]:
+        """The paths of all changes."""
+        return [plan.change.path for plan in self._plans]
+
+    @property
+    def stuck(self) -> bool:
+        """Whether something could be brought back and was not, as the system kept failing."""
+        return bool(self._stuck)
+
     def tidy(self) -> None:
-        """Remove what waited beside the files."""
+        """Remove what waited beside the files, but for what is still needed to bring one back."""
         for plan in self._plans:
-            for name in filter(None, (plan.fresh, plan.backup)):
-                with (
-                    suppress(OSError, AgentFSError),
-                    standing(self._base, plan.staged(name)) as (trail, last),
-                ):
-                    self._base.backend.remove(trail.handle, last)
+            for name in (plan.fresh, "" if plan.change.path in self._stuck else plan.backup):
+                if name:
+                    self._insist(partial(self._clear, plan.staged(name)))
+
+    def _insist(self, act: Callable[[], bool]) -> bool | None:
+        """Do something again while it fails: what stands in the way may be a link that comes and goes.
+
+        Returns:
+            What it returns; None where it keeps failing.
+        """
+        while True:
+            try:
+                return act()
+            except (OSError, AgentFSError):
+                now = time.monotonic()
+                self._patient_until = self._patient_until or now + _PATIENCE
+                if now > self._patient_until:
+                    return None
+                time.sleep(_PAUSE)
+
+    def _clear(self, path: str) -> bool:
+        with suppress(NotFoundError, FileNotFoundError), standing(self._base, path) as (trail, name):
+            self._base.backend.remove(trail.handle, name)
+        return True
 
     def _sync(self) -> None:
         """Bring the names to the disk where the policy asks for it; a failure is only told: all is done."""

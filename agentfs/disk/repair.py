@@ -32,11 +32,15 @@ class RepairLog:
     Args:
         fd: The file, locked.
         path: Its path.
+
+    Attributes:
+        keep: Whether it stays when it is closed, for the next to open the root.
     """
 
     def __init__(self, fd: int, path: str) -> None:
         self._fd = fd
         self._path = path
+        self.keep = False
 
     def write(self, content: bytes) -> None:
         """Put down what the batch does; OSError when that fails."""
@@ -51,13 +55,9 @@ class RepairLog:
             os.write(self._fd, _DONE)
             os.fsync(self._fd)
 
-    def close(self, *, keep: bool = False) -> None:
-        """Let go of the log.
-
-        Args:
-            keep: Leave it for the next to open the root.
-        """
-        if not keep:
+    def close(self) -> None:
+        """Let go of the log."""
+        if not self.keep:
             with suppress(OSError):
                 os.unlink(self._path)
         with suppress(OSError):
@@ -113,15 +113,15 @@ def _new_log(prefix: str) -> RepairLog:
         os.close(fd)
 
 
-def left_behind(base: Base, root_path: str) -> Generator[tuple[list[Row], bool]]:
-    """Find the batches of dead processes; each log goes when the next one is asked for.
+def left_behind(base: Base, root_path: str) -> Generator[tuple[list[Row], bool, RepairLog]]:
+    """Find the batches of dead processes; each log goes when the next one is asked for, unless it is kept.
 
     Args:
         base: Where walks start.
         root_path: The root.
 
     Yields:
-        What a batch was to do, and whether it is whole.
+        What a batch was to do, whether it is whole, and its log.
     """
     directory = lock_directory(root_path)
     if directory is None:
@@ -135,15 +135,19 @@ def left_behind(base: Base, root_path: str) -> Generator[tuple[list[Row], bool]]
     for path in (os.path.join(directory, name) for name in names):
         with suppress(OSError):
             fd = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
-            log, keep = RepairLog(fd, path), True
+            log = RepairLog(fd, path)
+            log.keep = True
             try:
                 if try_lock(fd) and still_named(fd, path):
                     rows, done = _content(_whole(fd))
+                    log.keep = rows is None
                     if rows:
-                        yield rows, done
-                    keep = rows is None
+                        yield rows, done, log
+            except BaseException:
+                log.keep = True
+                raise
             finally:
-                log.close(keep=keep)
+                log.close()
 
 
 def _content(log: bytes) -> tuple[list[Row] | None, bool]:

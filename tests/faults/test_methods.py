@@ -3,6 +3,7 @@
 import contextlib
 import errno
 import fcntl
+import gc
 import os
 import shutil
 from collections.abc import Callable
@@ -132,13 +133,14 @@ def run(
         else:
             code = "ok"
         seam.at = -1
-        assert descriptors() == held, "a descriptor was left open"
+        assert descriptors() <= held, "a descriptor was left open"
     assert not locks._held
     return code
 
 
 @pytest.fixture
 def seam(monkeypatch):
+    gc.collect()  # what other tests have left is not counted here
     return Fault(monkeypatch)
 
 
@@ -211,7 +213,7 @@ def test_a_root_that_cannot_be_opened_fails_with_a_typed_error(tmp_path, seam):
         with contextlib.suppress(InputOutputError):
             Workspace(top).close()
         seam.at = -1
-        assert descriptors() == held
+        assert descriptors() <= held
 
 
 @pytest.mark.parametrize("name", list(CHANGES))

@@ -73,10 +73,27 @@ def calls(ws: Workspace):
         "glob": lambda: ws.glob("**", "a/b").text,
         "grep": lambda: ws.grep("secret|inside", "a/b").text,
         "entry": lambda: str(ws._root.entry("a/b/t")),
+        "edit": lambda: ws.edit("a/b/t", "inside", "inside", preview=True).text,
+        "make": lambda: ws.write("a/b/outside-name", "made").text,
+        "delete": lambda: ws.delete("a/b/outside-name").text,
+        "move": lambda: ws.move("a/b/t", "a/b/t2").text,
+        "move back": lambda: ws.move("a/b/t2", "a/b/t").text,
+        "move out": lambda: ws.move("moving", "a/b/moved").text,
+        "move in": lambda: ws.move("a/b/moved", "moving").text,
+        "transaction": lambda: transaction(ws),
+        "undo": lambda: ws.undo().text,
     }
 
 
-def hammer(top: Path, operations: int, mix: Sequence[str] = MIX) -> Counter[str]:
+def transaction(ws: Workspace) -> str:
+    with ws.transaction() as tx:
+        tx.write("a/b/one", "1")
+        tx.write("a/b/sub/two", "2")
+    return "done"
+
+
+def hammer(top: Path, operations: int, mix: Sequence[str] = MIX, *, names: bool = True) -> Counter[str]:
+    """Make calls, and count what became of them; `names`: names from outside in an answer are escapes."""
     outside = snapshot(top.parent / "out")
     outcomes: Counter[str] = Counter()
     with Workspace(top, policy=Policy(overwrite="always", durability="fast")) as ws:
@@ -89,7 +106,8 @@ def hammer(top: Path, operations: int, mix: Sequence[str] = MIX) -> Counter[str]
             else:
                 outcome = "inside"
             # The size and name of what lies outside must not show either.
-            escaped = SECRET in shown or "outside-name" in shown or f"size={len(SECRET)}," in shown
+            named = "outside-name" in shown and names
+            escaped = SECRET in shown or named or f"size={len(SECRET)}," in shown
             outcomes["ESCAPE" if escaped else outcome] += 1
     assert snapshot(top.parent / "out") == outside
     return outcomes
@@ -115,6 +133,19 @@ def test_a_million_calls_during_swaps_lead_nowhere_outside(arena, monkeypatch, m
     outcomes = hammer(arena, 1_000_000)
     print(mechanism, dict(outcomes))  # noqa: T201 - the figures, with -s
     assert set(outcomes) <= ALLOWED, outcomes
+
+
+@pytest.mark.parametrize("mechanism", ["openat2", "walk"])
+def test_deletes_moves_and_transactions_during_swaps_change_nothing_outside(arena, monkeypatch, mechanism):
+    force(monkeypatch, mechanism)
+    (arena / "moving").write_text("inside")
+    mix = ["make", "delete", "move", "move back", "move out", "move in", "edit", "transaction", "undo"]
+    outcomes = hammer(arena, 9000, mix, names=False)
+    others = {"already_exists", "refused", "stale", "no_change", "invalid_argument", "no_match"}
+    assert set(outcomes) <= ALLOWED | others, outcomes
+    assert outcomes["inside"] > 20
+    assert outcomes["outside_workspace"] + outcomes["link_loop"] + outcomes["refused"] > 100
+    assert not [path for path in arena.rglob("*") if ".agentfs-" in path.name]
 
 
 def test_by_path_a_read_during_swaps_shows_nothing_outside(arena, monkeypatch):

@@ -61,7 +61,7 @@ def test_a_failure_of_any_call_leaves_old_or_new(tmp_path, monkeypatch, call, pa
                 monkeypatch.setattr(os, call, fault)
                 outcome = attempt(root, path)
                 monkeypatch.undo()
-                assert descriptors() == before, (number, at)
+                assert descriptors() <= before, (number, at)
             outcomes.add(outcome)
             names = sorted(name for _, _, names in os.walk(tree) for name in names)
             content = (tree / path).read_bytes() if (tree / path).exists() else None

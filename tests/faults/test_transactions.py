@@ -230,3 +230,40 @@ def test_a_kill_at_some_system_calls_leaves_all_old_or_all_new(tmp_path, both):
 @pytest.mark.skipif(not can_trace(), reason="strace is not installed, or may not trace")
 def test_a_kill_at_every_system_call_leaves_all_old_or_all_new(tmp_path, both):
     kill_at(tmp_path, both, 1)
+
+
+def both_edited(ws):
+    with ws.transaction() as tx:
+        tx.edit("a", "old", "new")
+        tx.edit("c", "old", "new")
+
+
+def test_what_cannot_be_taken_back_now_is_taken_back_when_the_tree_is_opened_again(tmp_path, monkeypatch):
+    from agentfs.disk import batch
+
+    top = fresh(tmp_path / "root")
+    old = snapshot(top)
+    renames = []
+    real = os.replace
+
+    def failing(*args, **options):
+        renames.append(args)
+        if len(renames) > 1:  # the second, and from then on each that would bring something back
+            raise OSError(errno.EIO, "broken")
+        return real(*args, **options)
+
+    monkeypatch.setattr(batch, "_PATIENCE", 0.0)
+    with Workspace(top) as ws:
+        monkeypatch.setattr(os, "replace", failing)
+        with pytest.raises(AgentFSError) as caught:
+            both_edited(ws)
+        assert '"a" could not be brought back' in caught.value.hint
+        assert snapshot(top) != old
+        with Workspace(top) as still_broken:
+            assert "could not be taken back" in still_broken.repaired[0]
+        monkeypatch.setattr(os, "replace", real)
+    with Workspace(top) as ws:
+        assert "was taken back" in ws.repaired[0]
+        assert snapshot(top) == old
+    with Workspace(top) as ws:
+        assert not ws.repaired
