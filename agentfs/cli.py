@@ -81,7 +81,8 @@ def _parser() -> argparse.ArgumentParser:
 
     for command in (call, schemas, mcp):
         _add_root(command)
-    _add_state(call)
+    for command in (call, mcp):
+        _add_state(command)
     add_commands(commands)
     return parser
 
@@ -220,7 +221,12 @@ def _mcp(arguments: argparse.Namespace) -> int:
     names = [name.strip() for name in arguments.tools.split(",")] if arguments.tools else None
     policy = Policy(read_only=arguments.read_only)
     server = WorkspaceServer(
-        arguments.root, names=names, prefix=arguments.prefix, dialect=arguments.dialect, policy=policy
+        arguments.root,
+        names=names,
+        prefix=arguments.prefix,
+        dialect=arguments.dialect,
+        policy=policy,
+        state=arguments.state,
     )
     try:
         asyncio.run(server.serve())

@@ -39,6 +39,7 @@ class WorkspaceServer:
         prefix: str = "",
         dialect: str = "agentfs",
         policy: Policy | None = None,
+        state: str | None = None,
     ) -> None:
         """Open the workspace.
 
@@ -48,16 +49,22 @@ class WorkspaceServer:
             prefix: What stands before the name of each tool.
             dialect: Whose names, arguments and output.
             policy: What may be changed, and how.
+            state: The directory where the journal and what was shown outlive the server.
 
         Raises:
-            AgentFSError: The root is no directory, or a name is no tool.
+            AgentFSError: The root is no directory, or a name is no tool; what `Workspace` says of `state`.
         """
         self._policy = policy or Policy()
         self._names = names
         self._prefix = prefix
         self._dialect = dialect
-        self._served = [Workspace(root, policy=self._policy)]
-        self._tools = self._offered(self._served[0])
+        self._kept = state is not None
+        self._served = [Workspace(root, policy=self._policy, state=state)]
+        try:
+            self._tools = self._offered(self._served[0])
+        except AgentFSError:
+            self._served[0].close()
+            raise
         self._asked_for_roots = False
         self._narrowing = asyncio.Lock()
         self.server: Server[Any] = Server(
@@ -123,7 +130,9 @@ class WorkspaceServer:
                     "The client has roots but did not tell them, so nothing may be used.",
                     hint="Nothing was done. Try again once the client answers, or tell the user.",
                 ) from error
-            workspace = await asyncio.to_thread(_within, self._served[0].root, listed.roots, self._policy)
+            workspace = await asyncio.to_thread(
+                _within, self._served[0], listed.roots, self._policy, kept=self._kept
+            )
             self._served.append(workspace)
             self._tools = self._offered(workspace)
             self._asked_for_roots = True
@@ -134,16 +143,21 @@ def _that_read(tools: Toolset) -> list[str]:
     return [tool["name"] for tool in tools.schemas("mcp") if tool["annotations"].get("readOnlyHint")]
 
 
-def _within(root: str, listed: Sequence[types.Root], policy: Policy) -> Workspace:
-    """Open what lies both within the root and within the roots that a client has."""
+def _within(served: Workspace, listed: Sequence[types.Root], policy: Policy, *, kept: bool) -> Workspace:
+    """Open what lies both within the root and within the roots that a client has.
+
+    Where a state directory is kept it is the same workspace, whose journal is of the whole root.
+    """
+    root = served.root
     within = [path for path in map(_path_of, listed) if path is not None]
     if any(os.path.commonpath([root, path]) == path for path in within):
-        return Workspace(root, policy=policy)
+        return served if kept else Workspace(root, policy=policy)
     inside = [path for path in within if os.path.commonpath([root, path]) == root]
-    if len(inside) == 1 and os.path.isdir(inside[0]):
+    if len(inside) == 1 and os.path.isdir(inside[0]) and not kept:
         return Workspace(inside[0], policy=policy)
     places = [os.path.relpath(path, root).replace(os.sep, "/") for path in inside]
-    return Workspace(root, policy=_only(policy, places))
+    only = _only(policy, places)
+    return served.view(policy=only) if kept else Workspace(root, policy=only)
 
 
 def _path_of(root: types.Root) -> str | None:

@@ -153,6 +153,32 @@ async def test_a_clients_roots_only_narrow(tree, roots, sees):
         assert (await connected.call_tool("read", {"path": "../secret"})).is_error
 
 
+@pytest.mark.parametrize(("roots", "sees"), [
+    (["."], ["a.txt", "sub/c.txt", "other/d.txt"]),
+    (["sub"], ["sub/c.txt"]),
+    (["sub", "other"], ["sub/c.txt", "other/d.txt"]),
+    (["/nowhere/else"], []),
+])  # fmt: skip
+async def test_a_clients_roots_narrow_what_keeps_a_journal_too(tree, tmp_path_factory, roots, sees):
+    state, listed = tmp_path_factory.mktemp("outside") / "state", roots_of(tree, *roots)
+    options = {"mode": "legacy", "list_roots_callback": listed}
+    async with client(tree, "--state", str(state), **options) as connected:
+        seen = []
+        for path in ("a.txt", "sub/c.txt", "other/d.txt", "c.txt"):
+            text = {"path": path, "content": "new\n"}
+            reading = await connected.call_tool("read", {"path": path})
+            if not reading.is_error:
+                assert not (await connected.call_tool("write", text)).is_error
+                seen.append(path)
+        assert seen == sees
+        assert (await connected.call_tool("read", {"path": "../secret"})).is_error
+    with Workspace(tree, state=state) as ws:
+        assert [file.path for file in ws.changes().files] == sorted(sees)
+        if sees:
+            ws.undo(len(sees))
+    assert (tree / "sub" / "c.txt").read_text() != "new\n"
+
+
 async def test_roots_that_a_client_does_not_tell_are_no_leave_to_go_everywhere(tree):
     """Attack: a client that has roots fails when it is asked for them; what they leave out must stay shut."""
     answers = [False, False, True]
