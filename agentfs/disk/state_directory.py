@@ -5,6 +5,7 @@ import stat
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from functools import partial
+from weakref import WeakSet
 
 from agentfs.disk import failures
 from agentfs.disk.locks import try_lock
@@ -41,7 +42,8 @@ class StateDirectory:
         self, path: str | os.PathLike[str], root: Root, *, format_name: str, names: Sequence[str]
     ) -> None:
         self._lock = -1
-        self._logs: list[LogFile] = []
+        # They hold this, so that it goes, and its lock, as soon as they do.
+        self._logs: WeakSet[LogFile] = WeakSet()
         self.path = _resolved(path)
         self._format_name = format_name
         self._names = {*names, *(name + _NEW for name in names), format_name + _NEW, _LOCK}
@@ -123,7 +125,7 @@ class StateDirectory:
             InputOutputError: io.
         """
         log = LogFile(self._place(name), partial(sync_file, self._base), partial(self.write, name))
-        self._logs.append(log)
+        self._logs.add(log)
         return log
 
     def has(self, name: str) -> bool:

@@ -1,6 +1,7 @@
 """What a journal tells of itself while it is kept: here to nobody."""
 
 from agentfs.disk import Change
+from agentfs.journal.found import Found, Look
 from agentfs.journal.steps import Step
 
 
@@ -8,7 +9,13 @@ class Ledger:
     """Where a journal writes itself down, if anywhere.
 
     What is begun is settled before anything else is begun, under the lock of the journal.
+
+    Args:
+        look: Returns what stands at a path of the tree; None where nobody can tell.
     """
+
+    def __init__(self, look: Look | None = None) -> None:
+        self._look = look
 
     def begin_step(self, step: Step) -> None:
         """Write down what is about to be changed.
@@ -56,8 +63,7 @@ class Ledger:
         Args:
             changes: What was to be made when it was interrupted.
         """
-        del changes  # only a ledger that knows the tree can tell
-        return ()
+        return Found(changes, self._look).made if self._look is not None else ()
 
     def close(self) -> None:
         """Let go of what is held."""

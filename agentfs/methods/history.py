@@ -163,10 +163,10 @@ class History(Held):
     def _begin(self, state: str | os.PathLike[str] | None) -> None:
         """Begin the journal and the memory, or go on with those of a state directory."""
         if state is None:
-            from agentfs.journal import Journal
+            from agentfs.journal import Journal, Ledger, looking
             from agentfs.shown import Shown
 
-            self._journal, self._shown = Journal(), Shown()
+            self._journal, self._shown = Journal(ledger=Ledger(looking(self._root))), Shown()
         else:
             from agentfs.state import open_state
 

@@ -1,16 +1,11 @@
 """The ledger of a journal that outlives its process: what is to be done is written down before it is."""
 
-from collections.abc import Callable
-
-from agentfs.disk import Change, DirectoryState, State
+from agentfs.disk import Change
 from agentfs.disk.log_file import LogFile
 from agentfs.errors import AgentFSError
-from agentfs.journal import Ledger, Step
+from agentfs.journal import Ledger, Look, Step
 from agentfs.state import entries
 from agentfs.state.records import record
-
-MOST_BYTES = 200 * 1024 * 1024  # the largest file that any workspace changes
-Look = Callable[[str], State | None]
 
 
 class KeptLedger(Ledger):
@@ -22,8 +17,8 @@ class KeptLedger(Ledger):
     """
 
     def __init__(self, log: LogFile, look: Look) -> None:
+        super().__init__(look)
         self._log = log
-        self.look = look
         self._owed = b""
 
     def begin_step(self, step: Step) -> None:
@@ -51,10 +46,6 @@ class KeptLedger(Ledger):
         """Write down a checkpoint; a later step brings it to the disk."""
         self._write(record(entries.CHECKPOINT, entries.checkpoint_payload(name, place)))
 
-    def standing(self, changes: tuple[Change, ...]) -> tuple[Change, ...]:
-        """Return those of some changes that the tree shows to be made."""
-        return Found(changes, self.look).made
-
     def close(self) -> None:
         """Write down what could not be written before, if there is room by now."""
         self._pay()
@@ -69,55 +60,3 @@ class KeptLedger(Ledger):
                 self._write(b"")
         except AgentFSError:
             return  # the next to write here does it, or whoever opens the file and looks at the tree
-
-
-class Found:
-    """What the tree shows of changes that were begun.
-
-    Args:
-        changes: The changes.
-        look: Returns what stands at a path.
-
-    Attributes:
-        made: Those that were made.
-        unmade: Those that were not.
-        odd: Those whose path is neither as before nor as after.
-    """
-
-    def __init__(self, changes: tuple[Change, ...], look: Look) -> None:
-        self.made: tuple[Change, ...] = ()
-        self.unmade: tuple[Change, ...] = ()
-        self.odd: tuple[Change, ...] = ()
-        for change in changes:
-            try:
-                present = look(change.path)
-            except AgentFSError:
-                self.odd += (change,)
-                continue
-            if present == change.after:
-                self.made += (change,)
-            elif present == change.before:
-                self.unmade += (change,)
-            else:
-                self.odd += (change,)
-        if all(_makes_directory(change) for change in self.made) and (self.unmade or self.odd):
-            # Directories are made on the way to a file; without the file nothing was made.
-            self.unmade += self.made
-            self.made = ()
-        if self.made:
-            # A directory stays where something else is in it.
-            self.made += tuple(change for change in self.unmade if _removes_directory(change))
-            self.unmade = tuple(change for change in self.unmade if not _removes_directory(change))
-
-    @property
-    def whole(self) -> bool:
-        """Whether all was made."""
-        return not self.unmade and not self.odd
-
-
-def _makes_directory(change: Change) -> bool:
-    return change.before is None and isinstance(change.after, DirectoryState)
-
-
-def _removes_directory(change: Change) -> bool:
-    return isinstance(change.before, DirectoryState) and change.after is None

@@ -4,15 +4,15 @@ import json
 import os
 from typing import Any, NamedTuple, cast
 
-from agentfs.disk import Root, State, quote
+from agentfs.disk import Root, quote
 from agentfs.disk.log_file import LogFile
 from agentfs.disk.state_directory import StateDirectory, read_small
 from agentfs.errors import InputOutputError, InvalidArgumentError
-from agentfs.journal import Journal
+from agentfs.journal import Journal, looking
 from agentfs.state import entries
 from agentfs.state.compaction import needed_bytes, rewritten
 from agentfs.state.contents import KeptContents
-from agentfs.state.ledger import MOST_BYTES, KeptLedger
+from agentfs.state.ledger import KeptLedger
 from agentfs.state.memory import MEMORY_HEADER, KeptShown
 from agentfs.state.records import HEAD_BYTES, Damage, record
 from agentfs.state.recovery import settled
@@ -189,9 +189,6 @@ def _root_in(content: bytes, path: str) -> str:
 
 
 def _journal(directory: StateDirectory, log: LogFile, root: Root) -> tuple[Journal, tuple[str, ...]]:
-    def look(path: str) -> State | None:
-        return root.state(path, max_bytes=MOST_BYTES)
-
     contents = KeptContents(log)
     try:
         said = replayed(log, contents.get)
@@ -203,7 +200,7 @@ def _journal(directory: StateDirectory, log: LogFile, root: Root) -> tuple[Journ
     except Damage as damage:
         raise _damaged(directory.path, JOURNAL, damage) from None
     contents.know(said.places)
-    ledger = KeptLedger(log, look)
+    ledger = KeptLedger(log, looking(root))
     told = settled(said, ledger, root)
     journal = Journal(contents, ledger, steps=said.steps, at=said.at, checkpoints=said.checkpoints)
     return journal, told

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from agentfs.disk import Change, DirectoryState, Root, quote
 from agentfs.errors import AgentFSError, NotFoundError
-from agentfs.journal import Step, Sum, summed, taken_back
-from agentfs.state.ledger import MOST_BYTES, Found, KeptLedger
+from agentfs.journal import MOST_BYTES, Found, Step, Sum, looking, summed, taken_back
+from agentfs.state.ledger import KeptLedger
 from agentfs.state.replay import Replayed
 
 _NAMES_SHOWN = 5
@@ -26,7 +26,7 @@ def settled(said: Replayed, ledger: KeptLedger, root: Root) -> tuple[str, ...]:
     if pending is None:
         return ()
     if isinstance(pending, Step):
-        found = Found(pending.changes, ledger.look)
+        found = Found(pending.changes, looking(root))
         ledger.settle(found.made, whole=found.whole)
         if found.made:
             said.add(Step(found.made, pending.time))
@@ -34,7 +34,7 @@ def settled(said: Replayed, ledger: KeptLedger, root: Root) -> tuple[str, ...]:
             _remove_directories(found.unmade, root)
     else:
         way = _way(said, *pending)
-        found = Found(way.changes, ledger.look)
+        found = Found(way.changes, looking(root))
         ledger.settle((), whole=found.whole)
         if found.whole:
             said.at = pending[1]

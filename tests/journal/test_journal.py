@@ -16,7 +16,7 @@ from agentfs import (
     StaleError,
     Workspace,
 )
-from agentfs.disk import Change, FileState, Spool
+from agentfs.disk import Change, FileState, Spool, by_descriptor
 from agentfs.errors import InputOutputError
 from agentfs.journal import Journal, Store
 from tests.journal.judges import snapshot
@@ -334,3 +334,23 @@ def test_the_methods_are_tools_by_name(ws):
     assert tools.call("undo", {"steps": "2"}).success
     assert not tools.call("rollback", {"to": "nowhere"}).success
     assert tools.schemas("openai")
+
+
+@pytest.mark.parametrize("kept", [False, True])
+def test_an_interrupt_right_after_the_rename_leaves_a_step(tmp_path, monkeypatch, kept):
+    (tmp_path / "root").mkdir()
+    (tmp_path / "root" / "a").write_text("one\n")
+    rename = by_descriptor.replace
+
+    def interrupted(*names):
+        rename(*names)
+        raise KeyboardInterrupt
+
+    with Workspace(tmp_path / "root", state=tmp_path / "state" if kept else None) as ws:
+        with monkeypatch.context() as patched:
+            patched.setattr(by_descriptor, "replace", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                ws.edit("a", "one", "two")
+        assert (tmp_path / "root" / "a").read_text() == "two\n"
+        ws.undo()
+        assert (tmp_path / "root" / "a").read_text() == "one\n"

@@ -45,6 +45,7 @@ def act(ws, root):
             failed.append((name, error))
             assert snapshot(root) == before, name
             assert list(ws._journal.steps) == steps, name
+            assert "state/" not in str(error), "where it lies is not for a model to know"
     return failed
 
 

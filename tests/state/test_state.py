@@ -1,5 +1,6 @@
 """What outlives the process: the journal, what was shown, the ids of lines."""
 
+import gc
 import os
 import subprocess
 import sys
@@ -335,3 +336,22 @@ def test_a_journal_may_be_looked_at_while_it_grows(root, reopened, tmp_path):
     writer.join()
     assert seen == sorted(seen)
     assert len(read_journal(tmp_path / "state").steps) == 200
+
+
+@pytest.mark.parametrize("kept", [False, True])
+def test_one_that_is_dropped_without_being_closed_holds_nothing(root, tmp_path, kept):
+    def use():
+        ws = Workspace(root, state=tmp_path / "state" if kept else None)
+        ws.edit("a.txt", "one", "1")
+        ws.undo()
+
+    use()
+    gc.collect()
+    gc.disable()
+    try:
+        before = len(os.listdir("/dev/fd"))
+        for _ in range(3):
+            use()
+        assert len(os.listdir("/dev/fd")) == before
+    finally:
+        gc.enable()
