@@ -6,11 +6,12 @@ file, as `examples/own_dialect.py` shows.
 
 from agentfs.dialects.dialect import Dialect
 from agentfs.dialects.registry import find, names, register
-from agentfs.dialects.showing import Problem, as_json, content_of, left_out, lines_of, problem_of
+from agentfs.dialects.showing import Problem, absolute_in, as_json, content_of, left_out, lines_of, problem_of
 
 __all__ = [
     "Dialect",
     "Problem",
+    "absolute_in",
     "as_json",
     "content_of",
     "find",

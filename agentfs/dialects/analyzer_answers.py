@@ -1,11 +1,11 @@
 """The answers of `tree-sitter-analyzer`: the document's output, and beside it what was cut and left out."""
 
-import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from agentfs.dialects.analyzer_formats import Format, as_text, fitting, full_tokens, shaped, with_short_paths
+from agentfs.dialects.showing import absolute_in
 from agentfs.results import Entry, GlobResult, GrepResult, Skipped, ToolResult
 from agentfs.search.leftout import say_skipped
 from agentfs.text import estimate_tokens
@@ -42,7 +42,7 @@ def listed(workspace: Workspace, found: GlobResult, notes: list[str], *, opens: 
         notes: What is to be said already.
         opens: Whether hidden and ignored names were looked at.
     """
-    absolute = _absolute(workspace)
+    absolute = absolute_in(workspace)
     entries = [_entry(entry, absolute(entry.path)) for entry in found.files]
     shown = fitting(entries, workspace.limits.output_tokens)
     content = as_text(shown)
@@ -95,7 +95,7 @@ def answer_of(
         opens: Whether hidden and ignored names were looked at.
         files: Of find_and_grep, the files that were searched.
     """
-    absolute, shape = _absolute(workspace), asked.shape
+    absolute, shape = absolute_in(workspace), asked.shape
     skipped = found.skipped if files is None else _together(files.skipped, found.skipped)
     complete = found.exact and (files is None or (files.exact and not files.truncated))
     notes += _said_of_absence(found, files)
@@ -158,11 +158,6 @@ def answer_of(
         },
         notes=() if is_object else tuple(notes),
     )
-
-
-def _absolute(workspace: Workspace) -> Callable[[str], str]:
-    root = workspace.root.rstrip("/\\")
-    return lambda path: f"{root}{os.sep}{path.replace('/', os.sep)}"
 
 
 def _entry(entry: Entry, path: str) -> dict[str, Any]:

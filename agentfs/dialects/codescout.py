@@ -4,13 +4,13 @@ The contract is in `docs/dialects/codescout.md`, statement by statement. No `fro
 annotations`: the hints become schemas.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Literal
 
 from agentfs.dialects.dialect import Dialect
-from agentfs.dialects.showing import as_json, content_of, left_out, lines_of, problem_of
+from agentfs.dialects.showing import absolute_in, as_json, content_of, left_out, lines_of, problem_of
 from agentfs.errors import InvalidArgumentError, PastEndError
 from agentfs.limits import HARD_FILE_BYTES
 from agentfs.results import (
@@ -237,22 +237,22 @@ def _follow_list(call: NextCall) -> Mapping[str, Any] | None:
 def _render(answer: Answer, *, workspace: Workspace) -> ToolResult:
     if not answer.result.success:
         return answer.result  # `_refused` tells of it
-    root = workspace.root.rstrip("/")
+    absolute = absolute_in(workspace)
     match answer.outcome:
         case ReadResult() as read:
             return as_json(answer, _page(answer, read, workspace))
         case ListResult() as listed:
-            return as_json(answer, _listing(answer, listed, root))
+            return as_json(answer, _listing(answer, listed, absolute))
         case GrepResult() as found:
             matches = [
-                {"file": f"{root}/{match.path}", "line": match.line, **content_of(match)}
+                {"file": absolute(match.path), "line": match.line, **content_of(match)}
                 for match in found.matches
             ]
             way = "Increase max_results, or narrow the search with path"
             told = _counted(answer, found, len(matches), found.total_lines, "matching lines", way)
             return as_json(answer, {"matches": matches, **told})
         case GlobResult() as globbed:
-            files = [f"{root}/{entry.path}" for entry in globbed.files]
+            files = [absolute(entry.path) for entry in globbed.files]
             way = "Increase max_results, or use a more specific pattern or path"
             told = _counted(answer, globbed, len(files), globbed.total, "files", way)
             pattern = answer.arguments["pattern"]
@@ -313,8 +313,8 @@ def _cut(content: str, lines: Sequence[str], most: int) -> str:
     return "".join(parts)
 
 
-def _listing(answer: Answer, listed: ListResult, root: str) -> dict[str, Any]:
-    entries = [f"{root}/{entry.path}{'/' if entry.is_dir else ''}" for entry in listed.entries]
+def _listing(answer: Answer, listed: ListResult, absolute: Callable[[str], str]) -> dict[str, Any]:
+    entries = [f"{absolute(entry.path)}{'/' if entry.is_dir else ''}" for entry in listed.entries]
     told: dict[str, Any] = {}
     if _is_paged(answer.arguments):
         told["total"] = listed.total

@@ -1,6 +1,8 @@
 """What renderers share: a failure in three parts, an answer as JSON, lines as they are. Pure."""
 
 import json
+import os
+from collections.abc import Callable
 from dataclasses import fields, replace
 from typing import Any, NamedTuple
 
@@ -8,6 +10,7 @@ from agentfs.errors import AgentFSError
 from agentfs.results import Match, ReadResult, Skipped, ToolResult
 from agentfs.search.excerpts import without_marks
 from agentfs.signatures.offers import Answer
+from agentfs.workspace import Workspace
 
 
 class Problem(NamedTuple):
@@ -47,6 +50,16 @@ def as_json(answer: Answer, value: Any) -> ToolResult:
         value: What JSON can show.
     """
     return replace(answer.result, content=json.dumps(value, ensure_ascii=False), data=value)
+
+
+def absolute_in(workspace: Workspace) -> Callable[[str], str]:
+    """Return what makes an absolute path, as the system writes it, of one as it is shown.
+
+    Args:
+        workspace: The workspace.
+    """
+    root = workspace.root.rstrip("/\\")
+    return lambda path: f"{root}{os.sep}{path.replace('/', os.sep)}"
 
 
 def left_out(skipped: Skipped) -> dict[str, Any]:

@@ -7,7 +7,7 @@ nothing which happened while somebody was asked is taken for granted.
 import functools
 import inspect
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from typing import Any, Concatenate, Literal, ParamSpec, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, Protocol, TypeVar, cast
 
 from agentfs.calls import calling
 from agentfs.disk import Root, revision_of
@@ -24,6 +24,9 @@ from agentfs.limits import Limits
 from agentfs.permissions.asking import GROUPS, Act, Allow, Deny, PermissionAnswer, PermissionRequest, Rule
 from agentfs.policy import Policy
 
+if TYPE_CHECKING:  # a workspace loads it when it is opened
+    from agentfs.outputs import Outputs
+
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 _PATHS = ("path", "paths", "to", "files")
@@ -36,6 +39,7 @@ class Guarded(Protocol):
     policy: Policy
     limits: Limits
     _root: Root
+    _outputs: "Outputs"
 
 
 _W = TypeVar("_W", bound=Guarded)
@@ -181,7 +185,14 @@ class _Asking:
                 continue  # the checkpoint of a rollback
             value = self.arguments.get(name)
             asked += [value] if isinstance(value, str) else value if isinstance(value, (list, tuple)) else []
-        return tuple(dict.fromkeys(place for path in asked for place in places(root, path or ".")))
+        return tuple(
+            dict.fromkeys(place for path in asked for place in places(root, self._meant(path) or "."))
+        )
+
+    def _meant(self, path: str) -> str:
+        """Return the file that a name of a kept page stands for, which rules are about."""
+        kept = self.workspace._outputs.get(path)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - as above
+        return path if kept is None else kept.path or path
 
 
 async def _coroutine(awaitable: Awaitable[Any]) -> Any:

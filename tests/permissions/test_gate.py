@@ -124,6 +124,17 @@ def test_a_rule_that_denies_holds_under_every_name(tree, rule, path, covered):
     assert codes(tree, Policy(deny=[rule]), [("edit", {"path": path, **EDIT})]) == expected
 
 
+def test_rules_are_about_the_file_that_the_name_of_a_kept_page_stands_for(tree):
+    asked = []
+    policy = Policy(deny=["grep(src/**)"], permission=lambda request: asked.append(request) or True)
+    with Workspace(tree, policy=policy) as ws:
+        name = ws.keep(ws.read("src/a.txt"))
+        assert ws.tools().call("grep", {"pattern": "one", "path": name}).error["code"] == "refused"
+        assert ws.read(name).content == ws.read("src/a.txt").content
+        assert {request.paths for request in asked} == {("src/a.txt",)}
+        assert ws.grep("one", path=ws.keep("one\n")).total_lines == 1, "a text is no file"
+
+
 def test_a_rule_that_allows_must_cover_where_links_lead(tree):
     os.symlink("../lib", tree / "src" / "link")
     policy = Policy(allow=["edit(src/**)"])
