@@ -133,9 +133,9 @@ def intact(top: Any) -> None:
             assert (top / name).read_text() == text, name
 
 
-@pytest.mark.parametrize("dialect", ["agentfs", *dialects.names()])
-def test_no_tool_of_any_dialect_shows_what_is_protected(top, dialect):
-    with Workspace(top, policy=POLICY) as ws:
+def sweep(top: Any, dialect: str, policy: Policy) -> None:
+    """Drive each tool at each protected path, with arguments made from its schema."""
+    with Workspace(top, policy=policy) as ws:
         names = ws.tool_names() if dialect == "agentfs" else None
         tools = ws.tools(names, dialect=dialect)
         made = 0
@@ -156,7 +156,18 @@ def test_no_tool_of_any_dialect_shows_what_is_protected(top, dialect):
         unseen(ws.changes().patch.decode())
         for name in list(ws._outputs._kept):
             unseen(ws.read(name).text)
+
+
+@pytest.mark.parametrize("dialect", ["agentfs", *dialects.names()])
+def test_no_tool_of_any_dialect_shows_what_is_protected(top, dialect):
+    sweep(top, dialect, POLICY)
     intact(top)
+
+
+@pytest.mark.parametrize("dialect", ["agentfs", *dialects.names()])
+def test_the_same_sweep_finds_what_each_dialect_shows_without_protection(top, dialect):
+    with pytest.raises(AssertionError, match=TOKEN[:PIECE]):
+        sweep(top, dialect, replace(POLICY, protect=Protect(read=[], write=[])))
 
 
 def by_hand(ws: Workspace, path: str) -> list[Any]:
