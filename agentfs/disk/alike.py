@@ -5,7 +5,7 @@ import unicodedata
 from collections.abc import Iterable
 
 from agentfs.disk.backend import Handle
-from agentfs.disk.trail import Base
+from agentfs.disk.base import Base
 
 
 def same_letters(one: str, other: str) -> bool:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 
 from agentfs.disk import failures
+from agentfs.disk.base import Base
 from agentfs.disk.batch import Batch
 from agentfs.disk.locks import FileLock
 from agentfs.disk.paths import Asked, quote
@@ -17,7 +18,7 @@ from agentfs.disk.plans import Plan, is_directory, plans_of
 from agentfs.disk.repair import left_behind, logged
 from agentfs.disk.replacing import new_temporary
 from agentfs.disk.states import Change, Conflict, DirectoryState, Recorder, state_at, unfollowed
-from agentfs.disk.trail import Base, Trail
+from agentfs.disk.trail import Trail
 from agentfs.errors import NotFoundError
 
 _REPAIR_BYTES = 200 * 1024 * 1024

@@ -10,6 +10,7 @@ from functools import partial
 
 from agentfs.disk import failures
 from agentfs.disk.backend import Handle
+from agentfs.disk.base import Base
 from agentfs.disk.paths import quote
 from agentfs.disk.plans import Plan
 from agentfs.disk.repair import RepairLog
@@ -24,7 +25,6 @@ from agentfs.disk.states import (
     state_at,
     state_in,
 )
-from agentfs.disk.trail import Base
 from agentfs.errors import AgentFSError, NotDirectoryError, NotFoundError
 
 _NO_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK, errno.EXDEV}

@@ -10,13 +10,14 @@ from typing import NamedTuple, Self
 from agentfs.disk import failures
 from agentfs.disk.alike import twin_notes
 from agentfs.disk.backend import Handle
+from agentfs.disk.base import Base
 from agentfs.disk.locks import FileLock
 from agentfs.disk.opened import open_regular
 from agentfs.disk.paths import Asked, quote, show_name
 from agentfs.disk.replacing import Old, fill, looks_of, new_temporary, overwrite, sweep, sync_directories
 from agentfs.disk.revisions import revision_of
 from agentfs.disk.states import Change, DirectoryState, FileState, Recorder
-from agentfs.disk.trail import Base, Trail
+from agentfs.disk.trail import Trail
 from agentfs.errors import BusyError, RefusedError, TooLargeError
 
 _ATTEMPTS = 20

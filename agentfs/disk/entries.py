@@ -5,8 +5,9 @@ import stat
 from typing import NamedTuple
 
 from agentfs.disk import failures
+from agentfs.disk.base import Base
 from agentfs.disk.paths import Asked, show_name
-from agentfs.disk.trail import Base, Trail
+from agentfs.disk.trail import Trail
 from agentfs.errors import AgentFSError, LinkLoopError, NotFoundError
 from agentfs.results import Entry, EntryType
 

@@ -11,9 +11,9 @@ from typing import Self
 
 from agentfs.disk import failures
 from agentfs.disk.backend import Handle
+from agentfs.disk.base import Base
 from agentfs.disk.entries import entry_of, where_it_leads
 from agentfs.disk.paths import show_name
-from agentfs.disk.trail import Base
 from agentfs.results import Entry
 
 _FORMAT = 0o170000

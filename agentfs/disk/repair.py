@@ -11,11 +11,11 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
+from agentfs.disk.base import Base
 from agentfs.disk.locks import lock_directory, still_named, sweep_locks, try_lock
 from agentfs.disk.replacing import Looks
 from agentfs.disk.revisions import revision_of
 from agentfs.disk.states import Change, DirectoryState, FileState, LinkState, State
-from agentfs.disk.trail import Base
 from agentfs.errors import AgentFSError, InputOutputError
 
 _VERSION = 1

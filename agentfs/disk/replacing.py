@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from agentfs.disk.backend import Handle
-from agentfs.disk.trail import Base
+from agentfs.disk.base import Base
 
 STALE = 3600.0  # seconds after which a temporary is nobody's: a change takes a fraction of one
 _TEMPORARY = re.compile(r"\.agentfs-[0-9a-f]{16}\.tmp")

@@ -9,13 +9,14 @@ from typing import Self
 
 from agentfs.disk import by_descriptor, by_path, failures
 from agentfs.disk.backend import Backend, Handle
+from agentfs.disk.base import Base, Held
 from agentfs.disk.changing import Changed, Current, change_file
 from agentfs.disk.entries import entry_of
 from agentfs.disk.locks import lock_directory
 from agentfs.disk.opened import Directory, OpenFile, open_regular
 from agentfs.disk.paths import WINDOWS, Asked, absolute_parts, is_plain, quote, show_name, split_path
 from agentfs.disk.states import Change, Conflict, Recorder, State, state_at
-from agentfs.disk.trail import Base, Held, Trail
+from agentfs.disk.trail import Trail
 from agentfs.errors import (
     InvalidArgumentError,
     NotDirectoryError,

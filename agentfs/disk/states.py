@@ -10,10 +10,11 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from agentfs.disk import failures
+from agentfs.disk.base import Base
 from agentfs.disk.opened import open_regular
 from agentfs.disk.paths import Asked, quote, show_name
 from agentfs.disk.replacing import Looks, looks_of
-from agentfs.disk.trail import Base, Trail
+from agentfs.disk.trail import Trail
 from agentfs.errors import AgentFSError, NotDirectoryError, NotFoundError, RefusedError, TooLargeError
 from agentfs.values import Value
 

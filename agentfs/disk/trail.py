@@ -3,131 +3,20 @@
 import errno
 import os
 import stat
-import time
 import unicodedata
-from collections.abc import Callable
-from contextlib import suppress
-from copy import copy
 
 from agentfs.disk import failures
-from agentfs.disk.backend import Backend, Handle
+from agentfs.disk.backend import Handle
+from agentfs.disk.base import Base, Held
 from agentfs.disk.paths import MAX_PARTS, Asked, is_absolute, show_name, split_link, unshow_name
-from agentfs.disk.protected import Guard, fold, guard_of
+from agentfs.disk.protected import Guard, fold
 from agentfs.errors import AgentFSError, NameTooLongError
-from agentfs.policy import Policy
 
 MAX_LINKS = 40
-SETTLED = 3_000_000_000  # nanoseconds after which a file system gives a change another time
 _MAX_RETRIES = 128
 _SIMILAR_NAMES = 5000
 # What systems say when O_NOFOLLOW meets a link: Linux and macOS, FreeBSD, NetBSD; ENOTDIR with O_DIRECTORY.
 _MAY_BE_LINK = {errno.ELOOP, errno.ENOTDIR, errno.EMLINK, getattr(errno, "EFTYPE", errno.ELOOP)}
-
-
-class Held:
-    """An open root, closed when the last call that uses it lets go of it.
-
-    So `close()` in one thread cannot take the descriptor away from a call in another, where its number may
-    by then stand for another directory.
-
-    Attributes:
-        handle: The root, open; -1 for a root that is closed.
-    """
-
-    __slots__ = ("_close", "handle")
-
-    def __init__(self, close: Callable[[Handle], None], handle: Handle) -> None:
-        self._close = close
-        self.handle = handle
-
-    def __del__(self) -> None:
-        if self.handle != -1:
-            self._close(self.handle)
-
-
-class Base:
-    """Where every walk starts.
-
-    Attributes:
-        backend: The calls of this system.
-        held: The root, open.
-        roots: The absolute spellings of the root, in parts.
-        unreadable: The names whose contents are not shown.
-        unwritable: The names that are not changed.
-        hardlinks: What a change does to a file of several names.
-        durability: What is brought to the disk before a change is done.
-        swept: The directories where stray temporaries were looked for.
-        follow: Whether links are followed.
-    """
-
-    __slots__ = (
-        "_twins",
-        "backend",
-        "durability",
-        "follow",
-        "hardlinks",
-        "held",
-        "roots",
-        "swept",
-        "unreadable",
-        "unwritable",
-    )
-
-    def __init__(
-        self, backend: Backend, held: Held, roots: tuple[tuple[str, ...], ...], policy: Policy
-    ) -> None:
-        self.backend = backend
-        self.held = held
-        self.roots = roots
-        self.unreadable = guard_of(tuple(policy.protect.read))
-        self.unwritable = guard_of(tuple(policy.protect.write))
-        self.follow = policy.symlinks == "inside"
-        self.hardlinks = policy.hardlinks
-        self.durability = policy.durability
-        self.swept: set[tuple[int, int]] = set()
-        self._twins: dict[Guard, tuple[tuple[int, int], frozenset[tuple[int, int]]]] = {}
-
-    def following(self) -> "Base":
-        """Return the same base, where links are followed."""
-        other = copy(self)
-        other.follow = True
-        return other
-
-    def is_twin(self, found: os.stat_result, guard: Guard) -> bool:
-        """Tell whether a file or directory is, under another name, a protected one that stands in the root.
-
-        Args:
-            found: What the system says of it.
-            guard: The names that are protected.
-        """
-        return (found.st_dev, found.st_ino) in self._identities(guard)
-
-    def _identities(self, guard: Guard) -> frozenset[tuple[int, int]]:
-        """Return the identities of the protected names that stand in the root.
-
-        They are remembered until a name in the root changes, which its times tell. These are coarse, so that
-        what has only just changed is asked for again each time.
-        """
-        held = self.held  # by this name it stays open for as long as it is used
-        lstat = self.backend.lstat
-        try:
-            root = lstat(held.handle, ".")
-        except OSError:
-            return frozenset()
-        stamp = root.st_mtime_ns, root.st_ctime_ns
-        known = self._twins.get(guard)
-        if known is not None and known[0] == stamp:
-            return known[1]
-        identities: set[tuple[int, int]] = set()
-        for name in guard.literals:
-            with suppress(OSError):
-                status = lstat(held.handle, name)
-                identities.add((status.st_dev, status.st_ino))
-        found = frozenset(identities)
-        # On Windows there is no time that nobody can set.
-        if isinstance(held.handle, int) and time.time_ns() - max(stamp) > SETTLED:
-            self._twins[guard] = stamp, found
-        return found
 
 
 class Trail:

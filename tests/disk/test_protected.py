@@ -286,9 +286,9 @@ def test_the_door_of_procfs_to_the_root_is_none(secrets):
 
 def test_a_twin_is_known_as_soon_as_its_name_is_there(tmp_path, monkeypatch):
     """What stands in the root is remembered while its times stay; a new name or file changes them."""
-    from agentfs.disk import trail
+    from agentfs.disk import base
 
-    monkeypatch.setattr(trail, "SETTLED", -1 << 62)  # as if nothing had changed for long
+    monkeypatch.setattr(base, "SETTLED", -1 << 62)  # as if nothing had changed for long
     for name in ("one", "two"):
         (tmp_path / name).write_text(SECRET)
         (tmp_path / "sub").mkdir(exist_ok=True)
@@ -309,9 +309,9 @@ def test_a_tree_of_hard_links_is_searched_without_looking_for_twins_each_time(tm
     for number in range(50):
         (tmp_path / f"f{number}").write_text("text\n")
         os.link(tmp_path / f"f{number}", tmp_path / "sub" / f"f{number}")
-    from agentfs.disk import by_descriptor, trail
+    from agentfs.disk import base, by_descriptor
 
-    monkeypatch.setattr(trail, "SETTLED", -1 << 62)
+    monkeypatch.setattr(base, "SETTLED", -1 << 62)
     asked = []
     real = by_descriptor.lstat
     monkeypatch.setattr(by_descriptor, "lstat", lambda handle, name: asked.append(name) or real(handle, name))
