@@ -97,7 +97,7 @@ class Workspace(Reading, Changing, Searching, History):
     @property
     def containment(self) -> Containment:
         """What confines calls to the root at this moment, and what keeps writers apart."""
-        return self._root.containment
+        return {**self._root.containment, "engine": self.engine}
 
     @property
     def repaired(self) -> tuple[str, ...]:

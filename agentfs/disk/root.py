@@ -117,6 +117,7 @@ class Root:
             "open": mechanism,
             "atomic": mechanism != "verify-after-open",
             "locks": "threads" if lock_directory(self.path) is None else "processes",
+            "engine": "python",
         }
 
     def open_file(self, path: str) -> OpenFile:

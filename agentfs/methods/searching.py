@@ -287,48 +287,44 @@ class Searching(Held):
             AgentFSError: `invalid_pattern` with the place of the mistake, `not_found`, `outside_workspace`,
                 `invalid_argument`, `past_end`.
         """
-        from agentfs.search import grep, line_namer
+        from agentfs.search import Request, grep, line_namer
 
         kept = self._outputs.get(path) if isinstance(path, str) else None
         text = None if kept is None or kept.path else kept.text
+        named = line_ids and not text
+        request = Request(
+            pattern,
+            kept.path if kept is not None and kept.path else path,
+            glob,
+            type,
+            output_mode,
+            ignore_case,
+            context,
+            multiline,
+            limit,
+            offset,
+            include_ignored,
+            before=before,
+            after=after,
+            line_numbers=line_numbers,
+            fixed_strings=fixed_strings,
+            word=word,
+            smart_case=smart_case,
+            exclude=exclude,
+            files=files,
+            hidden=hidden,
+            follow_symlinks=follow_symlinks,
+            max_depth=max_depth,
+            max_count=max_count,
+            max_filesize=max_filesize,
+            encoding=encoding,
+            sort=sort,
+            timeout=timeout,
+            dot_all=dot_all,
+            whole_context=whole_context,
+            samples=samples,
+        )
+        name_lines = line_namer(self._root, self._shown, self.limits, fresh=fresh) if named else None
         return self._whole_kept(
-            grep(
-                self._root,
-                self.limits,
-                pattern,
-                kept.path if kept is not None and kept.path else path,
-                glob,
-                type,
-                output_mode,
-                ignore_case,
-                context,
-                multiline,
-                limit,
-                offset,
-                include_ignored,
-                before=before,
-                after=after,
-                line_numbers=line_numbers,
-                fixed_strings=fixed_strings,
-                word=word,
-                smart_case=smart_case,
-                exclude=exclude,
-                files=files,
-                hidden=hidden,
-                follow_symlinks=follow_symlinks,
-                max_depth=max_depth,
-                max_count=max_count,
-                max_filesize=max_filesize,
-                encoding=encoding,
-                sort=sort,
-                timeout=timeout,
-                dot_all=dot_all,
-                whole_context=whole_context,
-                samples=samples,
-                kept=text,
-                engine=self.engine,
-                name_lines=line_namer(self._root, self._shown, self.limits, fresh=fresh)
-                if line_ids and not text
-                else None,
-            )
+            grep(self._root, self.limits, request, kept=text, engine=self.engine, name_lines=name_lines)
         )

@@ -5,5 +5,6 @@ from agentfs.search.finding import find_files, glob_files
 from agentfs.search.grep import grep
 from agentfs.search.line_naming import line_namer
 from agentfs.search.listing import list_directory
+from agentfs.search.request import Request
 
-__all__ = ["find_files", "glob_files", "grep", "line_namer", "list_directory", "say_elsewhere"]
+__all__ = ["Request", "find_files", "glob_files", "grep", "line_namer", "list_directory", "say_elsewhere"]

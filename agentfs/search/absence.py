@@ -1,6 +1,7 @@
 """Nothing found is never the same as nothing looked at: where a search without a match would have had one."""
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
@@ -15,6 +16,7 @@ from agentfs.search.walk import MOST_LEFT_OUT, LeftOut
 
 _SECONDS = 0.5  # for each of the two looks
 _ENTRIES = 200_000
+_EMPTY_GROUP = re.compile(r"(\w)\(\)")  # no backslash can stand between
 
 
 @dataclass(frozen=True)
@@ -85,9 +87,28 @@ def absence_notes(
         if found.lines:
             notes.append(
                 f"As plain text it stands on {_lines(found)}, as in {one_line(found.first)}: "
-                f"pass pattern={one_line(json.dumps(escape(request.pattern), ensure_ascii=False))}."
+                f"pass pattern={_quoted(escape(request.pattern))}."
             )
     return notes
+
+
+def empty_group_note(request: Request) -> str:
+    """Say that `()` stands for nothing, where it was probably meant as it is written.
+
+    Args:
+        request: What was searched for.
+
+    Returns:
+        A part of a footer; "" where there is none after a name.
+    """
+    if request.fixed_strings or not _EMPTY_GROUP.search(request.pattern):
+        return ""
+    meant = _EMPTY_GROUP.sub(r"\1\\(\\)", request.pattern)
+    return f"() in a pattern matches nothing: to match it, pass pattern={_quoted(meant)}"
+
+
+def _quoted(pattern: str) -> str:
+    return one_line(json.dumps(pattern, ensure_ascii=False))
 
 
 def _may_be_literal(pattern: str) -> bool:

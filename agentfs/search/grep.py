@@ -10,8 +10,8 @@ from agentfs.calls import calling
 from agentfs.disk import Root, quote, show_name, typed
 from agentfs.errors import AgentFSError, ProtectedError
 from agentfs.limits import Limits
-from agentfs.results import FileCount, GlobResult, GrepResult, Match, NextCall, Skipped
-from agentfs.search.absence import Glance, absence_notes
+from agentfs.results import FileCount, GrepResult, Match, NextCall, Skipped
+from agentfs.search.absence import Glance, absence_notes, empty_group_note
 from agentfs.search.elsewhere import suggesting
 from agentfs.search.engine import find_rg, nominated
 from agentfs.search.excerpts import excerpts
@@ -22,7 +22,7 @@ from agentfs.search.line_naming import NameLines
 from agentfs.search.lines import Hit, Tally, as_text, lines_within
 from agentfs.search.paging import check_offset, check_page
 from agentfs.search.pattern import S
-from agentfs.search.request import Engine, OneOrMore, OutputMode, Request, Sort
+from agentfs.search.request import Engine, Request
 from agentfs.search.scan import Reader, Verdict
 from agentfs.search.smaller import smaller
 from agentfs.search.sources import Run, Sources
@@ -36,37 +36,8 @@ _ADAPTIVE_CONTEXT = {1: 10, 2: 5, 3: 5}
 def grep(
     root: Root,
     limits: Limits,
-    pattern: str,
-    path: OneOrMore = ".",
-    glob: OneOrMore | None = None,
-    type: OneOrMore | None = None,  # noqa: A002 - the contract's name, and ripgrep's
-    output_mode: OutputMode = "content",
-    ignore_case: bool = False,
-    context: int | None = None,
-    multiline: bool = False,
-    limit: int | None = None,
-    offset: int = 0,
-    include_ignored: bool = False,
+    request: Request,
     *,
-    before: int | None = None,
-    after: int | None = None,
-    line_numbers: bool = True,
-    dot_all: bool = True,
-    whole_context: bool = False,
-    fixed_strings: bool = False,
-    word: bool = False,
-    smart_case: bool = False,
-    exclude: OneOrMore | None = None,
-    files: Sequence[str] | GlobResult | None = None,
-    hidden: bool | None = None,
-    follow_symlinks: bool = False,
-    max_depth: int | None = None,
-    max_count: int | None = None,
-    max_filesize: int | str | None = None,
-    encoding: str | None = None,
-    sort: Sort = "path",
-    timeout: float | None = None,
-    samples: int = 3,
     name_lines: NameLines | None = None,
     kept: str | None = None,
     engine: Engine = "python",
@@ -76,39 +47,9 @@ def grep(
     Args:
         root: The door to the disk.
         limits: The bounds of the search.
-        pattern: The regular expression; each line is matched alone unless `multiline`.
-        path: The file or directory to search, or several; searched even if it is hidden or ignored.
-        glob: Only files that match, by their path below `path`; of no meaning for a single file.
-        type: Only files of these types; of no meaning for a single file.
-        output_mode: What the entries are: matching lines, files, or none but the totals.
-        ignore_case: Match letters in either case.
-        context: Lines to show on either side; None shows some when very little is found.
-        multiline: Let a match span lines.
-        limit: Most entries to return.
-        offset: Entries to leave out before the first.
-        include_ignored: Search hidden and ignored files too.
-        before: Lines to show before a match; None: as `context`.
-        after: Lines to show after a match; None: as `context`.
-        fixed_strings: Whether the pattern is plain text.
-        word: Only matches with no word character on either side.
-        smart_case: Match letters in either case unless the pattern has a capital.
-        exclude: Globs of what is left out; an excluded directory is not entered.
-        files: These files, in this order, in place of `path`; globs are then tested from the root. Of what
-            `find` has found, what is gone since is left out.
-        hidden: Whether hidden files are searched; None: as `include_ignored`.
-        follow_symlinks: Whether links are followed where they lead inside.
-        max_depth: The last level; 1 is what lies in `path` itself.
-        max_count: Matching lines of one file after which it is left.
-        max_filesize: The size of the largest file searched, such as `1M`; None: as the limits have it.
-        encoding: The codec of files that have no byte order mark and are not UTF-8.
-        sort: The order of the files.
-        timeout: Seconds that the search may take; None: as the limits have it.
-        line_numbers: Whether the text numbers the lines.
-        dot_all: Whether `.` matches line ends with `multiline`.
-        whole_context: Whether each match has all lines around it, also those of another.
-        samples: Matches of each file in a summary.
+        request: What is searched for, where, and what of it is returned.
         name_lines: Gives matches the ids of their lines; None for no ids.
-        kept: A text to search in place of the file; `path` is only its name.
+        kept: A text to search in place of the file; the path of the request is only its name.
         engine: What is asked which files may have a match.
 
     Returns:
@@ -116,35 +57,11 @@ def grep(
 
     Raises:
         InvalidPatternError: `invalid_pattern`: the pattern or the glob cannot be used.
-        InvalidArgumentError: `invalid_argument`: an unknown type or output mode, or a number out of range.
+        InvalidArgumentError: `invalid_argument`: an unknown type, or a number out of range.
         PastEndError: `past_end`: the offset lies behind the last entry.
-        AgentFSError: `not_found`, `outside_workspace` and whatever else `path` may be.
+        AgentFSError: `not_found`, `outside_workspace` and whatever else the path may be.
     """
-    began = time.monotonic()
-    request = Request(
-        pattern, path, glob, type, output_mode, ignore_case,
-        context, multiline, limit, offset, include_ignored,
-        before=before,
-        after=after,
-        fixed_strings=fixed_strings,
-        word=word,
-        smart_case=smart_case,
-        exclude=exclude,
-        files=files,
-        hidden=hidden,
-        follow_symlinks=follow_symlinks,
-        max_depth=max_depth,
-        max_count=max_count,
-        max_filesize=max_filesize,
-        encoding=encoding,
-        sort=sort,
-        timeout=timeout,
-        line_numbers=line_numbers,
-        dot_all=dot_all,
-        whole_context=whole_context,
-        samples=samples,
-    )  # fmt: skip
-    search = _Grep(root, limits, request, began)
+    search = _Grep(root, limits, request, time.monotonic())
     search.name_lines = name_lines
     if engine == "ripgrep":
         search.rg = find_rg()
@@ -409,6 +326,7 @@ class _Grep:
                 note,
                 self._stop_shown(),
                 self._context_shown(),
+                empty_group_note(self.request),
                 say_skipped(result.skipped, can_open=not self.request.include_ignored),
             )
         )

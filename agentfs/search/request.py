@@ -23,7 +23,44 @@ _ESCAPED = re.compile(r"\\[pP]\{[^}]*\}|\\.", re.DOTALL)
 
 @dataclass(frozen=True)
 class Request:
-    """The arguments of one search, as they were given; `grep` describes them."""
+    """The arguments of one search, as they were given.
+
+    Attributes:
+        pattern: The regular expression; each line is matched alone unless `multiline`.
+        path: The file or directory to search, or several; searched even if it is hidden or ignored.
+        glob: Only files that match, by their path below `path`; of no meaning for a single file.
+        type: Only files of these types; of no meaning for a single file.
+        output_mode: What the entries are: matching lines, files, or none but the totals.
+        ignore_case: Match letters in either case.
+        context: Lines to show on either side; None shows some when very little is found.
+        multiline: Let a match span lines.
+        limit: Most entries to return.
+        offset: Entries to leave out before the first.
+        include_ignored: Search hidden and ignored files too.
+        before: Lines to show before a match; None: as `context`.
+        after: Lines to show after a match; None: as `context`.
+        fixed_strings: Whether the pattern is plain text.
+        word: Only matches with no word character on either side.
+        smart_case: Match letters in either case unless the pattern has a capital.
+        exclude: Globs of what is left out; an excluded directory is not entered.
+        files: These files, in this order, in place of `path`; globs are then tested from the root. Of what
+            `find` has found, what is gone since is left out.
+        hidden: Whether hidden files are searched; None: as `include_ignored`.
+        follow_symlinks: Whether links are followed where they lead inside.
+        max_depth: The last level; 1 is what lies in `path` itself.
+        max_count: Matching lines of one file after which it is left.
+        max_filesize: The size of the largest file searched, such as `1M`; None: as the limits have it.
+        encoding: The codec of files that have no byte order mark and are not UTF-8.
+        sort: The order of the files.
+        timeout: Seconds that the search may take; None: as the limits have it.
+        line_numbers: Whether the text numbers the lines.
+        dot_all: Whether `.` matches line ends with `multiline`.
+        whole_context: Whether each match has all lines around it, also those of another.
+        samples: Matches of each file in a summary.
+
+    Raises:
+        InvalidArgumentError: `invalid_argument`: a value is none of those there are, or out of range.
+    """
 
     pattern: str
     path: OneOrMore = "."

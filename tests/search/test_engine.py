@@ -116,7 +116,14 @@ def stand_in(tmp_path, body):
 
 @pytest.mark.skipif(os.name == "nt", reason="a script stands in for rg")
 @pytest.mark.parametrize(
-    "body", ["sys.exit(2)", "os.kill(os.getpid(), 9)", "sys.stdout.write('no/such/file')"]
+    "body",
+    [
+        "sys.exit(2)",
+        "os.kill(os.getpid(), 9)",
+        "sys.stdout.write('no/such/file')",
+        "sys.stdout.write('plain.txt' + chr(0) + 'utf'); sys.stdout.flush(); os.kill(os.getpid(), 9)",
+        "sys.stdout.buffer.write(b'plain.txt' + bytes(1) + b'crl')",
+    ],
 )
 def test_python_searches_when_rg_fails(tree, tmp_path_factory, monkeypatch, body):
     monkeypatch.setenv("AGENTFS_RG", stand_in(tmp_path_factory.mktemp("bin"), body))
@@ -199,3 +206,26 @@ def test_no_rg_or_an_old_one_is_a_clear_error(tree, monkeypatch):
         pytest.raises(InvalidArgumentError, match="no ripgrep of version"),
     ):
         ws.grep("value")
+
+
+def test_containment_says_that_rg_opens_paths_by_itself(tree):
+    with Workspace(tree) as python, Workspace(tree, engine="ripgrep") as ripgrep:
+        assert python.containment["engine"] == "python"
+        assert ripgrep.containment == {**python.containment, "engine": "ripgrep"}
+        assert ripgrep.view().containment["engine"] == "ripgrep"
+
+
+@needs_rg
+def test_what_rg_reads_outside_or_of_protected_files_is_shown_by_nothing(tree, tmp_path_factory):
+    # rg itself goes wherever a name leads while it runs: here a protected file, and a link that it is given.
+    outside = tmp_path_factory.mktemp("outside") / "secret"
+    outside.write_text("value of outside\n")
+    (tree / ".env").write_text("value=of protected\n")
+    (tree / "link").symlink_to(outside)
+    with Workspace(tree, engine="ripgrep") as ws:
+        result = ws.grep("value", include_ignored=True)
+        assert result.engine == "ripgrep"
+        assert result.skipped.protected == 1
+        assert not {".env", "link"} & set(result.counts)
+        assert "of outside" not in result.text
+        assert "of protected" not in result.text

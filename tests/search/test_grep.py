@@ -10,7 +10,7 @@ from agentfs.disk import Root
 from agentfs.errors import AgentFSError
 from agentfs.limits import Limits
 from agentfs.policy import Policy
-from agentfs.search import grep
+from agentfs.search import Request, grep
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def search(tmp_path):
     root = Root(tmp_path, Policy())
 
     def run(pattern, limits=None, **kwargs):
-        return grep(root, limits or Limits(), pattern, **kwargs)
+        return grep(root, limits or Limits(), Request(pattern, **kwargs))
 
     yield run
     root.close()

@@ -341,3 +341,30 @@ def test_utf_8_named_leaves_out_what_is_none(tmp_path):
             assert (found.skipped.undecodable, found.skipped.binary, found.searched_files) == (2, 1, 2)
         assert ws.grep(r"\w", encoding="utf-8").total_files == 2
         assert ws.grep("value").total_files == 3
+
+
+def test_an_empty_group_after_a_name_is_said_to_match_nothing(tmp_path):
+    (tmp_path / "calls.py").write_text("close()\nclose = None\n")
+    with Workspace(tmp_path) as ws:
+        result = ws.grep("close()", context=0)
+        assert result.total_lines == 2
+        assert r'() in a pattern matches nothing: to match it, pass pattern="close\\(\\)"' in result.text
+        for plain in (r"close\(\)", "close(|x)", "()"):
+            assert "matches nothing" not in ws.grep(plain).text
+        assert "matches nothing" not in ws.grep("close()", fixed_strings=True).text
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text"),
+    [
+        (r"\${e}", "cost ${e} x"),
+        ("foo{d}", "foo{d}"),
+        ('f"{x}"', 'f"{x}"'),
+        ("a{,x}", "a{,x}"),
+        ("b{e<=1}", "b{e<=1}"),
+    ],
+)
+def test_braces_mean_what_their_writer_meant(tmp_path, pattern, text):
+    (tmp_path / "braces.py").write_text(f"{text}\nfood ex fx b a\n")
+    with Workspace(tmp_path) as ws:
+        assert [match.text for match in ws.grep(pattern, context=0).matches] == [text]

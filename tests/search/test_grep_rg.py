@@ -14,7 +14,7 @@ import regex
 from agentfs.disk import Root
 from agentfs.limits import Limits
 from agentfs.policy import Policy, Protect
-from agentfs.search import grep
+from agentfs.search import Request, grep
 from agentfs.search.filetypes import compile_types, type_names
 
 RG = os.environ.get("AGENTFS_RG") or shutil.which("rg")
@@ -152,11 +152,12 @@ def by_rg(tree, paths, pattern, *options):
     return found
 
 
-def by_grep(tree, paths, pattern, **kwargs):
+def by_grep(tree, paths, pattern, engine="python", **kwargs):
     # What is protected, or too large by default, ripgrep reads.
     with Root(tree, Policy(protect=Protect(read=[], write=[]))) as root:
         limits = Limits(grep_line_chars=10**6, timeout=30, file_bytes=2**27)
-        result = grep(root, limits, pattern, path=paths, limit=10**7, context=0, **kwargs)
+        request = Request(pattern, path=paths, limit=10**7, context=0, **kwargs)
+        result = grep(root, limits, request, engine=engine)
     assert result.exact
     return [(m.path, m.line, m.text, list(m.spans)) for m in result.matches]
 
