@@ -16,8 +16,9 @@ def needed_bytes(said: Replayed) -> int:
     Args:
         said: What it comes to.
     """
+    names = sum(len(name) + 2 * HEAD_BYTES for name in said.checkpoints)
     contents = sum(said.places[digest][1] + HEAD_BYTES for digest in said.needed)
-    return contents + sum(len(entries.step_payload(step)) + 2 * HEAD_BYTES for step in said.steps)
+    return names + contents + sum(len(entries.step_payload(step)) + 2 * HEAD_BYTES for step in said.steps)
 
 
 def rewritten(log: LogFile, said: Replayed) -> Iterator[bytes]:

@@ -194,7 +194,7 @@ def _journal(directory: StateDirectory, log: LogFile, root: Root) -> tuple[Journ
         said = replayed(log, contents.get)
         if said.end < log.size:
             log.cut(said.end)
-        if log.size > 2 * needed_bytes(said) + _SLACK:
+        if log.size > _SLACK and log.size > 2 * needed_bytes(said) + _SLACK:
             log.replace(rewritten(log, said))
             said = replayed(log, contents.get)
     except Damage as damage:

@@ -12,7 +12,7 @@ from zlib import crc32
 _HEAD = Struct("<BII")  # kind, bytes of the payload, their checksum
 _SEAL = Struct("<I")  # the checksum of the head
 HEAD_BYTES = _HEAD.size + _SEAL.size
-_WINDOW = 1 << 18
+_WINDOW = 1 << 15  # many small records come with one read, and of a large content little is read in vain
 
 Read = Callable[[int, int], bytes]
 
