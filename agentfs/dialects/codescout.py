@@ -4,34 +4,30 @@ The contract is in `docs/dialects/codescout.md`, statement by statement. No `fro
 annotations`: the hints become schemas.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Literal
 
+from agentfs.dialects.codescout_answers import answered, is_paged, refused
 from agentfs.dialects.dialect import Dialect
-from agentfs.dialects.showing import absolute_in, as_json, content_of, left_out, lines_of, problem_of
 from agentfs.errors import InvalidArgumentError, PastEndError
-from agentfs.limits import HARD_FILE_BYTES
-from agentfs.results import (
-    EditResult,
-    GlobResult,
-    GrepResult,
-    ListResult,
-    NextCall,
-    ReadResult,
-    ToolResult,
-    WriteResult,
-)
-from agentfs.signatures.offers import Answer, Offer
+from agentfs.limits import Limits
+from agentfs.results import EditResult, GlobResult, GrepResult, ListResult, NextCall, ReadResult
+from agentfs.signatures.offers import Offer
 from agentfs.workspace import Workspace
 
-_LINES = 200  # of a read that is not told where to end
-_ENTRIES = 200  # of a listing that is not paged
 _PAGE = 50
-_MATCHES = 50
-_FILES = 100
-_BUFFER_BYTES = 10_000  # a longer read is given a name, under which it can be read and searched
+_LIMITS: Mapping[str, Any] = {
+    "read_lines": 200,
+    "line_chars": 51_200,
+    "list_entries": 200,
+    "glob_results": 100,
+    "grep_results": 50,
+    # The document bounds answers in lines and entries, and no text has more tokens than bytes.
+    "output_tokens": 200_000,
+}
+_TOKENS = 16  # for each byte of a file: more than any text of it has
 
 
 def offers(workspace: Workspace) -> Sequence[Offer]:
@@ -40,14 +36,7 @@ def offers(workspace: Workspace) -> Sequence[Offer]:
     Args:
         workspace: The workspace.
     """
-    unbounded = workspace.view(
-        limits=replace(
-            workspace.limits,
-            read_bytes=workspace.limits.file_bytes,
-            line_chars=HARD_FILE_BYTES,
-            output_tokens=HARD_FILE_BYTES,
-        )
-    )
+    unbounded = workspace.view(limits=_without_caps(workspace.limits))
 
     def read(path: str, start_line: int | None = None, end_line: int | None = None) -> ReadResult:
         """Read the contents of a file, optionally restricted to a line range.
@@ -94,7 +83,7 @@ def offers(workspace: Workspace) -> Sequence[Offer]:
             offset: Skip this many entries.
             limit: Max entries per page, by default 50.
         """
-        paged = _is_paged({"detail_level": detail_level, "offset": offset, "limit": limit})
+        paged = is_paged({"detail_level": detail_level, "offset": offset, "limit": limit})
         page = (_PAGE if limit is None else limit) if paged else None
         return workspace.ls(path, 0 if recursive else 1, page, offset)
 
@@ -170,8 +159,20 @@ def offers(workspace: Workspace) -> Sequence[Offer]:
         ),
         Offer(edit, name="edit_file", order=("path", "old_string")),
     ]
-    render = partial(_render, workspace=workspace)
+    render = partial(answered, workspace=workspace, unbounded=unbounded)
     return [replace(each, render=render) for each in made]
+
+
+def _without_caps(limits: Limits) -> Limits:
+    """Return limits without what bounds a read, where the programmer has set nothing else."""
+    usual = replace(Limits(), **_LIMITS)
+    caps: dict[str, Any] = {
+        "read_bytes": limits.file_bytes,
+        "line_chars": limits.file_bytes,
+        "output_tokens": _TOKENS * limits.file_bytes,
+    }
+    left = {name: most for name, most in caps.items() if getattr(limits, name) == getattr(usual, name)}
+    return replace(limits, **left)
 
 
 def _out_of_range(message: str, parameter: str) -> InvalidArgumentError:
@@ -207,12 +208,6 @@ def _inserted(workspace: Workspace, path: str, new: str, where: Literal["prepend
     return replace(edited, notes=(*edited.notes, *notes))
 
 
-def _is_paged(arguments: Mapping[str, Any]) -> bool:
-    """Tell whether a listing is paged: in full, or from some entry on, or with a size of its page."""
-    full = arguments.get("detail_level") == "full"
-    return full or bool(arguments.get("offset")) or arguments.get("limit") is not None
-
-
 def _follow_read(call: NextCall) -> Mapping[str, Any] | None:
     if call["name"] != "read":
         return None
@@ -234,136 +229,6 @@ def _follow_list(call: NextCall) -> Mapping[str, Any] | None:
     return made if arguments.get("limit") is None else {**made, "limit": arguments["limit"]}
 
 
-def _render(answer: Answer, *, workspace: Workspace) -> ToolResult:
-    if not answer.result.success:
-        return answer.result  # `_refused` tells of it
-    absolute = absolute_in(workspace)
-    match answer.outcome:
-        case ReadResult() as read:
-            return as_json(answer, _page(answer, read, workspace))
-        case ListResult() as listed:
-            return as_json(answer, _listing(answer, listed, absolute))
-        case GrepResult() as found:
-            matches = [
-                {"file": absolute(match.path), "line": match.line, **content_of(match)}
-                for match in found.matches
-            ]
-            way = "Increase max_results, or narrow the search with path"
-            told = _counted(answer, found, len(matches), found.total_lines, "matching lines", way)
-            return as_json(answer, {"matches": matches, **told})
-        case GlobResult() as globbed:
-            files = [absolute(entry.path) for entry in globbed.files]
-            way = "Increase max_results, or use a more specific pattern or path"
-            told = _counted(answer, globbed, len(files), globbed.total, "files", way)
-            pattern = answer.arguments["pattern"]
-            if not files and "/" not in pattern:
-                told["note"] += (
-                    f"\n{pattern} is bound to the directory searched; **/{pattern} matches below it."
-                )
-            return as_json(answer, {"files": files, **told})
-        case WriteResult() as written:
-            replaced = () if written.created else ("an existing file was overwritten",)
-            return _done(answer, written, (*replaced, *written.notes))
-        case EditResult() as edited:
-            return _done(answer, edited, edited.notes)
-        case _:
-            return answer.result
-
-
-def _refused(answer: Answer) -> ToolResult:
-    problem = problem_of(answer)
-    return as_json(answer, {"error": problem._asdict()}) if problem else answer.result
-
-
-def _page(answer: Answer, read: ReadResult, workspace: Workspace) -> dict[str, Any]:
-    if read.kind != "text":
-        shown = {"content": read.content, "total_lines": read.total_lines, "kind": read.kind}
-        return {**shown, "note": answer.result.content} if not read.content else shown
-    content, told = read.content, dict[str, Any]()
-    asked = [answer.arguments.get(name) is not None for name in ("start_line", "end_line")]
-    lines, most = lines_of(read), workspace.limits.line_chars
-    cut = [] if asked[1] else [n for n, line in enumerate(lines, read.start_line) if len(line) > most]
-    if cut:
-        content = _cut(content, lines, most)
-    overflows = read.truncated_by not in {None, "line"}
-    if overflows:
-        told["overflow"] = {
-            "shown": read.end_line - read.start_line + 1,
-            "total": read.total_lines,
-            "hint": f"File has {read.total_lines} lines. Use start_line/end_line to read specific ranges",
-        }
-    if cut:
-        told["cut"] = {"lines": cut, "hint": "Give both start_line and end_line to read these lines whole"}
-    size = len(read.content.encode("utf-8", "surrogatepass"))
-    if not all(asked) and (size > _BUFFER_BYTES or (overflows and read.total_bytes > _BUFFER_BYTES)):
-        told["file_id"] = workspace.keep(read, kind="file")
-    if read.encoding != "utf-8" and read.total_lines:
-        told["encoding"] = read.encoding
-    return {"content": content, "total_lines": read.total_lines, **told}
-
-
-def _cut(content: str, lines: Sequence[str], most: int) -> str:
-    """Return a text without what its lines have beyond so many characters; their ends stay."""
-    parts: list[str] = []
-    at = 0
-    for line in lines:
-        stop = at + len(line)
-        at = stop + (2 if content.startswith("\r\n", stop) else 1)
-        parts += [line[:most], content[stop:at]]
-    return "".join(parts)
-
-
-def _listing(answer: Answer, listed: ListResult, absolute: Callable[[str], str]) -> dict[str, Any]:
-    entries = [f"{absolute(entry.path)}{'/' if entry.is_dir else ''}" for entry in listed.entries]
-    told: dict[str, Any] = {}
-    if _is_paged(answer.arguments):
-        told["total"] = listed.total
-        if listed.next:
-            told["next_offset"] = listed.next["arguments"]["offset"]
-    elif listed.truncated:
-        told["overflow"] = {
-            "shown": len(entries),
-            "total": listed.total,
-            "hint": f"Directory has {listed.total} entries. Use a more specific path, or "
-            f'detail_level="full" with offset={len(entries)} to go on',
-        }
-    return {"entries": entries, **told, **_left_out(listed)}
-
-
-def _counted(
-    answer: Answer, found: GrepResult | GlobResult, shown: int, total: int, noun: str, way: str
-) -> dict[str, Any]:
-    """Return how much there is, how to see more of it, and why nothing was found."""
-    told: dict[str, Any] = {"total": total}
-    if found.truncated:
-        least = "" if found.exact else "at least "
-        told["overflow"] = {"shown": shown, "total": total, "hint": f"There are {least}{total} {noun}. {way}"}
-    return {**told, **_left_out(found), **({} if shown else {"note": answer.result.content})}
-
-
-def _left_out(found: GlobResult | GrepResult | ListResult) -> dict[str, Any]:
-    reasons = left_out(found.skipped)
-    return {"left_out": reasons} if reasons else {}
-
-
-def _done(answer: Answer, made: WriteResult | EditResult, notes: tuple[str, ...]) -> ToolResult:
-    """Say that it is done, and in the notes what else there is to say of it."""
-    done = as_json(answer, "ok")
-    return replace(done, data={"result": "ok", "path": made.path, "notes": list(notes)}, notes=notes)
-
-
 DIALECT = Dialect(
-    "codescout",
-    offers,
-    limits={
-        "read_lines": _LINES,
-        "line_chars": 51_200,
-        "list_entries": _ENTRIES,
-        "glob_results": _FILES,
-        "grep_results": _MATCHES,
-        # The document bounds answers in lines and entries, and no text has more tokens than bytes.
-        "output_tokens": 200_000,
-    },
-    policy={"overwrite": "always", "match": "exact"},
-    render=_refused,
+    "codescout", offers, limits=_LIMITS, policy={"overwrite": "always", "match": "exact"}, render=refused
 )

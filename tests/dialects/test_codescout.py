@@ -3,6 +3,8 @@
 import json
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from agentfs import Limits, Policy, Workspace
 
@@ -556,3 +558,23 @@ def test_what_a_programmer_set_stands(tmp_path):
         do = speaking(ws)
         assert do("read_file", path="a")["overflow"]["shown"] == 10
         assert len(do("search_pattern", pattern="line")["matches"]) == 5
+    with Workspace(tmp_path, limits=Limits(line_chars=4, output_tokens=100)) as ws:
+        read = speaking(ws)("read_file", path="a", start_line=1, end_line=300)
+        assert read["content"].startswith("line\nline\n"), "no more than the programmer wants is shown"
+        assert read["overflow"]["shown"] < 100
+        assert read["cut"]["lines"][:2] == [1, 2]
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.lists(st.text("ab \x0c\u2028é", max_size=4), min_size=1, max_size=8),
+    st.sampled_from(["\n", "\r\n"]),
+    st.data(),
+)
+def test_any_range_is_just_these_lines(ws, tmp_path, bodies, end, data):
+    whole = [body + end for body in bodies]
+    (tmp_path / "project/any").write_bytes("".join(whole).encode())
+    first = data.draw(st.integers(1, len(whole)))
+    last = data.draw(st.integers(first, len(whole) + 2))
+    read = speaking(ws)("read_file", path="any", start_line=first, end_line=last)
+    assert read == {"content": "".join(whole[first - 1 : last]), "total_lines": len(whole)}

@@ -4,6 +4,8 @@ import json
 import re
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from agentfs import Limits, Policy, Workspace
 from agentfs.dialects.rye import IGNORED
@@ -583,3 +585,36 @@ def test_ids_outlive_the_process(tmp_path):
     with Workspace(root, state=state) as ws:
         changes = [{"line_id": ids[0], "new_content": "one"}]
         assert speaking(ws)("edit_lines", file_path="a", changes=changes)["code"] == "stale"
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.lists(st.text("ab \t\x0c\u2028é]", max_size=4), min_size=1, max_size=8),
+    st.sampled_from(["\n", "\r\n"]),
+    st.booleans(),
+    st.data(),
+)
+def test_any_lines_are_shown_as_they_are_and_replaced_by_their_ids(ws, tmp_path, lines, end, ended, data):
+    if not ended and not lines[-1]:
+        lines = [*lines[:-1], "x"]
+    (tmp_path / "any").write_bytes((end.join(lines) + (end if ended else "")).encode())
+    do = speaking(ws)
+    read = do("read", file_path="any")
+    ids = lids(read)
+    assert [line.split("] ", 1)[1] for line in read["output"].split("\n")] == lines
+    # Ranges that lie apart, from the last to the first; a list of lines is what they are judged by.
+    changes, named, expected, last = [], 0, list(lines), len(lines) - 1
+    while last >= 0:
+        first = data.draw(st.integers(0, last))
+        new = data.draw(st.lists(st.text("xyz", min_size=1, max_size=2), max_size=3))
+        changes.append({"start_line_id": ids[first], "end_line_id": ids[last], "new_content": "\n".join(new)})
+        expected[first : last + 1] = new
+        named += last + 1 - first
+        last = first - 1 - data.draw(st.integers(1, 3))
+    edited = do("edit_lines", file_path="any", changes=data.draw(st.permutations(changes)))
+    if expected == lines:
+        assert edited["code"] == "no_change"
+        return
+    assert (edited["changes_applied"], edited["lines_changed"]) == (len(changes), named)
+    after = (tmp_path / "any").read_bytes().decode()
+    assert after.removesuffix(end).split(end) == (expected or [""])
