@@ -275,6 +275,29 @@ def test_hostile_paths_are_refused(tmp_path, dialect, act, path):
     assert sorted(os.listdir(outside)) == ["secret.txt"]
 
 
+HOSTILE_PATTERNS = [
+    *("../**", "../outside/*", "{outside}/*", "**/../../outside/*", "link-out/*", "/**/secret*"),
+    "{{a,../outside}}/*",
+]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links of POSIX")
+@pytest.mark.parametrize("pattern", HOSTILE_PATTERNS)
+def test_hostile_patterns_find_nothing_outside(tmp_path, dialect, pattern):
+    outside, root = tmp_path / "outside", tmp_path / "root"
+    outside.mkdir()
+    root.mkdir()
+    (outside / "secret.txt").write_text("secret\n")
+    (root / "link-out").symlink_to(outside)
+    (root / "file.txt").write_text("x\n")
+    with Workspace(root) as ws:
+        say = Speaker(ws, dialect)
+        if "find" in say:
+            assert "secret.txt" not in say("find", pattern.format(outside=outside)).content.replace(
+                pattern, ""
+            )
+
+
 @pytest.mark.parametrize(("policy", "reads", "changes"), [
     (Policy(), True, True),
     (Policy(read_only=True), True, False),
