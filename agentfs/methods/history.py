@@ -134,7 +134,7 @@ class History(Held):
         staged = Staged(self._root)
         journal = staged.recorder = Journal()
         inner = copy(self)
-        inner.__dict__.update(_root=staged, _journal=journal)
+        inner.__dict__.update(_root=staged, _journal=journal, _state=None)
         try:
             yield inner
             changes = journal.since(None).changes

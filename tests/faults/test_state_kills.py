@@ -1,6 +1,7 @@
 """A workspace with a state directory is killed at its calls: afterwards the journal and the tree agree."""
 
 import os
+import random
 import re
 import shutil
 import signal
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from agentfs import Policy, Workspace
+from agentfs import AgentFSError, Policy, Workspace
 from tests.faults.test_strace import can_trace, numbered
 from tests.faults.test_transactions import Seam
 from tests.journal.judges import Snapshot, snapshot
@@ -177,3 +178,74 @@ def test_a_kill_at_some_system_calls_leaves_journal_and_tree_agreeing(tmp_path):
 @pytest.mark.skipif(not can_trace(), reason="strace is not installed, or may not trace")
 def test_a_kill_at_every_system_call_leaves_journal_and_tree_agreeing(tmp_path):
     kill_at(tmp_path, 1)
+
+
+FILES = ["a", "c", "d", "made/deep/b", "made/x", "sp ace"]
+
+
+def at_random(ws, chance):
+    """One call, whatever comes of it."""
+    name, other = chance.choice(FILES), chance.choice(FILES)
+    text = f"{chance.random()}\n" * chance.choice([0, 1, 200])
+    try:
+        match chance.randrange(8):
+            case 0 | 1:
+                ws.write(name, text)
+            case 2:
+                ws.delete(name)
+            case 3:
+                ws.move(name, other)
+            case 4:
+                ws.undo(chance.randint(1, 3))
+            case 5:
+                ws.redo(chance.randint(1, 3))
+            case 6:
+                ws.rollback(ws.checkpoint(chance.choice("PQ")).name if chance.random() < 0.5 else "P")
+            case 7:
+                with ws.transaction() as tx:
+                    tx.write(name, text)
+                    tx.write(other, text + "x\n")
+                    tx.delete(chance.choice(FILES))
+    except AgentFSError:
+        return
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_kills_at_random_one_after_the_other(tmp_path, monkeypatch, seed):
+    kill_at_random(tmp_path, monkeypatch, seed, kills=12)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(100, 130))
+def test_many_kills_at_random_one_after_the_other(tmp_path, monkeypatch, seed):
+    kill_at_random(tmp_path, monkeypatch, seed, kills=40)
+
+
+def kill_at_random(tmp_path, monkeypatch, seed, *, kills):
+    chance = random.Random(seed)
+    root, state = fresh(tmp_path / "top")
+    original = files_of(root)
+    policy = Policy(overwrite="always", durability="fast")
+    seam = Seam(monkeypatch)
+    seam.act = lambda: os.kill(os.getpid(), signal.SIGKILL)
+    for _ in range(kills):
+        child = os.fork()
+        if child == 0:
+            seam.at = seam.count + chance.randint(1, 400)  # opening it is a part of it
+            with Workspace(root, state=state, policy=policy) as ws:
+                for _ in range(20):
+                    at_random(ws, chance)
+            os._exit(0)
+        os.waitpid(child, 0)
+        chance = random.Random(chance.random())
+        with Workspace(root, state=state, policy=policy) as ws:
+            present = files_of(root)
+            steps, ahead = len(ws._journal.steps), ws._journal.undone
+            if steps:
+                ws.undo(steps)
+            assert files_of(root) == original, f"{ws.repaired}"
+            if steps:
+                ws.redo(steps)
+            assert files_of(root) == present, f"{ws.repaired}"
+            assert ws._journal.undone == ahead
+            assert ws.changes().files or files_of(root) == original
