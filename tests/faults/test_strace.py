@@ -185,8 +185,8 @@ def test_each_call_of_a_change_fails_in_turn(tmp_path, path, number):
 def fail_at_each(tmp_path, path, numbers, *, step):
     """Unlike the seam this fails what Python and the C library do by themselves, too."""
     names = calls_of(fresh(tmp_path, "whole"), path, tmp_path / "log")
-    # The last `write` is the one that says that it is done.
-    points = numbered(names[: len(names) - 1 - names[::-1].index("write")])
+    # The last `close` lets go of the lock; what is written behind it says that all is done.
+    points = numbered(names[: len(names) - names[::-1].index("close")])
     points = [point for point in points if point[0] not in {"brk", "mmap", "munmap", "futex", "mremap"}]
     before, after = ("old", "new") if path == "f" else ("none", "new")
     for number, (name, at) in enumerate(points[::step]):
