@@ -2,7 +2,7 @@
 
 from agentfs.disk.alike import twins_among
 from agentfs.disk.changing import Changed, Current
-from agentfs.disk.failures import typed
+from agentfs.disk.failures import link_note, typed
 from agentfs.disk.opened import Directory, OpenFile
 from agentfs.disk.paths import MAX_NAME_BYTES, MAX_PARTS, MAX_PATH_BYTES, quote, show_name
 from agentfs.disk.revisions import revision_of, revision_of_stat
@@ -27,6 +27,7 @@ __all__ = [
     "Spool",
     "State",
     "digest_of",
+    "link_note",
     "quote",
     "revision_of",
     "revision_of_stat",

@@ -172,7 +172,9 @@ class _Target:
         old = self._read(max_bytes)
         data = None if old is None else old.data
         after = compute(Current(self.path, self.real_path, data, None if old is None else old.stat))
-        notes = self._write(after, old, max_bytes, recorder) if after != data and not preview else []
+        notes = failures.link_note(self.path, self.real_path)
+        if after != data and not preview:
+            notes += self._write(after, old, max_bytes, recorder)
         return Changed(self.path, self.real_path, data, after, data is None, revision_of(after), tuple(notes))
 
     def _read(self, max_bytes: int) -> Old | None:

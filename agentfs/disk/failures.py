@@ -192,6 +192,16 @@ def link_loop(path: str, limit: int) -> LinkLoopError:
     )
 
 
+def link_note(path: str, real_path: str) -> list[str]:
+    """Return what to say of a file that was come to through a link: which one it is.
+
+    Args:
+        path: The path as shown.
+        real_path: The path of the file itself.
+    """
+    return [] if path == show_name(real_path) else [f"through a link: this is {quote(real_path)}"]
+
+
 def link_refused(path: str, link: str) -> RefusedError:
     """Return refused for a path through a link, where the policy follows none."""
     return RefusedError(

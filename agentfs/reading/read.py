@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from agentfs.disk import OpenFile, Root, quote, revision_of, revision_of_stat
+from agentfs.disk import OpenFile, Root, link_note, quote, revision_of, revision_of_stat
 from agentfs.errors import BinaryError, EncodingError, StaleError, TimedOutError
 from agentfs.limits import Limits
 from agentfs.reading import stream
@@ -67,13 +67,13 @@ def read_file(
         answer, note = media_of(file, head, limits, asked)
         if answer is not None:
             return _told(shown, file, answer)
-        notes = [note] if note else []
+        notes = [*link_note(file.path, file.real_path), *filter(None, [note])]
         if file.stat.st_size <= limits.file_bytes:
             data = file.read(limits.file_bytes + 1)
             if len(data) <= limits.file_bytes:
                 economy = root.policy.reread == "diff"
                 return _read_held(file, data, shown, limits, asked, notes, economy=economy)
-        return _read_streamed(file, head, shown, limits, asked, indexes or Remembered())
+        return _read_streamed(file, head, shown, limits, asked, indexes or Remembered(), notes)
 
 
 def read_kept(name: str, text: str, limits: Limits, offset: int, limit: int | None) -> ReadResult:
@@ -152,9 +152,14 @@ def _read_held(
 
 
 def _read_streamed(
-    file: OpenFile, head: bytes, shown: Shown, limits: Limits, asked: Asked, indexes: Remembered[Index | None]
+    file: OpenFile,
+    head: bytes,
+    shown: Shown,
+    limits: Limits,
+    asked: Asked,
+    indexes: Remembered[Index | None],
+    notes: list[str],
 ) -> ReadResult:
-    notes: list[str] = []
     revision = revision_of_stat(file.stat)
     key = (file.real_path, asked.encoding)
     index = indexes.get(key, revision, lambda: survey(file, head, asked.encoding, limits.timeout))
@@ -176,7 +181,7 @@ def _read_streamed(
         indexes.drop(key)  # another time may get further
         if not 0 < asked.offset <= index.total:
             raise _too_long(file, index.total, limits)
-        notes = [f"no more was counted in {limits.timeout:g} s, and the file goes on"]
+        notes = [*notes, f"no more was counted in {limits.timeout:g} s, and the file goes on"]
     first = asked.first(file.path, index.total)
     if index.total == 0:
         return empty_answer(known)
