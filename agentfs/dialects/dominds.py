@@ -214,8 +214,8 @@ def _follow(call: NextCall) -> Mapping[str, Any] | None:
 DIALECT = Dialect(
     "dominds",
     offers,
-    # A range is not cut but by what an answer can hold.
-    limits={"read_lines": 1_000_000, "read_bytes": 100_000, "output_tokens": 40_000},
+    # A range is not cut but by what an answer can hold, and neither are the lines around a match.
+    limits={"read_lines": 1_000_000, "read_bytes": 100_000, "output_tokens": 40_000, "context_lines": 100},
     words={"before": "context_before", "after": "context_after", "max_filesize": "--max-filesize"},
     render=as_yaml,
 )

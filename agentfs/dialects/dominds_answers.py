@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
+from agentfs.dialects.rg_args import grep_arguments
 from agentfs.dialects.showing import left_out, lines_of, problem_of
 from agentfs.limits import Limits
 from agentfs.results import Entry, GrepResult, ListResult, Match, ReadResult, Skipped, ToolResult
@@ -17,6 +18,8 @@ from agentfs.text.yaml_text import to_yaml
 _Document = dict[str, Any]
 
 _RULES_SHOWN = 3
+# The arguments that ask for lines around a match: of the tools, and of grep.
+_AROUND = ("context_before", "context_after", "before", "after", "context")
 # How lines end, where their numbers are shown and their ends are not.
 _NEWLINES = {"\r\n": "crlf", "\r": "cr", "mixed": "mixed"}
 
@@ -137,7 +140,10 @@ class Documents:
         head = {asked: answer.arguments[asked]}
         # A match over several lines is one snippet, and counts each of them in `total_lines`.
         total = found.total_lines if found.truncated else len(snippets)
-        return self._fitted(answer, head, name, snippets, total, _beside(found, answer))
+        more = _beside(found, answer)
+        if snippets and _lines_asked(answer) > self._limits.context_lines:
+            more["context_at_most"] = self._limits.context_lines
+        return self._fitted(answer, head, name, snippets, total, more)
 
     def _fitted(
         self, answer: Answer, head: _Document, name: str, items: Sequence[Any], total: int, more: _Document
@@ -197,11 +203,19 @@ def _snippet(match: Match, line_chars: int) -> _Document:
     return shown
 
 
+def _lines_asked(answer: Answer) -> int:
+    """Return how many lines on a side of a match were asked for."""
+    asked = {**answer.arguments, **grep_arguments(answer.arguments.get("rg_args"))}
+    return max(asked.get(name) or 0 for name in _AROUND)
+
+
 def _beside(found: GrepResult, answer: Answer) -> _Document:
     """Return what a search has to say besides what it found."""
     notes: list[str] = []
     if not found.total_lines:
         _, *notes = [line for line in answer.result.content.split("\n") if not line.startswith("[")]
+        way = "" if "literal" in answer.arguments else ": leave out -F"
+        notes = [note.replace(": leave out fixed_strings", way) for note in notes]
     complete = {} if found.exact else {"complete": False}
     return {**complete, **({"notes": notes} if notes else {}), **_left_out(found.skipped)}
 

@@ -28,7 +28,8 @@ class _Meant:
             "smart_case": self.case == "smart",
             "glob": wanted,
             "exclude": unwanted,
-            "type": self.types or None,
+            # To ripgrep a file that a glob takes in needs to be of no type.
+            "type": (None if wanted else self.types) or None,
             "hidden": False,
             "context": 0,
             **self.others,
@@ -138,14 +139,17 @@ def split_globs(globs: str | Sequence[str] | None) -> tuple[list[str] | None, li
     """Sort globs as ripgrep writes them into those that files must match, and those that leave out.
 
     Args:
-        globs: One glob or several; one that begins with `!` leaves out files and whole directories.
+        globs: One glob or several; one that begins with `!` leaves out files and whole directories. Where
+            it stands before all others, those take in files again, as the last that matches decides.
 
     Returns:
         Both, each None where there is none.
     """
     given = [globs] if isinstance(globs, str) else list(globs or ())
     wanted = [each for each in given if not each.startswith("!")]
-    unwanted = [each[1:] for each in given if each.startswith("!")]
+    first = given.index(wanted[0]) if wanted else 0
+    unwanted = [f"{each[1:].rstrip('/')}/" for each in given[:first]]
+    unwanted += [each[1:] for each in given[first:] if each.startswith("!")]
     return wanted or None, unwanted or None
 
 

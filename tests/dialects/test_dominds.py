@@ -6,6 +6,8 @@ Every answer is read back by PyYAML, which judges it; `.data` has to be the same
 import json
 import os
 import re
+import sys
+from contextlib import suppress
 from datetime import UTC, datetime
 
 import pytest
@@ -530,6 +532,18 @@ def test_no_lines_around_a_match_unless_they_are_asked_for(call):
     assert call("ripgrep_search", pattern="write")["results"][0]["content"] == "TODO: write"
 
 
+def test_more_lines_around_a_match_than_are_shown_is_said(call):
+    for name, arguments in (
+        ("ripgrep_snippets", {"context_before": 200}),
+        ("ripgrep_search", {"rg_args": "-C200"}),
+    ):
+        found = call(name, pattern="^line 600$", path="long.txt", **arguments)
+        (match,) = found.get("matches") or found["results"]
+        assert match["start_line"] == 500
+        assert found["context_at_most"] == 100
+    assert "context_at_most" not in call("ripgrep_snippets", pattern="line 600", context_before=100)
+
+
 def test_a_long_line_is_cut_around_its_match_and_says_so(call, tmp_path):
     (tmp_path / "wide.txt").write_text(f"{'x' * 3000}needle{'y' * 3000}\n{'z' * 3000}\n")
     (match,) = call("ripgrep_snippets", pattern="needle", context_after=1)["matches"]
@@ -634,6 +648,40 @@ def test_other_rg_args_are_refused_by_name(call):
     assert failed["code"] == "invalid_argument"
     assert "--pre " in failed["message"]
     assert "--max-filesize" in failed["hint"]
+
+
+def test_advice_names_what_the_tool_has(call):
+    (note,) = call("ripgrep_fixed", literal="TODO.*one")["notes"]
+    assert note.endswith("matches 1 line.")
+    (note,) = call("ripgrep_search", pattern="TODO.*one", rg_args="-F")["notes"]
+    assert note.endswith("leave out -F.")
+    (note,) = call("ripgrep_search", pattern="a.b(c)")["notes"]
+    assert note.endswith(r'pass pattern="a\\.b\\(c\\)".')
+
+
+ODD = ": #'\"-?!&*%@`|>{}[],~\n\t\r\x85\u2028\ufeff\u202e\udce9\udc80"
+NAMES = st.text(st.one_of(st.sampled_from(ODD), st.characters()), min_size=1, max_size=20).filter(
+    lambda name: name not in {".", ".."} and not set(name) & {"/", "\0"}
+)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="names of POSIX")
+@settings(max_examples=60, deadline=None)
+@given(st.sets(NAMES, min_size=1, max_size=4))
+def test_any_name_of_a_file_is_read_back_from_the_yaml(tmp_path_factory, names):
+    """As the workspace shows it, and read_file finds the file by it."""
+    root = tmp_path_factory.mktemp("names")
+    for name in names:
+        with suppress(OSError, UnicodeEncodeError):  # too long, or no name to this system
+            (root / name).write_text("needle\n")
+    with Workspace(root) as ws:
+        call = caller(ws)
+        expected = [entry.name for entry in ws.ls().entries]
+        assert [entry["name"] for entry in call("list_dir")["entries"]] == expected
+        found = [match["path"] for match in call("ripgrep_files", pattern="needle")["matches"]]
+        assert sorted(found) == sorted(expected)
+        for path in found:
+            assert call("read_file", path=path, show_linenos=False)["content"] == "needle\n"
 
 
 def test_it_works_without_rg(ws, monkeypatch):
