@@ -255,7 +255,7 @@ def measure(everyone: dict, patterns: list, rounds: int, peer_patterns: int) -> 
                     row["who"][who] = {"error": answer["error"]}
                     del asked[who]
                     continue
-                kept = row["who"].setdefault(who, {"ms": [], "cpu": [], **answer})
+                kept = row["who"].setdefault(who, {**answer, "ms": [], "cpu": []})
                 if turn or peer:
                     kept["ms"].append(round(answer["ms"], 1))
                     kept["cpu"].append(round(answer.get("cpu", 0), 1))
