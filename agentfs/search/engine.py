@@ -1,9 +1,10 @@
 r"""The opt-in ripgrep engine: `rg` says which files may have a match; what is shown is read through the door.
 
 `rg` opens paths by itself, and so loses races that the door does not. It therefore only names files. Those
-are opened, judged and searched as every file is, and answers are the same as without it. It is asked for more
-than the pattern: for every file that is no plain ASCII with `\n`, so that nothing rests on what it makes of
-encodings and line ends; and without ignore rules, which are the walk's to judge.
+are opened, judged and searched as every file is, and answers are the same as without it. Nothing rests on
+what it makes of encodings and line ends: where a match must contain some plain text, it is asked for that and
+for what may be binary or UTF-16; else for the pattern and for every file that is no plain ASCII with `\n`.
+Ignore rules are left to the walk.
 """
 
 import os
@@ -14,11 +15,12 @@ import sysconfig
 from functools import cache
 
 from agentfs.errors import InvalidArgumentError
-from agentfs.search.portable import portable
+from agentfs.search.portable import escaped, portable
 from agentfs.search.request import Request
 
 _LEAST_VERSION = 13
 _ODD = r"[\x00\r\x80-\xff]"  # no plain text, or line ends that are not `\n`
+_WIDE = r"[\x00\xfe\xff]"  # what is binary, and UTF-16 and UTF-32 with a byte order mark, has one of these
 _NAME = "rg.exe" if os.name == "nt" else "rg"
 
 
@@ -81,8 +83,14 @@ def nominated(rg: str, root: str, paths: list[str], request: Request, seconds: f
     asked = portable(pattern.written, ignore_case=pattern.ignore_case)
     if asked is None:
         return None
+    plan = pattern.plan
+    odd = _ODD
+    if plan.needles and min(map(len, plan.needles)) > 1:
+        texts = (*map(escaped, plan.needles), *plan.strangers)
+        asked, odd = ("(?i)" if pattern.ignore_case else "") + "|".join(texts), _WIDE
     options = [
         "--no-config",
+        "--encoding=none",
         "--files-with-matches",
         "--null",
         "--text",
@@ -92,7 +100,7 @@ def nominated(rg: str, root: str, paths: list[str], request: Request, seconds: f
     ]
     if not any(".git" in path.split("/") for path in paths):
         options.append("--glob=!.git")
-    command = [rg, *options, "--no-messages", "-e", asked, "-e", f"(?-u){_ODD}", "--"]
+    command = [rg, *options, "--no-messages", "-e", asked, "-e", f"(?-u){odd}", "--"]
     try:
         run = subprocess.run(  # noqa: S603 - a list, no shell; the pattern stands behind -e, paths behind --
             [*command, *(path or "." for path in paths)],

@@ -44,11 +44,19 @@ def portable(pattern: str, *, ignore_case: bool) -> str | None:
     return "".join(written)
 
 
+def escaped(text: str) -> str:
+    """Write a text as a pattern that matches it.
+
+    Args:
+        text: ASCII text.
+    """
+    return "".join(each if each.isalnum() or each in " _" else f"\\x{ord(each):02x}" for each in text)
+
+
 def _piece(token: Token) -> str | None:
     match token.kind:
         case "character" if token.value.isascii() and token.value not in "\r\n":
-            plain = token.value.isalnum() or token.value in " _"
-            return token.value if plain else f"\\x{ord(token.value):02x}"
+            return escaped(token.value)
         case "class":
             return _CLASSES.get(token.text)
         case "set":

@@ -40,6 +40,11 @@ PATTERNS = [
         r"(?=value)v",
         r"(v)\1",
         r"\Avalue",
+        "value one",
+        "(?i)kiss",
+        "(?i)ik|one$",
+        r"value\b.",
+        "-34|one",
     ],
 ]
 
@@ -51,6 +56,10 @@ def tree(tmp_path):
     (tmp_path / "utf8.txt").write_text("caf\u00e9 value\u2028\n")
     (tmp_path / "latin.txt").write_bytes(b"caf\xe9 a\xe9c\n")
     (tmp_path / "wide.txt").write_bytes("value\n".encode("utf-16"))
+    (tmp_path / "wider.txt").write_bytes("value\n".encode("utf-32"))
+    (tmp_path / "cjk.txt").write_bytes(b"\xfe\xff" + "\u65e5\u672c\n".encode("utf-16-be"))
+    (tmp_path / "broken.txt").write_bytes(b"\xff\xfev\x00a")
+    (tmp_path / "strange.txt").write_text("Ki\u017f\u017f \u0130\u212a\n")
     (tmp_path / "binary").write_bytes(b"value\0\n")
     (tmp_path / "ignored.log").write_text("value\n")
     (tmp_path / ".hidden").write_text("value\n")
@@ -129,7 +138,7 @@ def test_python_searches_when_rg_fails(tree, tmp_path_factory, monkeypatch, body
     monkeypatch.setenv("AGENTFS_RG", stand_in(tmp_path_factory.mktemp("bin"), body))
     with Workspace(tree, engine="ripgrep") as ws:
         result = ws.grep("value")
-    assert (result.engine, result.total_files) == ("python", 5)
+    assert (result.engine, result.total_files) == ("python", 6)
 
 
 @pytest.mark.skipif(os.name == "nt", reason="a script stands in for rg")
