@@ -278,6 +278,25 @@ def test_a_byte_that_is_another_is_told_or_does_no_harm(history, tmp_path, name)
         assert outcomes.count("refused") > len(outcomes) / 2
 
 
+def test_what_the_error_says_to_do_keeps_the_steps_before_the_damage(history, tmp_path):
+    root, state = tmp_path / "root", tmp_path / "state"
+    shutil.copytree(history[0], root)
+    with Workspace(root, state=state) as ws:
+        for number in range(4):
+            ws.write(f"{number}.txt", f"{number}\n")
+    data = bytearray((state / "journal").read_bytes())
+    data[data.index(b'"2.txt"')] ^= 1
+    (state / "journal").write_bytes(data)
+    with pytest.raises(InputOutputError) as caught:
+        Workspace(root, state=state)
+    command = caught.value.hint.rpartition(": ")[2]
+    assert command.startswith("truncate -s ")
+    subprocess.run(command, shell=True, check=True)
+    with Workspace(root, state=state) as ws:
+        assert ws.undo(2).undoable == 0
+    assert {"2.txt", "3.txt"} == set(snapshot(root)) - set(snapshot(history[0]))
+
+
 def test_what_a_power_cut_did_not_write_is_dropped(history, tmp_path):
     def lengthen(state):
         with (state / "journal").open("ab") as file:
