@@ -18,6 +18,11 @@ from hypothesis import strategies as st
 from agentfs import Limits, Workspace
 from agentfs.dialects.dominds_answers import _moment  # pyright: ignore[reportPrivateUsage] - no disk has it
 
+# How long the first texts take to make tells of the machine; each file that is tried replaces the one before.
+UNHURRIED = settings(
+    deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
+)
+
 TREE = {
     "README.md": "# A thing\n\nTODO: write\n",
     "src/main.py": "import os\n\n\ndef main():\n    # TODO: one, TODO: two\n    return os  # todo three\n",
@@ -443,7 +448,7 @@ FILES = st.one_of(
 )
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(UNHURRIED, max_examples=300)
 @given(FILES)
 @example(b"   1| a\n  b")
 @example(b"a: b\n- c\n")
@@ -666,7 +671,7 @@ NAMES = st.text(st.one_of(st.sampled_from(ODD), st.characters()), min_size=1, ma
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="names of POSIX")
-@settings(max_examples=60, deadline=None)
+@settings(UNHURRIED, max_examples=60)
 @given(st.sets(NAMES, min_size=1, max_size=4))
 def test_any_name_of_a_file_is_read_back_from_the_yaml(tmp_path_factory, names):
     """As the workspace shows it, and read_file finds the file by it."""

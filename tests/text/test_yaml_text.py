@@ -5,7 +5,7 @@ import re
 
 import pytest
 import yaml
-from hypothesis import example, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
@@ -41,6 +41,9 @@ def typed(value):
     return [typed(item) for item in value] if isinstance(value, list) else type(value)
 
 
+# How long the first texts take to make says something of the machine, and nothing of what is tested.
+UNHURRIED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
 # All of Unicode, lone surrogates too, and what parsers care for far more often than chance would have it.
 CARED_FOR = [
     *"\n\n\n  \t\r:#-|>?!&*[]{}%@`'\"\\,~=.0123456789_",
@@ -65,7 +68,7 @@ VALUES = st.recursive(
 )
 
 
-@settings(max_examples=1500, deadline=None)
+@settings(UNHURRIED, max_examples=1500)
 @given(TEXTS)
 @example("\n")
 @example(" a\n")
@@ -77,7 +80,7 @@ def test_every_text_is_read_back(text):
     assert_read_back({"status": "ok", "content": text, "after": [{"content": text, "last": 1}]})
 
 
-@settings(max_examples=400, deadline=None)
+@settings(UNHURRIED, max_examples=400)
 @given(st.dictionaries(NAMES, VALUES, max_size=4))
 def test_every_document_is_read_back(value):
     if value:
@@ -163,7 +166,7 @@ def test_a_text_that_needs_quotes_keeps_its_lines_apart():
     assert_read_back({"content": text})
 
 
-@settings(max_examples=300, deadline=None)
+@settings(UNHURRIED, max_examples=300)
 @given(TEXTS)
 def test_nothing_stands_in_it_that_a_reader_cannot_see(text):
     written = to_yaml({"content": text, "items": [text]})
