@@ -73,7 +73,7 @@ def _other(value: Any) -> str:
 
 def _string(head: str, text: str, inner: str) -> Iterator[str]:
     seen = visible(text) == text and not _UNPRINTABLE.search(text)
-    if seen and "\n" in text and _fits_block(text):
+    if seen and "\n" in text and text.strip(" \n\t"):
         yield from _block(head, text, inner)
     elif "\n" in text:
         yield from _quoted_lines(head, text, inner)
@@ -89,11 +89,6 @@ def _one_line(text: str) -> str:
     if '"' in text or "\\" in text:
         return "'" + text.replace("'", "''") + "'"
     return f'"{text}"'
-
-
-def _fits_block(text: str) -> bool:
-    """Tell whether a block gives a text back: that needs a line with more than blanks, and none of blanks."""
-    return bool(text.strip(" \n\t")) and not any(line and not line.strip(" \t") for line in text.split("\n"))
 
 
 def _block(head: str, text: str, inner: str) -> Iterator[str]:

@@ -551,6 +551,8 @@ def test_more_lines_around_a_match_than_are_shown_is_said(call):
 
 def test_a_long_line_is_cut_around_its_match_and_says_so(call, tmp_path):
     (tmp_path / "wide.txt").write_text(f"{'x' * 3000}needle{'y' * 3000}\n{'z' * 3000}\n")
+    (match,) = call("ripgrep_snippets", pattern="needle")["matches"]
+    assert (match["cut"], len(match["content"])) == (True, 400)
     (match,) = call("ripgrep_snippets", pattern="needle", context_after=1)["matches"]
     assert match["cut"] is True
     line, after = match["content"].split("\n")

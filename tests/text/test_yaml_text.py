@@ -159,6 +159,11 @@ def test_block_form_says_how_it_begins_and_ends():
     assert to_yaml({"content": "  a\nb\n"}) == "content: |2\n    a\n  b\n"
 
 
+def test_lines_of_blanks_stand_in_a_block():
+    assert to_yaml({"content": "a\n  \n\t\nb\n"}) == "content: |\n  a\n    \n  \t\n  b\n"
+    assert_read_back({"content": "a\n  \n\t\nb\n  ", "items": [{"content": "a\n \n  "}]})
+
+
 def test_a_text_that_needs_quotes_keeps_its_lines_apart():
     text = "one\x1b[0m\n  two\n\n\tthree"
     written = to_yaml({"content": text})
