@@ -456,6 +456,8 @@ def test_ignored_directories(do, tmp_path):
         ".github/", "src/", "tests/", ".gitignore", "README.md", "setup.py",
     ]  # fmt: skip
     assert do("ls", path="src")["output"].split("\n") == ["main.py", "utils.py", "x.js"]
+    for name, arguments in (("glob", {"pattern": "*.js"}), ("grep", {"pattern": "needle"}), ("ls", {})):
+        assert "left_out" not in do(name, **arguments), "what always is, is said in the description alone"
     assert do("ls", path="src/build")["output"] == "in.js", "what is named is listed"
     assert do("glob", pattern="*.js", path="node_modules")["files"] == ["node_modules/in.js"]
 
