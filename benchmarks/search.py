@@ -1,7 +1,7 @@
 """Searching contents beside ripgrep, git grep and the Python peers: all checked and interleaved.
 
     python benchmarks/search.py TREE [--name NAME] [--rounds 5] [--peers DIRECTORY] [--peer-patterns 4]
-        [--rg RG] [--out docs/search-speed]
+        [--rg RG] [--only NAME,NAME] [--out docs/search-speed]
 
 TREE is a git repository, so that all who know ignore rules read the same. DIRECTORY has one virtual
 environment for each peer (deepagents, anthropic, agno, harness) and one named `speed` that has google-re2.
@@ -15,6 +15,7 @@ there.
 import argparse
 import json
 import os
+import resource
 import statistics
 import subprocess
 import sys
@@ -180,20 +181,28 @@ class Program:
             return {"error": "no multiline"}
         more = ["-i"] if "i" in task["options"] else []
         more += ["-U"] if "m" in task["options"] else []
-        began = time.perf_counter()
+        began, cpu = time.perf_counter(), children_seconds()
         done = subprocess.run(
             [*self.command, *more, "-e", task["pattern"]], cwd=self.tree, capture_output=True, check=False
         )
         took = (time.perf_counter() - began) * 1000
+        cpu = (children_seconds() - cpu) * 1000
         if done.returncode not in (0, 1):
             return {"error": done.stderr.decode()[:200]}
         lines = [line for line in done.stdout.split(b"\n") if b"\0" in line]
         return {
             "ms": took,
+            "cpu": cpu,
             "lines": len(lines),
             "files": len({line.split(b"\0")[0] for line in lines}),
             "cut": False,
         }
+
+
+def children_seconds() -> float:
+    """Return the processor time of the programs that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def path_without_rg() -> str:
@@ -281,14 +290,16 @@ def measure(everyone: dict, patterns: list, rounds: int, peer_patterns: int) -> 
         yield row
 
 
-def median(row: dict, who: str) -> float | None:
+def median(row: dict, who: str, what: str = "ms") -> float | None:
     each = row["who"].get(who, {})
-    return statistics.median(each["ms"]) if each.get("ms") else None
+    return statistics.median(each[what]) if each.get(what) else None
 
 
-def ratio(rows: list[dict], one: str, other: str, *, whatever: bool = False) -> float | None:
+def ratio(
+    rows: list[dict], one: str, other: str, *, whatever: bool = False, what: str = "ms"
+) -> float | None:
     alike = [row for row in rows if whatever or (row["same"].get(one) and row["same"].get(other))]
-    both = [(median(row, one), median(row, other)) for row in alike]
+    both = [(median(row, one, what), median(row, other, what)) for row in alike]
     found = [a / b for a, b in both if a and b]
     return statistics.median(found) if found else None
 
@@ -329,6 +340,12 @@ def table(tree: str, part: dict) -> list[str]:
             said.append(
                 f"| {one} / {other} | " + " | ".join("–" if v is None else f"{v:.2f}" for v in values) + " |"
             )
+    values = [ratio(each, "agentfs", "rg -j1", what="cpu") for each in sets]
+    said.append(
+        "| agentfs / rg -j1, processor time | "
+        + " | ".join("–" if v is None else f"{v:.2f}" for v in values)
+        + " |"
+    )
     peers = [name for name in names if name not in main]
     if peers:
         said += [
@@ -409,10 +426,13 @@ def main() -> None:
     options.add_argument("--peers")
     options.add_argument("--peer-patterns", type=int, default=4)
     options.add_argument("--rg", default="rg")
+    options.add_argument("--only", help="just these of the contenders")
     options.add_argument("--out", default="search-speed")
     given = options.parse_args()
     tree = os.path.realpath(given.tree)
     everyone = contenders(tree, given.rg, given.peers)
+    if given.only:
+        everyone = {name: everyone[name] for name in given.only.split(",")}
     before = os.getloadavg()
     start = int(
         next(
