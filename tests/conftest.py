@@ -12,10 +12,15 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from agentfs import Workspace
 
 DJANGO = "django==5.1.4"
+
+# How long an example takes is the machine's affair: no test asserts a time.
+settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("unhurried")
 
 # The user's own global excludes would hold in every tree of the tests.
 os.environ["XDG_CONFIG_HOME"] = "/nonexistent"

@@ -565,7 +565,11 @@ def test_what_a_programmer_set_stands(tmp_path):
         assert read["cut"]["lines"][:2] == [1, 2]
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=30,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
 @given(
     st.lists(st.text("ab \x0c\u2028é", max_size=4), min_size=1, max_size=8),
     st.sampled_from(["\n", "\r\n"]),

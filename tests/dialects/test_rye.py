@@ -589,7 +589,11 @@ def test_ids_outlive_the_process(tmp_path):
         assert speaking(ws)("edit_lines", file_path="a", changes=changes)["code"] == "stale"
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=30,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
 @given(
     st.lists(st.text("ab \t\x0c\u2028é]", max_size=4), min_size=1, max_size=8),
     st.sampled_from(["\n", "\r\n"]),

@@ -552,7 +552,11 @@ routes = st.lists(st.sampled_from(PIECES), min_size=1, max_size=7).map("/".join)
 @pytest.mark.skipif(
     sys.platform != "linux" or platform.machine() != "x86_64", reason="judged by openat2 of Linux"
 )
-@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=400,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
 @given(
     links=st.dictionaries(
         st.sampled_from(["l", "m", "d/l", "d/n", "d/e/m"]), routes.filter(lambda r: not r.startswith("/"))

@@ -27,7 +27,11 @@ def applied(directory, before, diff, path="f"):
     return target.read_bytes().decode() if target.exists() else None
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=60,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
 @given(whole, whole, st.sampled_from([0, 1, 3]))
 def test_git_makes_the_after_file_of_the_diff(tmp_path, before, after, context):
     diff = unified_diff(before, after, "f", context=context)
@@ -37,7 +41,11 @@ def test_git_makes_the_after_file_of_the_diff(tmp_path, before, after, context):
         assert applied(tmp_path, before, diff) == after
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=40,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
 @given(whole, whole, st.sampled_from([0, 2]), st.sampled_from([0, 10, 60]))
 def test_a_diff_divided_at_lines_that_stand_once_applies_too(tmp_path, before, after, context, looks):
     with pytest.MonkeyPatch.context() as patched:
@@ -47,7 +55,11 @@ def test_a_diff_divided_at_lines_that_stand_once_applies_too(tmp_path, before, a
         assert applied(tmp_path, before, diff) == after
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=15,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
 @given(whole, whole)
 def test_patch_makes_the_after_file_of_the_diff(tmp_path, before, after):
     if before == after or not before or not after:
