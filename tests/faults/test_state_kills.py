@@ -5,15 +5,13 @@ import random
 import re
 import shutil
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from agentfs import AgentFSError, Policy, Workspace
-from tests.faults.test_strace import can_trace, numbered
 from tests.faults.test_transactions import Seam
+from tests.faults.tracing import can_trace, numbered, run_traced
 from tests.journal.judges import Snapshot, snapshot
 
 STEPS = """
@@ -133,39 +131,18 @@ sys.stdin.readline()
 )
 
 
-def run_traced(root: Path, state: Path, log: Path, *inject: str) -> str:
-    command = [sys.executable, "-c", TRACED, str(root), str(state)]
-    child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    assert child.stdin is not None
-    assert child.stdout is not None
-    assert child.stdout.readline() == "ready\n"
-    arguments = [part for each in inject for part in ("-e", f"inject={each}")]
-    tracer = subprocess.Popen(
-        ["strace", "-f", "-o", str(log), *arguments, "-p", str(child.pid)], stderr=subprocess.PIPE, text=True
-    )
-    assert tracer.stderr is not None
-    assert "attached" in tracer.stderr.readline()
-    child.stdin.write("go\n")
-    child.stdin.flush()
-    said = child.stdout.readline().strip() or "killed"
-    child.kill()
-    child.communicate()
-    tracer.communicate()
-    return said
-
-
 def kill_at(tmp_path, step):
     had = states_of(tmp_path / "model")
     root, state = fresh(tmp_path / "top")
     log = tmp_path / "log"
-    assert run_traced(root, state, log) == "done"
+    assert run_traced(TRACED, [root, state], log) == "done"
     names = re.findall(r"^\d+ +(\w+)\(", log.read_text(), re.MULTILINE)
     points = numbered(names[names.index("read") + 1 :])
     points = [point for point in points if point[0] not in {"brk", "mmap", "munmap", "futex", "mremap"}]
     assert len(points) > 300
     for name, at in points[::step]:
         root, state = fresh(tmp_path / "top")
-        assert run_traced(root, state, log, f"{name}:signal=KILL:when={at}") in {"killed", "done"}
+        assert run_traced(TRACED, [root, state], log, f"{name}:signal=KILL:when={at}") in {"killed", "done"}
         judge(root, state, had, f"{name} {at}")
 
 

@@ -2,9 +2,6 @@
 
 import os
 import re
-import shutil
-import subprocess
-import sys
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -13,6 +10,7 @@ import pytest
 
 from agentfs import Policy
 from agentfs.disk import Root, replacing
+from tests.faults.tracing import can_trace, numbered, run_traced
 
 OLD, NEW = b"old content\n" * 400, b"new content, and longer\n" * 400
 CHANGE = """
@@ -37,44 +35,12 @@ with Root(sys.argv[1], Policy(durability="full")) as root:
 """
 
 
-def can_trace() -> bool:
-    if shutil.which("strace") is None:
-        return False
-    return (
-        subprocess.run(
-            ["strace", "-qq", "-o", os.devnull, "true"], check=False, capture_output=True
-        ).returncode
-        == 0
-    )
-
-
 pytestmark = pytest.mark.skipif(not can_trace(), reason="strace is not installed, or may not trace")
 
 
 def change_under(tree: Path, path: str, log: Path, *inject: str) -> str:
     """Run one change under strace; return what it said, or "killed"."""
-    child = subprocess.Popen(
-        [sys.executable, "-c", CHANGE, str(tree), path],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert child.stdin is not None
-    assert child.stdout is not None
-    assert child.stdout.readline() == "ready\n"
-    arguments = [part for each in inject for part in ("-e", f"inject={each}")]
-    tracer = subprocess.Popen(
-        ["strace", "-f", "-o", str(log), *arguments, "-p", str(child.pid)], stderr=subprocess.PIPE, text=True
-    )
-    assert tracer.stderr is not None
-    assert "attached" in tracer.stderr.readline()
-    child.stdin.write("go\n")
-    child.stdin.flush()
-    said = child.stdout.readline().strip() or "killed"
-    child.kill()
-    child.communicate()
-    tracer.communicate()
-    return said
+    return run_traced(CHANGE, [tree, path], log, *inject)
 
 
 def calls_of(tree: Path, path: str, log: Path) -> list[str]:
@@ -83,15 +49,6 @@ def calls_of(tree: Path, path: str, log: Path) -> list[str]:
     names = re.findall(r"^\d+ +(\w+)\(", log.read_text(), re.MULTILINE)
     # From the answer to `go` to the message that it is done.
     return names[names.index("read") + 1 :] if "read" in names else names
-
-
-def numbered(names: list[str]) -> list[tuple[str, int]]:
-    seen: Counter[str] = Counter({"read": 1})
-    found = []
-    for name in names:
-        seen[name] += 1
-        found.append((name, seen[name]))
-    return found
 
 
 def fresh(tmp_path: Path, name: str) -> Path:

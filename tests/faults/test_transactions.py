@@ -5,14 +5,12 @@ import fcntl
 import os
 import shutil
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from agentfs import AgentFSError, Workspace
-from tests.faults.test_strace import can_trace, numbered
+from tests.faults.tracing import can_trace, numbered, run_traced
 from tests.journal.judges import snapshot
 
 TRANSACTION = """
@@ -182,40 +180,19 @@ with Workspace(sys.argv[1]) as ws:
 )
 
 
-def run_traced(top: Path, log: Path, *inject: str) -> str:
-    command = [sys.executable, "-c", TRACED, str(top)]
-    child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    assert child.stdin is not None
-    assert child.stdout is not None
-    assert child.stdout.readline() == "ready\n"
-    arguments = [part for each in inject for part in ("-e", f"inject={each}")]
-    tracer = subprocess.Popen(
-        ["strace", "-f", "-o", str(log), *arguments, "-p", str(child.pid)], stderr=subprocess.PIPE, text=True
-    )
-    assert tracer.stderr is not None
-    assert "attached" in tracer.stderr.readline()
-    child.stdin.write("go\n")
-    child.stdin.flush()
-    said = child.stdout.readline().strip() or "killed"
-    child.kill()
-    child.communicate()
-    tracer.communicate()
-    return said
-
-
 def kill_at(tmp_path, both, step):
     import re
 
     top = fresh(tmp_path / "root")
     log = tmp_path / "log"
-    assert run_traced(top, log) == "done"
+    assert run_traced(TRACED, [top], log) == "done"
     names = re.findall(r"^\d+ +(\w+)\(", log.read_text(), re.MULTILINE)
     points = numbered(names[names.index("read") + 1 :])
     points = [point for point in points if point[0] not in {"brk", "mmap", "munmap", "futex", "mremap"}]
     assert len(points) > 150
     for name, at in points[::step]:
         fresh(top)
-        assert run_traced(top, log, f"{name}:signal=KILL:when={at}") in {"killed", "done"}
+        assert run_traced(TRACED, [top], log, f"{name}:signal=KILL:when={at}") in {"killed", "done"}
         with Workspace(top) as ws:
             state = snapshot(top)
             assert state in both, f"killed at {name} {at}: {sorted(state)} {ws.repaired}"
