@@ -244,8 +244,9 @@ def test_the_same_matches_as_ripgrep(tree, folder, pattern):
     assert solid(by_grep(tree, folder, pattern)) == judged(tree, (folder,), pattern)
 
 
+# Without POSIX classes: ripgrep's are ASCII, those of `regex` are not.
 @pytest.mark.long
-@pytest.mark.parametrize("pattern", MANY)
+@pytest.mark.parametrize("pattern", [each for each in MANY if "[[:" not in each])
 def test_the_same_matches_as_ripgrep_in_whole_trees(pattern):
     for tree in whole_trees():
         for part in parts_of(tree):
