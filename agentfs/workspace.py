@@ -11,6 +11,7 @@ from agentfs.disk import Root
 from agentfs.errors import UnknownToolError
 from agentfs.limits import Limits
 from agentfs.methods.changing import Changing
+from agentfs.methods.current import Current
 from agentfs.methods.history import History
 from agentfs.methods.reading import Reading
 from agentfs.methods.searching import Searching
@@ -24,7 +25,7 @@ _FOR_PROGRAMS = ("splice",)  # its spans are offsets, which no model counts
 DEFAULT_TOOLS = ("read", "write", "edit", "multi_edit", "ls", "glob", "grep")
 
 
-class Workspace(Reading, Changing, Searching, History):
+class Workspace(Reading, Changing, Searching, History, Current):
     """One agent's view of one directory tree.
 
     Guaranteed on every system: paths and links that stand still lead nowhere outside the root; links are

@@ -1,5 +1,7 @@
 """The methods of a workspace that read files."""
 
+from dataclasses import replace
+
 from agentfs.errors import NotAFileError, NotFoundError
 from agentfs.limits import Limits
 from agentfs.methods.held import Held
@@ -70,7 +72,8 @@ class Reading(Held):
             listing = list_directory(
                 self._root, self.limits, path, 1, limit, max(offset - 1, 0), include_ignored=False
             )
-            return directory_answer(path, listing)
+            listed = directory_answer(path, listing)
+            return replace(listed, made_by=("read", (path, offset, limit), {}))
         except NotFoundError as error:
             from agentfs.search import say_elsewhere
 

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Annotated, Literal, TypeAlias
 
+from agentfs.methods.current import repeatable
 from agentfs.methods.held import Held
 from agentfs.permissions.gate import gated
 from agentfs.results import GlobResult, GrepResult, ListResult
@@ -16,6 +17,7 @@ class Searching(Held):
     """What is in the tree, and where a text is."""
 
     @gated("search")
+    @repeatable
     def ls(
         self,
         path: Paths = ".",
@@ -64,6 +66,7 @@ class Searching(Held):
         )
 
     @gated("search")
+    @repeatable
     def glob(
         self,
         pattern: str,
@@ -121,6 +124,7 @@ class Searching(Held):
         )
 
     @gated("search")
+    @repeatable
     def find(
         self,
         path: Paths = ".",
@@ -208,6 +212,7 @@ class Searching(Held):
         )
 
     @gated("search")
+    @repeatable
     def grep(
         self,
         pattern: str,

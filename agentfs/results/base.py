@@ -14,7 +14,7 @@ class NextCall(TypedDict):
 
 
 # The fields of a result that are no part of its data.
-TEXTS = frozenset({"text", "whole"})
+TEXTS = frozenset({"text", "whole", "made_by"})
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -25,11 +25,15 @@ class Result(Value):
         text: What the model is shown.
         next: The call that continues this result, or None when it is complete.
         whole: The text as it was before `Limits.output_tokens` cut it, or None where it did not.
+        made_by: Of a search or a listing, the method and the arguments that it was made by.
     """
 
     text: str = field(default="", kw_only=True, repr=False)
     next: NextCall | None = field(default=None, kw_only=True)
     whole: str | None = field(default=None, kw_only=True, repr=False, compare=False)
+    made_by: tuple[str, tuple[Any, ...], dict[str, Any]] | None = field(
+        default=None, kw_only=True, repr=False, compare=False
+    )
 
     def __str__(self) -> str:
         """Return `text`."""
