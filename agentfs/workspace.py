@@ -7,7 +7,6 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from agentfs.calls.events import OnEvent
-from agentfs.disk import Root
 from agentfs.errors import UnknownToolError
 from agentfs.limits import Limits
 from agentfs.methods.changing import Changing
@@ -78,6 +77,7 @@ class Workspace(Reading, Changing, Searching, History, Current):
             AgentFSError: `not_found` or `not_a_directory` for the root. For the state directory
                 `invalid_argument` (not outside, another tree's, another program's), `busy`, `io` (damaged).
         """
+        from agentfs.disk import Root
         from agentfs.outputs import Outputs
         from agentfs.remembered import Remembered
 

@@ -5,7 +5,6 @@ from dataclasses import replace
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from agentfs.disk import revision_of, revision_of_stat
 from agentfs.errors import AccessError, AgentFSError, InvalidArgumentError
 from agentfs.methods.held import Held
 from agentfs.results import (
@@ -86,6 +85,8 @@ class Current(Held):
         return _facts(again) == _facts(result)
 
     def _has_revision(self, path: str, revision: str) -> bool:
+        from agentfs.disk import revision_of, revision_of_stat
+
         kept = self._outputs.get(path)
         if kept is not None:
             return not kept.path or self._has_revision(kept.path, revision)

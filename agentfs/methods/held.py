@@ -3,12 +3,12 @@
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from agentfs.disk import Root
 from agentfs.limits import Limits
 from agentfs.policy import Policy
 from agentfs.results import ReadResult, Result
 
 if TYPE_CHECKING:  # loaded when a tree is opened
+    from agentfs.disk import Root
     from agentfs.journal import Journal
     from agentfs.outputs import Outputs
     from agentfs.remembered import Remembered
@@ -23,7 +23,7 @@ class Held:
     policy: Policy
     limits: Limits
     engine: Literal["python", "ripgrep"]
-    _root: Root
+    _root: "Root"
     _shown: "Shown"
     _indexes: "Remembered[Any]"
     _outputs: "Outputs"

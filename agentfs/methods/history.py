@@ -6,7 +6,6 @@ from contextlib import contextmanager
 from copy import copy
 from typing import TYPE_CHECKING, Self
 
-from agentfs.disk import quote
 from agentfs.errors import InvalidArgumentError
 from agentfs.methods.held import Held
 from agentfs.permissions.gate import gated
@@ -82,6 +81,8 @@ class History(Held):
             raise InvalidArgumentError(
                 f"A checkpoint's name has 1 to {_MAX_NAME} characters.", details={"parameter": "name"}
             )
+        from agentfs.disk import quote
+
         made, moved = self._journal.checkpoint(name)
         text = f"Checkpoint {quote(made)}" + (", moved here from an earlier state." if moved else ".")
         return CheckpointResult(made, len(self._journal.steps), text=text)
@@ -100,6 +101,8 @@ class History(Held):
             AgentFSError: `not_found` for an unknown checkpoint, with those there are; `stale` for a file that
                 somebody else has changed since, with the diff.
         """
+        from agentfs.disk import quote
+
         travel = self._journal.go(self._root, to, max_bytes=self.limits.file_bytes)
         return self._told(f"Went to checkpoint {quote(to)}:", travel)
 
@@ -185,6 +188,7 @@ class History(Held):
             self._state.close()
 
     def _told(self, done: str, travel: "Travel") -> UndoResult:
+        from agentfs.disk import quote
         from agentfs.journal.report import file_changes, file_lines
 
         files = file_changes(travel.changes, counted=False)

@@ -10,7 +10,6 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, Protocol, TypeVar, cast
 
 from agentfs.calls import calling
-from agentfs.disk import Root, revision_of
 from agentfs.errors import (
     InvalidArgumentError,
     NotAFileError,
@@ -24,7 +23,8 @@ from agentfs.limits import Limits
 from agentfs.permissions.asking import GROUPS, Act, Allow, Deny, PermissionAnswer, PermissionRequest, Rule
 from agentfs.policy import Policy
 
-if TYPE_CHECKING:  # a workspace loads it when it is opened
+if TYPE_CHECKING:  # a workspace loads them when it is opened
+    from agentfs.disk import Root
     from agentfs.outputs import Outputs
 
 _P = ParamSpec("_P")
@@ -38,7 +38,7 @@ class Guarded(Protocol):
 
     policy: Policy
     limits: Limits
-    _root: Root
+    _root: "Root"
     _outputs: "Outputs"
 
 
@@ -130,6 +130,8 @@ class _Asking:
         """Return the version that is about to be changed, for a method that can be held to one."""
         if self.arguments.get("expect_revision", "") is not None:  # given already, or no parameter
             return None
+        from agentfs.disk import revision_of  # noqa: PLC0415 - as above
+
         root = self.workspace._root  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - as below
         with root.open_file(self.arguments["path"]) as found:
             data = found.read(self.workspace.limits.file_bytes + 1)
@@ -210,7 +212,7 @@ def _covers(rule: Rule, path: str) -> bool:
     return any(matches("/".join(parts[:count])) for count in range(1, len(parts) + 1))
 
 
-def places(root: Root, path: str) -> Iterator[str]:
+def places(root: "Root", path: str) -> Iterator[str]:
     """Yield a path relative to the root as it was asked for, and where links lead it.
 
     Args:
