@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from threading import RLock
 
-from agentfs.disk.replacing import write_all
+from agentfs.disk.replacing import read_all, write_all
 from agentfs.errors import InputOutputError
 
 FLAGS: int = (
@@ -96,16 +96,11 @@ class LogFile:
         Raises:
             InputOutputError: io.
         """
-        parts: list[bytes] = []
         with self._guard:
             try:
-                os.lseek(self._fd, start, os.SEEK_SET)
-                while size > 0 and (part := os.read(self._fd, size)):
-                    parts.append(part)
-                    size -= len(part)
+                return read_all(self._fd, start, size)
             except OSError as error:
                 raise _failed(error) from None
-        return b"".join(parts)
 
     def cut(self, size: int) -> None:
         """Drop what stands behind a place.

@@ -134,6 +134,16 @@ def write_all(fd: int, content: bytes) -> None:
         view = view[os.write(fd, view) :]
 
 
+def read_all(fd: int, start: int, size: int) -> bytes:
+    """Read from a place on, however little the system gives at once; less only where the file ends."""
+    os.lseek(fd, start, os.SEEK_SET)
+    parts: list[bytes] = []
+    while size > 0 and (part := os.read(fd, size)):
+        parts.append(part)
+        size -= len(part)
+    return b"".join(parts)
+
+
 def sync_file(base: Base, fd: int) -> None:
     """Bring a file to the disk, as far as the policy asks for it."""
     if base.durability == "fast":

@@ -4,6 +4,7 @@ import os
 from threading import Lock
 
 from agentfs.disk import failures
+from agentfs.disk.replacing import read_all, write_all
 
 
 class Spool:
@@ -38,10 +39,9 @@ class Spool:
 
                     with tempfile.TemporaryFile(prefix="agentfs-") as made:
                         self._file = os.dup(made.fileno())
-                start, view = self._end, memoryview(data)
+                start = self._end
                 os.lseek(self._file, start, os.SEEK_SET)
-                while view:
-                    view = view[os.write(self._file, view) :]
+                write_all(self._file, data)
             except OSError as error:
                 raise failures.of_system(error, "the journal's temporary file") from None
             self._end += len(data)
@@ -59,14 +59,9 @@ class Spool:
         """
         with self._lock:
             try:
-                os.lseek(self._file, start, os.SEEK_SET)
-                parts: list[bytes] = []
-                while size and (part := os.read(self._file, size)):
-                    parts.append(part)
-                    size -= len(part)
+                return read_all(self._file, start, size)
             except OSError as error:
                 raise failures.of_system(error, "the journal's temporary file") from None
-            return b"".join(parts)
 
     def close(self) -> None:
         """Give the space back; again is harmless."""

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from agentfs import Limits, Workspace
 from agentfs.dialects.dominds_answers import _moment  # pyright: ignore[reportPrivateUsage] - no disk has it
+from tests.dialects.trees import lay_out
 
 # How long the first texts take to make tells of the machine; each file that is tried replaces the one before.
 UNHURRIED = settings(
@@ -35,9 +36,7 @@ TREE = {
 
 @pytest.fixture
 def ws(tmp_path):
-    for path, content in TREE.items():
-        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / path).write_text(content)
+    lay_out(tmp_path, TREE)
     with Workspace(tmp_path) as workspace:
         yield workspace
 

@@ -16,6 +16,7 @@ from agentfs.dialects.analyzer_words import _CODES_JA, _OWN, _WITH, FORMATS
 from agentfs.dialects.tree_sitter_analyzer import DIALECT, in_language
 from agentfs.errors import AgentFSError
 from agentfs.text import estimate_tokens
+from tests.dialects.trees import lay_out
 
 TOOLS = ("list_files", "search_content", "find_and_grep")
 MODES = list(FORMATS)
@@ -39,9 +40,7 @@ def english(monkeypatch):
 
 @pytest.fixture
 def ws(tmp_path):
-    for path, content in TREE.items():
-        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / path).write_text(content)
+    lay_out(tmp_path, TREE)
     with Workspace(tmp_path) as workspace:
         yield workspace
 

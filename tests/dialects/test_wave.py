@@ -12,6 +12,7 @@ from agentfs.dialects.wave import DIALECT, WaveResult
 from agentfs.dialects.wave_plugins import ToolContext, plugins
 from agentfs.errors import InvalidArgumentError
 from agentfs.permissions.asking import Allow, Deny
+from tests.dialects.trees import lay_out
 
 TREE = {
     "README.md": "# A thing\n\nTODO: write\n",
@@ -23,9 +24,7 @@ TREE = {
 
 @pytest.fixture
 def ws(tmp_path):
-    for path, content in TREE.items():
-        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / path).write_text(content)
+    lay_out(tmp_path, TREE)
     with Workspace(tmp_path) as workspace:
         yield workspace
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from agentfs.disk.paths import absolute_parts, quote, show_name, split_link, split_path, unshow_name
 from agentfs.errors import AgentFSError, InvalidPathError, NameTooLongError, OutsideWorkspaceError
 
-ROOTS = (("work", "root"), ("alias",))
+ROOTS = (("base", "root"), ("alias",))
 
 
 def code_of(path: str, *, windows: bool = False, roots=ROOTS) -> str:
@@ -30,13 +30,13 @@ def code_of(path: str, *, windows: bool = False, roots=ROOTS) -> str:
         ("a/.", ("a",), True),
         ("a/..", ("a", ".."), True),
         ("a/../f", ("a", "..", "f"), False),
-        ("/work/root/f", ("f",), False),
-        ("//work/./root//f", ("f",), False),
-        ("/work/root", (), True),
-        ("/work/root/", (), True),
-        ("/work/root/a/", ("a",), True),
+        ("/base/root/f", ("f",), False),
+        ("//base/./root//f", ("f",), False),
+        ("/base/root", (), True),
+        ("/base/root/", (), True),
+        ("/base/root/a/", ("a",), True),
         ("/alias/f", ("f",), False),
-        ("/work/root/../out/s", ("..", "out", "s"), False),
+        ("/base/root/../out/s", ("..", "out", "s"), False),
         ("~/x", ("~", "x"), False),
         ("%2e%2e/x", ("%2e%2e", "x"), False),
         ("$HOME/x", ("$HOME", "x"), False),
@@ -71,9 +71,9 @@ def test_a_path_is_taken_apart(path, parts, directory):
         ("a/" * 256, "ok"),
         ("/etc/passwd", "outside_workspace"),
         ("/", "outside_workspace"),
-        ("/work", "outside_workspace"),
-        ("/work/rootevil/f", "outside_workspace"),
-        ("/work/../work/root/f", "outside_workspace"),
+        ("/base", "outside_workspace"),
+        ("/base/rootevil/f", "outside_workspace"),
+        ("/base/../base/root/f", "outside_workspace"),
     ],
 )
 def test_what_the_text_alone_decides(path, code):
@@ -81,8 +81,8 @@ def test_what_the_text_alone_decides(path, code):
 
 
 def test_prefix_of_the_root_is_not_the_root():
-    path = "/work/rootevil/f"
-    assert path.startswith("/work/root"), "the naive check lets it in"
+    path = "/base/rootevil/f"
+    assert path.startswith("/base/root"), "the naive check lets it in"
     assert code_of(path) == "outside_workspace"
 
 
@@ -120,10 +120,10 @@ def test_the_rules_of_windows(path, code):
     [
         ("../x", ("..", "x")),
         ("./x/", ("x",)),
-        ("/work/root/x", ("x",)),
-        ("/work/root", ()),
+        ("/base/root/x", ("x",)),
+        ("/base/root", ()),
         ("/etc", None),
-        ("/work/rootevil/x", None),
+        ("/base/rootevil/x", None),
         ("C:\\x", ("C:\\x",)),
     ],
 )
@@ -168,7 +168,7 @@ def test_the_parts_mean_what_normpath_says(pieces):
     path = "/".join(["a", *pieces])
     asked = split_path(path, ROOTS, windows=False)
     assert posixpath.normpath("/".join(asked.parts) or ".") == posixpath.normpath(path)
-    assert split_path("/work/root/" + path, ROOTS, windows=False).parts == asked.parts
+    assert split_path("/base/root/" + path, ROOTS, windows=False).parts == asked.parts
 
 
 @given(st.binary(max_size=40).filter(lambda name: b"\0" not in name and b"/" not in name))
