@@ -8,7 +8,7 @@ STEPS = (
     ("ruff", "format", "--check", "."),
     ("mypy",),
     ("pyright",),
-    ("pytest", "-q", "--cov", "--cov-report=term"),
+    ("pytest", "-q", "--cov", "--cov-report=term", "--hypothesis-profile=repeatable"),
 )
 
 

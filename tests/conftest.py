@@ -20,6 +20,8 @@ DJANGO = "django==5.1.4"
 
 # How long an example takes is the machine's affair: no test asserts a time.
 settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# The run that judges a change draws the same examples each time; any other run draws new ones.
+settings.register_profile("repeatable", settings.get_profile("unhurried"), derandomize=True)
 settings.load_profile("unhurried")
 
 # The user's own global excludes would hold in every tree of the tests.

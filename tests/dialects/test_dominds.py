@@ -451,6 +451,7 @@ FILES = st.one_of(
 @given(FILES)
 @example(b"   1| a\n  b")
 @example(b"a: b\n- c\n")
+@example(b"%PDF-")
 def test_any_file_is_read_back_from_the_yaml_as_the_workspace_reads_it(ws, tmp_path, content):
     (tmp_path / "any.txt").write_bytes(content)
     expected = ws.read("any.txt")

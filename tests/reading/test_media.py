@@ -177,6 +177,17 @@ def test_a_pdf_that_cannot_be_read_is_a_clear_error(ws, tmp_path, content, said)
     assert said in result.content
 
 
+@pytest.mark.parametrize("content", [b"%PDF-", b"%PDF-1.7\n", b"%PDF- is how a PDF begins\n"])
+def test_a_text_that_begins_like_a_pdf_is_shown_as_text(ws, tmp_path, content):
+    (tmp_path / "a.txt").write_bytes(content)
+    result = ws.read("a.txt")
+    assert (result.kind, result.content.encode()) == ("text", content)
+    assert "cannot be read" in result.text
+    (tmp_path / "b.txt").write_bytes(content + b"\0\xff")
+    with pytest.raises(AgentFSError, match="cannot be read"):
+        ws.read("b.txt")
+
+
 def test_without_the_extra_a_pdf_is_an_error_that_names_it(ws, tmp_path, monkeypatch):
     monkeypatch.setitem(scaling.importlib.sys.modules, "pypdf", None)
     (tmp_path / "a.pdf").write_bytes(pdf(["x"]))
