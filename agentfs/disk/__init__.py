@@ -2,6 +2,7 @@
 
 from agentfs.disk.alike import twins_among
 from agentfs.disk.changing import Changed, Current
+from agentfs.disk.contents import Contents
 from agentfs.disk.failures import link_note, typed
 from agentfs.disk.opened import Directory, OpenFile
 from agentfs.disk.paths import MAX_NAME_BYTES, MAX_PARTS, MAX_PATH_BYTES, quote, show_name
@@ -16,6 +17,7 @@ __all__ = [
     "MAX_PATH_BYTES",
     "Change",
     "Changed",
+    "Contents",
     "Current",
     "Directory",
     "DirectoryState",

@@ -1,6 +1,7 @@
 """Where every walk starts: the open root, and the rules that hold in it."""
 
 import os
+import stat
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -74,7 +75,7 @@ class Base:
         self.hardlinks = policy.hardlinks
         self.durability = policy.durability
         self.swept: set[tuple[int, int]] = set()
-        self._twins: dict[Guard, tuple[tuple[int, int], frozenset[tuple[int, int]]]] = {}
+        self._twins: dict[Guard, tuple[tuple[int, int], dict[tuple[int, int], str]]] = {}
 
     def following(self) -> "Base":
         """Return the same base, where links are followed."""
@@ -91,8 +92,22 @@ class Base:
         """
         return (found.st_dev, found.st_ino) in self._identities(guard)
 
-    def _identities(self, guard: Guard) -> frozenset[tuple[int, int]]:
-        """Return the identities of the protected names that stand in the root.
+    def has_linked(self, guard: Guard) -> bool:
+        """Tell whether a protected file that stands in the root has a second name.
+
+        Args:
+            guard: The names that are protected.
+        """
+        held = self.held
+        for name in self._identities(guard).values():
+            with suppress(OSError):
+                status = self.backend.lstat(held.handle, name)
+                if status.st_nlink > 1 and stat.S_ISREG(status.st_mode):
+                    return True
+        return False
+
+    def _identities(self, guard: Guard) -> dict[tuple[int, int], str]:
+        """Return the protected names that stand in the root, by their identities.
 
         They are remembered until a name in the root changes, which its times tell. These are coarse, so that
         what has only just changed is asked for again each time.
@@ -102,17 +117,16 @@ class Base:
         try:
             root = lstat(held.handle, ".")
         except OSError:
-            return frozenset()
+            return {}
         stamp = root.st_mtime_ns, root.st_ctime_ns
         known = self._twins.get(guard)
         if known is not None and known[0] == stamp:
             return known[1]
-        identities: set[tuple[int, int]] = set()
+        found: dict[tuple[int, int], str] = {}
         for name in guard.literals:
             with suppress(OSError):
                 status = lstat(held.handle, name)
-                identities.add((status.st_dev, status.st_ino))
-        found = frozenset(identities)
+                found[status.st_dev, status.st_ino] = name
         # On Windows there is no time that nobody can set.
         if isinstance(held.handle, int) and time.time_ns() - max(stamp) > SETTLED:
             self._twins[guard] = stamp, found

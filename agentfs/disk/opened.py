@@ -2,23 +2,24 @@
 
 import errno
 import os
-import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from itertools import islice
 from types import TracebackType
-from typing import Self
+from typing import Self, TypeVar
 
 from agentfs.disk import failures
 from agentfs.disk.backend import Handle
 from agentfs.disk.base import Base
+from agentfs.disk.contents import Contents, not_regular
 from agentfs.disk.entries import entry_of, where_it_leads
 from agentfs.disk.paths import show_name
+from agentfs.errors import AgentFSError, ProtectedError
 from agentfs.results import Entry
 
-_FORMAT = 0o170000
-_REGULAR = stat.S_IFREG
 _CHUNK = 64 * 1024
+
+Verdict = TypeVar("Verdict")
 
 
 class OpenFile:
@@ -142,7 +143,7 @@ class Directory:
     def __init__(self, base: Base, handle: Handle, path: str, real_path: str) -> None:
         self._base = base
         self._open = base.backend.open_file
-        self._unreadable = base.unreadable.within(real_path).covers
+        self._unreadable = base.unreadable.within(real_path)
         self.handle = handle
         self.path = path
         self.real_path = real_path
@@ -178,6 +179,8 @@ class Directory:
             with os.scandir(self.handle) as found:
                 while part := list(islice(found, size)):
                     yield part
+                    if len(part) < size:
+                        return
         except OSError as error:
             raise failures.of_system(error, self.path or ".") from None
 
@@ -246,36 +249,79 @@ class Directory:
             raise failures.of_system(error, self._child(name)) from None
         return open_regular(self._base, fd, self._child(name), self._real_child(name))
 
-    def open_fd(self, name: str) -> tuple[int, int]:
-        """Open a regular file in this directory, as `open_file` does but with nothing around it.
+    def sift(
+        self,
+        names: Sequence[str],
+        contents: Contents,
+        judge: Callable[[int], Verdict | None],
+        *,
+        linked: bool = True,
+    ) -> Iterator[tuple[str, Verdict | OSError | ProtectedError]]:
+        """Read one regular file of this directory after the other, and yield those that are not passed over.
+
+        Links are not followed. What a scan called a regular file is one when it is yielded, whatever stood
+        there while it was read.
 
         Args:
-            name: A single name, as `scan` gave it.
+            names: Single names, as `scan` gave them for regular files.
+            contents: What each is read into.
+            judge: Given the length of what was read (-1 for more than the limit of `contents`), returns
+                None to pass the file over, or what to yield for it.
+            linked: Whether a protected file may have a second name, so that each file is asked who it is
+                before it is read; see `Root.has_linked_secrets`.
 
-        Returns:
-            A descriptor, to be closed by the caller with `os.close`, and the size that the system claims.
-
-        Raises:
-            ProtectedError: protected, for a file whose contents are not shown.
-            OSError: whatever the system says; EINVAL for what is no regular file.
+        Yields:
+            The name, and what was judged; or the error for a file that cannot or must not be read.
         """
-        if "/" in name:
-            raise OSError(errno.EINVAL, "not a single name", name)
-        if self._unreadable(name):
-            raise failures.protected(self._child(name), self._real_child(name))
-        fd = self._open(self.handle, name)
-        try:
-            found = os.fstat(fd)
-        except OSError:
-            os.close(fd)
-            raise
-        if found.st_mode & _FORMAT != _REGULAR:
-            os.close(fd)
+        handle, open_file, fill, close = self.handle, self._open, contents.fill, os.close
+        covers = None if self._unreadable.clears(names) else self._unreadable.covers
+        for name in names:
+            outcome: Verdict | OSError | ProtectedError | None
+            try:
+                if covers is not None and covers(name):
+                    raise failures.protected(self._child(name), self._real_child(name))
+                if "/" in name:
+                    raise OSError(errno.EINVAL, "not a single name", name)  # noqa: TRY301 - a call takes longer
+                fd = open_file(handle, name)
+                try:
+                    if linked:
+                        self._check_shown(fd, name)
+                    outcome = judge(fill(fd))
+                    if outcome is not None:
+                        self._check_shown(fd, name)
+                finally:
+                    close(fd)
+            except (OSError, ProtectedError) as error:
+                outcome = error
+            if outcome is not None:
+                yield name, outcome
+
+    def sizes(self, names: Sequence[str]) -> Iterator[tuple[str, int | AgentFSError]]:
+        """Open one regular file of this directory after the other, without reading it.
+
+        Args:
+            names: As `sift` takes them.
+
+        Yields:
+            The name, and the size that the system claims; or the error for a file that cannot or must not be
+            read.
+        """
+        for name in names:
+            try:
+                with self.open_file(name) as opened:
+                    outcome = opened.stat.st_size
+            except AgentFSError as error:
+                yield name, error
+            else:
+                yield name, outcome
+
+    def _check_shown(self, fd: int, name: str) -> None:
+        """Raise for what is no regular file, or a protected one under another name."""
+        status = os.fstat(fd)
+        if not_regular(status):
             raise OSError(errno.EINVAL, "not a regular file", name)
-        if found.st_nlink > 1 and self._base.is_twin(found, self._base.unreadable):
-            os.close(fd)
+        if status.st_nlink > 1 and self._base.is_twin(status, self._base.unreadable):
             raise failures.protected(self._child(name), self._real_child(name))
-        return fd, found.st_size
 
     def close(self) -> None:
         """Close the directory; again is harmless."""
@@ -319,7 +365,7 @@ def open_regular(base: Base, fd: int, path: str, real_path: str) -> OpenFile:
     except OSError as error:
         os.close(fd)
         raise failures.of_system(error, path) from None
-    if found.st_mode & _FORMAT != _REGULAR:
+    if not_regular(found):
         os.close(fd)
         raise failures.not_regular(path, found.st_mode)
     if base.unreadable.covers(real_path) or (found.st_nlink > 1 and base.is_twin(found, base.unreadable)):

@@ -231,6 +231,10 @@ class Root:
         finally:
             trail.let_go()
 
+    def has_linked_secrets(self) -> bool:
+        """Tell whether a protected file of the root has a second name, which `Directory.sift` must know."""
+        return self._base.has_linked(self._base.unreadable)
+
     def exists(self, path: str) -> bool:
         """Tell whether a path names something; a link at the end counts, wherever it leads.
 

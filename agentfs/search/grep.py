@@ -1,13 +1,13 @@
 """`grep`: the contents of files, searched in path order, with exact totals and nothing left out unsaid."""
 
 import json
-import os
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Literal, get_args
 
 from agentfs.calls import calling
-from agentfs.disk import Root, quote, show_name, typed
+from agentfs.disk import Contents, Directory, Root, quote, show_name, typed
 from agentfs.errors import AgentFSError, ProtectedError
 from agentfs.limits import Limits
 from agentfs.results import FileCount, GrepResult, Match, NextCall, Skipped
@@ -23,13 +23,17 @@ from agentfs.search.lines import Hit, Tally, as_text, lines_within
 from agentfs.search.paging import check_offset, check_page
 from agentfs.search.pattern import S
 from agentfs.search.request import Engine, Request
-from agentfs.search.scan import Reader, Verdict
+from agentfs.search.rules import slashed
+from agentfs.search.sieve import Sieve
 from agentfs.search.smaller import smaller
-from agentfs.search.sources import Run, Sources
+from agentfs.search.sources import Outcome, Run, Sources
 from agentfs.search.walk import LeftOut
 from agentfs.text import continuation, footer
 
+_Reason = Literal["protected", "binary", "too_large", "undecodable", "unreadable"]
+
 # Lines around each match when none were asked for: a search that finds so little is a look at that place.
+_BETWEEN_LOOKS = 32  # files between two looks at the clock
 _ADAPTIVE_CONTEXT = {1: 10, 2: 5, 3: 5}
 
 
@@ -89,7 +93,8 @@ class _Grep:
         self.deadline = began + request.seconds(limits)
         self.sources = Sources(root, limits, request, self.deadline, left_out=left_out)
         self.most_bytes = request.file_bytes(limits)
-        self.reader = Reader(self.most_bytes, pattern, request.encoding)
+        self.contents = Contents(self.most_bytes)
+        self.sieve = Sieve(self.contents, pattern, request.encoding)
         self.in_text = Search(pattern, pattern.form, self.deadline)
         self.in_ascii = None if pattern.ascii is None else Search(pattern, pattern.ascii, self.deadline)
         self.by_line = request.output_mode == "content"
@@ -100,7 +105,7 @@ class _Grep:
         self.pending: list[tuple[str, str, list[Hit]]] = []  # hits of files whose context is not yet known
         self.counts: dict[str, FileCount] = {}
         self.total_matches = self.total_lines = self.total_files = self.searched = 0
-        self.left_out = dict.fromkeys(("protected", "binary", "too_large", "undecodable", "unreadable"), 0)
+        self.left_out: dict[_Reason, int] = dict.fromkeys(get_args(_Reason), 0)
         self.skipped = Skipped()
         self.stops_early = request.output_mode == "files_with_matches" and request.limit is not None
         self.rg: str | None = None
@@ -142,52 +147,62 @@ class _Grep:
         self.engine = "python" if self.nominated is None else "ripgrep"
 
     def _run(self, run: Run) -> None:
-        open_fd, read, close, monotonic = run.open, self.reader.read, os.close, time.monotonic
-        asked = None if run.real is None else self.nominated
-        for name in run.names:
-            calling.step(0)  # the walk has counted it
-            if monotonic() > self.deadline:
-                self.stopped_in = run.prefix + name
+        names = run.names
+        if run.directory is not None and self.nominated is not None:
+            names = self._among_nominated(run.directory, names, self.nominated)
+        for first in range(0, len(names), _BETWEEN_LOOKS):
+            some = names[first : first + _BETWEEN_LOOKS]
+            calling.step(0)  # the walk has counted them
+            if time.monotonic() > self.deadline:
+                self.stopped_in = run.prefix + some[0]
                 raise TimeoutError
-            try:
-                fd, size = open_fd(name)
+            self.searched += len(some)  # what turns out not to be is taken off again
+            for name, outcome in run.sift(some, self.contents, self.sieve.judge):
                 try:
-                    if asked is None or f"{run.real}{name}" in asked:
-                        verdict = read(fd, size)
-                    else:  # opened all the same, so that what cannot be is counted as without rg
-                        verdict = "too_large" if size > self.most_bytes else "no_match"
+                    self._judged(run, name, outcome)
                 finally:
-                    close(fd)
-            except (OSError, AgentFSError) as error:
-                if run.named:
-                    raise typed(error, run.prefix + name) from None
-                self.left_out["protected" if isinstance(error, ProtectedError) else "unreadable"] += 1
-                continue
-            if verdict == "no_match":
-                self.searched += 1
-            else:
-                self._judged(verdict, run.prefix + name)
+                    if self.enough or self.stopped_in:
+                        self.searched -= len(some) - some.index(name) - 1
                 if self.enough:
                     return
 
-    def _judged(self, verdict: Verdict, path: str) -> None:
-        """Go on with the file that is in the reader's buffer."""
-        if verdict == "no_match":
-            self.searched += 1
-        elif verdict == "may_match":
-            self._content(path)
+    def _among_nominated(self, directory: Directory, names: list[str], nominated: set[str]) -> list[str]:
+        """Return those that rg named; the others are opened all the same, to count what cannot be."""
+        before = slashed(directory.real_path)
+        others = [name for name in names if f"{before}{name}" not in nominated]
+        self.searched += len(others)
+        for _, size in directory.sizes(others):
+            if not isinstance(size, int):
+                self._failed(size)
+            elif size > self.most_bytes:
+                self._leave_out("too_large")
+        return [name for name in names if f"{before}{name}" in nominated]
+
+    def _judged(self, run: Run, name: str, outcome: Outcome) -> None:
+        """Go on with a file that is not passed over."""
+        if outcome == "may_match":
+            self._content(run.prefix + name)
+        elif isinstance(outcome, str):
+            self._leave_out(outcome)
+        elif run.named:
+            raise typed(outcome, run.prefix + name) from None
         else:
-            self.left_out[verdict] += 1
+            self._failed(outcome)
+
+    def _failed(self, error: OSError | AgentFSError) -> None:
+        self._leave_out("protected" if isinstance(error, ProtectedError) else "unreadable")
+
+    def _leave_out(self, reason: _Reason) -> None:
+        self.left_out[reason] += 1
+        self.searched -= 1
 
     def _content(self, path: str) -> None:
-        content = None if self.in_ascii is None else self.reader.ascii()
+        content = None if self.in_ascii is None else self.sieve.ascii()
         if content is not None and self.in_ascii is not None:
-            self.searched += 1
             self._search(show_name(path), content, self.in_ascii)
-        elif (text := self.reader.text()) is None:
-            self.left_out["undecodable"] += 1
+        elif (text := self.sieve.text()) is None:
+            self._leave_out("undecodable")
         else:
-            self.searched += 1
             self._search(show_name(path), text, self.in_text)
 
     def _search(self, path: str, text: S, search: Search[S]) -> None:

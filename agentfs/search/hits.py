@@ -8,14 +8,25 @@ in the files, so both are timed on the first files that have it, and the cheaper
 import re
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Generic
 
 from agentfs.calls import calling
-from agentfs.search.lines import Hit, Tally, all_lines, joined, lines_holding, lines_with, rest_of_line
-from agentfs.search.pattern import Compiled, Form, Found, Pattern, S
+from agentfs.search.lines import (
+    Hit,
+    Tally,
+    all_lines,
+    joined,
+    lines_holding,
+    lines_of,
+    lines_with,
+    rest_of_line,
+)
+from agentfs.search.needles import joint
+from agentfs.search.pattern import Compiled, Form, Found, Pattern, S, in_either_case
 
 # A search without a timeout is five times cheaper. It is used where the steps cannot exceed this.
 _FREE_STEPS = 50_000
@@ -23,6 +34,7 @@ _LINES_PER_LOOK = 64  # lines between two looks at the clock
 # Both ways are timed on this much before one is chosen; a text that is larger is not used for it.
 _TRIAL_BYTES = 48 * 1024
 _LARGEST_TRIAL = 256 * 1024
+_FEW = 2500  # characters for each match, where counting these one by one is cheaper than in bulk
 _COUNTED_AT_ONCE = 256 * 1024  # of a larger text not all lines are held at once
 # The engine's timeout is processor time of the process, other threads' too, and it cannot be called off.
 # So it is given out in slices, each twice the one before, and after each the clock and the caller are asked.
@@ -72,6 +84,12 @@ class Search(Generic[S]):
         self._rest_of_line: re.Pattern[S] | None = (
             rest_of_line(form.needles[0]) if plan.whole and len(form.needles) == 1 else None
         )
+        self._joint: re.Pattern[S] | None = joint(form.needles)
+        self._folded_literal: Compiled[S] | None = (
+            in_either_case(form.needles[0])
+            if self._rest_of_line is not None and pattern.ignore_case
+            else None
+        )
         self._deadline = deadline
         self._until_look = 0
         # One character is in too many lines to nominate them; it only tells files apart.
@@ -96,7 +114,7 @@ class Search(Generic[S]):
         if self._multiline:
             return self._blocks(text)
         if self._is_literal(text):
-            return self._gathered(text, self._places(text))
+            return self._literals(text)
         if self._ignore_case and self._nominates and not text.isascii():
             return self._by_sweep(text)
         if not self._trial.over and len(text) <= _LARGEST_TRIAL:
@@ -109,6 +127,13 @@ class Search(Generic[S]):
 
     def _is_literal(self, text: S) -> bool:
         return self._whole and not self._multiline and (not self._ignore_case or text.isascii())
+
+    def _literals(self, text: S) -> Iterator[Hit]:
+        if self._joint is None:
+            return self._gathered(text, self._places(text))
+        return self._among(
+            text, list(self._nominated(text)), lambda few: self._gathered(few, self._places(few))
+        )
 
     def _timed(self, text: S) -> Iterator[Hit]:
         """Search one of the first texts both ways, and see what each costs."""
@@ -132,19 +157,24 @@ class Search(Generic[S]):
     def _lines_by_needle(self, text: S) -> Iterator[Hit]:
         if not self._exact or self._sweep is None:
             return self._confirmed(text, self._nominated(text))
-        return self._among(text, list(self._nominated(text)))
+        return self._among(text, list(self._nominated(text)), self._by_sweep)
 
     def _nominated(self, text: S) -> Iterator[tuple[int, int]]:
         folded = text.lower() if self._ignore_case else text
-        lines = lines_with(folded, self._form.needles, self._newline)
+        if self._joint is not None:
+            lines = lines_of(folded, self._joint, self._newline)
+        else:
+            lines = lines_with(folded, self._form.needles, self._newline)
         for needle in self._form.also:
             lines = lines_holding(folded, needle, lines)
         return lines
 
-    def _among(self, text: S, lines: list[tuple[int, int]]) -> Iterator[Hit]:
-        """Sweep nominated lines, which none of is empty, as if they were all of a text."""
+    def _among(
+        self, text: S, lines: list[tuple[int, int]], search: Callable[[S], Iterator[Hit]]
+    ) -> Iterator[Hit]:
+        """Search nominated lines, which none of is empty, as if they were all of a text."""
         number = passed = 0
-        for hit in self._by_sweep(joined(text, lines)):
+        for hit in search(joined(text, lines)):
             start, end = lines[number]
             while passed + end - start < hit.start:
                 passed += end - start + 1
@@ -253,6 +283,9 @@ class Search(Generic[S]):
 
     def _places(self, text: S) -> Iterator[tuple[int, int]]:
         """Find the needles where the pattern is nothing but these: of two in one place, the first written."""
+        if self._folded_literal is not None:
+            yield from (match.span() for match in self._folded_literal.finditer(text))
+            return
         folded = text.lower() if self._ignore_case else text
         needles, none = self._form.needles, len(text) + 1
         if len(needles) == 1:
@@ -282,14 +315,11 @@ class Search(Generic[S]):
             TimeoutError: The deadline has passed.
         """
         if self._is_literal(text):
-            if self._rest_of_line is None or len(text) > _COUNTED_AT_ONCE:
-                self._count_places(text, self._places(text), tally)
-                return
-            folded = text.lower() if self._ignore_case else text
-            lines = len(self._rest_of_line.findall(folded))
-            tally.hits += lines
-            tally.lines += lines
-            tally.matches += folded.count(self._form.needles[0])
+            if self._rest_of_line is not None and len(text) <= _COUNTED_AT_ONCE:
+                self._count_literal(text, self._rest_of_line, tally)
+            else:
+                few = text if self._joint is None else joined(text, self._nominated(text))
+                self._count_places(few, self._places(few), tally)
         elif self._exact and self._never_empty and self._sweep is not None and self._trial.over:
             if self._goes_by_needle and not (self._ignore_case and not text.isascii()):
                 text = joined(text, self._nominated(text))
@@ -297,6 +327,18 @@ class Search(Generic[S]):
         else:
             for hit in self.hits(text):
                 tally.add(hit, text.count(self._newline, hit.start, hit.end) if self._multiline else 0)
+
+    def _count_literal(self, text: S, rest_of_line: re.Pattern[S], tally: Tally) -> None:
+        """Count one literal, by each match where they are few, and in bulk where they are many."""
+        most = 1 + len(text) // _FEW
+        places = list(islice(self._places(text), most + 1))
+        if len(places) <= most:
+            self._count_places(text, iter(places), tally)
+            return
+        rests = rest_of_line.findall(text.lower() if self._ignore_case else text)
+        tally.hits += len(rests)
+        tally.lines += len(rests)
+        tally.matches += self._newline.join(rests).count(self._form.needles[0])
 
     def _count_swept(self, text: S, sweep: Compiled[S], tally: Tally) -> None:
         before = replace(tally)

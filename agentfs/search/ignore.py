@@ -10,7 +10,7 @@ nearest file upwards.
 
 import os
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from agentfs.search import wildcards
@@ -325,7 +325,7 @@ class IgnoreRules:
         entered._hold(own, git)
         return entered
 
-    def sift(self, directory: str, entries: Iterable[Listed]) -> tuple[list[Listed], list[Rule]]:
+    def sift(self, directory: str, entries: list[Listed]) -> tuple[list[Listed], list[Rule]]:
         """Split the entries of one directory.
 
         Args:
@@ -335,17 +335,23 @@ class IgnoreRules:
         Returns:
             What is not ignored, in its order; and for each that is, the rule.
         """
+        # One look at all names together tells in most directories that no rule is about any of them.
+        listed = [entry.name for entry in entries]
+        together = "\n".join(["", *listed, ""])
+        tests = [
+            test for needles, test in self._may_match if needles is None or _holds_any(together, needles)
+        ]
+        names, extensions, any_name = self._names, self._extensions, self._any_name
+        if (
+            not any_name
+            and not tests
+            and names.isdisjoint(listed)
+            and extensions.isdisjoint([name.rpartition(".")[2] for name in listed])
+            and together.isascii()
+        ):
+            return entries, []
         kept: list[Listed] = []
         rules: list[Rule] = []
-        names, extensions, any_name = self._names, self._extensions, self._any_name
-        tests: list[Callable[[str], object]] = []
-        if self._may_match:
-            # One look at all names together tells in most directories that no regex is needed.
-            entries = list(entries)
-            joined = "\n".join(["", *[entry.name for entry in entries], ""])
-            tests = [
-                test for needles, test in self._may_match if needles is None or _holds_any(joined, needles)
-            ]
         for entry in entries:
             name = entry.name
             if (

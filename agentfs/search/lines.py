@@ -120,6 +120,23 @@ def rest_of_line(needle: S) -> re.Pattern[S]:
     return re.compile(re.escape(needle) + b"[^\\n]*")
 
 
+def lines_of(text: S, pattern: re.Pattern[S], newline: S) -> Iterator[tuple[int, int]]:
+    """Find the lines in which the matches of a pattern begin.
+
+    Args:
+        text: The text.
+        pattern: The pattern; it matches no line feed.
+        newline: A line feed.
+    """
+    done = 0
+    while (match := pattern.search(text, done)) is not None:
+        at = match.start()
+        end = text.find(newline, at)
+        end = len(text) if end < 0 else end
+        yield text.rfind(newline, 0, at) + 1, end
+        done = end
+
+
 def lines_with(text: S, needles: tuple[S, ...], newline: S) -> Iterator[tuple[int, int]]:
     """Find the lines that have one of some needles.
 

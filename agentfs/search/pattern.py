@@ -150,6 +150,16 @@ def compile_pattern(
     return Pattern(written, form, ascii_form, plan, folded, multiline)
 
 
+def in_either_case(text: S) -> Compiled[S]:
+    """Compile a plain text, for a search that takes its ASCII letters in either case.
+
+    Args:
+        text: What is looked for. The engine looks at fewer characters the longer it is.
+    """
+    engine: Any = import_module("regex")
+    return cast("Compiled[S]", engine.compile(engine.escape(text), engine.V0 | engine.I, cache_pattern=False))
+
+
 def _sweep(engine: Any, source: S | None, flags: int) -> Compiled[S] | None:
     if source is None:
         return None

@@ -1,12 +1,12 @@
 """Which files a search of contents opens, and in which order."""
 
-import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from agentfs.calls import calling
-from agentfs.disk import Root, show_name
+from agentfs.disk import Contents, Directory, Root, show_name
 from agentfs.errors import AgentFSError, InvalidArgumentError
 from agentfs.limits import Limits
 from agentfs.results import GlobResult, Skipped
@@ -15,28 +15,29 @@ from agentfs.search.finding import bind_to_search
 from agentfs.search.globs import compile_exclude, compile_globs, hidden_names
 from agentfs.search.request import Request, as_list
 from agentfs.search.rules import slashed
+from agentfs.search.sieve import Judge, Verdict
 from agentfs.search.walk import LeftOut, Walk, path_order
 
-Open = Callable[[str], tuple[int, int]]
+Outcome = Verdict | OSError | AgentFSError
 
 
 @dataclass(slots=True)
 class Run:
-    """Files to be opened one after the other in the same way.
+    """Files to be read one after the other in the same way.
 
     Attributes:
         prefix: What stands before each name in its path.
         names: Their names, as the system spells them.
-        open: Opens one of them: a descriptor to be closed by the caller, and the size that the system claims.
+        sift: Reads those of some names, and yields what is not passed over; see `Directory.sift`.
         named: Whether it is the one file that was asked for, so that failing to open it is the answer.
-        real: What stands before each name in its path with links resolved; None where that is not known.
+        directory: The directory that the names are of; None where they are paths.
     """
 
     prefix: str
     names: list[str]
-    open: Open
+    sift: Callable[[Sequence[str], Contents, Judge], Iterator[tuple[str, Outcome]]]
     named: bool = False
-    real: str | None = None
+    directory: Directory | None = None
 
 
 class Sources:
@@ -108,7 +109,7 @@ class Sources:
         for run in self._tree(directories) if directories else ():
             found += [show_name(run.prefix + name) for name in run.names]
         for path in self._ordered(list(dict.fromkeys(found))):
-            yield Run("", [path], self._open)
+            yield Run("", [path], self._sift)
 
     def directories(self) -> list[str]:
         """Return the directories to search, links resolved, relative to the root."""
@@ -137,7 +138,7 @@ class Sources:
         request = self._request
         globs, exclude, types = as_list(request.glob), as_list(request.exclude), as_list(request.type)
         if isinstance(request.files, GlobResult):
-            runs = iter([Run("", files, self._open)])
+            runs = iter([Run("", files, self._sift)])
         else:
             runs = self._single(files)
         fits = compile_globs(self._bound(globs, ["."])) if globs else None
@@ -172,11 +173,18 @@ class Sources:
                 if shown in self._seen:
                     continue
                 self._seen.add(shown)
-            yield Run("", [shown], self._open, named=len(paths) == len(self._request.paths) == 1)
+            yield Run("", [shown], self._sift, named=len(paths) == len(self._request.paths) == 1)
 
-    def _open(self, path: str) -> tuple[int, int]:
-        with self._root.open_file(path) as opened:
-            return os.dup(opened.fd), opened.stat.st_size
+    def _sift(self, paths: Sequence[str], contents: Contents, judge: Judge) -> Iterator[tuple[str, Outcome]]:
+        for path in paths:
+            try:
+                with self._root.open_file(path) as opened:
+                    outcome = judge(contents.fill(opened.fd))
+            except (OSError, AgentFSError) as error:
+                yield path, error
+            else:
+                if outcome is not None:
+                    yield path, outcome
 
     def _tree(self, directories: list[str]) -> Iterator[Run]:
         request = self._request
@@ -197,6 +205,7 @@ class Sources:
             follow=request.follow_symlinks,
             exclude=compile_exclude(exclude) if exclude else None,
         )
+        linked = self._root.has_linked_secrets()
         for visit in walk:
             prefix = f"{visit.path}/" if visit.path else ""
             names = [listed.name for listed in visit.files]
@@ -210,10 +219,11 @@ class Sources:
                 names = [name for name in names if prefix + name not in seen]
                 seen.update(prefix + name for name in names)
             if not request.follow_symlinks:
-                yield Run(prefix, names, visit.directory.open_fd, real=slashed(visit.directory.real_path))
+                sift = partial(visit.directory.sift, linked=linked)
+                yield Run(prefix, names, sift, directory=visit.directory)
                 continue
             for name in names:
-                yield Run("", [show_name(prefix + name)], self._open)
+                yield Run("", [show_name(prefix + name)], self._sift)
 
     def _among(self, left_out: Sequence[LeftOut]) -> Iterator[Run]:
         """Find the files among what an earlier walk left out, by the globs and types of that one."""
@@ -235,7 +245,7 @@ class Sources:
                 continue
             if listed.is_file(follow_symlinks=False):
                 if wanted(below[: -len(listed.name)], listed.name):
-                    yield Run("", [show_name(path)], self._open)
+                    yield Run("", [show_name(path)], self._sift)
             elif is_dir and (request.max_depth or 0) == 0:
                 yield from self._below(path, f"{below}/", wanted, excluded)
                 if self.skipped.reached is not None:
@@ -260,7 +270,7 @@ class Sources:
         for visit in walk:
             below = start + visit.below
             names = [listed.name for listed in visit.files if wanted(below, listed.name)]
-            yield Run(slashed(visit.path), names, visit.directory.open_fd)
+            yield Run(slashed(visit.path), names, partial(visit.directory.sift, linked=True))
 
     def _bound(self, globs: list[str], directories: list[str]) -> list[str]:
         bound = [bind_to_search(self._root, globs, path) for path in directories]

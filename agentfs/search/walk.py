@@ -379,6 +379,14 @@ class Walk:
         """Put the directories where they belong and return the files."""
         files: list[Listed] = []
         exclude, below = self._exclude, frame.below
+        if exclude is None:
+            try:
+                files = [entry for entry in entries if entry.is_file(follow_symlinks=False)]
+            except OSError:
+                files = []
+            if len(files) == len(entries):
+                return files
+            files = []
         for entry in entries:
             try:
                 if entry.is_file(follow_symlinks=False):

@@ -3,7 +3,7 @@ import time
 import unicodedata
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentfs import AgentFSError, InvalidArgumentError, Policy, Protect, Workspace
@@ -164,6 +164,30 @@ def test_quick_and_slow_judgement_agree(parts):
             == expected
         )
         guard._known.clear()
+
+
+LIKE_PROTECTED = st.builds(
+    lambda front, middle, back: front + middle + back,
+    st.sampled_from(["", "a", "A.", ".", "\n", "x\n", "é"]),
+    st.sampled_from([*Protect.READ, *Protect.WRITE, "secrets.XML", "GIT~1", "main.py"]).map(
+        lambda pattern: pattern.strip("!/").rpartition("/")[2].replace("*", "b")
+    ),
+    st.sampled_from(["", "b", ".", " ", ":x", "~", "\n", "\nx", "\u200c"]),
+)
+
+
+@settings(max_examples=500)
+@given(st.lists(LIKE_PROTECTED, max_size=4), st.sampled_from(["", "src", ".git", "src/.ssh"]))
+def test_one_look_at_all_names_clears_none_that_is_protected(names, directory):
+    for guard in (READ, WRITE, guard_of(("*",)), guard_of(("*a*",)), guard_of(("!*", "a*b"))):
+        within = guard.within(directory)
+        if within.clears(names):
+            assert not any(within.covers(name) for name in names)
+
+
+def test_one_look_clears_the_names_of_a_usual_directory():
+    assert READ.within("src").clears(["main.py", "util.c", "Makefile", "key.h", "environment.txt"])
+    assert not READ.within("src").clears(["main.py", "server.KEY"])
 
 
 @given(st.text(min_size=1).filter(lambda text: "/" not in text and text not in {".", ".."}))

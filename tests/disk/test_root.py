@@ -14,9 +14,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agentfs.disk import Root, by_descriptor
+from agentfs.disk import Contents, Root, by_descriptor
 from agentfs.disk import root as root_module
-from agentfs.errors import AgentFSError
+from agentfs.errors import AgentFSError, ProtectedError
 from agentfs.policy import Policy
 from tests.disk.mechanisms import force
 
@@ -234,6 +234,13 @@ def test_never_following_links(tree):
         assert read(root, "a/t") == b"a/t\n"
 
 
+def sifted(root, path, name):
+    """Return what sifting yields for a name when it would yield all that can be read."""
+    with root.open_directory(path) as directory:
+        [(_, outcome)] = directory.sift([name], Contents(10**6), lambda length: length)
+    return outcome
+
+
 def test_special_files_are_refused_at_once(root, tmp_path):
     os.mkfifo(f"{root.path}/fifo")
     plug = socket.socket(socket.AF_UNIX)
@@ -248,8 +255,7 @@ def test_special_files_are_refused_at_once(root, tmp_path):
         assert code_of(root.open_file, name) == "not_regular"
         assert code_of(lambda name=name: root.change(name, lambda _: b"x", max_bytes=9)) == "not_regular"
         assert root.entry(name).type == "other"
-        with root.open_directory("") as directory, pytest.raises(OSError):
-            directory.open_fd(name)
+        assert isinstance(sifted(root, "", name), OSError)
     plug.close()
     assert time.perf_counter() - start < 0.05 * 6 * 10
 
@@ -367,17 +373,19 @@ def test_a_directory_hands_out_what_is_in_it(root):
             assert below.path == "a/b"
             with below.open_file("t") as file:
                 assert (file.path, file.read(9)) == ("a/b/t", b"a/b/t\n")
-        fd, size = directory.open_fd("t")
-        assert size == 4
-        assert os.read(fd, 9) == b"a/t\n"
-        os.close(fd)
+        assert list(directory.sizes(["t"])) == [("t", 4)]
+        contents = Contents(9)
+        sifting = directory.sift(["t", "t"], contents, lambda length: contents.copy()[:length])
+        assert list(sifting) == [("t", b"a/t\n")] * 2
+        assert list(directory.sift(["t"], contents, lambda _: None)) == []
+        assert list(directory.sift(["t"], Contents(3), lambda length: length)) == [("t", -1)]
         assert code_of(directory.open_file, "l") == "link_loop"
         assert code_of(directory.open_file, "b") == "not_a_file"
         assert code_of(directory.open_file, "none") == "not_found"
         assert code_of(directory.open_directory, "t") == "not_a_directory"
         for name in ("l", "b", "none"):
-            with pytest.raises(OSError):
-                directory.open_fd(name)
+            assert isinstance(sifted(root, "a", name), OSError)
+            assert all(isinstance(size, AgentFSError) for _, size in directory.sizes([name]))
 
 
 @pytest.mark.parametrize("name", ["../f", "b/t", "..", ".", "", "l/t"])
@@ -387,8 +395,37 @@ def test_a_step_takes_a_single_name(root, name):
         for step in (directory.open_file, directory.open_directory):
             with pytest.raises(ValueError, match="single name"):
                 step(name)
-        with pytest.raises(OSError):
-            directory.open_fd(name)
+    assert isinstance(sifted(root, "a", name), OSError)
+
+
+def test_a_fifo_that_takes_the_place_of_a_file_loses_no_byte(root):
+    os.mkfifo(f"{root.path}/fifo")
+    held = os.open(f"{root.path}/fifo", os.O_RDWR)
+    os.write(held, b"for somebody else")
+    assert isinstance(sifted(root, "", "fifo"), OSError)
+    assert os.read(held, 99) == b"for somebody else"
+    os.close(held)
+
+
+def test_an_endless_device_that_takes_the_place_of_a_file_is_refused():
+    with Root("/dev", Policy()) as devices:
+        for name in ("zero", "null", "tty"):
+            assert isinstance(sifted(devices, "", name), OSError)
+
+
+@pytest.mark.parametrize("linked", [True, False])
+def test_a_second_name_of_a_protected_file_is_not_sifted(root, linked):
+    secret = Path(root.path, ".env")
+    secret.write_bytes(b"TOKEN=1\n")
+    assert not root.has_linked_secrets()
+    os.link(secret, f"{root.path}/a/notes.txt")
+    assert root.has_linked_secrets()
+    # What is passed over is told too, or a search would say by its counts what the file does not hold.
+    judges = (lambda _: None, lambda length: length) if linked else (lambda length: length,)
+    with root.open_directory("a") as directory:
+        for judge in judges:
+            [(name, outcome)] = directory.sift(["notes.txt"], Contents(99), judge, linked=linked)
+            assert (name, type(outcome)) == ("notes.txt", ProtectedError)
 
 
 def test_a_directory_entry_tells_of_links(root, tmp_path):

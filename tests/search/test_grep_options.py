@@ -6,9 +6,9 @@ import re
 import pytest
 
 from agentfs import InvalidArgumentError, Limits, Policy, Workspace
+from agentfs.disk import Contents
 from agentfs.errors import NotFoundError, OutsideWorkspaceError, RefusedError
 from agentfs.search.excerpts import without_marks
-from agentfs.search.scan import Reader
 
 FILES = {
     "a.py": "import os\nvalue = a.b(x)\nVALUE = 2\n",
@@ -266,8 +266,8 @@ def test_the_files_of_a_page_are_found_without_a_search_of_the_whole_tree(tmp_pa
 
 def test_the_second_look_opens_only_what_was_left_out(tree, monkeypatch):
     opened = []
-    read = Reader.read
-    monkeypatch.setattr(Reader, "read", lambda self, *args: opened.append(0) or read(self, *args))
+    fill = Contents.fill
+    monkeypatch.setattr(Contents, "fill", lambda self, fd: opened.append(0) or fill(self, fd))
     assert "1 line in hidden or ignored files, as in .hidden.txt" in tree.grep(r"secret\w+d").text
     # Four files that are searched, and of those left out: .hidden.txt, .gitignore, build/out.txt, x.log.
     assert len(opened) == 8

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from agentfs.disk import Root
+from agentfs.disk import Contents, Root
 from agentfs.errors import AgentFSError
 from agentfs.policy import Policy
 from agentfs.search.walk import MAX_OPEN, Walk, path_order
@@ -51,12 +51,12 @@ def test_the_directory_of_a_visit_opens_its_files(root, tmp_path):
     make(tmp_path, "a/b", "c")
     (tmp_path / "a" / "b").write_bytes(b"inside")
     read = []
+    contents = Contents(10)
     for visit in walk_of(root):
-        for each in visit.files:
-            fd, _ = visit.directory.open_fd(each.name)
-            read.append(os.read(fd, 10))
-            os.close(fd)
-    assert read == [b"inside", b""]
+        names = [each.name for each in visit.files]
+        for name, content in visit.directory.sift(names, contents, lambda _: contents.copy()):
+            read.append((name, content))
+    assert read == [("b", b"inside"), ("c", b"")]
 
 
 def test_ripgrep_lists_the_same_files(root, tmp_path):
