@@ -19,6 +19,7 @@ from agentfs.search.lines import (
     Hit,
     Tally,
     all_lines,
+    count_among,
     joined,
     lines_holding,
     lines_of,
@@ -338,7 +339,7 @@ class Search(Generic[S]):
         rests = rest_of_line.findall(text.lower() if self._ignore_case else text)
         tally.hits += len(rests)
         tally.lines += len(rests)
-        tally.matches += self._newline.join(rests).count(self._form.needles[0])
+        tally.matches += count_among(rests, self._form.needles[0])
 
     def _count_swept(self, text: S, sweep: Compiled[S], tally: Tally) -> None:
         before = replace(tally)

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import cast
 
 from agentfs.search.pattern import S
 
@@ -107,6 +108,18 @@ def joined(text: S, lines: Iterable[tuple[int, int]]) -> S:
     if isinstance(text, str):
         return "\n".join([text[start:end] for start, end in lines])
     return b"\n".join([text[start:end] for start, end in lines])
+
+
+def count_among(pieces: list[S], needle: S) -> int:
+    """Count a needle in all of some pieces.
+
+    Args:
+        pieces: Parts of lines.
+        needle: A plain text without line ends.
+    """
+    if isinstance(needle, str):
+        return "\n".join(cast("list[str]", pieces)).count(needle)
+    return b"\n".join(cast("list[bytes]", pieces)).count(needle)
 
 
 def rest_of_line(needle: S) -> re.Pattern[S]:
