@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import cast
+from typing import Any
 
 from agentfs.search.pattern import S
 
@@ -110,16 +110,16 @@ def joined(text: S, lines: Iterable[tuple[int, int]]) -> S:
     return b"\n".join([text[start:end] for start, end in lines])
 
 
-def count_among(pieces: list[S], needle: S) -> int:
+def count_among(pieces: list[Any], needle: S) -> int:
     """Count a needle in all of some pieces.
 
     Args:
-        pieces: Parts of lines.
+        pieces: Parts of lines, of the sort of the needle.
         needle: A plain text without line ends.
     """
     if isinstance(needle, str):
-        return "\n".join(cast("list[str]", pieces)).count(needle)
-    return b"\n".join(cast("list[bytes]", pieces)).count(needle)
+        return "\n".join(pieces).count(needle)
+    return b"\n".join(pieces).count(needle)
 
 
 def rest_of_line(needle: S) -> re.Pattern[S]:
