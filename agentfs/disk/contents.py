@@ -19,12 +19,13 @@ class Contents:
     """The bytes of the file that was read last.
 
     Attributes:
-        data: Them, and behind them what is left of earlier files. It stays the same object.
+        data: Them, a NUL, and behind it what is left of earlier files. It stays the same object.
         length: How many they are.
         limit: The most bytes of a file that are read.
+        address: Where in memory `data` begins, until the next file is read; 0 before `locate`.
     """
 
-    __slots__ = ("_behind", "_view", "_whole", "data", "length", "limit")
+    __slots__ = ("_view", "_whole", "address", "data", "length", "limit")
 
     def __init__(self, limit: int) -> None:
         """Make the buffer.
@@ -37,7 +38,13 @@ class Contents:
         self.data = bytearray(min(_FIRST_SIZE, limit + 1))
         self._view = memoryview(self.data)
         self._whole = (self._view,)
-        self._behind = (memoryview(bytearray(1)),)
+        self.address = 0
+
+    def locate(self) -> None:
+        """From now on have `address`, for a function of the C library."""
+        import ctypes  # noqa: PLC0415 - it takes longer to load than all of agentfs
+
+        self.address = ctypes.addressof(ctypes.c_char.from_buffer(self.data))
 
     def copy(self) -> bytes:
         """Return the bytes."""
@@ -58,9 +65,11 @@ class Contents:
         """
         length = _read_at(fd, self._whole, 0)
         # Only a read of nothing is the end: a read may give less, and the size that is claimed may be none.
-        if length and (length == len(self.data) or _read_at(fd, self._behind, length)):
+        if length and (length == len(self.data) or _byte_at(fd, 1, length)):
             length = self._read_on(fd, length)
         self.length = length
+        if length >= 0:
+            self.data[length] = 0
         return length
 
     def _read_on(self, fd: int, length: int) -> int:
@@ -88,13 +97,20 @@ class Contents:
         self.data.extend(bytes(size - len(self.data)))
         self._view = memoryview(self.data)
         self._whole = (self._view,)
+        if self.address:
+            self.locate()
 
 
 def _by_copy(fd: int, views: Sequence[memoryview], position: int) -> int:
-    os.lseek(fd, position, os.SEEK_SET)
-    content = os.read(fd, len(views[0]))
+    content = _seeking(fd, len(views[0]), position)
     views[0][: len(content)] = content
     return len(content)
 
 
+def _seeking(fd: int, size: int, position: int) -> bytes:
+    os.lseek(fd, position, os.SEEK_SET)
+    return os.read(fd, size)
+
+
 _read_at = getattr(os, "preadv", _by_copy)
+_byte_at = getattr(os, "pread", _seeking)

@@ -138,12 +138,11 @@ class Directory:
         handle: The descriptor, or the path on Windows.
     """
 
-    __slots__ = ("_base", "_open", "_unreadable", "handle", "path", "real_path")
+    __slots__ = ("_base", "_open", "handle", "path", "real_path")
 
     def __init__(self, base: Base, handle: Handle, path: str, real_path: str) -> None:
         self._base = base
         self._open = base.backend.open_file
-        self._unreadable = base.unreadable.within(real_path)
         self.handle = handle
         self.path = path
         self.real_path = real_path
@@ -274,7 +273,8 @@ class Directory:
             The name, and what was judged; or the error for a file that cannot or must not be read.
         """
         handle, open_file, fill, close = self.handle, self._open, contents.fill, os.close
-        covers = None if self._unreadable.clears(names) else self._unreadable.covers
+        unreadable = self._base.unreadable.within(self.real_path)
+        covers = None if unreadable.clears(names) else unreadable.covers
         for name in names:
             outcome: Verdict | OSError | ProtectedError | None
             try:

@@ -70,7 +70,12 @@ class Guard:
             if len(self._known) >= _MAX_KNOWN:
                 self._known.clear()
             # Below a protected directory, and where a longer pattern begins, the whole path is judged.
-            careful = not all(self._clear_above(part) for part in directory.split("/") if part)
+            above, _, name = directory.rpartition("/")
+            parent = self._known.get(above)
+            names = directory.split("/") if parent is None else [name]
+            careful = (parent is not None and parent.careful) or not all(
+                self._clear_above(name) for name in names if name
+            )
             known = self._known[directory] = Within(
                 self._rules, self._clear, self._signs, directory, careful=careful
             )
@@ -78,9 +83,13 @@ class Guard:
 
 
 class Within:
-    """The names of one directory."""
+    """The names of one directory.
 
-    __slots__ = ("_careful", "_clear", "_directory", "_rules", "_signs")
+    Attributes:
+        careful: Whether only the whole path tells.
+    """
+
+    __slots__ = ("_clear", "_directory", "_rules", "_signs", "careful")
 
     def __init__(
         self, rules: tuple[_Rule, ...], clear: _Test, signs: Sequence[str], directory: str, *, careful: bool
@@ -89,11 +98,11 @@ class Within:
         self._clear = clear
         self._signs = signs
         self._directory = directory
-        self._careful = careful
+        self.careful = careful
 
     def covers(self, name: str) -> bool:
         """Tell whether a name in the directory is protected."""
-        if not self._careful and self._clear(name):
+        if not self.careful and self._clear(name):
             return False
         path = f"{self._directory}/{name}" if self._directory else name
         return any(self._judge(_folded(parts)) for parts in _readings(path))
@@ -107,7 +116,7 @@ class Within:
         Returns:
             True only when `covers` is False for each.
         """
-        if self._careful:
+        if self.careful:
             return False
         together = "\n".join(["", *names, ""])
         if not together.isascii():

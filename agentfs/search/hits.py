@@ -10,7 +10,8 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from typing import Generic
 
@@ -22,12 +23,11 @@ from agentfs.search.lines import (
     count_among,
     joined,
     lines_holding,
-    lines_of,
     lines_with,
     rest_of_line,
 )
-from agentfs.search.needles import joint
 from agentfs.search.pattern import Compiled, Form, Found, Pattern, S, in_either_case
+from agentfs.search.substring import finder
 
 # A search without a timeout is five times cheaper. It is used where the steps cannot exceed this.
 _FREE_STEPS = 50_000
@@ -35,6 +35,7 @@ _LINES_PER_LOOK = 64  # lines between two looks at the clock
 # Both ways are timed on this much before one is chosen; a text that is larger is not used for it.
 _TRIAL_BYTES = 48 * 1024
 _LARGEST_TRIAL = 256 * 1024
+_WARM = 1.25  # the sweep finds the text in the processor's cache, where the needles have brought it
 _FEW = 2500  # characters for each match, where counting these one by one is cheaper than in bulk
 _COUNTED_AT_ONCE = 256 * 1024  # of a larger text not all lines are held at once
 # The engine's timeout is processor time of the process, other threads' too, and it cannot be called off.
@@ -59,7 +60,7 @@ class _Trial:
 
     def add(self, size: int, by_needle: float, by_sweep: float) -> None:
         self.size += size
-        self.gain += by_sweep - by_needle
+        self.gain += _WARM * by_sweep - by_needle
         self.over = self.size >= _TRIAL_BYTES
 
 
@@ -85,7 +86,6 @@ class Search(Generic[S]):
         self._rest_of_line: re.Pattern[S] | None = (
             rest_of_line(form.needles[0]) if plan.whole and len(form.needles) == 1 else None
         )
-        self._joint: re.Pattern[S] | None = joint(form.needles)
         self._folded_literal: Compiled[S] | None = (
             in_either_case(form.needles[0])
             if self._rest_of_line is not None and pattern.ignore_case
@@ -93,6 +93,7 @@ class Search(Generic[S]):
         )
         self._deadline = deadline
         self._until_look = 0
+        self._are_many = False  # whether the text before had the literal many times
         # One character is in too many lines to nominate them; it only tells files apart.
         self._nominates = bool(form.needles) and min(map(len, form.needles)) > 1
         # With n repeats of varying length the steps grow at most with the length to the power n + 1.
@@ -115,7 +116,7 @@ class Search(Generic[S]):
         if self._multiline:
             return self._blocks(text)
         if self._is_literal(text):
-            return self._literals(text)
+            return self._gathered(text, self._places(text))
         if self._ignore_case and self._nominates and not text.isascii():
             return self._by_sweep(text)
         if not self._trial.over and len(text) <= _LARGEST_TRIAL:
@@ -128,13 +129,6 @@ class Search(Generic[S]):
 
     def _is_literal(self, text: S) -> bool:
         return self._whole and not self._multiline and (not self._ignore_case or text.isascii())
-
-    def _literals(self, text: S) -> Iterator[Hit]:
-        if self._joint is None:
-            return self._gathered(text, self._places(text))
-        return self._among(
-            text, list(self._nominated(text)), lambda few: self._gathered(few, self._places(few))
-        )
 
     def _timed(self, text: S) -> Iterator[Hit]:
         """Search one of the first texts both ways, and see what each costs."""
@@ -158,14 +152,12 @@ class Search(Generic[S]):
     def _lines_by_needle(self, text: S) -> Iterator[Hit]:
         if not self._exact or self._sweep is None:
             return self._confirmed(text, self._nominated(text))
-        return self._among(text, list(self._nominated(text)), self._by_sweep)
+        lines = list(self._nominated(text))
+        return self._among(text, lines, partial(self._by_sweep, quick=self._are_quick(lines)))
 
     def _nominated(self, text: S) -> Iterator[tuple[int, int]]:
         folded = text.lower() if self._ignore_case else text
-        if self._joint is not None:
-            lines = lines_of(folded, self._joint, self._newline)
-        else:
-            lines = lines_with(folded, self._form.needles, self._newline)
+        lines = lines_with(folded, self._form.needles, self._newline)
         for needle in self._form.also:
             lines = lines_holding(folded, needle, lines)
         return lines
@@ -183,15 +175,22 @@ class Search(Generic[S]):
                 start, end = lines[number]
             yield Hit(start, end, hit.spans)
 
-    def _by_sweep(self, text: S) -> Iterator[Hit]:
+    def _are_quick(self, lines: list[tuple[int, int]]) -> bool:
+        """Tell whether these lines are so few and short that searching them needs no timeout."""
+        free = self._free_length
+        return len(lines) <= _LINES_PER_LOOK and all([end - start <= free for start, end in lines])  # noqa: C419 - faster for a few
+
+    def _by_sweep(self, text: S, *, quick: bool = False) -> Iterator[Hit]:
         if self._sweep is None:
             return self._confirmed(text, all_lines(text, self._newline))
-        found = self._swept_matches(text, self._sweep)
+        found = self._swept_matches(text, self._sweep, quick=quick)
         if self._exact:
             return self._gathered(text, (match.span() for match in found))
         return self._confirmed(text, self._swept(text, found))
 
-    def _swept_matches(self, text: S, sweep: Compiled[S]) -> Iterator[Found]:
+    def _swept_matches(self, text: S, sweep: Compiled[S], *, quick: bool) -> Iterator[Found]:
+        if quick:
+            return sweep.finditer(text)
         seconds = min(self._left(), _FIRST_SLICE + len(text) / _SWEPT_PER_SECOND)
         return sweep.finditer(text, timeout=seconds, concurrent=True)
 
@@ -289,20 +288,21 @@ class Search(Generic[S]):
             return
         folded = text.lower() if self._ignore_case else text
         needles, none = self._form.needles, len(text) + 1
+        find = finder(folded, needles)
         if len(needles) == 1:
             needle, width = needles[0], len(needles[0])
-            at = folded.find(needle)
+            at = find(needle, 0)
             while at >= 0:
                 yield at, at + width
-                at = folded.find(needle, at + width)
+                at = find(needle, at + width)
             return
-        coming = [none if (at := folded.find(needle)) < 0 else at for needle in needles]
+        coming = [none if (at := find(needle, 0)) < 0 else at for needle in needles]
         while (at := min(coming)) < none:
             end = at + len(needles[coming.index(at)])
             yield at, end
             for index, place in enumerate(coming):
                 if place < end:
-                    further = folded.find(needles[index], end)
+                    further = find(needles[index], end)
                     coming[index] = none if further < 0 else further
 
     def count(self, text: S, tally: Tally) -> None:
@@ -319,12 +319,13 @@ class Search(Generic[S]):
             if self._rest_of_line is not None and len(text) <= _COUNTED_AT_ONCE:
                 self._count_literal(text, self._rest_of_line, tally)
             else:
-                few = text if self._joint is None else joined(text, self._nominated(text))
-                self._count_places(few, self._places(few), tally)
+                self._count_places(text, self._places(text), tally)
         elif self._exact and self._never_empty and self._sweep is not None and self._trial.over:
+            quick = False
             if self._goes_by_needle and not (self._ignore_case and not text.isascii()):
-                text = joined(text, self._nominated(text))
-            self._count_swept(text, self._sweep, tally)
+                lines = list(self._nominated(text))
+                text, quick = joined(text, lines), self._are_quick(lines)
+            self._count_swept(text, self._sweep, tally, quick=quick)
         else:
             for hit in self.hits(text):
                 tally.add(hit, text.count(self._newline, hit.start, hit.end) if self._multiline else 0)
@@ -332,24 +333,27 @@ class Search(Generic[S]):
     def _count_literal(self, text: S, rest_of_line: re.Pattern[S], tally: Tally) -> None:
         """Count one literal, by each match where they are few, and in bulk where they are many."""
         most = 1 + len(text) // _FEW
-        places = list(islice(self._places(text), most + 1))
-        if len(places) <= most:
-            self._count_places(text, iter(places), tally)
-            return
+        if not self._are_many:
+            places = list(islice(self._places(text), most + 1))
+            if len(places) <= most:
+                self._count_places(text, iter(places), tally)
+                return
         rests = rest_of_line.findall(text.lower() if self._ignore_case else text)
+        self._are_many = len(rests) > most
         tally.hits += len(rests)
         tally.lines += len(rests)
         tally.matches += count_among(rests, self._form.needles[0])
 
-    def _count_swept(self, text: S, sweep: Compiled[S], tally: Tally) -> None:
-        before = replace(tally)
+    def _count_swept(self, text: S, sweep: Compiled[S], tally: Tally, *, quick: bool) -> None:
+        before = tally.hits, tally.lines, tally.matches
+        found = self._swept_matches(text, sweep, quick=quick)
         try:
-            self._count_places(text, (match.span() for match in self._swept_matches(text, sweep)), tally)
+            self._count_places(text, (match.span() for match in found), tally)
         except TimeoutError:
             if time.monotonic() >= self._deadline:
                 raise
             self._sweep = None  # from now on line by line, this text from its beginning
-            tally.hits, tally.lines, tally.matches = before.hits, before.lines, before.matches
+            tally.hits, tally.lines, tally.matches = before
             self.count(text, tally)
 
     def _count_places(self, text: S, places: Iterator[tuple[int, int]], tally: Tally) -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agentfs.search.pattern import S
+from agentfs.search.substring import finder
 
 
 @dataclass(slots=True)
@@ -133,23 +134,6 @@ def rest_of_line(needle: S) -> re.Pattern[S]:
     return re.compile(re.escape(needle) + b"[^\\n]*")
 
 
-def lines_of(text: S, pattern: re.Pattern[S], newline: S) -> Iterator[tuple[int, int]]:
-    """Find the lines in which the matches of a pattern begin.
-
-    Args:
-        text: The text.
-        pattern: The pattern; it matches no line feed.
-        newline: A line feed.
-    """
-    done = 0
-    while (match := pattern.search(text, done)) is not None:
-        at = match.start()
-        end = text.find(newline, at)
-        end = len(text) if end < 0 else end
-        yield text.rfind(newline, 0, at) + 1, end
-        done = end
-
-
 def lines_with(text: S, needles: tuple[S, ...], newline: S) -> Iterator[tuple[int, int]]:
     """Find the lines that have one of some needles.
 
@@ -158,14 +142,22 @@ def lines_with(text: S, needles: tuple[S, ...], newline: S) -> Iterator[tuple[in
         needles: What they must have one of.
         newline: A line feed.
     """
-    find, none = text.find, len(text) + 1
-    coming = [none if (at := find(needle)) < 0 else at for needle in needles]
+    find, none = finder(text, needles), len(text) + 1
+    if len(needles) == 1:
+        at = find(needles[0], 0)
+        while at >= 0:
+            end = text.find(newline, at)
+            end = len(text) if end < 0 else end
+            yield text.rfind(newline, 0, at) + 1, end
+            at = find(needles[0], end)
+        return
+    coming = [none if (at := find(needle, 0)) < 0 else at for needle in needles]
     while (at := min(coming)) < none:
         start = text.rfind(newline, 0, at) + 1
-        end = find(newline, at)
+        end = text.find(newline, at)
         end = len(text) if end < 0 else end
         yield start, end
         for index, place in enumerate(coming):
             if place <= end:
-                further = find(needles[index], end + 1)
+                further = find(needles[index], end)
                 coming[index] = none if further < 0 else further

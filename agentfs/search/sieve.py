@@ -1,19 +1,18 @@
 """The sieve that most files of a search fall through: their bytes are passed over in place, unseen as text.
 
 Most files have no match, so the way to "no" is what counts: a file is read into a buffer that is made once,
-and `bytearray.find` (where case is ignored, the literal search of `regex`) looks in it for the plan's
-needles. Only a file that has one is looked at more.
+and is looked through for the plan's needles there (where case is ignored, by the literal search of `regex`).
+Only a file that has them is looked at more.
 """
 
-import re
 from collections.abc import Callable
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, cast
 
 from agentfs.disk import Contents
 from agentfs.errors import BinaryError, EncodingError
 from agentfs.search.linear import linear_filter
-from agentfs.search.needles import joint, shared_part
 from agentfs.search.pattern import Pattern, in_either_case
+from agentfs.search.substring import Has, has_string, has_string_before_nul
 from agentfs.text import codec_name, decode, is_binary, lf_view
 
 _HEAD = 8192
@@ -22,7 +21,6 @@ _WIDE_BOM_STARTS = (0xFF, 0xFE, 0x00)  # how the marks of UTF-16 and UTF-32 begi
 
 Verdict = Literal["may_match", "binary", "too_large", "undecodable"]
 Judge: TypeAlias = Callable[[int], Verdict | None]
-_Has: TypeAlias = Callable[[int], bool]  # whether the first so many bytes of the buffer have something
 
 
 class Sieve:
@@ -51,78 +49,46 @@ class Sieve:
         if self._encoding is not None:  # bytes of any meaning, and its text may have NULs
             return lambda length: "too_large" if length < 0 else "may_match"
         if pattern.plan.needles:
-            judge = self._by_needles(self._has_needles(pattern))
+            judge = self._by_needles(pattern)
         else:
             judge = self._by_content(linear_filter(pattern))
         return self._strictly(judge) if self._strict else judge
 
-    def _by_needles(self, has: bytes | _Has) -> Judge:
+    def _by_needles(self, pattern: Pattern) -> Judge:
         contents, data, find = self._contents, self._contents.data, self._contents.data.find
-        needle, has_needle = (has, None) if isinstance(has, bytes) else (b"", has)
+        has, has_besides_nul = (self._has(pattern, each) for each in (has_string_before_nul, has_string))
 
         def judge(length: int) -> Verdict | None:
             if length < 0:
                 return "too_large"
-            head = length if length < _HEAD else _HEAD  # noqa: FURB136 - `min` takes three times as long
-            if find(0, 0, head) >= 0 and is_binary(_head(contents)):
-                return "binary"
-            if find(needle, 0, length) >= 0 if has_needle is None else has_needle(length):
+            nul = find(0, 0, length)
+            if nul >= 0:
+                if nul < _HEAD and is_binary(_head(contents)):
+                    return "binary"
+                if has_besides_nul(length):
+                    return "may_match"
+            elif has(length):
                 return "may_match"
             return "may_match" if data[0] in _WIDE_BOM_STARTS and self._is_wide() else None
 
         return judge
 
-    def _has_needles(self, pattern: Pattern) -> bytes | _Has:
-        """Return the one needle, or a test for what a match must have."""
+    def _has(self, pattern: Pattern, has_string: Callable[[Contents, bytes], Has]) -> Has:
+        """Return a test for what a match must have.
+
+        Args:
+            pattern: What is searched for.
+            has_string: Makes a test for one string.
+        """
+        contents = self._contents
         needles = tuple(needle.encode() for needle in pattern.plan.needles)
         also = tuple(needle.encode() for needle in pattern.plan.also)
-        if len(needles) == 1 and not also and not pattern.ignore_case:
-            return needles[0]
-        finders = self._folded_finders if pattern.ignore_case else self._finders
-        part = shared_part(needles)
-        needed = finders(also if part is None else (part, *also))
-        alternatives = finders(needles)
-        if not pattern.ignore_case and (together := joint(needles)) is not None:
-            alternatives = (self._matcher(together),)
-        strangers = self._rare_finders(tuple(each.encode() for each in pattern.plan.strangers))
-
-        def has(length: int) -> bool:
-            for each in needed:
-                if not each(length):
-                    break
-            else:
-                for each in alternatives:
-                    if each(length):
-                        return True
-            for each in strangers:  # noqa: SIM110 - `any` over a generator takes twice as long
-                if each(length):
-                    return True
-            return False
-
-        return has
-
-    def _finders(self, needles: tuple[bytes, ...]) -> tuple[_Has, ...]:
-        find = self._contents.data.find
-        return tuple(lambda length, needle=needle: find(needle, 0, length) >= 0 for needle in needles)
-
-    def _matcher(self, pattern: re.Pattern[bytes]) -> _Has:
-        data, search = self._contents.data, pattern.search
-        return lambda length: search(data, 0, length) is not None
-
-    def _rare_finders(self, needles: tuple[bytes, ...]) -> tuple[_Has, ...]:
-        """Return tests for what hardly any file has: its first byte alone is found ten times as fast."""
-        find = self._contents.data.find
-        return tuple(
-            lambda length, first=needle[0], needle=needle: (
-                find(first, 0, length) >= 0 and find(needle, 0, length) >= 0
-            )
-            for needle in needles
-        )
-
-    def _folded_finders(self, needles: tuple[bytes, ...]) -> tuple[_Has, ...]:
-        data = self._contents.data
-        searches: list[Any] = [in_either_case(needle).search for needle in needles]
-        return tuple(lambda length, search=search: search(data, 0, length) is not None for search in searches)
+        if pattern.ignore_case:
+            strangers = tuple(_has_rare(contents, each.encode()) for each in pattern.plan.strangers)
+            one, others = ([_has_folded(contents, each) for each in some] for some in (needles, also))
+            return _either((_one_and_all(tuple(one), tuple(others)), *strangers))
+        one, others = ([has_string(contents, each) for each in some] for some in (needles, also))
+        return _one_and_all(tuple(one), tuple(others))
 
     def _by_content(self, search: Callable[[bytes], object] | None) -> Judge:
         contents = self._contents
@@ -178,6 +144,47 @@ class Sieve:
         """Tell whether the file begins as UTF-16 or UTF-32 does; the rest is for `decode` to judge."""
         head = bytes(self._contents.data[: min(self._contents.length, 4)])
         return len(head) >= 2 and head[0] in _WIDE_BOM_STARTS and not is_binary(head + b"\x00")
+
+
+def _either(tests: tuple[Has, ...]) -> Has:
+    if len(tests) == 1:
+        return tests[0]
+
+    def has(length: int) -> bool:
+        for each in tests:  # noqa: SIM110 - `any` over a generator takes twice as long
+            if each(length):
+                return True
+        return False
+
+    return has
+
+
+def _one_and_all(one: tuple[Has, ...], others: tuple[Has, ...]) -> Has:
+    """Return a test that one of some tests, and all of others, must pass."""
+    either = _either(one)
+    if not others:
+        return either
+
+    def has(length: int) -> bool:
+        if not either(length):
+            return False
+        for each in others:  # noqa: SIM110 - as above
+            if not each(length):
+                return False
+        return True
+
+    return has
+
+
+def _has_rare(contents: Contents, string: bytes) -> Has:
+    """Return a test for what hardly any file has: its first byte alone is found ten times as fast."""
+    find, first = contents.data.find, string[0]
+    return lambda length: find(first, 0, length) >= 0 and find(string, 0, length) >= 0
+
+
+def _has_folded(contents: Contents, string: bytes) -> Has:
+    data, search = contents.data, cast("Any", in_either_case(string)).search
+    return lambda length: search(data, 0, length) is not None
 
 
 def _head(contents: Contents) -> bytes:

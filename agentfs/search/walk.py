@@ -343,7 +343,7 @@ class Walk:
             if rules:
                 stay = set(map(id, plain))
                 self._note_left_out(frame, [entry for entry in entries if id(entry) not in stay])
-            if self._counting:
+            if rules and self._counting:
                 self._counts["ignored"] += len(rules)
                 self._rules.update(rules)
         files = self._sort_out(frame, directory, plain)

@@ -61,6 +61,7 @@ def test_without_preadv_the_same_is_read(scratch, content):
     scratch.write_bytes(content)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(contents, "_read_at", contents._by_copy)
+        patch.setattr(contents, "_byte_at", contents._seeking)
         buffer = Contents(99)
         assert filled(scratch, buffer) == (len(content) if len(content) < 100 else -1)
         if len(content) < 100:

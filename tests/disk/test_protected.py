@@ -157,7 +157,7 @@ NAMES = st.sampled_from(
 def test_quick_and_slow_judgement_agree(parts):
     for guard in (READ, WRITE):
         slowly = guard.within("/".join(parts[:-1]))
-        slowly._careful = True
+        slowly.careful = True
         expected = slowly.covers(parts[-1])
         assert (
             guard_of.__wrapped__(Protect.READ if guard is READ else Protect.WRITE).covers("/".join(parts))
