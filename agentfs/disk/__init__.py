@@ -2,7 +2,7 @@
 
 from agentfs.disk.alike import twins_among
 from agentfs.disk.changing import Changed, Current
-from agentfs.disk.contents import Contents
+from agentfs.disk.contents import Contents, size_of
 from agentfs.disk.failures import link_note, typed
 from agentfs.disk.opened import Directory, OpenFile
 from agentfs.disk.paths import MAX_NAME_BYTES, MAX_PARTS, MAX_PATH_BYTES, quote, show_name
@@ -34,6 +34,7 @@ __all__ = [
     "revision_of",
     "revision_of_stat",
     "show_name",
+    "size_of",
     "twins_among",
     "typed",
 ]

@@ -15,6 +15,11 @@ def not_regular(status: os.stat_result) -> bool:
     return status.st_mode & _FORMAT != _REGULAR
 
 
+def size_of(fd: int) -> int:
+    """Return the size that the system claims for an open file."""
+    return os.fstat(fd).st_size
+
+
 class Contents:
     """The bytes of the file that was read last.
 

@@ -11,10 +11,10 @@ from typing import Self, TypeVar
 from agentfs.disk import failures
 from agentfs.disk.backend import Handle
 from agentfs.disk.base import Base
-from agentfs.disk.contents import Contents, not_regular
+from agentfs.disk.contents import not_regular
 from agentfs.disk.entries import entry_of, where_it_leads
 from agentfs.disk.paths import show_name
-from agentfs.errors import AgentFSError, ProtectedError
+from agentfs.errors import ProtectedError
 from agentfs.results import Entry
 
 _CHUNK = 64 * 1024
@@ -251,7 +251,7 @@ class Directory:
     def sift(
         self,
         names: Sequence[str],
-        contents: Contents,
+        fill: Callable[[int], int],
         judge: Callable[[int], Verdict | None],
         *,
         linked: bool = True,
@@ -263,16 +263,16 @@ class Directory:
 
         Args:
             names: Single names, as `scan` gave them for regular files.
-            contents: What each is read into.
-            judge: Given the length of what was read (-1 for more than the limit of `contents`), returns
-                None to pass the file over, or what to yield for it.
+            fill: Given a descriptor, reads what is wanted of the file, and returns a number for `judge`; such
+                as `Contents.fill`.
+            judge: Given that number, returns None to pass the file over, or what to yield for it.
             linked: Whether a protected file may have a second name, so that each file is asked who it is
                 before it is read; see `Root.has_linked_secrets`.
 
         Yields:
             The name, and what was judged; or the error for a file that cannot or must not be read.
         """
-        handle, open_file, fill, close = self.handle, self._open, contents.fill, os.close
+        handle, open_file, close = self.handle, self._open, os.close
         unreadable = self._base.unreadable.within(self.real_path)
         covers = None if unreadable.clears(names) else unreadable.covers
         for name in names:
@@ -294,25 +294,6 @@ class Directory:
             except (OSError, ProtectedError) as error:
                 outcome = error
             if outcome is not None:
-                yield name, outcome
-
-    def sizes(self, names: Sequence[str]) -> Iterator[tuple[str, int | AgentFSError]]:
-        """Open one regular file of this directory after the other, without reading it.
-
-        Args:
-            names: As `sift` takes them.
-
-        Yields:
-            The name, and the size that the system claims; or the error for a file that cannot or must not be
-            read.
-        """
-        for name in names:
-            try:
-                with self.open_file(name) as opened:
-                    outcome = opened.stat.st_size
-            except AgentFSError as error:
-                yield name, error
-            else:
                 yield name, outcome
 
     def _check_shown(self, fd: int, name: str) -> None:

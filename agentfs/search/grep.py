@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Literal, get_args
 
 from agentfs.calls import calling
-from agentfs.disk import Contents, Directory, Root, quote, show_name, typed
+from agentfs.disk import Contents, Directory, Root, quote, show_name, size_of, typed
 from agentfs.errors import AgentFSError, ProtectedError
 from agentfs.limits import Limits
 from agentfs.results import FileCount, GrepResult, Match, NextCall, Skipped
@@ -157,7 +157,7 @@ class _Grep:
                 self.stopped_in = run.prefix + some[0]
                 raise TimeoutError
             self.searched += len(some)  # what turns out not to be is taken off again
-            for name, outcome in run.sift(some, self.contents, self.sieve.judge):
+            for name, outcome in run.sift(some, self.contents.fill, self.sieve.judge):
                 try:
                     self._judged(run, name, outcome)
                 finally:
@@ -171,12 +171,15 @@ class _Grep:
         before = slashed(directory.real_path)
         others = [name for name in names if f"{before}{name}" not in nominated]
         self.searched += len(others)
-        for _, size in directory.sizes(others):
-            if not isinstance(size, int):
-                self._failed(size)
-            elif size > self.most_bytes:
-                self._leave_out("too_large")
+        for _, outcome in directory.sift(others, size_of, self._judge_size):
+            if isinstance(outcome, str):
+                self._leave_out(outcome)
+            else:
+                self._failed(outcome)
         return [name for name in names if f"{before}{name}" in nominated]
+
+    def _judge_size(self, size: int) -> Literal["too_large"] | None:
+        return "too_large" if size > self.most_bytes else None
 
     def _judged(self, run: Run, name: str, outcome: Outcome) -> None:
         """Go on with a file that is not passed over."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from agentfs.calls import calling
-from agentfs.disk import Contents, Directory, Root, show_name
+from agentfs.disk import Directory, Root, show_name
 from agentfs.errors import AgentFSError, InvalidArgumentError
 from agentfs.limits import Limits
 from agentfs.results import GlobResult, Skipped
@@ -35,7 +35,7 @@ class Run:
 
     prefix: str
     names: list[str]
-    sift: Callable[[Sequence[str], Contents, Judge], Iterator[tuple[str, Outcome]]]
+    sift: Callable[[Sequence[str], Callable[[int], int], Judge], Iterator[tuple[str, Outcome]]]
     named: bool = False
     directory: Directory | None = None
 
@@ -175,11 +175,13 @@ class Sources:
                 self._seen.add(shown)
             yield Run("", [shown], self._sift, named=len(paths) == len(self._request.paths) == 1)
 
-    def _sift(self, paths: Sequence[str], contents: Contents, judge: Judge) -> Iterator[tuple[str, Outcome]]:
+    def _sift(
+        self, paths: Sequence[str], fill: Callable[[int], int], judge: Judge
+    ) -> Iterator[tuple[str, Outcome]]:
         for path in paths:
             try:
                 with self._root.open_file(path) as opened:
-                    outcome = judge(contents.fill(opened.fd))
+                    outcome = judge(fill(opened.fd))
             except (OSError, AgentFSError) as error:
                 yield path, error
             else:

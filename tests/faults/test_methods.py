@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 
 from agentfs import AgentFSError, InputOutputError, Workspace
-from agentfs.disk import locks
-from agentfs.search import scan
+from agentfs.disk import contents, locks
 from tests.journal.judges import snapshot
 
 CALLS = [
@@ -89,7 +88,8 @@ class Fault:
         for name in CALLS:
             monkeypatch.setattr(os, name, self.wrap(name, getattr(os, name)))
         monkeypatch.setattr(fcntl, "flock", self.wrap("flock", fcntl.flock))
-        monkeypatch.setattr(scan, "_read_into", self.wrap("readv", scan._read_into))
+        for name in ("_read_at", "_byte_at"):
+            monkeypatch.setattr(contents, name, self.wrap(name, getattr(contents, name)))
 
     def wrap(self, name: str, call: Callable[..., Any]) -> Callable[..., Any]:
         def wrapped(*args: Any, **options: Any) -> Any:
