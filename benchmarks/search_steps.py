@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from agentfs import Limits, Policy, Workspace
 from agentfs.disk import Root
-from agentfs.search.walk import Walk
+from agentfs.walking.walk import Walk
 
 NEEDLE = "zz_no_such_name_zz"
 FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY

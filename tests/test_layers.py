@@ -15,6 +15,7 @@ LAYERS = [
     {"calls.calling", "calls.events", "permissions.asking"},
     {"limits", "policy", "results", "versions"},
     {"disk", "text"},
+    {"walking", "matching"},
     {"shown", "remembered", "outputs", "journal"},
     {"reading", "editing", "search", "state"},
     {"permissions.gate", "signatures"},

@@ -205,7 +205,7 @@ def _covers(rule: Rule, path: str) -> bool:
     """Tell whether a rule's glob matches a path, or a directory above it."""
     if rule.glob is None:
         return True
-    from agentfs.search.globs import compile_globs  # noqa: PLC0415 - a room loads when it is first needed
+    from agentfs.walking.globs import compile_globs  # noqa: PLC0415 - a room loads when it is first needed
 
     matches = compile_globs([rule.glob])
     parts = path.split("/")

@@ -9,10 +9,10 @@ from typing import Protocol
 from agentfs.disk import Root
 from agentfs.errors import AgentFSError
 from agentfs.limits import Limits
+from agentfs.matching.pattern import MOST_CHARACTERS, escape
 from agentfs.search.leftout import one_line, why_left_out
-from agentfs.search.pattern import MOST_CHARACTERS, escape
 from agentfs.search.request import Request
-from agentfs.search.walk import MOST_LEFT_OUT, LeftOut
+from agentfs.walking.walk import MOST_LEFT_OUT, LeftOut
 
 _SECONDS = 0.5  # for each of the two looks
 _ENTRIES = 200_000

@@ -8,9 +8,9 @@ from agentfs.disk import Directory, Root, show_name
 from agentfs.errors import AgentFSError
 from agentfs.results import Entry, Skipped
 from agentfs.search.filters import Filter
-from agentfs.search.ignore import Listed
-from agentfs.search.rules import slashed
-from agentfs.search.walk import PART, Visit, Walk, path_order
+from agentfs.walking.ignore import Listed
+from agentfs.walking.rules import slashed
+from agentfs.walking.walk import PART, Visit, Walk, path_order
 
 Sort = Literal["path", "modified", "size"]
 

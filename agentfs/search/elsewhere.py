@@ -7,8 +7,8 @@ from itertools import islice
 
 from agentfs.disk import Root, quote, show_name
 from agentfs.errors import AgentFSError, NotFoundError
-from agentfs.search.rules import slashed
-from agentfs.search.walk import Walk
+from agentfs.walking.rules import slashed
+from agentfs.walking.walk import Walk
 
 _ENTRIES = 100_000
 _SECONDS = 0.2  # it is but a hint

@@ -15,7 +15,7 @@ import sysconfig
 from functools import cache
 
 from agentfs.errors import InvalidArgumentError
-from agentfs.search.portable import escaped, portable
+from agentfs.matching.portable import escaped, portable
 from agentfs.search.request import Request
 
 _LEAST_VERSION = 13

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
+from agentfs.matching.lines import Hit
 from agentfs.results import Match
-from agentfs.search.lines import Hit
 from agentfs.text import cut_line
 
 _BLOCK_LINES = 10  # a match over several lines may be as long as this many lines

@@ -10,7 +10,7 @@ from datetime import datetime
 
 from agentfs.disk import Directory
 from agentfs.errors import AgentFSError, InvalidArgumentError
-from agentfs.search.ignore import Listed
+from agentfs.walking.ignore import Listed
 
 TYPES = {"f": "file", "d": "directory", "l": "symlink", "x": "executable", "e": "empty"}
 

@@ -9,15 +9,15 @@ from typing import Any, Literal, get_args
 from agentfs.disk import Root
 from agentfs.errors import AgentFSError, InvalidArgumentError, OutsideWorkspaceError
 from agentfs.limits import Limits
+from agentfs.matching.pattern import compile_pattern
 from agentfs.results import GlobResult, NextCall
 from agentfs.search.collecting import Collection, Sort, Wanted, collect
 from agentfs.search.elsewhere import suggesting
 from agentfs.search.filters import Filter, all_of, parse_extensions, parse_moment, parse_sizes, parse_types
-from agentfs.search.globs import compile_descent, compile_exclude, compile_globs, hidden_names
 from agentfs.search.leftout import one_line, say_reached, say_skipped, why_left_out
 from agentfs.search.paging import check_choice, check_offset, check_page, check_timeout, next_page, paths_of
-from agentfs.search.pattern import compile_pattern
 from agentfs.text import Step, continuation, fitted, footer
+from agentfs.walking.globs import compile_descent, compile_exclude, compile_globs, hidden_names
 
 Case = Literal["smart", "sensitive", "insensitive"]
 OneOrMore = str | Sequence[str]

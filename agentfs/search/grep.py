@@ -10,25 +10,25 @@ from agentfs.calls import calling
 from agentfs.disk import Contents, Directory, Root, quote, show_name, size_of, typed
 from agentfs.errors import AgentFSError, ProtectedError
 from agentfs.limits import Limits
+from agentfs.matching.hits import Search
+from agentfs.matching.lines import Hit, Tally, as_text, lines_within
+from agentfs.matching.pattern import S
+from agentfs.matching.sieve import Sieve
 from agentfs.results import FileCount, GrepResult, Match, NextCall, Skipped
 from agentfs.search.absence import Glance, absence_notes, empty_group_note
 from agentfs.search.elsewhere import suggesting
 from agentfs.search.engine import find_rg, nominated
 from agentfs.search.excerpts import excerpts
 from agentfs.search.grep_text import content_lines, count_lines_shown, summary_lines, totals_shown
-from agentfs.search.hits import Search
 from agentfs.search.leftout import one_line, say_reached, say_skipped
 from agentfs.search.line_naming import NameLines
-from agentfs.search.lines import Hit, Tally, as_text, lines_within
 from agentfs.search.paging import check_offset, check_page
-from agentfs.search.pattern import S
 from agentfs.search.request import Engine, Request
-from agentfs.search.rules import slashed
-from agentfs.search.sieve import Sieve
 from agentfs.search.smaller import smaller
 from agentfs.search.sources import Outcome, Run, Sources
-from agentfs.search.walk import LeftOut
 from agentfs.text import continuation, footer
+from agentfs.walking.rules import slashed
+from agentfs.walking.walk import LeftOut
 
 _Reason = Literal["protected", "binary", "too_large", "undecodable", "unreadable"]
 

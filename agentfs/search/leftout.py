@@ -3,9 +3,9 @@
 from agentfs.disk import Root, show_name
 from agentfs.errors import AgentFSError
 from agentfs.results import Skipped
-from agentfs.search.rules import rules_for
-from agentfs.search.walk import VCS_NAMES
 from agentfs.text import visible
+from agentfs.walking.rules import rules_for
+from agentfs.walking.walk import VCS_NAMES
 
 RULES_SHOWN = 2
 RULE_CHARS = 80

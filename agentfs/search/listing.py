@@ -12,13 +12,13 @@ from agentfs.limits import Limits
 from agentfs.results import Entry, ListResult, NextCall, Skipped
 from agentfs.search.elsewhere import suggesting
 from agentfs.search.finding import bind_to_search
-from agentfs.search.globs import compile_exclude
-from agentfs.search.ignore import Listed
 from agentfs.search.leftout import one_line, say_reached, say_skipped
 from agentfs.search.paging import check_choice, check_offset, check_page, next_page, paths_of
-from agentfs.search.rules import slashed
-from agentfs.search.walk import Walk
 from agentfs.text import Step, continuation, fitted, footer
+from agentfs.walking.globs import compile_exclude
+from agentfs.walking.ignore import Listed
+from agentfs.walking.rules import slashed
+from agentfs.walking.walk import Walk
 
 Sort = Literal["name", "modified", "size"]
 

@@ -7,10 +7,10 @@ from typing import Any, Literal, get_args
 
 from agentfs.errors import InvalidArgumentError
 from agentfs.limits import HARD_FILE_BYTES, Limits
+from agentfs.matching.pattern import Pattern, compile_pattern, escape
 from agentfs.results import GlobResult, NextCall
 from agentfs.search.filters import parse_filesize
 from agentfs.search.paging import check_choice, check_timeout, next_page, paths_of
-from agentfs.search.pattern import Pattern, compile_pattern, escape
 from agentfs.text import codec_name
 
 OutputMode = Literal["content", "files_with_matches", "count", "summary", "total"]

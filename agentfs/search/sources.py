@@ -9,14 +9,14 @@ from agentfs.calls import calling
 from agentfs.disk import Directory, Root, show_name
 from agentfs.errors import AgentFSError, InvalidArgumentError
 from agentfs.limits import Limits
+from agentfs.matching.sieve import Judge, Verdict
 from agentfs.results import GlobResult, Skipped
-from agentfs.search.filetypes import compile_types
 from agentfs.search.finding import bind_to_search
-from agentfs.search.globs import compile_exclude, compile_globs, hidden_names
 from agentfs.search.request import Request, as_list
-from agentfs.search.rules import slashed
-from agentfs.search.sieve import Judge, Verdict
-from agentfs.search.walk import LeftOut, Walk, path_order
+from agentfs.walking.filetypes import compile_types
+from agentfs.walking.globs import compile_exclude, compile_globs, hidden_names
+from agentfs.walking.rules import slashed
+from agentfs.walking.walk import LeftOut, Walk, path_order
 
 Outcome = Verdict | OSError | AgentFSError
 

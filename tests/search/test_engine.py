@@ -9,9 +9,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agentfs import InvalidArgumentError, Workspace
+from agentfs.matching.pattern import compile_pattern
+from agentfs.matching.portable import portable
 from agentfs.search import engine
-from agentfs.search.pattern import compile_pattern
-from agentfs.search.portable import portable
 
 RG = shutil.which("rg")
 needs_rg = pytest.mark.skipif(RG is None, reason="rg is not installed")

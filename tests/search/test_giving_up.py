@@ -8,9 +8,9 @@ import pytest
 
 from agentfs import Workspace
 from agentfs.calls import calling
-from agentfs.search.hits import Search
-from agentfs.search.lines import Tally
-from agentfs.search.pattern import compile_pattern
+from agentfs.matching.hits import Search
+from agentfs.matching.lines import Tally
+from agentfs.matching.pattern import compile_pattern
 
 HOSTILE = "^(a|aa)+$"
 LONG = "a" * 80 + "b"

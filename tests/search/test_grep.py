@@ -360,7 +360,7 @@ def test_what_is_wrong_with_a_call_has_its_code(tree, search, tmp_path, kwargs, 
 
 
 def test_an_unknown_type_names_the_nearest():
-    from agentfs.search.filetypes import compile_types
+    from agentfs.walking.filetypes import compile_types
 
     with pytest.raises(AgentFSError, match="pyhton") as caught:
         compile_types(["pyhton"])

@@ -15,7 +15,7 @@ from agentfs.disk import Root
 from agentfs.limits import Limits
 from agentfs.policy import Policy, Protect
 from agentfs.search import Request, grep
-from agentfs.search.filetypes import compile_types, type_names
+from agentfs.walking.filetypes import compile_types, type_names
 
 RG = os.environ.get("AGENTFS_RG") or shutil.which("rg")
 pytestmark = pytest.mark.skipif(RG is None, reason="rg is not installed")

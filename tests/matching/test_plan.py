@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from agentfs.disk import Contents
 from agentfs.errors import InvalidPatternError
-from agentfs.search.hits import Search
-from agentfs.search.lines import Tally
-from agentfs.search.pattern import compile_pattern
-from agentfs.search.sieve import Sieve
+from agentfs.matching.hits import Search
+from agentfs.matching.lines import Tally
+from agentfs.matching.pattern import compile_pattern
+from agentfs.matching.sieve import Sieve
 
 ATOMS = [
     *"abkisKSxy_ .,-1",

@@ -12,8 +12,8 @@ from agentfs.calls import calling
 from agentfs.disk import MAX_NAME_BYTES, MAX_PARTS, MAX_PATH_BYTES, Directory, Root, show_name
 from agentfs.errors import AgentFSError
 from agentfs.results import Skipped
-from agentfs.search.ignore import IgnoreRules, Listed, Rule
-from agentfs.search.rules import RuleReader, slashed
+from agentfs.walking.ignore import IgnoreRules, Listed, Rule
+from agentfs.walking.rules import RuleReader, slashed
 
 VCS_NAMES = frozenset({".git", ".hg", ".svn", ".jj", ".bzr"})
 MAX_OPEN = 64

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from agentfs.search.pattern import S
-from agentfs.search.substring import finder
+from agentfs.matching.pattern import S
+from agentfs.matching.substring import finder
 
 
 @dataclass(slots=True)

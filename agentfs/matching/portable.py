@@ -6,7 +6,7 @@ one line of ASCII in all three; classes are spelled out, because RE2's `\s` lack
 
 import re
 
-from agentfs.search.syntax import Token, read_syntax
+from agentfs.matching.syntax import Token, read_syntax
 
 _CLASSES = {
     "\\d": "[0-9]",

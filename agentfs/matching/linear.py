@@ -4,8 +4,8 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
-from agentfs.search.pattern import Pattern
-from agentfs.search.portable import portable
+from agentfs.matching.pattern import Pattern
+from agentfs.matching.portable import portable
 
 _MOST_MEMORY = 64 * 1024 * 1024
 

@@ -6,7 +6,7 @@ from collections.abc import Container
 from agentfs.disk import Directory, Root, show_name
 from agentfs.disk.surroundings import MAX_RULE_BYTES, pointed_at, surroundings_of, worktree_exclude
 from agentfs.errors import AgentFSError, NotDirectoryError, NotFoundError
-from agentfs.search.ignore import IgnoreRules, read_rules
+from agentfs.walking.ignore import IgnoreRules, read_rules
 
 _REPOSITORY = frozenset({"HEAD", "objects", "refs"})  # what git wants to see in a `.git`
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 
 from agentfs.errors import InvalidPatternError, OutsideWorkspaceError
-from agentfs.search import wildcards
+from agentfs.walking import wildcards
 
 MAX_LENGTH = 4096
 MAX_EXPANDED = 1000

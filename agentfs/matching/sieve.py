@@ -10,9 +10,9 @@ from typing import Any, Literal, TypeAlias, cast
 
 from agentfs.disk import Contents
 from agentfs.errors import BinaryError, EncodingError
-from agentfs.search.linear import linear_filter
-from agentfs.search.pattern import Pattern, in_either_case
-from agentfs.search.substring import Has, has_string, has_string_before_nul
+from agentfs.matching.linear import linear_filter
+from agentfs.matching.pattern import Pattern, in_either_case
+from agentfs.matching.substring import Has, has_string, has_string_before_nul
 from agentfs.text import codec_name, decode, is_binary, lf_view
 
 _HEAD = 8192

@@ -8,10 +8,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agentfs.disk import Contents
-from agentfs.search import substring
-from agentfs.search.lines import lines_with
-from agentfs.search.pattern import compile_pattern
-from agentfs.search.sieve import Sieve
+from agentfs.matching import substring
+from agentfs.matching.lines import lines_with
+from agentfs.matching.pattern import compile_pattern
+from agentfs.matching.sieve import Sieve
 
 PIECES = st.lists(st.sampled_from([b"a", b"b", b"ab", b"\n", b"\0", b"\xe9", b"aab" * 7]), max_size=30)
 TEXTS = PIECES.map(b"".join)

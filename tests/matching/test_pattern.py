@@ -6,7 +6,7 @@ import pytest
 import regex
 
 from agentfs.errors import InvalidPatternError
-from agentfs.search.pattern import compile_pattern, escape
+from agentfs.matching.pattern import compile_pattern, escape
 
 
 def matched(pattern, text, **kwargs):

@@ -12,8 +12,8 @@ from importlib import import_module
 from typing import Any, Generic, Protocol, TypeVar, cast
 
 from agentfs.errors import InvalidPatternError
-from agentfs.search.plan import Plan, make_plan
-from agentfs.search.syntax import Syntax, read_syntax
+from agentfs.matching.plan import Plan, make_plan
+from agentfs.matching.syntax import Syntax, read_syntax
 from agentfs.text import visible
 
 MOST_CHARACTERS = 1000

@@ -6,7 +6,7 @@ import pytest
 from wcmatch import glob as wcmatch
 
 from agentfs.errors import AgentFSError
-from agentfs.search.globs import compile_descent, compile_globs
+from agentfs.walking.globs import compile_descent, compile_globs
 
 FLAGS = wcmatch.GLOBSTAR | wcmatch.BRACE | wcmatch.FORCEUNIX | wcmatch.CASE
 ATOMS = [

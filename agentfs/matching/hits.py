@@ -16,7 +16,7 @@ from itertools import islice
 from typing import Generic
 
 from agentfs.calls import calling
-from agentfs.search.lines import (
+from agentfs.matching.lines import (
     Hit,
     Tally,
     all_lines,
@@ -26,8 +26,8 @@ from agentfs.search.lines import (
     lines_with,
     rest_of_line,
 )
-from agentfs.search.pattern import Compiled, Form, Found, Pattern, S, in_either_case
-from agentfs.search.substring import finder
+from agentfs.matching.pattern import Compiled, Form, Found, Pattern, S, in_either_case
+from agentfs.matching.substring import finder
 
 # A search without a timeout is five times cheaper. It is used where the steps cannot exceed this.
 _FREE_STEPS = 50_000

@@ -6,7 +6,7 @@ import subprocess
 import pytest
 
 from agentfs.errors import AgentFSError
-from agentfs.search.globs import compile_globs, expand, hidden_names
+from agentfs.walking.globs import compile_globs, expand, hidden_names
 
 TABLE = [
     ("*.py", ["a.py", "d/e/a.py"], ["py", "a.pyc", "d.py/a"]),

@@ -7,8 +7,8 @@ import pytest
 
 from agentfs.disk import Root
 from agentfs.policy import Policy
-from agentfs.search.ignore import IgnoreRules, read_rules
-from agentfs.search.walk import Walk
+from agentfs.walking.ignore import IgnoreRules, read_rules
+from agentfs.walking.walk import Walk
 
 ENVIRONMENT = {"PATH": os.environ["PATH"], "HOME": "/nonexistent", "GIT_CONFIG_NOSYSTEM": "1"}
 

@@ -16,7 +16,7 @@ import pytest
 
 from agentfs.disk import Root
 from agentfs.policy import Policy
-from agentfs.search.walk import Walk
+from agentfs.walking.walk import Walk
 
 NAMES = [
     "a",

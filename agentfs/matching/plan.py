@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from agentfs.search.syntax import Syntax, Token
+from agentfs.matching.syntax import Syntax, Token
 
 _MOST_NEEDLES = 24
 _MOST_BESIDES = 2

@@ -10,7 +10,7 @@ import pytest
 from agentfs.disk import Contents, Root
 from agentfs.errors import AgentFSError
 from agentfs.policy import Policy
-from agentfs.search.walk import MAX_OPEN, Walk, path_order
+from agentfs.walking.walk import MAX_OPEN, Walk, path_order
 
 
 @pytest.fixture
@@ -294,7 +294,7 @@ def test_a_start_that_is_no_directory_is_a_typed_error(root, tmp_path, path, cod
 
 
 def test_a_giant_directory_is_taken_in_parts(root, tmp_path, monkeypatch):
-    monkeypatch.setattr("agentfs.search.walk.PART", 10)
+    monkeypatch.setattr("agentfs.walking.walk.PART", 10)
     make(tmp_path, *[f"f{number:03}" for number in range(100)], *[f"x{number}.log" for number in range(20)])
     (tmp_path / ".gitignore").write_text("*.log\n")
     (tmp_path / "d").mkdir()
@@ -307,7 +307,7 @@ def test_a_giant_directory_is_taken_in_parts(root, tmp_path, monkeypatch):
 
 
 def test_the_deadline_holds_within_one_directory(root, tmp_path, monkeypatch):
-    monkeypatch.setattr("agentfs.search.walk.PART", 10)
+    monkeypatch.setattr("agentfs.walking.walk.PART", 10)
     make(tmp_path, *[f"f{number}" for number in range(200)])
 
     def slowly(_directory, _below, files):

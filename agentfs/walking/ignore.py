@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from agentfs.search import wildcards
+from agentfs.walking import wildcards
 
 Listed = os.DirEntry[str]
 
