@@ -24,28 +24,32 @@ Judge: TypeAlias = Callable[[int], Verdict | None]
 
 
 class Sieve:
-    """What of one file after the other may have a match.
+    """What of one file after the other may have a match, and what that is as text."""
 
-    Attributes:
-        judge: Given the length of what `contents` has (-1 for more than its limit), tells what is to be done
-            with the file; None only when there is certainly no match.
-    """
-
-    def __init__(self, contents: Contents, pattern: Pattern, encoding: str | None = None) -> None:
-        """Prepare the search.
+    def __init__(self, contents: Contents, encoding: str | None = None) -> None:
+        """Name the buffer.
 
         Args:
             contents: Where each file is read to.
-            pattern: What is searched for.
             encoding: The codec of files that have no byte order mark and are not UTF-8, or None. UTF-8 means
                 that such a file is none to be searched.
         """
         self._contents = contents
         self._strict = encoding is not None and codec_name(encoding) == "utf-8"
         self._encoding = None if self._strict else encoding
-        self.judge: Judge = self._made(pattern)
 
-    def _made(self, pattern: Pattern) -> Judge:
+    def judge_of(self, pattern: Pattern) -> Judge:
+        """Return the judge of a pattern.
+
+        It is not kept here: a circle would keep the buffer, too, until the garbage collector comes round.
+
+        Args:
+            pattern: What is searched for.
+
+        Returns:
+            A function that, given the length of what is in the buffer (-1 for more than its limit), tells
+            what is to be done with the file; None only when there is certainly no match.
+        """
         if self._encoding is not None:  # bytes of any meaning, and its text may have NULs
             return lambda length: "too_large" if length < 0 else "may_match"
         if pattern.plan.needles:

@@ -94,7 +94,8 @@ class _Grep:
         self.sources = Sources(root, limits, request, self.deadline, left_out=left_out)
         self.most_bytes = request.file_bytes(limits)
         self.contents = Contents(self.most_bytes)
-        self.sieve = Sieve(self.contents, pattern, request.encoding)
+        self.sieve = Sieve(self.contents, request.encoding)
+        self.judge = self.sieve.judge_of(pattern)
         self.in_text = Search(pattern, pattern.form, self.deadline)
         self.in_ascii = None if pattern.ascii is None else Search(pattern, pattern.ascii, self.deadline)
         self.by_line = request.output_mode == "content"
@@ -157,7 +158,7 @@ class _Grep:
                 self.stopped_in = run.prefix + some[0]
                 raise TimeoutError
             self.searched += len(some)  # what turns out not to be is taken off again
-            for name, outcome in run.sift(some, self.contents.fill, self.sieve.judge):
+            for name, outcome in run.sift(some, self.contents.fill, self.judge):
                 try:
                     self._judged(run, name, outcome)
                 finally:

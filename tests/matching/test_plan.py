@@ -106,7 +106,7 @@ def may_match(compiled, content):
     with tempfile.TemporaryFile() as file:
         file.write(content.encode())
         file.flush()
-        return Sieve(contents, compiled).judge(contents.fill(file.fileno())) == "may_match"
+        return Sieve(contents).judge_of(compiled)(contents.fill(file.fileno())) == "may_match"
 
 
 def naively(expression, lines):

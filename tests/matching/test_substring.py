@@ -83,7 +83,7 @@ def test_a_match_behind_a_nul_far_into_a_text_is_found(ignore_case):
         (b"\0 needle", "binary"),
     ):
         buffer = loaded(content)
-        assert Sieve(buffer, pattern).judge(buffer.length) == verdict
+        assert Sieve(buffer).judge_of(pattern)(buffer.length) == verdict
 
 
 def test_the_buffer_is_found_where_it_lies_after_it_has_grown():

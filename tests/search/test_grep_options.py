@@ -1,5 +1,6 @@
 """What a programmer may ask of `grep` besides, and what it says when it finds nothing."""
 
+import gc
 import os
 import re
 
@@ -271,6 +272,24 @@ def test_the_second_look_opens_only_what_was_left_out(tree, monkeypatch):
     assert "1 line in hidden or ignored files, as in .hidden.txt" in tree.grep(r"secret\w+d").text
     # Four files that are searched, and of those left out: .hidden.txt, .gitignore, build/out.txt, x.log.
     assert len(opened) == 8
+
+
+def test_a_search_lets_go_of_its_buffer_at_once(tree):
+    gc.collect()
+    gc.disable()
+    try:
+        for options in (
+            {},
+            {"ignore_case": True},
+            {"encoding": "utf-8"},
+            {"encoding": "latin-1"},
+            {"limit": 1},
+        ):
+            for pattern in ("value", r"\w+", "value|one", "no such text"):
+                tree.grep(pattern, **options)
+        assert not any(isinstance(each, Contents) for each in gc.get_objects())
+    finally:
+        gc.enable()
 
 
 def test_the_second_look_keeps_to_globs_types_and_exclusions(tree):
