@@ -8,10 +8,9 @@ in the files, so both are timed on the first files that have it, and the cheaper
 import re
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from itertools import islice
 from typing import Generic
 
@@ -152,8 +151,7 @@ class Search(Generic[S]):
     def _lines_by_needle(self, text: S) -> Iterator[Hit]:
         if not self._exact or self._sweep is None:
             return self._confirmed(text, self._nominated(text))
-        lines = list(self._nominated(text))
-        return self._among(text, lines, partial(self._by_sweep, quick=self._are_quick(lines)))
+        return self._among(text, list(self._nominated(text)))
 
     def _nominated(self, text: S) -> Iterator[tuple[int, int]]:
         folded = text.lower() if self._ignore_case else text
@@ -162,12 +160,10 @@ class Search(Generic[S]):
             lines = lines_holding(folded, needle, lines)
         return lines
 
-    def _among(
-        self, text: S, lines: list[tuple[int, int]], search: Callable[[S], Iterator[Hit]]
-    ) -> Iterator[Hit]:
-        """Search nominated lines, which none of is empty, as if they were all of a text."""
+    def _among(self, text: S, lines: list[tuple[int, int]]) -> Iterator[Hit]:
+        """Sweep nominated lines, which none of is empty, as if they were all of a text."""
         number = passed = 0
-        for hit in search(joined(text, lines)):
+        for hit in self._by_sweep(joined(text, lines), quick=self._are_quick(lines)):
             start, end = lines[number]
             while passed + end - start < hit.start:
                 passed += end - start + 1
