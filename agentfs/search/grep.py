@@ -149,14 +149,14 @@ class _Grep:
 
     def _run(self, run: Run) -> None:
         names = run.names
-        if run.directory is not None and self.nominated is not None:
-            names = self._among_nominated(run.directory, names, self.nominated)
         for first in range(0, len(names), _BETWEEN_LOOKS):
             some = names[first : first + _BETWEEN_LOOKS]
             calling.step(0)  # the walk has counted them
             if time.monotonic() > self.deadline:
                 self.stopped_in = run.prefix + some[0]
                 raise TimeoutError
+            if run.directory is not None and self.nominated is not None:
+                some = self._among_nominated(run.directory, some, self.nominated)
             self.searched += len(some)  # what turns out not to be is taken off again
             for name, outcome in run.sift(some, self.contents.fill, self.judge):
                 try:

@@ -1,8 +1,10 @@
 """The ripgrep engine and the RE2 filter: the same answers, or Python's; and nothing hidden when rg fails."""
 
+import importlib
 import os
 import shutil
 import sys
+import time
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -12,6 +14,8 @@ from agentfs import InvalidArgumentError, Workspace
 from agentfs.matching.pattern import compile_pattern
 from agentfs.matching.portable import portable
 from agentfs.search import engine
+
+grep_module = importlib.import_module("agentfs.search.grep")  # `search.grep` is the function
 
 RG = shutil.which("rg")
 needs_rg = pytest.mark.skipif(RG is None, reason="rg is not installed")
@@ -205,6 +209,23 @@ def test_a_slow_rg_is_stopped_in_time(tree, tmp_path_factory, monkeypatch):
         result = ws.grep("value", timeout=0.5)
     assert (result.exact, result.skipped.reached) == (False, "timeout")
     assert result.elapsed_ms < 20_000
+
+
+@pytest.mark.skipif(os.name == "nt", reason="a script stands in for rg")
+def test_files_that_rg_did_not_name_do_not_use_up_more_than_the_time(tmp_path, tmp_path_factory, monkeypatch):
+    for number in range(400):
+        (tmp_path / f"{number}.txt").write_text("value\n")
+
+    def slowly(fd):
+        time.sleep(0.01)
+        return os.fstat(fd).st_size
+
+    monkeypatch.setattr(grep_module, "size_of", slowly)
+    monkeypatch.setenv("AGENTFS_RG", stand_in(tmp_path_factory.mktemp("bin"), "sys.exit(1)"))
+    with Workspace(tmp_path, engine="ripgrep") as ws:
+        result = ws.grep("value", timeout=1)
+    assert (result.engine, result.skipped.reached) == ("ripgrep", "timeout")
+    assert result.searched_files < 400
 
 
 def test_no_rg_or_an_old_one_is_a_clear_error(tree, monkeypatch):
