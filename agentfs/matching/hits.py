@@ -248,11 +248,15 @@ class Search(Generic[S]):
                 spans.append((first - start, last - start))
         except TimeoutError:
             self._sweep = None  # go on line by line from now on: alone, no line may take long
-            if time.monotonic() >= self._deadline:
-                if spans:
-                    yield Hit(start, end, spans)
+            found = Hit(start, end, spans) if spans else None
+            try:
+                for hit in self._confirmed(text, all_lines(text, newline, max(start, 0))):
+                    found = None
+                    yield hit
+            except TimeoutError:
+                if found is not None:  # what was found stands, though it may not be all of its line
+                    yield found
                 raise
-            yield from self._confirmed(text, all_lines(text, newline, max(start, 0)))
             return
         if spans:
             yield Hit(start, end, spans)
@@ -346,11 +350,15 @@ class Search(Generic[S]):
         try:
             self._count_places(text, (match.span() for match in found), tally)
         except TimeoutError:
-            if time.monotonic() >= self._deadline:
-                raise
             self._sweep = None  # from now on line by line, this text from its beginning
+            until_now = tally.hits, tally.lines, tally.matches
             tally.hits, tally.lines, tally.matches = before
-            self.count(text, tally)
+            try:
+                self.count(text, tally)
+            except TimeoutError:
+                if tally.matches < until_now[2]:
+                    tally.hits, tally.lines, tally.matches = until_now
+                raise
 
     def _count_places(self, text: S, places: Iterator[tuple[int, int]], tally: Tally) -> None:
         """Count matches none of which is empty or spans lines."""

@@ -48,6 +48,29 @@ def test_lines_are_searched_alone_when_the_search_of_all_at_once_takes_too_long(
     assert hits(search, TEXT) == expected
 
 
+def too_late(*_):
+    raise TimeoutError
+    yield
+
+
+@pytest.mark.parametrize("after", range(1, 12))
+def test_what_was_found_at_once_stands_when_there_is_no_time_to_look_again(after, monkeypatch):
+    compiled = compile_pattern("[ab]+")
+    monkeypatch.setattr(Search, "_confirmed", too_late)
+
+    def tired():
+        search = Search(compiled, compiled.form, time.monotonic() + 20)
+        search._sweep, search._never_empty = Tired(search._sweep, after), True
+        return search
+
+    found, tally = [], Tally()
+    with pytest.raises(TimeoutError):
+        found.extend(tired().hits(TEXT))
+    with pytest.raises(TimeoutError):
+        tired().count(TEXT, tally)
+    assert (sum(len(hit.spans) for hit in found), tally.matches) == (after, after)
+
+
 @pytest.mark.parametrize("after", range(5))
 def test_time_that_others_have_used_up_is_given_again(after):
     compiled = compile_pattern(r"a\n*b?|\d\n", multiline=True)
@@ -86,7 +109,7 @@ def test_what_was_found_before_the_time_was_over_is_counted(tmp_path, mode, limi
     (tmp_path / "c").write_text("aaa\n")
     with Workspace(tmp_path) as ws:
         ws.grep("warm")  # what is imported late does not count
-        result = ws.grep(HOSTILE, output_mode=mode, limit=limit if mode != "total" else None, timeout=0.5)
+        result = ws.grep(HOSTILE, output_mode=mode, limit=limit if mode != "total" else None, timeout=1)
     if mode == "files_with_matches" and limit == 1:
         assert (result.skipped.reached, list(result.counts)) in ((None, ["a"]), ("timeout", ["a"]))
         return
