@@ -25,7 +25,16 @@ from agentfs.matching.lines import (
     lines_with,
     rest_of_line,
 )
-from agentfs.matching.pattern import Compiled, Form, Found, Pattern, S, in_either_case
+from agentfs.matching.pattern import (
+    LARGEST_FOLDED,
+    MOST_FOLDED,
+    Compiled,
+    Form,
+    Found,
+    Pattern,
+    S,
+    in_either_case,
+)
 from agentfs.matching.substring import finder
 
 # A search without a timeout is five times cheaper. It is used where the steps cannot exceed this.
@@ -87,7 +96,7 @@ class Search(Generic[S]):
         )
         self._folded_literal: Compiled[S] | None = (
             in_either_case(form.needles[0])
-            if self._rest_of_line is not None and pattern.ignore_case
+            if self._rest_of_line is not None and pattern.ignore_case and len(form.needles[0]) <= MOST_FOLDED
             else None
         )
         self._deadline = deadline
@@ -283,7 +292,7 @@ class Search(Generic[S]):
 
     def _places(self, text: S) -> Iterator[tuple[int, int]]:
         """Find the needles where the pattern is nothing but these: of two in one place, the first written."""
-        if self._folded_literal is not None:
+        if self._folded_literal is not None and len(text) <= LARGEST_FOLDED:
             yield from (match.span() for match in self._folded_literal.finditer(text))
             return
         folded = text.lower() if self._ignore_case else text

@@ -18,6 +18,8 @@ from agentfs.text import visible
 
 MOST_CHARACTERS = 1000
 MOST_DEPTH = 50
+MOST_FOLDED = 24
+LARGEST_FOLDED = 2 * 1024 * 1024  # what is longer is searched in lower case instead, which takes linear time
 MOST_COST = 20_000  # the dearest pattern below it that was tried compiles in 0.2 s
 
 _CAPTURE = 8  # what a group weighs: the engine's work for them grows with their square
@@ -153,8 +155,10 @@ def compile_pattern(
 def in_either_case(text: S) -> Compiled[S]:
     """Compile a plain text, for a search that takes its ASCII letters in either case.
 
+    Such a search takes at worst the product of both lengths, and cannot be stopped.
+
     Args:
-        text: What is looked for. The engine looks at fewer characters the longer it is.
+        text: What is looked for, at most `MOST_FOLDED` characters.
     """
     engine: Any = import_module("regex")
     return cast("Compiled[S]", engine.compile(engine.escape(text), engine.V0 | engine.I, cache_pattern=False))

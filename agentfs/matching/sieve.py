@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeAlias, cast
 from agentfs.disk import Contents
 from agentfs.errors import BinaryError, EncodingError
 from agentfs.matching.linear import linear_filter
-from agentfs.matching.pattern import Pattern, in_either_case
+from agentfs.matching.pattern import LARGEST_FOLDED, MOST_FOLDED, Pattern, in_either_case
 from agentfs.matching.substring import Has, has_string, has_string_before_nul
 from agentfs.text import codec_name, decode, is_binary, lf_view
 
@@ -60,7 +60,8 @@ class Sieve:
 
     def _by_needles(self, pattern: Pattern) -> Judge:
         contents, data, find = self._contents, self._contents.data, self._contents.data.find
-        has, has_besides_nul = (self._has(pattern, each) for each in (has_string_before_nul, has_string))
+        has = self._has(pattern, has_string_before_nul)
+        has_besides_nul = has if pattern.ignore_case else self._has(pattern, has_string)
 
         def judge(length: int) -> Verdict | None:
             if length < 0:
@@ -77,12 +78,12 @@ class Sieve:
 
         return judge
 
-    def _has(self, pattern: Pattern, has_string: Callable[[Contents, bytes], Has]) -> Has:
+    def _has(self, pattern: Pattern, test_for: Callable[[Contents, bytes], Has]) -> Has:
         """Return a test for what a match must have.
 
         Args:
             pattern: What is searched for.
-            has_string: Makes a test for one string.
+            test_for: Makes a test for one string in the case in which it is written.
         """
         contents = self._contents
         needles = tuple(needle.encode() for needle in pattern.plan.needles)
@@ -91,7 +92,7 @@ class Sieve:
             strangers = tuple(_has_rare(contents, each.encode()) for each in pattern.plan.strangers)
             one, others = ([_has_folded(contents, each) for each in some] for some in (needles, also))
             return _either((_one_and_all(tuple(one), tuple(others)), *strangers))
-        one, others = ([has_string(contents, each) for each in some] for some in (needles, also))
+        one, others = ([test_for(contents, each) for each in some] for some in (needles, also))
         return _one_and_all(tuple(one), tuple(others))
 
     def _by_content(self, search: Callable[[bytes], object] | None) -> Judge:
@@ -187,8 +188,14 @@ def _has_rare(contents: Contents, string: bytes) -> Has:
 
 
 def _has_folded(contents: Contents, string: bytes) -> Has:
-    data, search = contents.data, cast("Any", in_either_case(string)).search
-    return lambda length: search(data, 0, length) is not None
+    data, search = contents.data, cast("Any", in_either_case(string[:MOST_FOLDED])).search
+
+    def has(length: int) -> bool:
+        if length > LARGEST_FOLDED:
+            return string in contents.copy().lower()
+        return search(data, 0, length) is not None
+
+    return has
 
 
 def _head(contents: Contents) -> bytes:

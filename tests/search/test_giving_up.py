@@ -141,6 +141,19 @@ def test_a_search_ends_in_time_inside_one_long_file(tmp_path):
             assert result.exact == (result.skipped.reached is None)
 
 
+@pytest.mark.parametrize("output_mode", ["content", "total"])
+def test_a_long_literal_in_either_case_takes_no_longer_than_its_time(tmp_path, output_mode):
+    # The literal search of `regex` takes the product of both lengths for these: 8 s for each.
+    (tmp_path / "a").write_bytes(b"a" * (10 * 2**20))
+    (tmp_path / "b").write_bytes(b"ba" * (5 * 2**20 - 500) + b"B" + b"A" * 900)
+    with Workspace(tmp_path) as ws:
+        for pattern in ("b" + "a" * 900, "bb" + "ab" * 440):
+            began = time.monotonic()
+            result = ws.grep(pattern, ignore_case=True, output_mode=output_mode, timeout=2)
+            assert time.monotonic() - began < 3
+            assert result.total_files == (pattern[1] == "a")
+
+
 def test_a_search_that_nobody_waits_for_ends_soon():
     call = calling.Call("grep")
     compiled = compile_pattern(HOSTILE)
