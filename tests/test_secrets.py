@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from agentfs import AgentFSError, Edit, LineChange, Policy, Protect, Workspace, dialects
+from tests.conftest import needs
 
 TOKEN = "Zq7Xw9Kv4Jb2Ty8M"
 PIECE = 7
@@ -226,11 +227,9 @@ def by_hand(ws: Workspace, path: str) -> list[Any]:
     return said
 
 
-@pytest.mark.parametrize("engine", ["python", "ripgrep"])
+@pytest.mark.parametrize("engine", ["python", pytest.param("ripgrep", marks=needs("rg"))])
 @pytest.mark.parametrize("path", PROTECTED)
 def test_no_method_shows_what_is_protected(top, path, engine):
-    if engine == "ripgrep" and shutil.which("rg") is None:
-        pytest.skip("ripgrep is not installed")
     heard: list[str] = []
 
     def asked(request: object) -> bool:

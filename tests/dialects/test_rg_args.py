@@ -13,7 +13,7 @@ import pytest
 
 from agentfs import AgentFSError, Limits, Workspace
 from agentfs.dialects.rg_args import ALLOWED, grep_arguments
-from agentfs.search.engine import find_rg
+from tests.conftest import program
 
 USUAL = {
     "ignore_case": False, "smart_case": False, "glob": None, "exclude": None, "type": None, "hidden": False,
@@ -138,10 +138,9 @@ PATTERNS = [
 
 @pytest.fixture(scope="module")
 def rg():
-    try:
-        return find_rg()
-    except AgentFSError as error:
-        pytest.skip(f"ripgrep is the judge: {error.message}")
+    if (path := program("rg")) is None:
+        pytest.skip("rg is not installed")
+    return path
 
 
 @pytest.fixture(scope="module")

@@ -14,6 +14,7 @@ from agentfs.limits import Limits
 from agentfs.policy import Policy
 from agentfs.results import Edit
 from agentfs.shown import Shown
+from tests.conftest import needs
 
 
 @pytest.fixture
@@ -286,6 +287,7 @@ def test_changed_names_each_range(room):
     assert room.edit(("a", "A\nA", True)).changed == ((1, 2), (4, 5), (7, 8))
 
 
+@needs("git")
 def test_the_diff_is_one_that_git_applies(room, tmp_path_factory):
     lines = [f"line {number}\n" for number in range(60)]
     before = "".join(lines).encode()

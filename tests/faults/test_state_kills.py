@@ -11,7 +11,7 @@ import pytest
 
 from agentfs import AgentFSError, Policy, Workspace
 from tests.faults.test_transactions import Seam
-from tests.faults.tracing import can_trace, numbered, run_traced
+from tests.faults.tracing import needs_tracing, numbered, run_traced
 from tests.journal.judges import Snapshot, snapshot
 
 STEPS = """
@@ -146,13 +146,13 @@ def kill_at(tmp_path, step):
         judge(root, state, had, f"{name} {at}")
 
 
-@pytest.mark.skipif(not can_trace(), reason="strace is not installed, or may not trace")
+@needs_tracing
 def test_a_kill_at_some_system_calls_leaves_journal_and_tree_agreeing(tmp_path):
     kill_at(tmp_path, 97)
 
 
 @pytest.mark.long
-@pytest.mark.skipif(not can_trace(), reason="strace is not installed, or may not trace")
+@needs_tracing
 def test_a_kill_at_every_system_call_leaves_journal_and_tree_agreeing(tmp_path):
     kill_at(tmp_path, 1)
 

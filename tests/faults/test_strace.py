@@ -10,7 +10,7 @@ import pytest
 
 from agentfs import Policy
 from agentfs.disk import Root, replacing
-from tests.faults.tracing import can_trace, numbered, run_traced
+from tests.faults.tracing import needs_tracing, numbered, run_traced
 
 OLD, NEW = b"old content\n" * 400, b"new content, and longer\n" * 400
 CHANGE = """
@@ -35,7 +35,7 @@ with Root(sys.argv[1], Policy(durability="full")) as root:
 """
 
 
-pytestmark = pytest.mark.skipif(not can_trace(), reason="strace is not installed, or may not trace")
+pytestmark = needs_tracing
 
 
 def change_under(tree: Path, path: str, log: Path, *inject: str) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from agentfs import AgentFSError, Workspace
-from tests.faults.tracing import can_trace, numbered, run_traced
+from tests.faults.tracing import needs_tracing, numbered, run_traced
 from tests.journal.judges import snapshot
 
 TRANSACTION = """
@@ -198,13 +198,13 @@ def kill_at(tmp_path, both, step):
             assert state in both, f"killed at {name} {at}: {sorted(state)} {ws.repaired}"
 
 
-@pytest.mark.skipif(not can_trace(), reason="strace is not installed, or may not trace")
+@needs_tracing
 def test_a_kill_at_some_system_calls_leaves_all_old_or_all_new(tmp_path, both):
     kill_at(tmp_path, both, 61)
 
 
 @pytest.mark.long
-@pytest.mark.skipif(not can_trace(), reason="strace is not installed, or may not trace")
+@needs_tracing
 def test_a_kill_at_every_system_call_leaves_all_old_or_all_new(tmp_path, both):
     kill_at(tmp_path, both, 1)
 

@@ -1,16 +1,19 @@
 """Run a program under strace, which makes its system calls fail or kills it at one."""
 
 import os
-import shutil
 import subprocess
 import sys
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
+import pytest
+
+from tests.conftest import program
+
 
 def can_trace() -> bool:
-    if shutil.which("strace") is None:
+    if program("strace") is None:
         return False
     return (
         subprocess.run(
@@ -18,6 +21,12 @@ def can_trace() -> bool:
         ).returncode
         == 0
     )
+
+
+needs_tracing = pytest.mark.skipif(
+    not can_trace(),
+    reason="strace is not installed" if program("strace") is None else "strace may not trace here",
+)
 
 
 def run_traced(program: str, arguments: Sequence[object], log: Path, *inject: str) -> str:

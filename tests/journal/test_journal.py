@@ -19,6 +19,7 @@ from agentfs import (
 from agentfs.disk import Change, FileState, Spool, by_descriptor
 from agentfs.errors import InputOutputError
 from agentfs.journal import Journal, Store
+from tests.conftest import needs
 from tests.journal.judges import snapshot
 
 
@@ -313,6 +314,7 @@ def test_where_nothing_can_be_kept_nothing_is_changed(tmp_path, monkeypatch):
         assert snapshot(tmp_path) == before
 
 
+@needs("git")
 @pytest.mark.parametrize("encoding", ["utf-8", "latin-1", "utf-16"])
 def test_the_patch_is_for_bytes_whatever_their_encoding(tmp_path, encoding):
     (tmp_path / "a").mkdir()

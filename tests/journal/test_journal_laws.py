@@ -10,7 +10,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from agentfs import AgentFSError, InvalidArgumentError, NotFoundError, Policy, Workspace
+from tests.conftest import needs
 from tests.journal.judges import as_git_sees, git_applied, snapshot
+
+pytestmark = needs("git")
 
 FILES = ["a.txt", "b.bin", "run.sh", "d/one", "d/two", "d/e/deep", "new/x", "new/y/z", "link"]
 FILES += ["sp ace", "q\"\\'t", "é", "dangling"]

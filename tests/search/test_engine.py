@@ -2,7 +2,6 @@
 
 import importlib
 import os
-import shutil
 import sys
 import time
 
@@ -14,11 +13,10 @@ from agentfs import InvalidArgumentError, Workspace
 from agentfs.matching.pattern import compile_pattern
 from agentfs.matching.portable import portable
 from agentfs.search import engine
+from tests.conftest import needs
 
 grep_module = importlib.import_module("agentfs.search.grep")  # `search.grep` is the function
 
-RG = shutil.which("rg")
-needs_rg = pytest.mark.skipif(RG is None, reason="rg is not installed")
 PATTERNS = [
     *[
         "value",
@@ -73,7 +71,7 @@ def tree(tmp_path):
     return tmp_path
 
 
-@needs_rg
+@needs("rg")
 @pytest.mark.parametrize("everything", [False, True])
 @pytest.mark.parametrize("pattern", PATTERNS)
 def test_the_engine_changes_no_answer(tree, pattern, everything):
@@ -156,7 +154,7 @@ def test_what_rg_names_is_opened_through_the_door_and_searched_again(tree, tmp_p
     assert (result.engine, list(result.counts)) == ("ripgrep", ["plain.txt"])
 
 
-@needs_rg
+@needs("rg")
 def test_what_cannot_be_searched_counts_the_same(tree):
     (tree / "large.txt").write_text("x\n" * 100)
     (tree / "no.txt").write_text("other\n")
@@ -245,7 +243,7 @@ def test_containment_says_that_rg_opens_paths_by_itself(tree):
         assert ripgrep.view().containment["engine"] == "ripgrep"
 
 
-@needs_rg
+@needs("rg")
 def test_what_rg_reads_outside_or_of_protected_files_is_shown_by_nothing(tree, tmp_path_factory):
     # rg itself goes wherever a name leads while it runs: here a protected file, and a link that it is given.
     outside = tmp_path_factory.mktemp("outside") / "secret"

@@ -2,16 +2,16 @@
 
 import os
 import random
-import shutil
 import subprocess
 import time
 
 import pytest
 
 from agentfs import AgentFSError, Workspace
+from tests.conftest import needs, program
 
-FD = shutil.which("fdfind") or shutil.which("fd")
-pytestmark = pytest.mark.skipif(FD is None, reason="fd (Debian: fd-find) is not installed")
+FD = program("fd")
+pytestmark = [needs("fd"), needs("git")]
 
 
 @pytest.fixture(scope="module")

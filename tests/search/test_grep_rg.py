@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import subprocess
 import sysconfig
 from functools import cache
@@ -16,9 +15,10 @@ from agentfs.limits import Limits
 from agentfs.policy import Policy, Protect
 from agentfs.search import Request, grep
 from agentfs.walking.filetypes import compile_types, type_names
+from tests.conftest import needs, program
 
-RG = os.environ.get("AGENTFS_RG") or shutil.which("rg")
-pytestmark = pytest.mark.skipif(RG is None, reason="rg is not installed")
+RG = os.environ.get("AGENTFS_RG") or program("rg")
+pytestmark = needs("rg")
 
 PATTERNS = r"""
 import

@@ -11,6 +11,7 @@ import pytest
 
 from agentfs import Workspace
 from agentfs.cli import main
+from tests.conftest import needs
 from tests.journal.judges import git_applied, snapshot
 
 
@@ -78,6 +79,7 @@ def test_log_lists_the_steps_the_latest_first(session):
     assert run("log", "--limit", "1", *session).stdout.count("\n") == 1
 
 
+@needs("git")
 def test_diff_is_a_patch_that_git_takes(session, root, tmp_path):
     (tmp_path / "original").mkdir()
     (tmp_path / "original" / "a.txt").write_text("one\ntwo\n")

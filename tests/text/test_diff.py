@@ -6,6 +6,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agentfs.text import comparing, unified_diff
+from tests.conftest import needs
+
+pytestmark = needs("git")
 
 line = st.sampled_from(["a", "b", "c", "", "-x", "+++ y", " z", "é", "\x0c", "a\rb", "@@ -1 +1 @@"])
 whole = st.builds(
@@ -61,6 +64,7 @@ def test_a_diff_divided_at_lines_that_stand_once_applies_too(tmp_path, before, a
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
 @given(whole, whole)
+@needs("patch")
 def test_patch_makes_the_after_file_of_the_diff(tmp_path, before, after):
     if before == after or not before or not after:
         return

@@ -9,6 +9,9 @@ from agentfs.disk import Root
 from agentfs.policy import Policy
 from agentfs.walking.ignore import IgnoreRules, read_rules
 from agentfs.walking.walk import Walk
+from tests.conftest import needs, program
+
+pytestmark = needs("git")
 
 ENVIRONMENT = {"PATH": os.environ["PATH"], "HOME": "/nonexistent", "GIT_CONFIG_NOSYSTEM": "1"}
 
@@ -105,6 +108,7 @@ def test_a_gitignore_counts_without_a_repository(tmp_path):
     assert walked_files(tmp_path) == [".gitignore", "a"]
 
 
+@needs("rg")
 def test_an_ignore_file_outranks_every_gitignore(tmp_path):
     (tmp_path / "d").mkdir()
     (tmp_path / ".ignore").write_text("!a.x\nc\n")
@@ -112,7 +116,14 @@ def test_an_ignore_file_outranks_every_gitignore(tmp_path):
     for name in ("a.x", "b.x", "c"):
         (tmp_path / "d" / name).touch()
     ours = [path for path in walked_files(tmp_path) if "/." not in path and path[0] != "."]
-    rg = ["rg", "--files", "--sort=path", "--no-require-git", "--no-ignore-parent", "--no-ignore-global"]
+    rg = [
+        program("rg"),
+        "--files",
+        "--sort=path",
+        "--no-require-git",
+        "--no-ignore-parent",
+        "--no-ignore-global",
+    ]
     judged = subprocess.run(rg, cwd=tmp_path, capture_output=True, check=True, text=True).stdout.split()
     assert ours == judged == ["d/a.x"]
 

@@ -17,6 +17,9 @@ import pytest
 from agentfs.disk import Root
 from agentfs.policy import Policy
 from agentfs.walking.walk import Walk
+from tests.conftest import needs
+
+pytestmark = needs("git")
 
 NAMES = [
     "a",

