@@ -12,7 +12,7 @@ from typing import Any
 
 from agentfs.dialects.dialect import Dialect
 from agentfs.dialects.showing import Problem, as_json, content_of, left_out, lines_of, problem_of
-from agentfs.errors import AgentFSError
+from agentfs.errors import AgentFSError, EncodingError
 from agentfs.limits import Limits
 from agentfs.results import (
     EditResult,
@@ -68,8 +68,20 @@ def offers(workspace: Workspace) -> Sequence[Offer]:
         ]
         return workspace.edit_lines(path, bare, fresh=True)
 
+    def write(path: str, content: str) -> WriteResult:
+        """Create or overwrite a file; parent directories are created. The ids of its lines no longer hold then.
+
+        Args:
+            path: Path to file (relative to project root or absolute).
+            content: Content to write to the file.
+        """
+        try:
+            return workspace.write(path, content)
+        except EncodingError:  # the old encoding is unknown, or cannot hold the content
+            return workspace.write(path, content, encoding="utf-8")
+
     def glob(pattern: str, path: str = ".") -> GlobResult:
-        """Find files matching a glob pattern, in order of path, at most 100.
+        """Find files matching a glob pattern, sorted alphabetically, at most 100.
 
         Directories such as node_modules, .venv, dist and build are left out.
 
@@ -77,7 +89,7 @@ def offers(workspace: Workspace) -> Sequence[Offer]:
             pattern: Glob pattern (e.g. `**/*.py`, `*.md`).
             path: Base directory to search from; by default the project root.
         """
-        return workspace.glob(pattern, path, include_ignored=True, exclude=_EXCLUDE)
+        return workspace.glob(pattern, path, include_ignored=True, exclude=_EXCLUDE, sort="alphabetical")
 
     def grep(pattern: str, path: str = ".", glob: str | None = None) -> GrepResult:
         r"""Search file contents with a regex, at most 100 matches; what glob leaves out is left out here too.
@@ -117,14 +129,7 @@ def offers(workspace: Workspace) -> Sequence[Offer]:
             },
             preset={"line_ids": True, "room": _ROOM},
         ),
-        Offer(
-            workspace.write,
-            name="write",
-            description="Create or overwrite a file; parent directories are created. The ids of its lines no "
-            "longer hold then.",
-            parameters=file,
-            descriptions={**about, "content": "Content to write to the file."},
-        ),
+        Offer(write, parameters=file),
         Offer(edit_lines, parameters=file),
         Offer(glob),
         Offer(grep, parameters={"glob": "include"}),
@@ -161,7 +166,7 @@ def _render(answer: Answer, *, limits: Limits) -> ToolResult:
             shown = {
                 **_diff(edited.diff, limits),
                 "changes_applied": edited.replacements,
-                "lines_changed": edited.replaced_lines,
+                "lines_changed": edited.lines_changed,
                 **_noted(edited.notes),
             }
         case GlobResult() as globbed:
@@ -279,6 +284,6 @@ DIALECT = Dialect(
         "output_tokens": 200_000,
     },
     policy={"overwrite": "always"},
-    words={"line_ids": "its ids"},
+    words={"line_ids": "its ids", "edit": "edit_lines", "multi_edit": "edit_lines"},
     render=_refused,
 )

@@ -27,7 +27,7 @@ class Applied:
         via: How the old texts were found.
         hunks: The lines replaced, from the document before to the one after.
         notes: What else the caller should know.
-        lines: How many lines of the document before were named to be replaced, where lines are named.
+        lines: Where lines are named: for each change the larger of lines named and lines given, summed.
     """
 
     document: Document

@@ -73,11 +73,14 @@ def edit_lines_file(
         ids = shown.line_ids(current.real_path, revision, before.decoded.text)
         lines = Lines(current.path, tuple(bodies_of(view.text)), ids)
         ranges = chosen(lines, versions, changes)
-        places = _places(view, lines, ranges, changes)
+        texts = [to_lf(change.new_content, lone=view.lone) for change in changes]
+        places = _places(view, lines, ranges, texts)
         applied = apply_places(
             before, view, places, via="line_id", path=current.path, max_bytes=limits.file_bytes
         )
-        return replace(applied, lines=sum(last + 1 - first for first, last in ranges))
+        given = [text.removesuffix("\n").count("\n") + 1 if text else 0 for text in texts]
+        counts = zip(ranges, given, strict=True)
+        return replace(applied, lines=sum(max(last + 1 - first, count) for (first, last), count in counts))
 
     return change_text(root, shown, limits, path, apply, terms, unit="change")
 
@@ -101,12 +104,11 @@ def _check_fresh(shown: Shown, current: Current, revision: str) -> None:
 
 
 def _places(
-    view: View, lines: Lines, ranges: Sequence[tuple[int, int]], changes: Sequence[LineChange]
+    view: View, lines: Lines, ranges: Sequence[tuple[int, int]], texts: Sequence[str]
 ) -> list[Place]:
     starts = [0, *accumulate(len(line) + 1 for line in lines.bodies)]
     places: list[Place] = []
-    for (first, last), change in sorted(zip(ranges, changes, strict=True), key=lambda pair: pair[0]):
-        new = to_lf(change.new_content, lone=view.lone)
+    for (first, last), new in sorted(zip(ranges, texts, strict=True)):
         if new:
             # The end of the last line is not named: it stays as it is, also where it is missing.
             places.append(Place(starts[first], starts[last + 1] - 1, new.removesuffix("\n")))

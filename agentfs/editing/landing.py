@@ -102,7 +102,7 @@ def change_text(
         changed=ranges,
         revision=changed.revision,
         notes=notes,
-        replaced_lines=applied.lines,
+        lines_changed=applied.lines,
     )
     drifted = drift.shown if drift else ()
     return with_diff(made, limits, diff, lambda lines: [head, *notes, *lines, *drifted])

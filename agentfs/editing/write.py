@@ -172,7 +172,7 @@ def _text_of(data: bytes, encoding: str | None, notes: list[str]) -> str:
     try:
         return (decode(data) if encoding is None else decode_as(data, encoding)).text
     except EncodingError:
-        notes.append("the file was in another encoding")
+        notes.append(f"the file was in another encoding and is {codec_name(encoding or 'utf-8')} now")
         return decode(data).text if b"\x00" not in data else ""
     except BinaryError:
         notes.append("the file was binary and is text now")

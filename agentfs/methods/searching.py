@@ -75,7 +75,7 @@ class Searching(Held):
         offset: int = 0,
         include_ignored: bool = False,
         *,
-        sort: Literal["path", "modified", "size"] = "path",
+        sort: Literal["path", "alphabetical", "modified", "size"] = "path",
         hidden: bool | None = None,
         exclude: str | Sequence[str] | None = None,
         anchored: bool = False,
@@ -90,7 +90,7 @@ class Searching(Held):
             limit: Most files to return.
             offset: Files to skip.
             include_ignored: Search hidden and gitignored files too.
-            sort: The order: by path, newest first or largest first.
+            sort: The order: by path name by name, by path as a plain string, newest first or largest first.
             hidden: Whether hidden files are searched; by default as `include_ignored` has it.
             exclude: Globs of files and directories to leave out.
             anchored: Bind a pattern without `/` to the search directory too.
@@ -145,7 +145,7 @@ class Searching(Held):
         full_path: bool = False,
         also: str | Sequence[str] | None = None,
         case: Literal["smart", "sensitive", "insensitive"] = "smart",
-        sort: Literal["path", "modified", "size"] = "path",
+        sort: Literal["path", "alphabetical", "modified", "size"] = "path",
         limit: int | None = None,
         offset: int = 0,
         timeout: float | None = None,
@@ -170,7 +170,7 @@ class Searching(Held):
             full_path: Look for `pattern` in the path relative to the root.
             also: Globs of which one must match besides.
             case: How `pattern` takes letters; "smart" ignores case unless there is a capital in it.
-            sort: The order: by path, newest first or largest first.
+            sort: The order: by path name by name, by path as a plain string, newest first or largest first.
             limit: Most entries to return.
             offset: Entries to skip.
             timeout: Seconds that the search may take, at most 30.

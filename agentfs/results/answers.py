@@ -98,7 +98,8 @@ class EditResult(Result):
         changed: First and last line of each changed range, in the file as it is now.
         revision: A short hash of the content now.
         notes: What else the caller should know.
-        replaced_lines: How many lines of the file before were named to be replaced, by `edit_lines`.
+        lines_changed: By `edit_lines`: for each change the larger of the number of lines named and the number
+            of lines given, summed.
     """
 
     path: str
@@ -108,7 +109,7 @@ class EditResult(Result):
     changed: tuple[tuple[int, int], ...]
     revision: str
     notes: tuple[str, ...] = ()
-    replaced_lines: int | None = None
+    lines_changed: int | None = None
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -12,7 +12,7 @@ from agentfs.walking.ignore import Listed
 from agentfs.walking.rules import slashed
 from agentfs.walking.walk import PART, Visit, Walk, path_order
 
-Sort = Literal["path", "modified", "size"]
+Sort = Literal["path", "alphabetical", "modified", "size"]
 
 
 @dataclass(frozen=True)
@@ -189,8 +189,8 @@ class _Collector:
                 self.seen.add(real + listed.name)
             self.found.total += 1
             path = prefix + show_name(listed.name)
-            key: Any = path_order(path)
-            if self.wanted.sort != "path":
+            key: Any = path if self.wanted.sort == "alphabetical" else path_order(path)
+            if self.wanted.sort in ("modified", "size"):
                 try:
                     status = listed.stat(follow_symlinks=False)
                 except OSError:

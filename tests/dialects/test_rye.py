@@ -1,6 +1,7 @@
 """`rye`: each statement that `docs/dialects/rye.md` lists, with the document's own examples."""
 
 import json
+import os
 import re
 
 import pytest
@@ -265,6 +266,31 @@ def test_write_over_a_file(do, ws, tmp_path):
     assert (tmp_path / "crlf").read_bytes() == b"c\r\n"
 
 
+def test_write_over_an_8_bit_file(do, ws, tmp_path):
+    """No encoding is known that the new text could be written in, so it is written as UTF-8."""
+    old = b"caf\xe9\n"
+    (tmp_path / "latin").write_bytes(old)
+    written = do("write", file_path="latin", content="na\u00efve \u20ac\n")
+    assert (written["success"], written["bytes_written"]) == (True, 11)
+    assert written["notes"] == ["the file was in another encoding and is utf-8 now"]
+    assert (tmp_path / "latin").read_bytes() == "na\u00efve \u20ac\n".encode()
+    ws.undo()
+    assert (tmp_path / "latin").read_bytes() == old
+    kept = do("write", file_path="latin", content="plain\n")
+    assert kept["notes"] == ["the encoding of the file was kept (unknown-8bit)"]
+    assert (tmp_path / "latin").read_bytes() == b"plain\n"
+
+
+def test_hints_name_edit_lines(tmp_path):
+    """There is no tool `edit` here; a hint that names it leads nowhere."""
+    (tmp_path / "a").write_text("x\n")
+    with Workspace(tmp_path, policy=Policy(overwrite="never")) as ws:
+        refused = speaking(ws)("write", file_path="a", content="y\n")
+    assert refused["code"] == "already_exists"
+    assert re.search(r"\bedit_lines\b", refused["hint"])
+    assert not re.search(r"\bedit\b", refused["hint"])
+
+
 def test_a_long_diff_is_cut(do):
     written = do("write", file_path="long", content="0123456789\n" * 10_000)
     assert written["truncated"] is True
@@ -301,11 +327,17 @@ def test_edit_a_range(do, tmp_path):
     assert (tmp_path / "src/main.py").read_text() == f"def execute(params, project_path):\n{refactored}\n"
 
 
-def test_lines_changed_counts_old_lines(do, ws):
+@pytest.mark.parametrize(("new_content", "changed"), [
+    ("2\nx", 3), ("", 3), ("x\n", 3), ("1\n2\n3\n4", 4), ("1\n2\n3\n4\n", 4), ("1\n2\n3\n4\n\n", 5),
+])  # fmt: skip
+def test_lines_changed_counts_the_larger_of_old_and_new(do, ws, new_content, changed):
     ws.write("a", "1\n2\n3\n4\n5\n")
     ids = lids(do("read", file_path="a"))
-    change = {"start_line_id": ids[1], "end_line_id": ids[3], "new_content": "2\nx"}
-    assert do("edit_lines", file_path="a", changes=[change])["lines_changed"] == 3
+    change = {"start_line_id": ids[1], "end_line_id": ids[3], "new_content": new_content}
+    assert do("edit_lines", file_path="a", changes=[change])["lines_changed"] == changed
+    ids = lids(do("read", file_path="a"))
+    changes = [{"line_id": ids[0], "new_content": "a\nb"}, {"line_id": ids[-1], "new_content": ""}]
+    assert do("edit_lines", file_path="a", changes=changes)["lines_changed"] == 3, "of each change"
 
 
 def test_an_id_as_it_is_shown(do, tmp_path):
@@ -381,7 +413,7 @@ def test_an_unknown_id(do, ws):
 def test_changes_are_made_as_of_one_version(do, tmp_path):
     ids = lids(do("read", file_path="src/main.py"))
     changes = [{"line_id": name, "new_content": f"{n}\n{n}"} for n, name in enumerate(ids)]
-    assert do("edit_lines", file_path="src/main.py", changes=changes)["lines_changed"] == 6
+    assert do("edit_lines", file_path="src/main.py", changes=changes)["lines_changed"] == 12
     assert (tmp_path / "src/main.py").read_text() == "".join(f"{n}\n{n}\n" for n in range(6))
 
 
@@ -431,6 +463,20 @@ def test_glob_is_sorted_and_capped(do, tmp_path):
     (tmp_path / "n100.txt").unlink()
     exactly = do("glob", pattern="*.txt")
     assert (exactly["count"], exactly["truncated"]) == (100, False)
+
+
+def test_glob_is_sorted_as_strings_before_the_cut(do, tmp_path):
+    """Name by name, `a/x.rs` would come before `a.rs`, and with it what is cut off."""
+    for path in ("a/x.rs", "a b/x.rs", "a-b/x.rs", "a.rs", "a/b-c/x.rs", "a/b/x.rs", "B.rs", "\u00e9.rs"):
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text("")
+    paths = [str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*.rs")]
+    assert do("glob", pattern="*.rs")["files"] == sorted(paths)
+    for number in range(94):
+        (tmp_path / f"a-{number}.rs").write_text("")
+    cut = do("glob", pattern="*.rs")
+    paths = [str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*.rs")]
+    assert (cut["files"], cut["total"]) == (sorted(paths)[:100], 102)
 
 
 def test_ignored_directories(do, tmp_path):
@@ -548,9 +594,11 @@ def test_ls(do):
 def test_ls_of_links_and_of_much(do, tmp_path):
     (tmp_path / "tests/link").symlink_to("../src")
     (tmp_path / "tests/other").symlink_to("../setup.py")
+    os.mkfifo(tmp_path / "tests/pipe")
     assert do("ls", path="tests")["entries"] == [
         {"name": "link", "type": "directory", "target": "../src"},
         {"name": "other", "type": "file", "target": "../setup.py"},
+        {"name": "pipe", "type": "other"},
     ]
     (tmp_path / "much").mkdir()
     for number in range(501):
@@ -611,18 +659,18 @@ def test_any_lines_are_shown_as_they_are_and_replaced_by_their_ids(ws, tmp_path,
     ids = lids(read)
     assert [line.split("] ", 1)[1] for line in read["output"].split("\n")] == lines
     # Ranges that lie apart, from the last to the first; a list of lines is what they are judged by.
-    changes, named, expected, last = [], 0, list(lines), len(lines) - 1
+    changes, changed, expected, last = [], 0, list(lines), len(lines) - 1
     while last >= 0:
         first = data.draw(st.integers(0, last))
         new = data.draw(st.lists(st.text("xyz", min_size=1, max_size=2), max_size=3))
         changes.append({"start_line_id": ids[first], "end_line_id": ids[last], "new_content": "\n".join(new)})
         expected[first : last + 1] = new
-        named += last + 1 - first
+        changed += max(last + 1 - first, len(new))
         last = first - 1 - data.draw(st.integers(1, 3))
     edited = do("edit_lines", file_path="any", changes=data.draw(st.permutations(changes)))
     if expected == lines:
         assert edited["code"] == "no_change"
         return
-    assert (edited["changes_applied"], edited["lines_changed"]) == (len(changes), named)
+    assert (edited["changes_applied"], edited["lines_changed"]) == (len(changes), changed)
     after = (tmp_path / "any").read_bytes().decode()
     assert after.removesuffix(end).split(end) == (expected or [""])

@@ -299,15 +299,15 @@ def test_spans_are_made_of_the_text_and_show_it_to_no_one(ws, tmp_path):
 
 def test_fresh_ids_are_those_of_the_version_that_was_read_and_not_changed_since(ws, file):
     first, second, *_ = ids_of(ws)
-    assert ws.edit_lines("f.txt", [one(first, "1")], fresh=True).replaced_lines == 1
+    assert ws.edit_lines("f.txt", [one(first, "1")], fresh=True).lines_changed == 1
     error = failure(ws, file, one(second, "2"), fresh=True)
     assert error.code == "unread"
     assert "Read" in error.hint
-    assert ws.edit_lines("f.txt", [one(second, "2")], preview=True).replaced_lines == 1, "the usual rule"
+    assert ws.edit_lines("f.txt", [one(second, "2")], preview=True).lines_changed == 1, "the usual rule"
     _, second, *_, last = ids_of(ws)
     file.write_bytes(FILE)
     assert failure(ws, file, one(second, "2"), fresh=True).code == "stale"
-    assert ws.edit_lines("f.txt", [several(second, last, "")], preview=True).replaced_lines == 5
+    assert ws.edit_lines("f.txt", [several(second, last, "")], preview=True).lines_changed == 5
     ids_of(ws)
     ws.write("f.txt", FILE.decode(), newline="given")
     assert failure(ws, file, one(second, "2"), fresh=True).code == "unread", "the same bytes, but written"
