@@ -5,12 +5,11 @@ schemas.
 """
 
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import Any
 
 from agentfs.dialects.dialect import Dialect
 from agentfs.dialects.v4a import Operation, place_hunks, read_patch
-from agentfs.errors import NotFoundError
+from agentfs.errors import AlreadyExistsError
 from agentfs.results import EditResult, ToolResult
 from agentfs.signatures.offers import Offer
 from agentfs.workspace import Workspace
@@ -104,9 +103,12 @@ def _apply(workspace: Any, operation: Operation) -> list[str]:
         edited: EditResult = workspace.splice(path, spans)
         notes += edited.notes
     if operation.to is not None:
-        with suppress(NotFoundError):
-            workspace.delete(operation.to)
-        workspace.move(path, operation.to)
+        try:
+            workspace.move(path, operation.to)
+        except AlreadyExistsError as error:
+            if not error.details.get("same"):
+                workspace.delete(operation.to)
+                workspace.move(path, operation.to)
     return notes
 
 

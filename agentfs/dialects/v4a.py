@@ -8,6 +8,7 @@ lines stand once, and what the hunk does not change stays as the file has it.
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby, takewhile
 from typing import Literal, NamedTuple, NoReturn
 
 from agentfs.disk import quote
@@ -16,7 +17,6 @@ from agentfs.editing.miss import miss
 from agentfs.editing.places import ambiguous
 from agentfs.editing.tolerance import tolerated
 from agentfs.errors import AgentFSError, AmbiguousError, InvalidArgumentError, NoMatchError
-from agentfs.text import moved_lines
 
 Span = tuple[int, int, str]
 
@@ -24,7 +24,10 @@ _BEGIN, _END = "*** Begin Patch", "*** End Patch"
 _HEADER = re.compile(r"\*\*\* (Add|Delete|Update) File: (.+)")
 _MOVE = re.compile(r"\*\*\* Move to: (.+)")
 _END_OF_FILE = "*** End of File"
-_HEREDOC = re.compile(r"<<\s*(['\"]?)(\w+)\1\n(.*)\n\2", re.DOTALL)
+_HEREDOC = re.compile(
+    r"""(?:(?:cat|apply_?patch)\s*)?<<-?\s*(?P<quote>['"]?)(?P<word>[^\s'"]+)(?P=quote)\s*\n(?P<patch>.*)\n\s*(?P=word)""",
+    re.DOTALL,
+)
 
 
 @dataclass(frozen=True)
@@ -33,15 +36,23 @@ class Hunk:
 
     Attributes:
         anchors: Lines above it, in order, such as `class A` and `def f(self):`.
-        old: The lines that stand there: context, and what is removed.
-        new: The lines that are to stand there: context, and what is added.
+        lines: Its lines, each after its mark: " " (context), "-" (removed) or "+" (added).
         at_end: Whether it is at the end of the file.
     """
 
     anchors: tuple[str, ...]
-    old: tuple[str, ...]
-    new: tuple[str, ...]
+    lines: tuple[str, ...]
     at_end: bool
+
+    @property
+    def old(self) -> tuple[str, ...]:
+        """The lines before: context, and what is removed."""
+        return tuple(line[1:] for line in self.lines if line[0] != "+")
+
+    @property
+    def new(self) -> tuple[str, ...]:
+        """The lines after: context, and what is added."""
+        return tuple(line[1:] for line in self.lines if line[0] != "-")
 
 
 @dataclass(frozen=True)
@@ -86,7 +97,7 @@ def read_patch(text: str) -> list[Operation]:
     """
     text = text.replace("\r\n", "\n").strip()
     heredoc = _HEREDOC.fullmatch(text)
-    lines = (heredoc[3].strip() if heredoc else text).split("\n")
+    lines = (heredoc["patch"].strip() if heredoc else text).split("\n")
     if lines[0].strip() != _BEGIN:
         raise _invalid(1, f"the first line of the patch must be '{_BEGIN}'")
     if lines[-1].strip() != _END or len(lines) == 1:
@@ -167,28 +178,38 @@ class _Reader:
             self.at += 1
         if not begun and not first:
             raise self._wrong(f"a hunk begins with '@@', not with {self.lines[self.at][:80]!r}")
-        old: list[str] = []
-        new: list[str] = []
-        start = self.at
+        lines: list[str] = []
         while self.at < self.last:
-            line = self.lines[self.at]
-            if line.strip() == _END_OF_FILE and self.at > start:
+            line = self.lines[self.at] or " "
+            if line.strip() == _END_OF_FILE and lines:
                 self.at += 1
-                return Hunk(tuple(anchors), tuple(old), tuple(new), at_end=True)
-            mark = line[:1] or " "
-            if mark not in " +-":
+                return Hunk(tuple(anchors), tuple(lines), at_end=True)
+            if line[0] not in " +-":
                 break
-            if mark != "+":
-                old.append(line[1:])
-            if mark != "-":
-                new.append(line[1:])
+            lines.append(line)
             self.at += 1
-        if self.at == start:
+        if not lines:
             raise self._wrong("a line of a hunk begins with ' ' (context), '+' (added) or '-' (removed)")
-        return Hunk(tuple(anchors), tuple(old), tuple(new), at_end=False)
+        return Hunk(tuple(anchors), tuple(lines), at_end=False)
 
     def _wrong(self, why: str) -> InvalidArgumentError:
         return _invalid(self.at + 1, why)
+
+
+class _Found(NamedTuple):
+    """Where a hunk goes in the text as whole lines.
+
+    Attributes:
+        start: The offset of its first line.
+        end: The offset after its last line.
+        changes: The lines that change: start, end, and what they become, each line with its end.
+        via: The tolerant step that found it, or "".
+    """
+
+    start: int
+    end: int
+    changes: list[Span]
+    via: str = ""
 
 
 def place_hunks(text: str, hunks: Sequence[Hunk], path: str) -> Placed:
@@ -206,24 +227,59 @@ def place_hunks(text: str, hunks: Sequence[Hunk], path: str) -> Placed:
         NoMatchError: `no_match`: the lines or an anchor of a hunk are not there.
         AmbiguousError: `ambiguous`: its lines stand at several places.
     """
-    placed = Placed([], [])
+    whole = text if text.endswith("\n") or not text else f"{text}\n"
+    spans: list[Span] = []
+    tolerated: list[str] = []
     begin = 0
+    above: tuple[str, ...] = ()
     for number, hunk in enumerate(hunks, 1):
-        start = begin
-        for anchor in hunk.anchors:
-            start = _behind_anchor(text, anchor, start, (number, path))
-        if not hunk.old:
-            at = start if hunk.anchors else len(text)
-            placed.spans.append(_inserted(text, at, hunk.new))
-            begin = at
-            continue
-        found, new, via = _found(text, hunk, start, (number, path))
-        if via:
-            placed.tolerated.append(f"hunk {number} was found by {via.replace('_', ' ')}")
-        old = text[found[0] : found[1]].split("\n")
-        placed.spans.extend(_changed(text, found[0], old, new))
-        begin = min(found[1] + 1, len(text))
-    return placed
+        found = _placed(whole, hunk, begin, above, (number, path))
+        if found.via:
+            tolerated.append(f"hunk {number} was found by {found.via.replace('_', ' ')}")
+        spans += found.changes
+        if hunk.old or hunk.anchors:  # lines at the end of the file leave the place where it was
+            begin, above = found.end, hunk.anchors or above
+    spans.sort(key=lambda span: span[:2])
+    return Placed(spans if whole == text else _unended(spans, len(text)), tolerated)
+
+
+def _unended(spans: list[Span], size: int) -> list[Span]:
+    """Return changes of whole lines as those of a text whose last line has no end, so that none has after."""
+    start, new = size + 1, ""
+    while spans and spans[-1][1] == start:
+        start, _, added = spans.pop()
+        new = added + new
+    if start > size:
+        last = [(size, size, f"\n{new[:-1]}")] if new else []
+    else:
+        last = [(start, size, new[:-1]) if new else (max(start - 1, 0), size, "")]
+    return spans + last
+
+
+def _placed(text: str, hunk: Hunk, begin: int, above: tuple[str, ...], where: tuple[int, str]) -> _Found:
+    """Return where a hunk goes below the one before, whose anchors (`above`) it may repeat.
+
+    Repeated anchors name the same lines again, or lines of the same text further down; where both lead to a
+    place, but not to the same one, nobody knows which is meant.
+    """
+    same = takewhile(lambda pair: pair[0] == pair[1], zip(above, hunk.anchors, strict=False))
+    repeated = len(list(same))
+    found: list[_Found] = []
+    failure: AgentFSError | None = None
+    for known in dict.fromkeys((0, repeated)):
+        try:
+            start = begin
+            for anchor in hunk.anchors[known:]:
+                start = _behind_anchor(text, anchor, start, where)
+            found.append(_located(text, hunk, start, where))
+        except (NoMatchError, AmbiguousError) as error:
+            failure = error
+    if not found and failure is not None:
+        raise failure
+    if found[0].start != found[-1].start:
+        block, starts = "\n".join(hunk.old), sorted(place.start for place in found)
+        _refuse(hunk, where, ambiguous(text, block, starts, where[1]))
+    return found[0]
 
 
 def _behind_anchor(text: str, anchor: str, start: int, where: tuple[int, str]) -> int:
@@ -231,10 +287,9 @@ def _behind_anchor(text: str, anchor: str, start: int, where: tuple[int, str]) -
     for take in (str, str.rstrip, str.strip):
         at = start
         while at < len(text):
-            end = text.find("\n", at)
-            end = len(text) if end < 0 else end
+            end = text.index("\n", at)
             if take(text[at:end]) == take(anchor):
-                return min(end + 1, len(text))
+                return end + 1
             at = end + 1
     number, path = where
     raise NoMatchError(
@@ -244,38 +299,82 @@ def _behind_anchor(text: str, anchor: str, start: int, where: tuple[int, str]) -
     )
 
 
-def _found(
-    text: str, hunk: Hunk, start: int, where: tuple[int, str]
-) -> tuple[tuple[int, int], list[str], str]:
-    """Return where the old lines of a hunk stand, its new lines fitted to the place, and how it was found."""
+def _located(text: str, hunk: Hunk, start: int, where: tuple[int, str]) -> _Found:
+    """Return where the old lines of a hunk are below `start`."""
+    if not hunk.old:
+        at = start if hunk.anchors else len(text)
+        return _Found(at, at, _changes(hunk.lines, at, [], hunk.new))
     region = text[start:]
-    tries = [(hunk.old, hunk.new)]
-    if len(hunk.old) > 1 and not hunk.old[-1] and hunk.new[-1:] == ("",):
-        tries.append((hunk.old[:-1], hunk.new[:-1]))  # a blank last line may stand for the end of the file
-    for old, new in tries:
-        block = "\n".join(old)
-        places = [(at, at + len(block)) for at in occurrences(region, block)]
-        places = [place for place in places if _whole_lines(region, place, at_end=hunk.at_end)]
+    tries = [hunk.lines]
+    if hunk.lines[-1] == " " and len(hunk.old) > 1:
+        tries.append(hunk.lines[:-1])  # a blank last line may stand for the end of the file
+    for lines in tries:
+        old, new = _sides(lines)
+        # With the line end before it, only whole lines are found.
+        places = occurrences(f"\n{region}", "\n" + _joined(old))
+        ends = [at + len(_joined(old)) for at in places]
+        if hunk.at_end:
+            places = [at for at, end in zip(places, ends, strict=True) if end == len(region)]
         if len(places) == 1 or (places and hunk.anchors):
-            at, end = places[0]
-            return (start + at, start + end), list(new), ""
+            at = start + places[0]
+            return _Found(at, at + len(_joined(old)), _changes(lines, at, old, new))
         if places:
-            _refuse(hunk, where, ambiguous(text, block, [start + at for at, _ in places], where[1]))
-    for old, new in tries:
-        steps = tolerated(region, "\n".join(old), "\n".join(new))
-        fitted = [
-            (place.start, place.end, place.new)
-            for place in steps.places
-            if _whole_lines(region, (place.start, place.end), at_end=hunk.at_end)
-        ]
+            _refuse(hunk, where, ambiguous(text, "\n".join(old), [start + at for at in places], where[1]))
+    for lines in tries:
+        old, new = _sides(lines)
+        steps = tolerated(region, _joined(old), _joined(new))
+        fitted: list[_Found] = []
+        for place in steps.places:
+            real = region[place.start : place.end].split("\n")[:-1]
+            made = place.new.split("\n")[:-1]
+            whole = place.start == 0 or region[place.start - 1] == "\n"
+            if (
+                whole
+                and (len(real), len(made)) == (len(old), len(new))
+                and (place.end == len(region) or not hunk.at_end)
+            ):
+                at = start + place.start
+                fitted.append(_Found(at, start + place.end, _changes(lines, at, real, made), steps.via))
         if len(fitted) == 1:
-            at, end, made = fitted[0]
-            return (start + at, start + end), made.split("\n") if new else [], steps.via
+            return fitted[0]
         if fitted:
-            _refuse(
-                hunk, where, ambiguous(text, "\n".join(old), [start + at for at, _, _ in fitted], where[1])
-            )
+            starts = [place.start for place in fitted]
+            _refuse(hunk, where, ambiguous(text, "\n".join(old), starts, where[1]))
     return _refuse(hunk, where, miss(text, "\n".join(hunk.old), "\n".join(hunk.new), where[1]))
+
+
+def _sides(lines: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return the lines of a hunk before and after, without their marks."""
+    return [line[1:] for line in lines if line[0] != "+"], [line[1:] for line in lines if line[0] != "-"]
+
+
+def _joined(lines: Sequence[str]) -> str:
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _changes(lines: Sequence[str], start: int, old: Sequence[str], new: Sequence[str]) -> list[Span]:
+    """Return what changes where a hunk goes; its marks say which of several equal lines goes.
+
+    Args:
+        lines: The lines of the hunk, with their marks.
+        start: Where they begin in the text.
+        old: The lines that the file has there.
+        new: The lines of the hunk after the change, fitted to the place.
+    """
+    spans: list[Span] = []
+    before, after = iter(old), iter(new)
+    at = start
+    for unchanged, group in groupby(lines, key=lambda line: line[0] == " "):
+        begin = at
+        added: list[str] = []
+        for line in group:
+            if line[0] != "+":
+                at += len(next(before)) + 1
+            if line[0] != "-":
+                added.append(next(after))
+        if not unchanged:
+            spans.append((begin, at, _joined(added)))
+    return spans
 
 
 def _refuse(hunk: Hunk, where: tuple[int, str], error: AgentFSError) -> NoReturn:
@@ -295,37 +394,3 @@ def _refuse(hunk: Hunk, where: tuple[int, str], error: AgentFSError) -> NoReturn
         hint="Nothing was changed. Copy the lines from the file exactly, and send the whole patch again.",
         details=details,
     )
-
-
-def _whole_lines(text: str, place: tuple[int, int], *, at_end: bool) -> bool:
-    start, end = place
-    begins = start == 0 or text[start - 1] == "\n"
-    ends = end == len(text) or text[end] == "\n"
-    return begins and ends and (not at_end or text[end:] in {"", "\n"})
-
-
-def _inserted(text: str, at: int, lines: Sequence[str]) -> Span:
-    body = "\n".join(lines)
-    if at == len(text) and text and not text.endswith("\n"):
-        return at, at, f"\n{body}"
-    return at, at, f"{body}\n"
-
-
-def _changed(text: str, start: int, old: Sequence[str], new: Sequence[str]) -> list[Span]:
-    """Return the stretches of some lines that change."""
-    starts = [start]
-    for line in old:
-        starts.append(starts[-1] + len(line) + 1)
-    spans: list[Span] = []
-    for old_start, old_end, new_start, new_end in moved_lines(old, new):
-        lines = new[new_start:new_end]
-        begin, end = starts[old_start], starts[old_end]
-        if old_start == old_end:
-            spans.append(_inserted(text, min(begin, len(text)), lines))
-        elif lines:
-            spans.append((begin, end - 1, "\n".join(lines)))
-        elif end > len(text):  # the last line, which nothing ends: the line end before it goes instead
-            spans.append((max(begin - 1, 0), len(text), ""))
-        else:
-            spans.append((begin, end, ""))
-    return spans

@@ -76,6 +76,12 @@ def move_path(root: Root, shown: Shown, limits: Limits, path: str, to: str) -> M
             details={"path": entry.path},
         )
     target = root.place(to, creating=True)
+    if target == real_path:
+        raise AlreadyExistsError(
+            f"{quote(entry.path)} is at this path already.",
+            hint="Nothing needs to be moved, or pass another path as to.",
+            details={"path": entry.path, "same": True},
+        )
     if root.exists(to):
         there = root.entry(to)
         inside = f"{there.path}/{entry.name}"

@@ -24,7 +24,7 @@ _PLAIN = str.maketrans(
         **dict.fromkeys("‘’‚‛′", "'"),
         **dict.fromkeys("“”„‟″", '"'),
         **dict.fromkeys("‐‑‒–—―−", "-"),
-        **dict.fromkeys("\u00a0\u2007\u202f", " "),
+        **dict.fromkeys(map(chr, (0x00A0, *range(0x2002, 0x200B), 0x202F, 0x205F, 0x3000)), " "),
     }
 )
 _ESCAPE = re.compile(r"⟦U\+[0-9A-F]{4,6}⟧")

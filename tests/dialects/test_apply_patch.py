@@ -110,6 +110,95 @@ def test_lines_are_only_added(apply, tmp_path):
     assert (tmp_path / "dos.txt").read_bytes() == b"a\r\nb \r\nc\r\nd"
 
 
+@pytest.mark.parametrize(("before", "hunk", "after"), [
+    (b"same\r\nsame\n", ["-same", " same"], b"same\n"),
+    (b"same\r\nsame\n", [" same", "-same"], b"same\r\n"),
+    (b"a\nx \nx\nb", [" a", "-x ", " x", " b"], b"a\nx\nb"),
+    (b"a\nx \nx\nb", [" a", "-x", " x", " b"], b"a\nx\nb"),  # found by its trailing white space
+    (b"a\nx\nx \nb", [" a", " x", "-x", " b"], b"a\nx\nb"),
+    (b"  x\r\n  x\n", ["-x", " x"], b"  x\n"),
+])  # fmt: skip
+def test_of_two_nearly_equal_lines_the_one_that_the_hunk_names_goes(apply, tmp_path, before, hunk, after):
+    (tmp_path / "f").write_bytes(before)
+    assert apply("*** Update File: f", "@@", *hunk).success
+    assert (tmp_path / "f").read_bytes() == after
+
+
+@pytest.mark.parametrize(("before", "hunk", "after"), [
+    ("a\nb  \n", [" a", "-b", "+c"], "a\nc  \n"),
+    ("a\nb  \nc\n", [" a", "+x", " b"], "a\nx\nb  \nc\n"),
+    ("a\nb\t", ["-a", " b"], "b\t"),
+])  # fmt: skip
+def test_the_last_old_line_may_lack_trailing_blanks(apply, tmp_path, before, hunk, after):
+    (tmp_path / "f").write_text(before)
+    assert apply("*** Update File: f", "@@", *hunk).success
+    assert (tmp_path / "f").read_text() == after
+
+
+@pytest.mark.parametrize(("hunks", "after"), [
+    ([" a", "+x", "@@", "-b"], "a\nx"),
+    (["-a", "+c", "@@", "-b"], "c"),
+    (["-a", "@@", "-b"], ""),
+    (["-b", "@@", "+c"], "a\nc"),
+    (["+c", "@@", "-b"], "a\nc"),
+    (["+c", "@@", "-a", "@@", "+d"], "b\nc\nd"),
+])  # fmt: skip
+def test_a_missing_final_newline_stays_missing_after_several_hunks(apply, tmp_path, hunks, after):
+    (tmp_path / "f").write_text("a\nb")
+    result = apply("*** Update File: f", "@@", *hunks)
+    assert (result.success, (tmp_path / "f").read_text()) == (True, after)
+
+
+TARGET = (
+    "class Target:\n    def first():\n        a\n\n    def second():\n        b\n\n"
+    "class Other:\n    def first():\n        a\n\n    def second():\n        b\n"
+)
+
+
+def test_a_later_hunk_may_repeat_the_anchors_of_the_one_before(apply, tmp_path):
+    (tmp_path / "f").write_text(TARGET)
+    assert apply(
+        "*** Update File: f", "@@ class Target:", "@@     def first():", "-        a", "+        A",
+        "@@ class Target:", "@@     def second():", "-        b", "+        B",
+    ).success  # fmt: skip
+    assert (tmp_path / "f").read_text() == TARGET.replace("a\n", "A\n", 1).replace("b\n", "B\n", 1)
+    assert apply(
+        "*** Update File: f", "@@ class Target:", "-    def first():", "+    def one():",
+        "@@ class Target:", "-    def second():", "+    def two():",
+    ).success  # fmt: skip
+    changed = (tmp_path / "f").read_text()
+    assert changed.index("def one()") < changed.index("def two()") < changed.index("class Other")
+
+
+def test_a_repeated_anchor_that_could_mean_two_places_is_refused(apply, tmp_path):
+    text = "def f():\n    x = 1\n    y = 1\n\ndef f():\n    x = 1\n    y = 1\n"
+    (tmp_path / "f").write_text(text)
+    refused = apply(
+        "*** Update File: f", "@@ def f():", "-    x = 1", "+    x = 2", "@@ def f():", "-    y = 1", "+    y = 2"
+    )
+    assert refused.error["code"] == "ambiguous"
+    assert (tmp_path / "f").read_text() == text
+
+
+def test_lines_added_at_the_end_do_not_move_the_place_of_the_next_hunk(apply, tmp_path):
+    assert apply("*** Update File: src/app.py", "@@", "+# end", "@@", "-import os", "+import sys").success
+    assert (tmp_path / "src/app.py").read_text() == APP.replace("os", "sys") + "# end\n"
+
+
+@pytest.mark.parametrize("to", ["src/app.py", "./src/../src/app.py"])
+def test_a_move_to_the_same_path_only_changes_the_file(apply, tmp_path, to):
+    result = apply("*** Update File: src/app.py", f"*** Move to: {to}", "@@", "-import os", "+import sys")
+    assert result.success, result.content
+    assert (tmp_path / "src/app.py").read_text() == APP.replace("os", "sys")
+
+
+@pytest.mark.parametrize("space", [*map(chr, range(0x2002, 0x200B)), "\u00a0", "\u202f", "\u205f", "\u3000"])
+def test_odd_spaces_count_as_spaces(apply, tmp_path, space):
+    (tmp_path / "f").write_text(f"a{space}b\nc\n")
+    assert apply("*** Update File: f", "@@", " a b", "-c", "+d").success
+    assert (tmp_path / "f").read_text() == f"a{space}b\nd\n"
+
+
 def test_several_places(apply, tmp_path):
     (tmp_path / "twice").write_text("x\na\nx\n")
     refused = apply("*** Update File: twice", "@@", "-x", "+y")

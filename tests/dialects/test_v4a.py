@@ -33,7 +33,7 @@ def test_every_operation_of_the_format_is_read():
         Operation("delete", "path/delete.py"),
         Operation(
             "update", "path/update.py", to="path/update2.py",
-            hunks=(Hunk(("def f():",), ("    pass",), ("    return 1",), at_end=False),),
+            hunks=(Hunk(("def f():",), ("-    pass", "+    return 1"), at_end=False),),
         ),
     ]  # fmt: skip
 
@@ -46,6 +46,10 @@ def test_every_operation_of_the_format_is_read():
     f"<<'EOF'\n{patch('*** Add File: foo', '+hi')}\nEOF\n",
     f'<<"EOF"\n{patch("*** Add File: foo", "+hi")}\nEOF',
     f"<<EOF\n{patch('*** Add File: foo', '+hi')}\nEOF",
+    f"cat <<'EOF'\n{patch('*** Add File: foo', '+hi')}\nEOF\n",
+    f"apply_patch <<'PATCH'\n{patch('*** Add File: foo', '+hi')}\nPATCH",
+    f'applypatch << "END-1"\n{patch("*** Add File: foo", "+hi")}\nEND-1',
+    f"<<-PATCH\n{patch('*** Add File: foo', '+hi')}\n\tPATCH",
     patch("", "*** Add File: foo", "+hi", ""),
 ])  # fmt: skip
 def test_what_is_around_a_patch_is_taken_leniently(text):
@@ -122,6 +126,12 @@ def test_hunks_are_placed(lines, after):
 ])  # fmt: skip
 def test_what_differs_a_little_is_found_and_what_is_not_named_stays(text, lines, after):
     assert made(text, *lines) == after
+
+
+@pytest.mark.parametrize("heredoc", ["cd src && apply_patch <<'EOF'\n%s\nEOF", "<<A\n%s\nB", "<<'EOF\n%s\nEOF"])
+def test_no_other_command_and_no_unended_heredoc_is_taken(heredoc):
+    with pytest.raises(InvalidArgumentError):
+        read_patch(heredoc % patch("*** Add File: foo", "+hi"))
 
 
 def test_what_was_tolerated_is_told():
