@@ -69,7 +69,7 @@ def offers(workspace: Workspace) -> Sequence[Offer]:
         return workspace.edit_lines(path, bare, fresh=True)
 
     def write(path: str, content: str) -> WriteResult:
-        """Create or overwrite a file; parent directories are created. The ids of its lines no longer hold then.
+        """Create or overwrite a file; parent directories are created, and the ids of its lines end.
 
         Args:
             path: Path to file (relative to project root or absolute).

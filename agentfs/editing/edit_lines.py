@@ -103,9 +103,7 @@ def _check_fresh(shown: Shown, current: Current, revision: str) -> None:
     )
 
 
-def _places(
-    view: View, lines: Lines, ranges: Sequence[tuple[int, int]], texts: Sequence[str]
-) -> list[Place]:
+def _places(view: View, lines: Lines, ranges: Sequence[tuple[int, int]], texts: Sequence[str]) -> list[Place]:
     starts = [0, *accumulate(len(line) + 1 for line in lines.bodies)]
     places: list[Place] = []
     for (first, last), new in sorted(zip(ranges, texts, strict=True)):
