@@ -11,16 +11,14 @@ from agentfs.disk import failures
 from agentfs.disk.alike import twin_notes
 from agentfs.disk.backend import Handle
 from agentfs.disk.base import Base
-from agentfs.disk.locks import FileLock
+from agentfs.disk.locks import ATTEMPTS, FileLock
 from agentfs.disk.opened import open_regular
-from agentfs.disk.paths import Asked, quote, show_name
+from agentfs.disk.paths import Asked, quote
 from agentfs.disk.replacing import Old, fill, looks_of, new_temporary, overwrite, sweep, sync_directories
 from agentfs.disk.revisions import revision_of
 from agentfs.disk.states import Change, DirectoryState, FileState, Recorder
 from agentfs.disk.trail import Trail
-from agentfs.errors import BusyError, RefusedError, TooLargeError
-
-_ATTEMPTS = 20
+from agentfs.errors import RefusedError, TooLargeError
 
 
 class Current(NamedTuple):
@@ -100,7 +98,7 @@ def change_file(
         AgentFSError: as `Root.change` says.
     """
     try:
-        for _ in range(_ATTEMPTS):
+        for _ in range(ATTEMPTS):
             with _Target(base, path, asked) as target:
                 key = target.key
             with FileLock(key, path, root_path), _Target(base, path, asked) as target:
@@ -113,11 +111,7 @@ def change_file(
                     continue
     except OSError as error:
         raise failures.of_system(error, path) from None
-    raise BusyError(
-        f"{quote(path)} kept changing while it was being changed.",
-        hint="Try the same call again.",
-        details={"path": show_name(path)},
-    )
+    raise failures.kept_changing(path)
 
 
 class _Target:

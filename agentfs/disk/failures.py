@@ -9,6 +9,7 @@ from typing import Any
 from agentfs.disk.paths import quote, show_name
 from agentfs.errors import (
     AgentFSError,
+    BusyError,
     InputOutputError,
     InvalidPathError,
     LinkLoopError,
@@ -180,6 +181,15 @@ def protected(path: str, real_path: str, *, shown: bool = False) -> ProtectedErr
         f"{what}: its contents are neither shown nor changed.",
         hint="Ask the user for what you need of it.",
         details=details,
+    )
+
+
+def kept_changing(path: str) -> BusyError:
+    """Return busy for a path that led to something else at each look."""
+    return BusyError(
+        f"{quote(path)} kept changing while it was being changed.",
+        hint="Try the same call again.",
+        details={"path": show_name(path)},
     )
 
 

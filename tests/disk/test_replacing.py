@@ -285,3 +285,23 @@ def test_names_that_cannot_be_brought_to_the_disk_are_logged_and_no_failure(tree
         ws.delete("f")
     assert not (tree / "f").exists()
     assert "durability_unconfirmed" in caplog.text
+
+
+def test_one_temporary_that_vanishes_does_not_end_the_sweep(tree, monkeypatch):
+    names = [f".agentfs-{number:016x}.tmp" for number in range(5)]
+    for name in names:
+        (tree / name).write_text("left by a kill")
+        os.utime(tree / name, (1, 1))
+    real, vanished = os.stat, []
+
+    def look(path, **options):
+        if path in names and not vanished:
+            vanished.append(path)
+            (tree / path).unlink()
+        return real(path, **options)
+
+    monkeypatch.setattr(os, "stat", look)
+    with Workspace(tree) as ws:
+        ws.write("new", "x\n")
+    assert vanished
+    assert not list(tree.glob(".agentfs-*"))
