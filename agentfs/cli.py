@@ -77,6 +77,11 @@ def _parser() -> argparse.ArgumentParser:
     mcp.add_argument("--tools", metavar="NAMES", help="the tools to offer, separated by commas")
     mcp.add_argument("--prefix", default="", help="what stands before each tool's name")
     mcp.add_argument("--dialect", default="agentfs", help="whose names, arguments and output")
+    mcp.add_argument(
+        "--structured",
+        action="store_true",
+        help="send typed data beside the text, for clients that are programs",
+    )
     mcp.set_defaults(run=_mcp)
 
     for command in (call, schemas, mcp):
@@ -227,6 +232,7 @@ def _mcp(arguments: argparse.Namespace) -> int:
         dialect=arguments.dialect,
         policy=policy,
         state=arguments.state,
+        structured=arguments.structured,
     )
     try:
         asyncio.run(server.serve())
