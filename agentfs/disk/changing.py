@@ -148,9 +148,9 @@ class _Target:
     def _check_protected(self) -> None:
         base, real_path = self._base, self.real_path
         if base.unreadable.covers(real_path):
-            raise failures.protected(self._asked_path, real_path)
+            raise failures.protected(self._asked_path, base.shown(real_path))
         if base.unwritable.covers(real_path) or self._trail.passes_twin(base.unwritable):
-            raise failures.protected(self._asked_path, real_path, shown=True)
+            raise failures.protected(self._asked_path, base.shown(real_path), shown=True)
 
     def _find(self) -> str:
         trail = self._trail
@@ -166,7 +166,7 @@ class _Target:
         old = self._read(max_bytes)
         data = None if old is None else old.data
         after = compute(Current(self.path, self.real_path, data, None if old is None else old.stat))
-        notes = failures.link_note(self.path, self.real_path)
+        notes = failures.link_note(self.path, self._base.shown(self.real_path))
         if after != data and not preview:
             notes += self._write(after, old, max_bytes, recorder)
         return Changed(self.path, self.real_path, data, after, data is None, revision_of(after), tuple(notes))
@@ -185,7 +185,7 @@ class _Target:
             raise trail.failure(error, self._name) from None
         with open_regular(self._base, fd, self.path, self.real_path) as file:
             if file.stat.st_nlink > 1 and self._base.is_twin(file.stat, self._base.unwritable):
-                raise failures.protected(self.path, self.real_path, shown=True)
+                raise failures.protected(self.path, self._base.shown(self.real_path), shown=True)
             size = file.stat.st_size
             data = file.read(max_bytes + 1) if size <= max_bytes else b""
             if size > max_bytes or len(data) > max_bytes:

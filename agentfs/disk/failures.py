@@ -103,7 +103,7 @@ def missing(path: str, place: str | None = None, similar: tuple[str, ...] = ()) 
     elif similar:
         hints.append(f"Did you mean {' or '.join(quote(other) for other in similar)}?")
     elif path.startswith("~"):
-        hints.append("`~` is not expanded: paths are relative to the workspace root.")
+        hints.append("`~` is not expanded.")
     elif "://" in path or path.startswith("file:"):
         hints.append("Give a path, not a URL.")
     elif "\\" in path:

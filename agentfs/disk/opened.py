@@ -279,7 +279,7 @@ class Directory:
             outcome: Verdict | OSError | ProtectedError | None
             try:
                 if covers is not None and covers(name):
-                    raise failures.protected(self._child(name), self._real_child(name))
+                    raise failures.protected(self._child(name), self._base.shown(self._real_child(name)))
                 if "/" in name:
                     raise OSError(errno.EINVAL, "not a single name", name)  # noqa: TRY301 - a call takes longer
                 fd = open_file(handle, name)
@@ -302,7 +302,7 @@ class Directory:
         if not_regular(status):
             raise OSError(errno.EINVAL, "not a regular file", name)
         if status.st_nlink > 1 and self._base.is_twin(status, self._base.unreadable):
-            raise failures.protected(self._child(name), self._real_child(name))
+            raise failures.protected(self._child(name), self._base.shown(self._real_child(name)))
 
     def close(self) -> None:
         """Close the directory; again is harmless."""
@@ -351,7 +351,7 @@ def open_regular(base: Base, fd: int, path: str, real_path: str) -> OpenFile:
         raise failures.not_regular(path, found.st_mode)
     if base.unreadable.covers(real_path) or (found.st_nlink > 1 and base.is_twin(found, base.unreadable)):
         os.close(fd)
-        raise failures.protected(path, real_path)
+        raise failures.protected(path, base.shown(real_path))
     return OpenFile(fd, found, path, real_path)
 
 

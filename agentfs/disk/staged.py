@@ -9,7 +9,7 @@ from agentfs.disk import failures
 from agentfs.disk.applying import check_protected
 from agentfs.disk.changing import Changed, Current
 from agentfs.disk.opened import Directory, OpenFile
-from agentfs.disk.paths import quote, show_name, split_path
+from agentfs.disk.paths import quote, show_name
 from agentfs.disk.replacing import write_all
 from agentfs.disk.revisions import revision_of
 from agentfs.disk.root import Root
@@ -159,8 +159,7 @@ class Staged(Root):
         raise failures.link_loop(path, MAX_LINKS)
 
     def _shown(self, path: str) -> str:
-        asked = split_path(path, self._base.roots)
-        return show_name("/".join(asked.parts))
+        return self._base.shown("/".join(self._split(path).parts))
 
     def _check_may_change(self, path: str) -> None:
         self._check_open()

@@ -222,7 +222,7 @@ def places(root: "Root", path: str) -> Iterator[str]:
     Raises:
         AgentFSError: It leads out, or cannot name anything.
     """
-    rest = ""
+    rest, path, root = "", root.from_top(path), root.top
     while True:
         try:
             try:
