@@ -1,6 +1,7 @@
 """A root on which changes are only staged: they see one another, and reach the disk together, later."""
 
 import os
+import stat
 import tempfile
 from collections.abc import Callable, Sequence
 from typing import NoReturn
@@ -183,7 +184,13 @@ class Staged(Root):
 
 
 def _new_mode() -> int:
-    # There is no other way to learn it; whoever creates a file just now gets a safe one.
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return 0o666 & ~mask
+    """Return the permissions that the system gives a new file, as one that is made for that tells them.
+
+    The umask cannot be asked for without changing it, for all threads at once.
+    """
+    with tempfile.TemporaryDirectory(prefix="agentfs-") as directory:
+        fd = os.open(os.path.join(directory, "new"), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+        try:
+            return stat.S_IMODE(os.fstat(fd).st_mode)
+        finally:
+            os.close(fd)

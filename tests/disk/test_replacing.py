@@ -164,6 +164,38 @@ def test_a_name_that_is_taken_is_never_replaced(tree, monkeypatch, has_rename, h
     assert not (tree / "source").exists()
 
 
+@pytest.mark.parametrize("error", [PermissionError(errno.EACCES, "no"), KeyboardInterrupt()])
+def test_without_hard_links_no_empty_file_stays_where_the_rename_fails(tree, monkeypatch, error):
+    def refuse(*_, **__):
+        raise OSError(errno.EPERM, "no links here")
+
+    def fail(*_, **__):
+        raise error
+
+    with Workspace(tree) as ws, monkeypatch.context() as patch:
+        patch.setattr(linux, "rename_new", lambda *_: errno.ENOSYS)
+        patch.setattr(os, "link", refuse)
+        patch.setattr(os, "replace", fail)
+        with pytest.raises((AgentFSError, KeyboardInterrupt)):
+            ws.write("sub/fresh", "x")
+    assert not (tree / "sub").exists()
+    with Workspace(tree) as ws:
+        assert ws.write("sub/fresh", "x").created
+
+
+def test_a_file_is_created_although_its_second_name_cannot_be_removed(tree, monkeypatch):
+    """It has its name by then, so that an error would say what is not so; the rest is swept later."""
+
+    def fail(*_, **__):
+        raise OSError(errno.EIO, "broken")
+
+    with Workspace(tree) as ws, monkeypatch.context() as patch:
+        patch.setattr(linux, "rename_new", lambda *_: errno.ENOSYS)
+        patch.setattr(os, "unlink", fail)
+        assert ws.write("fresh", "x").created
+    assert (tree / "fresh").read_bytes() == b"x"
+
+
 @pytest.mark.parametrize("field", ["hardlinks", "durability"])
 def test_a_policy_takes_its_values_only(field):
     with pytest.raises(InvalidArgumentError):

@@ -152,3 +152,20 @@ def test_a_link_swapped_in_before_the_end_leads_nowhere(tmp_path):
         change(ws)
     assert snapshot(out) == {}
     assert not (top / "b").exists()
+
+
+@pytest.mark.parametrize("mask", [0o022, 0o027, 0o077])
+def test_a_transaction_learns_the_umask_without_changing_it(ws, tmp_path, monkeypatch, mask):
+    """While it was changed, other threads made files with the wrong mode, and two at once left it changed."""
+
+    def change(mask):
+        raise AssertionError("the umask of the process was changed")
+
+    before = os.umask(mask)
+    try:
+        with monkeypatch.context() as patch, ws.transaction() as tx:
+            patch.setattr(os, "umask", change)
+            tx.write("new", "x")
+    finally:
+        os.umask(before)
+    assert (tmp_path / "new").stat().st_mode & 0o777 == 0o666 & ~mask
