@@ -151,7 +151,7 @@ def _key(base: Base, path: str) -> str:
 
 
 def check_protected(base: Base, path: str, asked: str) -> None:
-    """Refuse a path that is protected.
+    """Refuse a path that is protected, or that the permission rules do not let the call change.
 
     Args:
         base: Where walks start.
@@ -160,6 +160,8 @@ def check_protected(base: Base, path: str, asked: str) -> None:
     """
     if base.unreadable.covers(path):
         raise failures.protected(asked, path)
+    if base.access is not None:
+        base.access.check_change(path)
     with standing(base, path, creating=True) as (trail, _):
         if base.unwritable.covers(path) or trail.passes_twin(base.unwritable):
             raise failures.protected(asked, path, shown=True)

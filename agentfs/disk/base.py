@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from copy import copy
+from typing import Protocol
 
 from agentfs.disk.backend import Backend, Handle
 from agentfs.disk.paths import path_from, show_name
@@ -49,6 +50,20 @@ class Opened:
         self.held = held
 
 
+class Access(Protocol):
+    """What the permission rules say of the files of one call, asked on the real path of each."""
+
+    def denies_reading(self, real_path: str) -> bool:
+        """Tell whether a rule keeps the content of a file from the call."""
+        ...
+
+    def check_read(self, real_path: str) -> None:
+        """Raise RefusedError where the call may not show a file."""
+
+    def check_change(self, real_path: str) -> None:
+        """Raise RefusedError where the call may not change a file."""
+
+
 class Base:
     """Where every walk starts.
 
@@ -63,10 +78,12 @@ class Base:
         swept: The directories where stray temporaries were looked for.
         follow: Whether links are followed.
         workdir: The directory where relative paths start, from the root on, links resolved; "" is the root.
+        access: What the permission rules say of the files of the call under way; None where there are none.
     """
 
     __slots__ = (
         "_twins",
+        "access",
         "backend",
         "durability",
         "follow",
@@ -89,6 +106,7 @@ class Base:
         self.unwritable = guard_of(tuple(policy.protect.write))
         self.follow = policy.symlinks == "inside"
         self.workdir = ""
+        self.access: Access | None = None
         self.hardlinks = policy.hardlinks
         self.durability = policy.durability
         self.swept: set[tuple[int, int]] = set()
@@ -124,6 +142,16 @@ class Base:
         """Return the same base, where links are followed."""
         other = copy(self)
         other.follow = True
+        return other
+
+    def within(self, access: Access) -> "Base":
+        """Return the same base for one call.
+
+        Args:
+            access: What the permission rules say of its files.
+        """
+        other = copy(self)
+        other.access = access
         return other
 
     def is_twin(self, found: os.stat_result, guard: Guard) -> bool:

@@ -151,6 +151,8 @@ class _Target:
             raise failures.protected(self._asked_path, base.shown(real_path))
         if base.unwritable.covers(real_path) or self._trail.passes_twin(base.unwritable):
             raise failures.protected(self._asked_path, base.shown(real_path), shown=True)
+        if base.access is not None:
+            base.access.check_change(real_path)
 
     def _find(self) -> str:
         trail = self._trail

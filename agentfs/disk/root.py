@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from copy import copy
 from dataclasses import fields
 from types import TracebackType
@@ -9,7 +10,7 @@ from typing import Self
 
 from agentfs.disk import by_descriptor, by_path, failures
 from agentfs.disk.backend import Backend, Handle
-from agentfs.disk.base import Base, Held
+from agentfs.disk.base import Access, Base, Held
 from agentfs.disk.changing import Changed, Current, change_file
 from agentfs.disk.entries import entry_of
 from agentfs.disk.locks import lock_directory
@@ -24,9 +25,10 @@ from agentfs.disk.paths import (
     show_name,
     split_path,
 )
-from agentfs.disk.states import Change, Conflict, Recorder, State, state_at
+from agentfs.disk.states import Change, Conflict, Recorder, State, state_at, unfollowed
 from agentfs.disk.trail import Trail
 from agentfs.errors import (
+    AgentFSError,
     InvalidArgumentError,
     NotDirectoryError,
     NotFoundError,
@@ -142,6 +144,26 @@ class Root:
             real_path: From the root on, as the system spells it.
         """
         return self._base.shown(real_path) or "."
+
+    def within(self, access: Access) -> Self:
+        """Return the same root for one call; they are closed together.
+
+        Args:
+            access: What the permission rules say of the files of the call.
+        """
+        other = copy(self)
+        other._base = self._base.within(access)  # noqa: SLF001 - its own
+        return other
+
+    def may_show(self, real_path: str) -> bool:
+        """Tell whether neither the protected names nor the permission rules keep a file from being shown.
+
+        Args:
+            real_path: Its path from the root on, links resolved.
+        """
+        access = self._base.access
+        denied = access is not None and access.denies_reading(real_path)
+        return not denied and not self._base.unreadable.covers(real_path)
 
     def close(self) -> None:
         """Close the root; again is harmless, calls under way end in peace, and no later one works."""
@@ -381,6 +403,54 @@ class Root:
             )
         except OSError as error:
             raise failures.of_system(error, changes[0].path if changes else ".") from None
+
+    def target(self, path: str) -> tuple[str, str]:
+        """Return where a path leads, whether or not anything is there yet; the last link is followed too.
+
+        Args:
+            path: Relative to the root, or absolute inside it.
+
+        Returns:
+            The path as it was asked for, fit to show, and the real path; "" for the root.
+
+        Raises:
+            AgentFSError: outside_workspace, not_a_directory, link_loop, invalid_path, name_too_long, refused.
+        """
+        trail = Trail(self._base, path, self._split(path), creating=True)
+        try:
+            while (name := trail.advance()) is not None:
+                if trail.missing or not trail.follow_link(name):
+                    break
+            return trail.shown(name), trail.place(name)
+        finally:
+            trail.let_go()
+
+    def folds(self, real_path: str) -> bool:
+        """Tell whether the file system takes a path in other case for the same file.
+
+        Args:
+            real_path: From the root on, links resolved; what it names need not be there yet.
+        """
+        backend, parts = self._base.backend, real_path.split("/")
+        for count in range(len(parts), 0, -1):
+            name, other = parts[count - 1], parts[count - 1].swapcase()
+            if name == other:
+                continue
+            trail = Trail(unfollowed(self._base), real_path, Asked(tuple(parts[:count])))
+            try:
+                trail.advance()
+                found = backend.lstat(trail.handle, name)
+            except (AgentFSError, OSError):
+                continue  # nothing is there: the directory above tells
+            else:
+                with suppress(OSError):
+                    return os.path.samestat(found, backend.lstat(trail.handle, other))
+                return False
+            finally:
+                trail.let_go()
+        with suppress(OSError):
+            return os.path.samefile(self.path, self.path.swapcase())
+        return False
 
     def place(self, path: str, *, creating: bool = False) -> str:
         """Return where a path leads: from the root on, links resolved but for the last.

@@ -4,10 +4,11 @@ import os
 import stat
 import tempfile
 from collections.abc import Callable, Sequence
-from typing import NoReturn
+from typing import NoReturn, Self
 
 from agentfs.disk import failures
 from agentfs.disk.applying import check_protected
+from agentfs.disk.base import Access
 from agentfs.disk.changing import Changed, Current
 from agentfs.disk.opened import Directory, OpenFile
 from agentfs.disk.paths import quote, show_name
@@ -37,6 +38,12 @@ class Staged(Root):
         self._states: dict[str, State | None] = {}
         self._open = True
 
+    def within(self, access: Access) -> Self:
+        """Return the same staged root for one call."""
+        other = super().within(access)
+        other._under = self._under.within(access)  # noqa: SLF001 - its own
+        return other
+
     def close(self) -> None:
         """Drop what was staged; no other call works afterwards."""
         self._open = False
@@ -53,6 +60,8 @@ class Staged(Root):
             raise failures.missing(path)
         if not isinstance(state, FileState):
             raise failures.not_a_file(path)
+        if self._base.access is not None:
+            self._base.access.check_read(real_path)
         with tempfile.TemporaryFile(prefix="agentfs-") as made:
             fd = os.dup(made.fileno())
         write_all(fd, state.load())
