@@ -42,7 +42,7 @@ class _Overlay:
 
     def set(self, change: Change) -> None:
         """Let a change be staged."""
-        path = change.path
+        path: str = change.path
         added = (change.after is not None) - (self.states.get(path) is not None)
         self.states[path] = change.after
         self.relinked |= isinstance(change.before, LinkState) or isinstance(change.after, LinkState)
@@ -171,7 +171,7 @@ class Staged(Root):
                     hint="Ask the user to make it writable.",
                     details={"path": show_name(path)},
                 )
-            mode = _new_mode() if state is None else state.mode
+            mode = _new_mode(path) if state is None else state.mode
             self._stage((Change(real_path, state, FileState.of(mode, after)),), self.recorder)
         return Changed(shown, real_path, before, after, before is None, revision_of(after), ())
 
@@ -286,14 +286,17 @@ class Staged(Root):
         )
 
 
-def _new_mode() -> int:
+def _new_mode(path: str) -> int:
     """Return the permissions that the system gives a new file, as one that is made for that tells them.
 
     The umask cannot be asked for without changing it, for all threads at once.
     """
-    with tempfile.TemporaryDirectory(prefix="agentfs-") as directory:
-        fd = os.open(os.path.join(directory, "new"), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
-        try:
-            return stat.S_IMODE(os.fstat(fd).st_mode)
-        finally:
-            os.close(fd)
+    try:
+        with tempfile.TemporaryDirectory(prefix="agentfs-") as directory:
+            fd = os.open(os.path.join(directory, "new"), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+            try:
+                return stat.S_IMODE(os.fstat(fd).st_mode)
+            finally:
+                os.close(fd)
+    except OSError as error:
+        raise failures.of_system(error, path) from None
