@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from agentfs.calls.events import OnEvent
-from agentfs.errors import UnknownToolError
+from agentfs.errors import InvalidArgumentError, UnknownToolError
 from agentfs.limits import Limits
 from agentfs.methods.changing import Changing
 from agentfs.methods.current import Current
@@ -21,6 +21,7 @@ if TYPE_CHECKING:  # of methods that are no tools, so no schema is made from the
     from agentfs.toolset import Toolset
 
 _FOR_PROGRAMS = ("splice",)  # its spans are offsets, which no model counts
+_ENGINES = ("python", "ripgrep")
 DEFAULT_TOOLS = ("read", "write", "edit", "multi_edit", "ls", "glob", "grep")
 
 
@@ -74,13 +75,20 @@ class Workspace(Reading, Changing, Searching, History, Current):
             on_event: What is told of each call of its tools, from the thread that runs it.
 
         Raises:
-            AgentFSError: `not_found` or `not_a_directory` for the root. For the state directory
-                `invalid_argument` (not outside, another tree's, another program's), `busy`, `io` (damaged).
+            AgentFSError: `not_found` or `not_a_directory` for the root; `invalid_argument` for the engine.
+                For the state directory `invalid_argument` (not outside, another tree's, another program's),
+                `busy`, `io` (damaged).
         """
         from agentfs.disk import Root
         from agentfs.outputs import Outputs
         from agentfs.remembered import Remembered
 
+        if engine not in _ENGINES:
+            raise InvalidArgumentError(
+                f"`engine` must be one of {', '.join(_ENGINES)}, not {engine!r}.",
+                hint="Leave `engine` out for python.",
+                details={"argument": "engine", "choices": list(_ENGINES)},
+            )
         self.policy = policy or Policy()
         self.limits = limits or Limits()
         self.engine: Literal["python", "ripgrep"] = engine
@@ -161,10 +169,8 @@ class Workspace(Reading, Changing, Searching, History, Current):
         methods = [getattr(self, name) for name in chosen]
         return Toolset(methods, expose=expose, prefix=prefix, on_event=self.on_event)
 
-    def view(
-        self, *, limits: Limits | None = None, policy: Policy | None = None, workdir: str | None = None
-    ) -> Self:
-        """Return this workspace under other limits and another policy, or with paths from another directory.
+    def view(self, *, limits: Limits | None = None, policy: Policy | None = None) -> Self:
+        """Return this workspace under other limits and another policy.
 
         It is the same workspace: it shares the root and all that is remembered, and closing either closes
         both. What confines and protects cannot be changed.
@@ -172,19 +178,14 @@ class Workspace(Reading, Changing, Searching, History, Current):
         Args:
             limits: Its limits; by default the same.
             policy: Its policy; by default the same.
-            workdir: The directory inside the root in which relative paths start, and from which paths are
-                shown, with `..` where they lie elsewhere; by default the same. The boundary stays the root,
-                and rules and the history keep their paths from there.
 
         Raises:
-            AgentFSError: `invalid_argument` where the policy differs in what a view may not change; for
-                `workdir` `not_found`, `not_a_directory`, `outside_workspace`, ….
+            AgentFSError: `invalid_argument` where the policy differs in what a view may not change.
         """
         other = copy(self)
         other.limits = limits or self.limits
         other.policy = policy or self.policy
-        root = self._root.under(other.policy)
-        other._root = root if workdir is None else root.starting_in(workdir)  # noqa: SLF001 - its own
+        other._root = self._root.under(other.policy)  # noqa: SLF001 - its own
         return other
 
     def tool_names(self) -> list[str]:

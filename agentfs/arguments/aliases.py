@@ -32,7 +32,7 @@ ALIASES: dict[str, tuple[str, ...]] = {
     "context": ("context_lines", "lines_of_context", "c"),
     "multiline": ("multi_line",),
     "limit": (
-        "max_results", "head_limit", "max_count", "max_lines", "num_lines", "line_count", "max_entries",
+        "max_results", "head_limit", "max_lines", "num_lines", "line_count", "max_entries",
     ),
     "offset": ("skip", "line_offset"),
     "depth": ("max_depth",),

@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 
 from agentfs.dialects.dialect import Dialect
 from agentfs.dialects.dominds_answers import Documents, as_yaml
-from agentfs.dialects.rg_args import grep_arguments, split_globs
+from agentfs.dialects.rg_args import grep_arguments
 from agentfs.errors import InvalidArgumentError, NotAFileError, PastEndError
 from agentfs.results import GrepResult, ListResult, NextCall, ReadResult
 from agentfs.signatures.offers import Offer
@@ -76,9 +76,8 @@ def offers(workspace: Workspace) -> Sequence[Offer]:
             globs: Only files that match one, such as `*.py` or `src/**`; `!*.md` leaves out.
             case: How letters match; smart ignores case unless the pattern has a capital.
         """
-        wanted, unwanted = split_globs(globs)
         return workspace.grep(
-            pattern, path, wanted, output_mode="files_with_matches", context=0, exclude=unwanted,
+            pattern, path, globs, output_mode="files_with_matches", context=0,
             ignore_case=case == "insensitive", smart_case=case == "smart",
         )  # fmt: skip
 

@@ -22,14 +22,13 @@ class _Meant:
     others: dict[str, Any] = field(default_factory=dict[str, Any])
 
     def grep(self) -> dict[str, Any]:
-        wanted, unwanted = split_globs(self.globs)
+        takes_in = any(not glob.startswith("!") for glob in self.globs)
         return {
             "ignore_case": self.case == "insensitive",
             "smart_case": self.case == "smart",
-            "glob": wanted,
-            "exclude": unwanted,
+            "glob": self.globs or None,
             # To ripgrep a file that a glob takes in needs to be of no type.
-            "type": (None if wanted else self.types) or None,
+            "type": (None if takes_in else self.types) or None,
             "hidden": False,
             "context": 0,
             **self.others,
@@ -133,24 +132,6 @@ def grep_arguments(rg_args: str | Sequence[str] | None) -> dict[str, Any]:
         _, take = (_WITH_VALUE | _ALONE)[option]
         take(meant, option, value)
     return meant.grep()
-
-
-def split_globs(globs: str | Sequence[str] | None) -> tuple[list[str] | None, list[str] | None]:
-    """Sort globs as ripgrep writes them into those that files must match, and those that leave out.
-
-    Args:
-        globs: One glob or several; one that begins with `!` leaves out files and whole directories. Where
-            it stands before all others, those take in files again, as the last that matches decides.
-
-    Returns:
-        Both, each None where there is none.
-    """
-    given = [globs] if isinstance(globs, str) else list(globs or ())
-    wanted = [each for each in given if not each.startswith("!")]
-    first = given.index(wanted[0]) if wanted else 0
-    unwanted = [f"{each[1:].rstrip('/')}/" for each in given[:first]]
-    unwanted += [each[1:] for each in given[first:] if each.startswith("!")]
-    return wanted or None, unwanted or None
 
 
 def _words(rg_args: str | Sequence[str] | None) -> Iterator[str]:

@@ -173,7 +173,9 @@ class Trail:
 
     def shown(self, name: str | None = None) -> str:
         """Return the path as it was asked for, normalised and fit to show; resolved where it climbs."""
-        return self._base.shown(self.place(name) if self._asked.climbs else "/".join(self._asked.parts))
+        if self._asked.climbs:
+            return show_name(self.place(name))
+        return show_name("/".join(self._asked.parts))
 
     @property
     def changed(self) -> list[Handle]:
@@ -194,11 +196,8 @@ class Trail:
     def failure(self, error: OSError, name: str | None = None) -> AgentFSError:
         """Return the typed form of an error at a name here."""
         if error.errno == errno.ENOENT and name is not None:
-            return failures.missing(self._path, self._shown_place(name), self._similar(name))
-        return failures.of_system(error, self._path, self._shown_place(name))
-
-    def _shown_place(self, name: str | None = None) -> str:
-        return self._base.shown(self.place(name)) or "."
+            return failures.missing(self._path, self.place(name), self._similar(name))
+        return failures.of_system(error, self._path, self.place(name))
 
     def _push(self, handle: Handle, name: str) -> None:
         self._handles.append(handle)
@@ -207,7 +206,7 @@ class Trail:
 
     def _climb(self) -> None:
         if self.missing:
-            raise failures.missing(self._path, self._shown_place())
+            raise failures.missing(self._path, self.place())
         if not self._handles:
             raise failures.outside(self._path, self._link if self._in_link() else None)
         self._base.backend.close(self._handles.pop())
@@ -230,7 +229,7 @@ class Trail:
         self._push(handle, name)
 
     def _expand(self, name: str, target: str) -> None:
-        link = self._shown_place(name)
+        link = self.place(name)
         if not self._base.follow:
             raise failures.link_refused(self._path, link)
         self._links += 1
@@ -299,4 +298,4 @@ class Trail:
         folded = {unicodedata.normalize("NFC", other).casefold(): other for other in names}
         wanted = unicodedata.normalize("NFC", name).casefold()
         close = difflib.get_close_matches(wanted, folded, n=2, cutoff=0.75)
-        return tuple(self._shown_place(folded[key]) for key in close)
+        return tuple(self.place(folded[key]) for key in close)

@@ -138,7 +138,8 @@ class Sieve:
         try:
             return lf_view(str(content.removeprefix(_UTF8_BOM), "utf-8"))
         except UnicodeDecodeError:
-            return None if self._strict else lf_view(str(content.removeprefix(_UTF8_BOM), "latin-1"))
+            # What is not UTF-8 has no mark of it either: its first bytes are text, as `read` shows them.
+            return None if self._strict else lf_view(str(content, "latin-1"))
 
     def _is_utf8(self) -> bool:
         """Tell whether the file is UTF-8, or says by its mark what else it is."""

@@ -39,6 +39,9 @@ _PLAIN_GROUP = re.compile(r"\(\?(?::|>|P?<[^>=!)]*>)")
 _ODD_GROUP = re.compile(r"\(\?(?:\||\([^?)]*\))")
 _CALL = re.compile(r"\(\?(?:P[=>&][^)]*|&[^)]*|R|[+-]?[0-9]+)\)|\(\*[A-Za-z]+\)")
 _COMMENT = re.compile(r"\(\?#(?:[^)\\]|\\.)*\)", re.DOTALL)
+_SET_ESCAPE = re.compile(
+    r"\\x([0-9A-Fa-f]{2})|\\[uU]([0-9A-Fa-f]{4,8})|\\[pPN]\{[^}]*\}|\\[pP].|\[:[^\]]*:\]|\\[A-Za-z]"
+)
 _CONTROLS = {"a": "\a", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 _HEX_DIGITS = {"x": 2, "u": 4, "U": 8}
 _REPEATS = {"*": (0, None), "+": (1, None), "?": (0, 1)}
@@ -117,6 +120,36 @@ def read_syntax(pattern: str) -> Syntax:
     if any(token.kind == "other" and "x" in token.value for token in syntax.tokens):
         syntax = _Reader(pattern, verbose=True).read()
     return syntax
+
+
+def has_capital(pattern: str) -> bool:
+    """Tell whether a pattern has a capital among the characters that it matches, for smart case.
+
+    Args:
+        pattern: The pattern as it was written; names of groups, classes and properties do not count.
+    """
+    return any(letter.isupper() for token in read_syntax(pattern).tokens for letter in _letters(token))
+
+
+def _letters(token: Token) -> str:
+    """Return the characters that a token spells out."""
+    if token.kind != "set":
+        return token.value if token.kind == "character" else ""
+    return _SET_ESCAPE.sub(_spelled, token.text)
+
+
+def _spelled(escape: re.Match[str]) -> str:
+    code = int(escape[1] or escape[2] or "0", 16)
+    return chr(code) if code <= 0x10FFFF else ""
+
+
+def has_slash(pattern: str) -> bool:
+    """Tell whether a pattern spells out a `/`.
+
+    Args:
+        pattern: The pattern as it was written.
+    """
+    return any(token.value == "/" for token in read_syntax(pattern).tokens if token.kind == "character")
 
 
 class _Reader:

@@ -21,7 +21,8 @@ class Wanted:
 
     Attributes:
         paths: The directories to search.
-        matches: A test of the path below the directory that is searched, or None.
+        matches: A test of the path of a file below the directory that is searched, or None.
+        matches_directory: The same for a directory, or None.
         filter: What an entry must be.
         sort: The order.
         hidden: Whether hidden names are searched, or a test of such a name.
@@ -36,6 +37,7 @@ class Wanted:
 
     paths: list[str]
     matches: Callable[[str], bool] | None
+    matches_directory: Callable[[str], bool] | None
     filter: Filter
     sort: Sort = "path"
     hidden: bool | Callable[[str], bool] = False
@@ -157,10 +159,11 @@ class _Collector:
 
     def _takes_child(self, visit: Visit) -> bool:
         wanted, child = self.wanted, visit.child
+        matches = wanted.matches_directory
         return (
             child is not None
             and visit.depth >= wanted.min_depth
-            and (wanted.matches is None or wanted.matches(visit.below + child.name))
+            and (matches is None or matches(visit.below + child.name))
             and wanted.filter.takes(visit.directory, child)
         )
 

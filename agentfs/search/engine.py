@@ -79,6 +79,8 @@ def nominated(rg: str, root: str, paths: list[str], request: Request, seconds: f
     """
     if request.multiline or request.word or request.encoding or request.follow_symlinks or request.files:
         return None
+    if request.sort != "path":
+        return None  # the files are then opened one by one, in another order than that of directories
     pattern = request.compiled()
     asked = portable(pattern.written, ignore_case=pattern.ignore_case)
     if asked is None:

@@ -4,18 +4,28 @@ import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Literal, get_args
 
 from agentfs.disk import Root
 from agentfs.errors import AgentFSError, InvalidArgumentError, OutsideWorkspaceError
 from agentfs.limits import Limits
 from agentfs.matching.pattern import compile_pattern
+from agentfs.matching.syntax import has_capital, has_slash
 from agentfs.results import GlobResult, NextCall
 from agentfs.search.collecting import Collection, Sort, Wanted, collect
 from agentfs.search.elsewhere import suggesting
 from agentfs.search.filters import Filter, all_of, parse_extensions, parse_moment, parse_sizes, parse_types
 from agentfs.search.leftout import one_line, say_reached, say_skipped, why_left_out
-from agentfs.search.paging import check_choice, check_offset, check_page, check_timeout, next_page, paths_of
+from agentfs.search.paging import (
+    as_list,
+    check_choice,
+    check_offset,
+    check_page,
+    check_timeout,
+    next_page,
+    paths_of,
+)
 from agentfs.text import Step, continuation, fitted, footer
 from agentfs.walking.globs import compile_descent, compile_exclude, compile_globs, hidden_names
 
@@ -26,7 +36,6 @@ SECOND_LOOK_ENTRIES = 200_000
 SECOND_LOOK_SECONDS = 0.5
 
 _LITERAL_START = re.compile(r"/+([^*?\[\]{}\\/]+)/")
-_ESCAPED = re.compile(r"\\[pP]\{[^}]*\}|\\.", re.DOTALL)
 _FREE_STEPS = 50_000  # what a search may take without a timeout, which costs five times as much
 
 
@@ -80,18 +89,20 @@ def glob_files(
         "anchored": (anchored, False),
         "types": (types, "f"),
     }
-    call.asked = _as_list(pattern)
+    call.asked = as_list(pattern)
     globs = call.bound(call.asked)
     opened = hidden_names(globs)
+    kind = Filter(types=parse_types(types), links_as_files=True)
 
     def wanted(everything: bool) -> Wanted:
+        # A walk that opens no hidden name meets none, so the matcher need not look for one either.
+        open_names = everything or call.opens_hidden or opened is None
+        compiled = partial(compile_globs, globs, anchored=anchored, hidden=open_names)
         return replace(
             call.wanted(opened, everything=everything),
-            # A walk that opens no hidden name meets none, so the matcher need not look for one either.
-            matches=compile_globs(
-                globs, anchored=anchored, hidden=everything or call.opens_hidden or opened is None
-            ),
-            filter=Filter(types=parse_types(types), links_as_files=True),
+            matches=compiled(),
+            matches_directory=compiled(directories=True) if "d" in kind.kinds else None,
+            filter=kind,
             sort=check_choice("sort", sort, get_args(Sort)),
             enter=compile_descent(globs, anchored=anchored),
             exclude=call.exclusion(exclude),
@@ -187,10 +198,12 @@ def find_files(
                 hint="1 is what lies in `path` itself.",
                 details={"argument": name},
             )
-    call.asked = [each for each in (*_as_list(glob), pattern, *_as_list(also)) if each is not None]
-    globs, others = call.bound(_as_list(glob)), call.bound(_as_list(also))
+    call.asked = [*as_list(glob), *as_list(pattern), *as_list(also)]
+    globs, others = call.bound(as_list(glob)), call.bound(as_list(also))
     opened = hidden_names([*globs, *others])
-    by_name = _regex_test(call, pattern, case, full_path=full_path) if pattern is not None else None
+    by_name = _regex_test(call, pattern, case, full_path=full_path) if pattern else None
+    if pattern and not full_path and has_slash(pattern):
+        call.reason = "no name has a '/' in it: pass full_path=true to look in paths, or use glob"
     by_extension = _of_name(parse_extensions(extensions)) if extensions is not None else None
     kind = Filter(
         parse_types(types),
@@ -202,14 +215,23 @@ def find_files(
 
     def wanted(everything: bool) -> Wanted:
         open_names = everything or call.opens_hidden or opened is None
-        by_globs = [compile_globs(each, hidden=open_names) for each in (globs, others) if each]
+
+        def tests(*, directories: bool) -> Callable[[str], bool] | None:
+            by_globs = [
+                compile_globs(each, hidden=open_names, directories=directories)
+                for each in (globs, others)
+                if each
+            ]
+            return all_of((by_extension, *by_globs, by_name))
+
         return replace(
             call.wanted(opened, everything=everything),
-            matches=all_of((by_extension, *by_globs, by_name)),
+            matches=tests(directories=False),
+            matches_directory=tests(directories=True) if "d" in kind.kinds else None,
             filter=kind,
             sort=check_choice("sort", sort, get_args(Sort)),
             follow=follow_symlinks,
-            enter=compile_descent(globs) if globs else None,
+            enter=all_of(compile_descent(each) for each in (globs, others)),
             exclude=call.exclusion(exclude),
             min_depth=min_depth or 1,
             max_depth=max_depth or 0,
@@ -234,6 +256,7 @@ class _Call:
     timeout: float | None
     arguments: dict[str, tuple[Any, Any]] = field(default_factory=dict[str, tuple[Any, Any]])
     asked: list[str] = field(default_factory=list[str])
+    reason: str = ""  # why nothing can match, where that is known
 
     def __post_init__(self) -> None:
         self.size = check_page(self.limit, self.offset, self.limits.glob_results)
@@ -255,13 +278,14 @@ class _Call:
 
     def exclusion(self, exclude: OneOrMore | None) -> Callable[[str, bool], bool] | None:
         """Return the test for `exclude`."""
-        globs = _as_list(exclude)
+        globs = as_list(exclude)
         return compile_exclude(self.bound(globs)) if globs else None
 
     def wanted(self, opened: Callable[[str], bool] | None, *, everything: bool) -> Wanted:
         """Return what both methods look for, with all hidden and ignored names or as the call has it."""
         return Wanted(
             self.paths,
+            None,
             None,
             Filter(),
             hidden=everything or self.opens_hidden or opened or False,
@@ -347,6 +371,8 @@ class _Call:
                 why = why_left_out(self.root, again.page[0].path) if again.page else ""
                 among = f"{count} among hidden and ignored{f', as in {why}' if why else ''}"
                 return f"{said}; {among}: pass include_ignored=true"
+        if self.reason:
+            return f"{said}; {self.reason}"
         if self.name == "glob" and any("[" in each.replace("\\[", "") for each in self.asked):
             return f"{said}; [ ] stands for one character of a set: write \\[ for the bracket itself"
         return f"{said}."
@@ -355,7 +381,7 @@ class _Call:
 def _regex_test(call: _Call, pattern: str, case: Case, *, full_path: bool) -> Callable[[str], bool]:
     """Return the test of a path below the search directory for a regular expression."""
     check_choice("case", case, get_args(Case))
-    smart = case == "smart" and not any(letter.isupper() for letter in _ESCAPED.sub("", pattern))
+    smart = case == "smart" and not has_capital(pattern)
     compiled = compile_pattern(pattern, ignore_case=case == "insensitive" or smart)
     search = compiled.form.expression.search
     repeats = compiled.plan.repeats
@@ -379,12 +405,6 @@ def _of_name(test: Callable[[str], bool]) -> Callable[[str], bool]:
     return lambda path: test(path[path.rfind("/") + 1 :])
 
 
-def _as_list(given: OneOrMore | None) -> list[str]:
-    if given is None:
-        return []
-    return [given] if isinstance(given, str) else list(given)
-
-
 def bind_to_search(root: Root, globs: Sequence[str], path: str) -> list[str]:
     """Make absolute globs inside the root relative to the search directory, and refuse those outside.
 
@@ -394,8 +414,8 @@ def bind_to_search(root: Root, globs: Sequence[str], path: str) -> list[str]:
         path: The search directory as it was given.
 
     Raises:
-        OutsideWorkspaceError: A glob begins with `/` and a directory that is neither under the root nor in
-            the search directory (outside_workspace).
+        OutsideWorkspaceError: A glob that takes in begins with `/` and a directory that is neither under the
+            root nor in the search directory (outside_workspace).
     """
     bound: list[str] = []
     for glob in globs:
@@ -404,7 +424,7 @@ def bind_to_search(root: Root, globs: Sequence[str], path: str) -> list[str]:
         if rest.startswith(f"{root.path.rstrip('/')}/"):
             bound.append(negation + _relative(root, rest, path))
             continue
-        start = _LITERAL_START.match(rest)
+        start = None if negation else _LITERAL_START.match(rest)
         if start and start[1] != ".." and not _exists(root, path, start[1]):
             raise OutsideWorkspaceError(
                 f"The glob {glob!r} begins with '/', which means the search directory, "
@@ -418,7 +438,7 @@ def bind_to_search(root: Root, globs: Sequence[str], path: str) -> list[str]:
 
 def _relative(root: Root, glob: str, path: str) -> str:
     below = glob[len(root.path.rstrip("/")) :]
-    with root.top.open_directory(root.from_top(path)) as directory:
+    with root.open_directory(path) as directory:
         base = f"/{directory.path}/" if directory.path else "/"
     if not below.startswith(base):
         raise OutsideWorkspaceError(

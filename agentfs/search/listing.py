@@ -13,7 +13,7 @@ from agentfs.results import Entry, ListResult, NextCall, Skipped
 from agentfs.search.elsewhere import suggesting
 from agentfs.search.finding import bind_to_search
 from agentfs.search.leftout import one_line, say_reached, say_skipped
-from agentfs.search.paging import check_choice, check_offset, check_page, next_page, paths_of
+from agentfs.search.paging import as_list, check_choice, check_offset, check_page, next_page, paths_of
 from agentfs.text import Step, continuation, fitted, footer
 from agentfs.walking.globs import compile_exclude
 from agentfs.walking.ignore import Listed
@@ -64,7 +64,7 @@ def list_directory(
     size = check_page(limit, offset, limits.list_entries)
     check_choice("sort", sort, get_args(Sort))
     paths = paths_of(path)
-    globs = [ignore] if isinstance(ignore, str) else list(ignore or ())
+    globs = as_list(ignore)
     walk = Walk(
         root,
         paths,

@@ -122,3 +122,14 @@ def paths_of(path: str | Sequence[str]) -> list[str]:
             "There is no path in the list.", hint='Pass one; "." is the root.', details={"argument": "path"}
         )
     return [each or "." for each in path]
+
+
+def as_list(value: str | Sequence[str] | None) -> list[str]:
+    """Return one or several texts as a list; an empty text stands for none.
+
+    Args:
+        value: One, several, or None.
+    """
+    if value is None:
+        return []
+    return [each for each in ([value] if isinstance(value, str) else value) if each]

@@ -8,6 +8,7 @@ from typing import Any, Literal, get_args
 from agentfs.errors import InvalidArgumentError
 from agentfs.limits import HARD_FILE_BYTES, Limits
 from agentfs.matching.pattern import Pattern, compile_pattern, escape
+from agentfs.matching.syntax import has_capital
 from agentfs.results import GlobResult, NextCall
 from agentfs.search.filters import parse_filesize
 from agentfs.search.paging import check_choice, check_timeout, next_page, paths_of
@@ -17,8 +18,6 @@ OutputMode = Literal["content", "files_with_matches", "count", "summary", "total
 Sort = Literal["path", "modified", "oldest", "size"]
 Engine = Literal["python", "ripgrep"]
 OneOrMore = str | Sequence[str]
-
-_ESCAPED = re.compile(r"\\[pP]\{[^}]*\}|\\.", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -161,9 +160,7 @@ class Request:
     def compiled(self) -> Pattern:
         """Make the pattern ready."""
         written = escape(self.pattern) if self.fixed_strings else self.pattern
-        ignore_case = self.ignore_case or (
-            self.smart_case and not any(letter.isupper() for letter in _ESCAPED.sub("", self.pattern))
-        )
+        ignore_case = self.ignore_case or (self.smart_case and not has_capital(written))
         multiline, dot_all = self.multiline, self.dot_all
         compiled = compile_pattern(written, ignore_case=ignore_case, multiline=multiline, dot_all=dot_all)
         if self.word:
@@ -196,14 +193,3 @@ _DEFAULTS = {
 
 def _plain(value: Any) -> Any:
     return value if value is None or isinstance(value, (str, int, float)) else list(value)
-
-
-def as_list(value: OneOrMore | None) -> list[str]:
-    """Return one or several texts as a list.
-
-    Args:
-        value: One, several, or None.
-    """
-    if value is None:
-        return []
-    return [value] if isinstance(value, str) else list(value)

@@ -12,9 +12,10 @@ from agentfs.limits import Limits
 from agentfs.matching.sieve import Judge, Verdict
 from agentfs.results import GlobResult, Skipped
 from agentfs.search.finding import bind_to_search
-from agentfs.search.request import Request, as_list
+from agentfs.search.paging import as_list
+from agentfs.search.request import Request
 from agentfs.walking.filetypes import compile_types
-from agentfs.walking.globs import compile_exclude, compile_globs, hidden_names
+from agentfs.walking.globs import compile_exclude, compile_globs, compile_pruning, hidden_names
 from agentfs.walking.rules import slashed
 from agentfs.walking.walk import LeftOut, Walk, path_order
 
@@ -205,6 +206,7 @@ class Sources:
             ignored=request.include_ignored,
             depth=request.max_depth or 0,
             follow=request.follow_symlinks,
+            enter=_not(compile_pruning(globs)),
             exclude=compile_exclude(exclude) if exclude else None,
         )
         linked = self._root.has_linked_secrets()
@@ -237,19 +239,25 @@ class Sources:
         is_of_type = compile_types(types) if types else None
         fits = compile_globs(globs, hidden=True) if globs else None
         excluded = compile_exclude(exclude) if exclude else None
+        pruned = compile_pruning(globs)
+
+        def leaves_out(below: str, is_dir: bool) -> bool:
+            return (excluded is not None and excluded(below, is_dir)) or (
+                is_dir and pruned is not None and pruned(below)
+            )
 
         def wanted(below: str, name: str) -> bool:
             return (is_of_type is None or is_of_type(name)) and (fits is None or fits(below + name))
 
         for path, below, listed in sorted(left_out, key=lambda each: path_order(each.path)):
             is_dir = listed.is_dir(follow_symlinks=False)
-            if excluded is not None and excluded(below, is_dir):
+            if leaves_out(below, is_dir):
                 continue
             if listed.is_file(follow_symlinks=False):
                 if wanted(below[: -len(listed.name)], listed.name):
                     yield Run("", [show_name(path)], self._sift)
             elif is_dir and (request.max_depth or 0) == 0:
-                yield from self._below(path, f"{below}/", wanted, excluded)
+                yield from self._below(path, f"{below}/", wanted, leaves_out)
                 if self.skipped.reached is not None:
                     return
 
@@ -258,7 +266,7 @@ class Sources:
         path: str,
         start: str,
         wanted: Callable[[str, str], bool],
-        excluded: Callable[[str, bool], bool] | None,
+        leaves_out: Callable[[str, bool], bool],
     ) -> Iterator[Run]:
         self._walk = walk = Walk(
             self._root,
@@ -267,7 +275,7 @@ class Sources:
             deadline=self._deadline,
             hidden=True,
             ignored=True,
-            exclude=None if excluded is None else lambda below, is_dir: excluded(start + below, is_dir),
+            exclude=lambda below, is_dir: leaves_out(start + below, is_dir),
         )
         for visit in walk:
             below = start + visit.below
@@ -276,6 +284,8 @@ class Sources:
 
     def _bound(self, globs: list[str], directories: list[str]) -> list[str]:
         bound = [bind_to_search(self._root, globs, path) for path in directories]
+        if not bound:
+            return globs  # what was a directory is none any more, so they apply to nothing
         if any(each != bound[0] for each in bound):
             raise InvalidArgumentError(
                 "An absolute glob means something else for each of several paths.",
@@ -283,6 +293,10 @@ class Sources:
                 details={"argument": "glob"},
             )
         return bound[0]
+
+
+def _not(test: Callable[[str], bool] | None) -> Callable[[str], bool] | None:
+    return None if test is None else lambda path: not test(path)
 
 
 def _lies_in_excluded(path: str, excluded: Callable[[str, bool], bool]) -> bool:

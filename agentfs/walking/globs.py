@@ -2,31 +2,54 @@
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from itertools import pairwise
+from itertools import groupby
+from typing import NamedTuple
 
 from agentfs.errors import InvalidPatternError, OutsideWorkspaceError
 from agentfs.walking import wildcards
 
 MAX_LENGTH = 4096
 MAX_EXPANDED = 1000
+MAX_CHARACTERS = 32 * 1024  # of all globs of a list together, braces expanded
 MAX_NESTING = 20
 MAX_DEEP = 16
+_MOST_LEVELS = 100  # of a glob that decide whether a directory is entered; `re` takes no deeper nesting
 
 Matcher = Callable[[str], bool]
 
 
-def compile_globs(patterns: Sequence[str], *, anchored: bool = False, hidden: bool = True) -> Matcher:
-    r"""Compile globs to one test of a path relative to the search directory.
+class _Glob(NamedTuple):
+    """One glob of a list, its braces expanded.
+
+    Attributes:
+        text: The pattern, without the leading `!`, and without the `/` that makes it `directory_only`.
+        negated: Whether it began with `!`.
+        directory_only: Whether it matches directories only.
+    """
+
+    text: str
+    negated: bool
+    directory_only: bool
+
+
+def compile_globs(
+    patterns: Sequence[str], *, anchored: bool = False, hidden: bool = True, directories: bool = False
+) -> Matcher:
+    r"""Compile a list of globs to one test of a path relative to the search directory.
 
     `*`, `?` and `[…]` stay within one part of the path, `**` does not, `{a,b}` and `{1..9}` are expanded, `\`
     takes the next character as it is. A pattern without `/` is tested on the name at any depth; a leading `/`
-    or `./` binds it to the search directory; one that ends in `/` means all that lies below. A pattern that
-    begins with `!` takes away what it matches; if all begin so, everything else matches.
+    or `./` binds it to the search directory; one that ends in `/` means all that lies below.
+
+    The last glob that matches decides, as with `rg -g`: a glob that begins with `!` leaves out what it
+    matches, and all below a directory that it matches (with a `/` at its end, directories only). A path that
+    no glob matches is taken if all globs begin with `!`.
 
     Args:
         patterns: At least one glob.
         anchored: Bind every pattern to the search directory.
         hidden: Whether a wildcard may stand for the dot that a name begins with.
+        directories: Whether the paths to test are those of directories.
 
     Returns:
         The test; paths have `/` and no leading `./`.
@@ -35,51 +58,63 @@ def compile_globs(patterns: Sequence[str], *, anchored: bool = False, hidden: bo
         InvalidPatternError: A pattern is malformed, or would expand into too many (invalid_pattern).
         OutsideWorkspaceError: A pattern has a part `..` (outside_workspace).
     """
-    wanted = expand([each for each in patterns if not each.startswith("!")])
-    unwanted = expand([each[1:] for each in patterns if each.startswith("!")])
-    if not wanted and not unwanted:
-        raise InvalidPatternError("There is no glob in the list.", hint='Pass one, for example "**/*.py".')
-    include = _any_of(wanted, anchored=anchored, hidden=hidden) if wanted else None
-    if not unwanted:
-        return include or (lambda _path: False)
-    exclude = _any_of(unwanted, anchored=anchored, hidden=True)
-    if include is None:
-        return lambda path: not exclude(path)
-    return lambda path: include(path) and not exclude(path)
+    globs = _read(patterns)
+    if not globs:
+        raise InvalidPatternError("No glob was given.", hint='Pass one, for example "**/*.py".')
+    decide = _decider(globs, anchored=anchored, hidden=hidden, directories=directories)
+    if not any(glob.negated for glob in globs):
+        return lambda path: decide(path) is True
+    unmatched = all(glob.negated for glob in globs)
+    lies_in_pruned = _lies_in(_pruning(globs, anchored=anchored))
+
+    def matches(path: str) -> bool:
+        if lies_in_pruned(path):
+            return False
+        verdict = decide(path)
+        return unmatched if verdict is None else verdict
+
+    return matches
 
 
-def compile_descent(patterns: Iterable[str], *, anchored: bool = False) -> Matcher | None:
-    """Return a test whether a match may lie below a directory, or None when it may lie below any.
+def compile_pruning(patterns: Sequence[str], *, anchored: bool = False) -> Matcher | None:
+    """Return a test whether a directory is left out with all below it, or None when no glob leaves one out.
 
     Args:
-        patterns: Globs, as for `compile_globs`; those that begin with `!` open nothing.
+        patterns: Globs, as for `compile_globs`.
         anchored: As for `compile_globs`.
 
     Raises:
         InvalidPatternError: As `compile_globs`.
         OutsideWorkspaceError: As `compile_globs`.
     """
-    regexes: dict[str, None] = {}
-    wanted = [each for each in patterns if not each.startswith("!")]
-    for pattern in expand(wanted):
-        if not anchored and "/" not in pattern:
-            return None
-        tokens = _tokens(pattern)
-        ends = [at for at, token in enumerate(tokens) if token in (wildcards.DEEP_DIR, wildcards.DEEP)]
-        heads = _split_parts(tokens[: ends[0]] if ends else tokens)[:-1]
-        if ends and not heads:
-            return None
-        tail = "(?:/.*)?" if ends else ""
-        for head in reversed(heads):
-            tail = f"(?:/{wildcards.to_regex(head)}{tail})?"
-        regexes[tail[len("(?:/") : -len(")?")] if heads else "(?!)"] = None
-    return _fullmatch(_compile(regexes)) if regexes else None
+    globs = _read(patterns)
+    return _pruning(globs, anchored=anchored) if any(glob.negated for glob in globs) else None
+
+
+def compile_descent(patterns: Sequence[str], *, anchored: bool = False) -> Matcher | None:
+    """Return a test whether a match may lie below a directory, or None when it may lie below any.
+
+    Args:
+        patterns: Globs, as for `compile_globs`.
+        anchored: As for `compile_globs`.
+
+    Raises:
+        InvalidPatternError: As `compile_globs`.
+        OutsideWorkspaceError: As `compile_globs`.
+    """
+    globs = _read(patterns)
+    leads = _leading([glob.text for glob in globs if not glob.negated], anchored=anchored)
+    if not any(glob.negated for glob in globs):
+        return leads
+    pruned = _pruning(globs, anchored=anchored)
+    return lambda path: not pruned(path) and (leads is None or leads(path))
 
 
 def compile_exclude(patterns: Sequence[str]) -> Callable[[str, bool], bool]:
     """Return a test of what is excluded, given its path and whether it is a directory.
 
-    What lies in an excluded directory is excluded with it, because it is not entered.
+    What lies in an excluded directory is excluded with it, because it is not entered. The last glob that
+    matches decides, and one that begins with `!` takes back what those before it exclude.
 
     Args:
         patterns: At least one glob; one that ends in `/` means a directory.
@@ -88,20 +123,13 @@ def compile_exclude(patterns: Sequence[str]) -> Callable[[str, bool], bool]:
         InvalidPatternError: As `compile_globs`.
         OutsideWorkspaceError: As `compile_globs`.
     """
-    plain = [each for each in patterns if not each.endswith("/")]
-    ended = [each.rstrip("/") for each in patterns if each.endswith("/")]
-    matches = compile_globs(plain) if plain or not ended else None
-    matches_directory = compile_globs(ended) if ended else None
-
-    def is_excluded(path: str, is_dir: bool) -> bool:
-        if matches is not None and matches(path):
-            return True
-        return is_dir and matches_directory is not None and matches_directory(path)
-
-    return is_excluded
+    globs = _read(patterns, excluding=True)
+    of_file = _decider(globs)
+    of_directory = _decider(globs, directories=True)
+    return lambda path, is_dir: (of_directory if is_dir else of_file)(path) is True
 
 
-def hidden_names(patterns: Iterable[str]) -> Matcher | None:
+def hidden_names(patterns: Sequence[str]) -> Matcher | None:
     """Return a test for the hidden names that the patterns spell out, or None when they spell none.
 
     Args:
@@ -113,8 +141,9 @@ def hidden_names(patterns: Iterable[str]) -> Matcher | None:
     """
     regexes = [
         wildcards.to_regex(part)
-        for pattern in expand([each for each in patterns if not each.startswith("!")])
-        for part in _split_parts(_tokens(pattern))
+        for glob in _read(patterns)
+        if not glob.negated
+        for part in _split_parts(_tokens(glob.text))
         if part and part[0] == r"\."
     ]
     if not regexes:
@@ -122,34 +151,128 @@ def hidden_names(patterns: Iterable[str]) -> Matcher | None:
     return _fullmatch(_compile(dict.fromkeys(regexes)))
 
 
-def expand(patterns: Iterable[str]) -> list[str]:
-    """Check globs and expand their braces, within bounds.
+def _read(patterns: Sequence[str], *, excluding: bool = False) -> list[_Glob]:
+    """Check the globs of a list and expand their braces, within the bounds of the whole list."""
+    globs: list[_Glob] = []
+    size = 0
+    for pattern in patterns:
+        negated = pattern.startswith("!")
+        for text in expand(pattern[negated:], MAX_EXPANDED - len(globs), MAX_CHARACTERS - size):
+            directory_only = (negated or excluding) and text.endswith("/")
+            globs.append(_Glob(text.rstrip("/") if directory_only else text, negated, directory_only))
+            size += len(text)
+            if not globs[-1].text:
+                raise _empty()
+    return globs
+
+
+def _empty() -> InvalidPatternError:
+    return InvalidPatternError("The glob is empty.", hint='Pass a glob such as "**/*.py".')
+
+
+def expand(pattern: str, most: int = MAX_EXPANDED, most_characters: int = MAX_CHARACTERS) -> list[str]:
+    """Check a glob and expand its braces, within bounds.
+
+    Args:
+        pattern: The glob, without a leading `!`.
+        most: How many patterns it may expand into.
+        most_characters: How many characters these may have together.
 
     Raises:
-        InvalidPatternError: One is empty, too long, has an unclosed brace or expands into too many.
-        OutsideWorkspaceError: One has a part `..`.
+        InvalidPatternError: It is empty, too long, has an unclosed brace or expands into too many.
+        OutsideWorkspaceError: It has a part `..`.
     """
-    expanded: list[str] = []
-    for pattern in patterns:
-        if not pattern:
-            raise InvalidPatternError("The glob is empty.", hint='Pass a glob such as "**/*.py".')
-        if "\0" in pattern:
-            raise InvalidPatternError(
-                "The glob has a NUL character in it, which no file name has.", hint="Leave it out."
-            )
-        if len(pattern) > MAX_LENGTH:
-            raise InvalidPatternError(
-                f"The glob has {len(pattern)} characters; at most {MAX_LENGTH} are taken.",
-                hint="Pass several shorter globs in several calls.",
-            )
-        expanded += _braces(pattern, MAX_EXPANDED - len(expanded))
-    for pattern in expanded:
-        if ".." in pattern.split("/"):
+    if not pattern:
+        raise _empty()
+    if "\0" in pattern:
+        raise InvalidPatternError(
+            "The glob has a NUL character in it, which no file name has.", hint="Leave it out."
+        )
+    if len(pattern) > MAX_LENGTH:
+        raise InvalidPatternError(
+            f"The glob has {len(pattern)} characters; at most {MAX_LENGTH} are taken.",
+            hint="Pass several shorter globs in several calls.",
+        )
+    parsed = _parse_braces(pattern)
+    count, size = _measure(parsed)
+    if count > most:
+        raise InvalidPatternError(
+            f"The braces of the glob expand into more than {MAX_EXPANDED} patterns.",
+            hint="Use `*` in place of long alternatives.",
+            details={"pattern": pattern[:200]},
+        )
+    if size > most_characters:
+        raise InvalidPatternError(
+            f"With its braces expanded the glob has more than {MAX_CHARACTERS} characters.",
+            hint="Use `*` in place of long alternatives.",
+            details={"pattern": pattern[:200]},
+        )
+    expanded = _generate(parsed)
+    for each in expanded:
+        if ".." in each.split("/"):
             raise OutsideWorkspaceError(
-                f"The glob {pattern!r} has a part '..', which leads out of the search directory.",
+                f"The glob {each!r} has a part '..', which leads out of the search directory.",
                 hint="Put the directory to search in `path` and the rest in the glob.",
             )
-    return expanded
+    return [each for each in expanded if each] or expanded[:1]
+
+
+def _decider(
+    globs: list[_Glob], *, anchored: bool = False, hidden: bool = True, directories: bool = False
+) -> Callable[[str], bool | None]:
+    """Return what the last glob that matches a path says: False if it is negated, None where none matches."""
+    runs: list[tuple[bool, Matcher]] = []
+    for negated, run in groupby(reversed(globs), key=lambda glob: glob.negated):
+        texts = [glob.text for glob in run if directories or not glob.directory_only]
+        if texts:
+            runs.append((not negated, _any_of(texts, anchored=anchored, hidden=hidden or negated)))
+
+    def decide(path: str) -> bool | None:
+        for verdict, matches in runs:
+            if matches(path):
+                return verdict
+        return None
+
+    return decide
+
+
+def _pruning(globs: list[_Glob], *, anchored: bool) -> Matcher:
+    decide = _decider(globs, anchored=anchored, directories=True)
+    return lambda path: decide(path) is False
+
+
+def _lies_in(pruned: Matcher) -> Matcher:
+    """Return a test whether a directory above a path is pruned."""
+    known = ("", False)  # the directory asked about last; paths come directory by directory
+
+    def lies_in(path: str) -> bool:
+        nonlocal known
+        directory = path[: max(path.rfind("/"), 0)]
+        if directory != known[0]:
+            parts = directory.split("/")
+            known = directory, any(pruned("/".join(parts[:count])) for count in range(1, len(parts) + 1))
+            return known[1]
+        return known[1]
+
+    return lies_in
+
+
+def _leading(patterns: list[str], *, anchored: bool) -> Matcher | None:
+    """Return a test whether a match of some globs may lie below a directory; None: below any."""
+    regexes: dict[str, None] = {}
+    for pattern in patterns:
+        if not anchored and "/" not in pattern:
+            return None
+        tokens = _tokens(pattern)
+        ends = [at for at, token in enumerate(tokens) if token in (wildcards.DEEP_DIR, wildcards.DEEP)]
+        heads = _split_parts(tokens[: ends[0]] if ends else tokens)[:-1]
+        if ends and not heads:
+            return None
+        tail = "(?:/.*)?" if ends or len(heads) > _MOST_LEVELS else ""
+        for head in reversed(heads[:_MOST_LEVELS]):
+            tail = f"(?:/{wildcards.to_regex(head)}{tail})?"
+        regexes[tail[len("(?:/") : -len(")?")] if heads else "(?!)"] = None
+    return _fullmatch(_compile(regexes)) if regexes else None
 
 
 def _tokens(pattern: str) -> list[str]:
@@ -215,11 +338,11 @@ def _any_of(patterns: list[str], *, anchored: bool, hidden: bool) -> Matcher:
             extensions.add(found[1])
         else:
             rest[regex] = None
-    slow = _compile(everything).fullmatch
+    slow = None if hidden else _compile(everything).fullmatch
     others = _compile(rest).fullmatch if rest else None
 
     def matches(path: str) -> bool:
-        if not hidden and (path[:1] == "." or "/." in path):
+        if slow is not None and (path[:1] == "." or "/." in path):
             return slow(path) is not None
         name = path[path.rfind("/") + 1 :]
         if name in names:
@@ -232,99 +355,79 @@ def _any_of(patterns: list[str], *, anchored: bool, hidden: bool) -> Matcher:
     return matches
 
 
-def _braces(pattern: str, room: int) -> list[str]:
-    """Expand the braces as bash does: one without a comma or a range is meant as it is."""
-    if "{" not in pattern:
-        _check_room(1, room, pattern)
-        return [pattern]
-    done: list[str] = []
-    pending = [(pattern, 0)]
-    steps = 0
-    while pending:
-        current, start = pending.pop()
-        steps += 1
-        _check_room(steps // 4, room, pattern)
-        opening = _find_unescaped(current, "{", start)
-        if opening < 0:
-            done.append(current)
-            _check_room(len(done), room, pattern)
-            continue
-        closing, commas = _closing(current, opening)
-        body = current[opening + 1 : closing]
-        if commas:
-            cuts = [opening, *commas, closing]
-            choices = [current[a + 1 : b] for a, b in pairwise(cuts)]
-        else:
-            choices = _range(body, room)
-        if not choices:
-            pending.append((current, opening + 1))
-            continue
-        _check_room(len(done) + len(pending) + len(choices), room, pattern)
-        head, tail = current[:opening], current[closing + 1 :]
-        pending += [(head + choice + tail, opening) for choice in reversed(choices)]
-    return [each for each in done if each] or done[:1]
+# A glob in pieces: texts, and for braces the list of their alternatives.
+_Parsed = list["str | list[_Parsed]"]
 
 
-def _check_room(count: int, room: int, pattern: str) -> None:
-    if count > room:
-        raise InvalidPatternError(
-            f"The braces of the glob expand into more than {MAX_EXPANDED} patterns.",
-            hint="Use `*` in place of long alternatives.",
-            details={"pattern": pattern[:200]},
-        )
-
-
-def _find_unescaped(text: str, char: str, start: int) -> int:
-    at = start
-    while at < len(text):
-        if text[at] == "\\":
-            at += 1
-        elif text[at] == char:
-            return at
-        at += 1
-    return -1
-
-
-def _closing(pattern: str, opening: int) -> tuple[int, list[int]]:
-    """Return where the brace at `opening` closes, and its own commas."""
-    depth = 0
-    commas: list[int] = []
-    at = opening
+def _parse_braces(pattern: str) -> _Parsed:
+    """Read braces as ripgrep does (one alternative is one too), and `{1..9}` and `{a..e}` as bash does."""
+    open_braces: list[tuple[int, list[_Parsed]]] = []  # where each begins, and its alternatives so far
+    parsed: _Parsed = [""]
+    at = 0
     while at < len(pattern):
         char = pattern[at]
-        if char == "\\":
-            at += 1
-        elif char == "{":
-            depth += 1
-            if depth > MAX_NESTING:
+        if char == "{":
+            if len(open_braces) == MAX_NESTING:
                 raise InvalidPatternError(
                     f"The braces of the glob are nested more than {MAX_NESTING} deep.",
                     hint="Write the alternatives side by side: {a,b,c}.",
                 )
-        elif char == "}":
-            depth -= 1
-            if depth == 0:
-                return at, commas
-        elif char == "," and depth == 1:
-            commas.append(at)
+            open_braces.append((at, [parsed]))
+            parsed = [""]
+        elif char == "," and open_braces:
+            open_braces[-1][1].append(parsed)
+            parsed = [""]
+        elif char == "}" and open_braces:
+            begin, (outer, *alternatives) = open_braces.pop()
+            alternatives.append(parsed)
+            if len(alternatives) == 1:
+                alternatives = _range(pattern[begin + 1 : at]) or alternatives
+            parsed = outer
+            if len(alternatives) == 1:
+                parsed += alternatives[0]
+            else:
+                parsed.append(alternatives)
+            parsed.append("")
+        else:
+            step = 2 if char == "\\" else 1
+            parsed[-1] = f"{parsed[-1]}{pattern[at : at + step]}"
+            at += step - 1
         at += 1
-    raise InvalidPatternError(
-        f"The '{{' at character {opening + 1} of the glob is never closed.",
-        hint="Close it, or put a backslash before a brace that is meant as it is: '\\{'.",
-        details={"pattern": pattern},
-    )
+    if open_braces:
+        raise InvalidPatternError(
+            f"The '{{' at character {open_braces[0][0] + 1} of the glob is never closed.",
+            hint="Close it, or put a backslash before a brace that is meant as it is: '\\{'.",
+            details={"pattern": pattern},
+        )
+    return parsed
 
 
-def _range(body: str, room: int) -> list[str]:
-    """Return what `{1..9}` or `{a..e}` stands for, or nothing."""
+def _measure(parsed: _Parsed) -> tuple[int, int]:
+    """Return into how many patterns a glob expands, and how many characters these have together."""
+    count, size = 1, 0
+    for piece in parsed:
+        measured = [(1, len(piece))] if isinstance(piece, str) else [_measure(each) for each in piece]
+        choices, characters = (sum(each[index] for each in measured) for index in (0, 1))
+        count, size = count * choices, size * choices + characters * count
+    return count, size
+
+
+def _generate(parsed: _Parsed) -> list[str]:
+    texts = [""]
+    for piece in parsed:
+        ends = [piece] if isinstance(piece, str) else [end for each in piece for end in _generate(each)]
+        texts = [text + end for text in texts for end in ends]
+    return texts
+
+
+def _range(body: str) -> list[_Parsed]:
+    """Return what `{1..9}` or `{a..e}` stands for, or nothing; of a long range more than is taken."""
     if found := re.fullmatch(r"(-?\d{1,9})\.\.(-?\d{1,9})", body):
         first, last = int(found[1]), int(found[2])
-        if abs(last - first) >= room:
-            _check_room(abs(last - first) + 1, room, body)
         step = 1 if last >= first else -1
-        return [str(number) for number in range(first, last + step, step)]
+        return [[str(number)] for number in range(first, last + step, step)[: MAX_EXPANDED + 1]]
     if found := re.fullmatch(r"([a-z])\.\.([a-z])|([A-Z])\.\.([A-Z])", body):
         first, last = (ord(each) for each in found.groups() if each)
         step = 1 if last >= first else -1
-        return [chr(code) for code in range(first, last + step, step)]
+        return [[chr(code)] for code in range(first, last + step, step)]
     return []

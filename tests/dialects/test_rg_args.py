@@ -16,8 +16,7 @@ from agentfs.dialects.rg_args import ALLOWED, grep_arguments
 from tests.conftest import program
 
 USUAL = {
-    "ignore_case": False, "smart_case": False, "glob": None, "exclude": None, "type": None, "hidden": False,
-    "context": 0,
+    "ignore_case": False, "smart_case": False, "glob": None, "type": None, "hidden": False, "context": 0,
 }  # fmt: skip
 
 
@@ -39,12 +38,12 @@ USUAL = {
     ("-A=3", {"after": 3}),
     ("--after-context=3", {"after": 3}),
     ("-B 2 --context 1", {"before": 2, "context": 1}),
-    ("-g '*.py' --glob=!test_*", {"glob": ["*.py"], "exclude": ["test_*"]}),
-    ("-g '!test_*' -g '*.py' -g '!a'", {"glob": ["*.py"], "exclude": ["test_*/", "a"]}),
+    ("-g '*.py' --glob=!test_*", {"glob": ["*.py", "!test_*"]}),
+    ("-g '!test_*' -g '*.py' -g '!a'", {"glob": ["!test_*", "*.py", "!a"]}),
     ("-g 'two words'", {"glob": ["two words"]}),
     ("-tpy --type js", {"type": ["py", "js"]}),
     ("-t py -g 'src/**'", {"glob": ["src/**"]}),
-    ("-t py -g '!src'", {"type": ["py"], "exclude": ["src"]}),
+    ("-t py -g '!src'", {"type": ["py"], "glob": ["!src"]}),
     ("-m 5", {"max_count": 5}),
     ("-L -. --no-ignore", {"follow_symlinks": True, "hidden": True, "include_ignored": True}),
     ("--follow --hidden", {"follow_symlinks": True, "hidden": True}),

@@ -336,7 +336,7 @@ def test_a_hostile_pattern_ends_in_time_with_what_was_found(tree, search):
     [
         ({"pattern": ""}, "invalid_pattern"),
         ({"pattern": "("}, "invalid_pattern"),
-        ({"pattern": "a", "glob": ""}, "invalid_pattern"),
+        ({"pattern": "a", "glob": "[a"}, "invalid_pattern"),
         ({"pattern": "a", "type": "pyhton"}, "invalid_argument"),
         ({"pattern": "a", "output_mode": "lines"}, "invalid_argument"),
         ({"pattern": "a", "limit": 0}, "invalid_argument"),

@@ -1,0 +1,191 @@
+"""Lists of globs with `!`, beside `rg -g` on random trees."""
+
+import random
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from agentfs import Workspace
+from agentfs.errors import OutsideWorkspaceError
+from tests.conftest import needs, program
+
+pytestmark = needs("rg")
+
+NAMES = ["a", "b", "ab", "src", "tests", "x.py", "a.py", "b.js", "c.d", ".h", "out.log", "build"]
+RULES = ["*.log\n", "build/\n", "a.py\n", "/src/b.js\n", "!a.py\n", "tests/ab\n"]
+ATOMS = [
+    "a",
+    "b",
+    "ab",
+    "src",
+    "tests",
+    "build",
+    "*.py",
+    "*.js",
+    "*",
+    "?",
+    "a*",
+    "[ab]",
+    "*.{py,js}",
+    "{src,ab}",
+]
+ATOMS += ["{a}", "*.{py}", "x.py", "*b", "[!a]*", "out.log", "{a,{b,src}}"]
+
+
+def random_tree(rng: random.Random, root: Path) -> None:
+    directories = [root]
+    for _ in range(rng.randint(3, 14)):
+        path = rng.choice(directories) / rng.choice(NAMES)
+        if rng.random() < 0.45:
+            path.mkdir(exist_ok=True) if not path.is_file() else None
+            if path.is_dir() and path not in directories:
+                directories.append(path)
+        elif not path.exists():
+            path.write_text("x\n")
+    for directory in rng.sample(directories, min(len(directories), 2)):
+        if rng.random() < 0.5:
+            (directory / ".gitignore").write_text("".join(rng.choices(RULES, k=2)))
+
+
+# A `/` at the end of a glob that is not negated is not compared: to rg it matches no file, to us all below.
+def random_glob(rng: random.Random) -> str:
+    parts = [rng.choice(["**", *ATOMS]) for _ in range(rng.choice([1, 1, 1, 2, 2, 3]))]
+    glob = ("/" if rng.random() < 0.15 else "") + "/".join(parts)
+    if rng.random() < 0.55:
+        return f"!{glob}{'/' if rng.random() < 0.25 else ''}"
+    return glob
+
+
+def rg_files(root: Path, *options: str) -> set[str]:
+    command = [
+        program("rg") or "",
+        "--no-config",
+        "--files",
+        "--no-require-git",
+        "--no-ignore-global",
+        *options,
+    ]
+    run = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
+    assert run.returncode in (0, 1), run.stderr
+    return set(run.stdout.split("\n")[:-1])
+
+
+def judged(root: Path, globs: list[str]) -> list[str]:
+    """Return what rg lists by the globs alone, without what it lists as hidden or ignored without them."""
+    wanted = rg_files(root, "--no-ignore", "--hidden", *(f"-g{glob}" for glob in globs))
+    return sorted(wanted & rg_files(root))
+
+
+def differences(seed: int, count: int, root: Path) -> list[object]:
+    rng = random.Random(seed)
+    found: list[object] = []
+    for number in range(count):
+        tree = root / str(number)
+        tree.mkdir()
+        random_tree(rng, tree)
+        with Workspace(tree) as ws:
+            for _ in range(4):
+                globs = [random_glob(rng) for _ in range(rng.choice([1, 1, 2, 2, 3, 4]))]
+                try:
+                    ours = ws.grep("x", glob=globs, output_mode="files_with_matches", context=0)
+                    listed = ws.find(glob=globs, types="f")
+                except (
+                    OutsideWorkspaceError
+                ):  # `/name/…` may be meant as an absolute path, and there is no such name
+                    assert any(re.match(r"/\w+(\.\w+)?/", glob) for glob in globs), globs
+                    continue
+                theirs = judged(tree, globs)
+                names = sorted(path for path in ours.counts if not path.endswith(".gitignore"))
+                if names != theirs or sorted(entry.path for entry in listed.files) != theirs:
+                    found.append((globs, names, theirs))
+    return found
+
+
+def test_a_list_of_globs_takes_what_rg_takes(tmp_path: Path) -> None:
+    assert differences(1, 30, tmp_path) == []
+
+
+@pytest.mark.long
+def test_many_lists_of_globs_take_what_rg_takes(tmp_path: Path) -> None:
+    assert differences(2, 2500, tmp_path) == []
+
+
+NEGATED = ["!node_modules", "!node_modules/", "!/node_modules", "!node_*", "!{node_modules}/", "!**/node_*"]
+
+
+@pytest.mark.parametrize("glob", [*NEGATED, ["!node_modules", "*.js"], ["*.js", "!node_modules"]], ids=str)
+def test_regression_a_negated_glob_leaves_out_what_lies_below_a_directory(
+    tmp_path: Path, glob: str | list[str]
+) -> None:
+    for name in ("a.js", "src/b.js", "node_modules/c.js", "node_modules/d/e.js"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("x\n")
+    wanted = ["a.js", "src/b.js"]
+    assert judged(tmp_path, [glob] if isinstance(glob, str) else glob) == wanted
+    with Workspace(tmp_path) as ws:
+        grep = ws.grep("x", glob=glob)
+        assert [match.path for match in grep.matches] == wanted
+        assert grep.searched_files == 2
+        assert [entry.path for entry in ws.find(glob=glob, types="f").files] == wanted
+        assert "node_modules" not in [entry.path for entry in ws.find(glob=glob).files]
+        some = ws.grep("x", files=["node_modules/c.js", "a.js"], glob=glob)
+        assert list(some.counts) == ["a.js"]
+
+
+def test_regression_a_later_glob_wins_over_an_earlier_one(tmp_path: Path) -> None:
+    for name in ("a.py", "tests/b.py", "tests/c.js", "tests/deep/d.py"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("x\n")
+    with Workspace(tmp_path) as ws:
+        for globs, wanted in {
+            ("!*.py", "b.py"): ["tests/b.py"],
+            ("b.py", "!*.py"): [],
+            ("!tests", "tests"): [],
+            ("!tests", "tests", "*.py"): ["a.py", "tests/b.py", "tests/deep/d.py"],
+            ("!tests", "*", "!*.js"): ["a.py", "tests/b.py", "tests/deep/d.py"],
+        }.items():
+            assert judged(tmp_path, list(globs)) == wanted
+            assert list(ws.grep("x", glob=list(globs)).counts) == wanted
+            assert [entry.path for entry in ws.find(glob=list(globs), types="f").files] == wanted
+
+
+def test_a_glob_never_takes_in_what_is_hidden_or_ignored(tmp_path: Path) -> None:
+    for name, text in {
+        ".gitignore": "*.log\nout/\n",
+        "a.log": "x",
+        "out/b.py": "x",
+        ".h/c.py": "x",
+        "d.py": "x",
+    }.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    with Workspace(tmp_path) as ws:
+        for glob in ("*.log", "out/**", "**/c.py", ["!d.py", "*"], ["!out", "out", "*.py"]):
+            assert {*ws.grep("x", glob=glob).counts} <= {"d.py"}
+
+
+def test_a_search_that_finds_nothing_does_not_look_below_what_a_glob_leaves_out(tmp_path: Path) -> None:
+    (tmp_path / ".gitignore").write_text("node_modules/\n")
+    (tmp_path / "node_modules").mkdir()
+    (tmp_path / "node_modules/a.js").write_text("needle\n")
+    (tmp_path / "b.js").write_text("x\n")
+    with Workspace(tmp_path) as ws:
+        assert "pass include_ignored" in ws.grep("needle").text
+        assert "1 line in hidden or ignored" not in ws.grep("needle", glob="!node_modules").text
+
+
+def test_exclude_takes_back_what_begins_with_an_exclamation_mark(tmp_path: Path) -> None:
+    for name in ("a.py", "b.py", "c.js", "d/e.py"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("x\n")
+    with Workspace(tmp_path) as ws:
+        assert list(ws.grep("x", exclude=["*.py", "!b.py"]).counts) == ["b.py", "c.js"]
+        assert list(ws.grep("x", exclude=["!b.py", "*.py"]).counts) == ["c.js"]
+        assert [entry.path for entry in ws.ls(depth=0, ignore=["d", "*.js", "!c.js"]).entries] == [
+            "a.py",
+            "b.py",
+            "c.js",
+        ]
+        assert [entry.path for entry in ws.find(exclude=["*", "!a.py"]).files] == ["a.py"]
