@@ -76,10 +76,17 @@ def _parser() -> argparse.ArgumentParser:
     mcp.add_argument("--read-only", action="store_true", help="change nothing")
     mcp.add_argument("--tools", metavar="NAMES", help="the tools to offer, separated by commas")
     mcp.add_argument("--prefix", default="", help="what stands before each tool's name")
-    mcp.add_argument("--dialect", default="agentfs", help="whose names, arguments and output")
+    mcp.add_argument(
+        "--structured",
+        action="store_true",
+        help="send typed data beside the text, for clients that are programs",
+    )
     mcp.set_defaults(run=_mcp)
 
     for command in (call, schemas, mcp):
+        command.add_argument(
+            "--dialect", default="agentfs", metavar="NAME", help="whose names, arguments and output"
+        )
         _add_root(command)
     for command in (call, mcp):
         _add_state(command)
@@ -176,7 +183,8 @@ def _run_tool(arguments: argparse.Namespace) -> int:
 def _call(arguments: argparse.Namespace) -> int:
     text = sys.stdin.read() if arguments.arguments == "-" else arguments.arguments
     with opened(arguments.root, arguments.state) as workspace:
-        return _show(workspace.tools().call(arguments.name, text), as_json=arguments.json)
+        tools = workspace.tools(dialect=arguments.dialect)
+        return _show(tools.call(arguments.name, text), as_json=arguments.json)
 
 
 def _show(result: ToolResult, *, as_json: bool) -> int:
@@ -200,7 +208,8 @@ def _show(result: ToolResult, *, as_json: bool) -> int:
 
 def _schemas(arguments: argparse.Namespace) -> int:
     with Workspace(arguments.root) as workspace:
-        schemas = workspace.tools().schemas(arguments.format, strict=arguments.strict)
+        tools = workspace.tools(dialect=arguments.dialect)
+        schemas = tools.schemas(arguments.format, strict=arguments.strict)
     print(json.dumps(schemas, indent=2, ensure_ascii=False))
     return 0
 
@@ -227,6 +236,7 @@ def _mcp(arguments: argparse.Namespace) -> int:
         dialect=arguments.dialect,
         policy=policy,
         state=arguments.state,
+        structured=arguments.structured,
     )
     try:
         asyncio.run(server.serve())

@@ -6,7 +6,7 @@ import asyncio
 import os
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import unquote, urlsplit
 
 from mcp import MCPError, types
@@ -40,6 +40,7 @@ class WorkspaceServer:
         dialect: str = "agentfs",
         policy: Policy | None = None,
         state: str | None = None,
+        structured: bool = False,
     ) -> None:
         """Open the workspace.
 
@@ -50,6 +51,8 @@ class WorkspaceServer:
             dialect: Whose names, arguments and output.
             policy: What may be changed, and how.
             state: The directory where the journal and what was shown outlive the server.
+            structured: Send the typed data of each result too, and its schema. Some clients then show their
+                model the data instead of the text.
 
         Raises:
             AgentFSError: The root is no directory, or a name is no tool; what `Workspace` says of `state`.
@@ -58,6 +61,7 @@ class WorkspaceServer:
         self._names = names
         self._prefix = prefix
         self._dialect = dialect
+        self._format: Literal["mcp", "mcp-structured"] = "mcp-structured" if structured else "mcp"
         self._kept = state is not None
         self._served = [Workspace(root, policy=self._policy, state=state)]
         try:
@@ -100,11 +104,11 @@ class WorkspaceServer:
 
     async def _list(self, context: _Context, params: Any) -> types.ListToolsResult:
         del context, params
-        tools = [types.Tool.model_validate(tool) for tool in self._tools.schemas("mcp")]
+        tools = [types.Tool.model_validate(tool) for tool in self._tools.schemas(self._format)]
         return types.ListToolsResult(tools=tools)
 
     async def _call(self, context: _Context, params: types.CallToolRequestParams) -> types.CallToolResult:
-        sent = SentCall("mcp", None, params.name, params.arguments)
+        sent = SentCall(self._format, None, params.name, params.arguments)
         try:
             tools = await self._narrowed(context)
         except AgentFSError as error:

@@ -11,7 +11,7 @@ with another salt, so that a name still remembered elsewhere never comes to mean
 
 import sys
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from threading import Lock
 
 from agentfs.text import bodies_of, carried_ids, fresh_ids
@@ -196,6 +196,19 @@ class Shown:
                     found.append((path, text))
             return found
 
+    def record_return(self, real_path: str, revision: str) -> None:
+        """Remember that an undo or a redo brought a version back: it counts as the one shown last.
+
+        Args:
+            real_path: The file.
+            revision: Its version now.
+        """
+        with self._lock:
+            self._give(real_path, None)
+            known = self._version(real_path, revision)
+            if known is not None:
+                self._keep(real_path, known, self._texts.get((real_path, revision)))
+
     def record_move(self, real_path: str, to: str) -> None:
         """Let what was shown of a file hold for its new path.
 
@@ -246,6 +259,14 @@ class Shown:
                 self._told.popitem(last=False)
             return False
 
+    def fork(self, is_staged: Callable[[str], bool]) -> "ForkedShown":
+        """Return a copy for a transaction, which comes back here with `ForkedShown.join`.
+
+        Args:
+            is_staged: Tells of a real path whether the transaction has changed it.
+        """
+        return ForkedShown(self, is_staged)
+
     def forget(self) -> None:
         """Forget everything, as after the model's context was cut."""
         with self._lock:
@@ -253,6 +274,51 @@ class Shown:
             self._files.clear()
             for key in list(self._texts):
                 self._drop_text(key)
+
+    def memory(self) -> dict[str, object]:
+        """Return a copy of all that is remembered, by the names of attributes."""
+        with self._lock:
+            return {
+                "_files": OrderedDict((path, versions.copy()) for path, versions in self._files.items()),
+                "_texts": self._texts.copy(),
+                "_text_bytes": self._text_bytes,
+                "_ids": self._ids.copy(),
+                "_named": {path: revisions.copy() for path, revisions in self._named.items()},
+                "_given": self._given.copy(),
+                "_generation": self._generation,
+                "_told": self._told.copy(),
+            }
+
+    def take(
+        self,
+        versions: Iterable[tuple[str, ShownVersion]],
+        ids: Mapping[tuple[str, str], tuple[str, str]],
+        given: Mapping[str, str | None],
+        generation: int,
+    ) -> None:
+        """Add what a copy has come to remember.
+
+        Args:
+            versions: Real paths and versions with their texts, in the order in which they were shown.
+            ids: The text of a version and the names of its lines, put together.
+            given: The version of a file whose names a reader was given last.
+            generation: How often the copy, or what it was made of, has forgotten names.
+        """
+        with self._lock:
+            self._generation = max(self._generation, generation)
+            for path, version in versions:
+                known = self._version(path, version.revision)
+                ranges = known.ranges if known is not None else ()
+                whole = version.whole or (known is not None and known.whole)
+                united = version_of(version.revision, (*ranges, *version.ranges), version.total)
+                self._keep(path, united._replace(whole=whole or united.whole), version.text)
+            for key, (text, joined) in ids.items():
+                if key not in self._ids:
+                    self._keep_ids(key, text, joined.split())
+                elif self._ids[key] != joined:  # named by another thread meanwhile: neither is valid
+                    self._drop_text(key)
+            for path, revision in given.items():
+                self._give(path, revision if (path, revision) in self._ids else None)
 
     def _version(self, real_path: str, revision: str) -> ShownVersion | None:
         versions = self._files.get(real_path)
@@ -348,6 +414,91 @@ class Shown:
 
     def _salt(self) -> str:
         return str(self._generation) if self._generation else ""
+
+
+class ForkedShown(Shown):
+    """What a transaction has shown: at first a copy of what its workspace has.
+
+    Args:
+        origin: What the workspace has shown.
+        is_staged: Tells of a real path whether the transaction has changed it.
+    """
+
+    def __init__(self, origin: Shown, is_staged: Callable[[str], bool]) -> None:
+        super().__init__()
+        self._origin = origin
+        self._is_staged = is_staged
+        self._touched: dict[str, None] = {}
+        # The versions that were read as they are on disk.
+        self._on_disk: set[tuple[str, str]] = set()
+        self.__dict__.update(origin.memory())
+
+    def record_read(
+        self, real_path: str, revision: str, text: str | None, first: int, last: int, total: int
+    ) -> None:
+        """Remember that lines were shown."""
+        super().record_read(real_path, revision, text, first, last, total)
+        self._note_read(real_path, revision)
+
+    def record_told(self, real_path: str, revision: str, text: str, hunks: Sequence[Hunk]) -> None:
+        """Remember that it was told how a file differs from the version shown last."""
+        super().record_told(real_path, revision, text, hunks)
+        self._note_read(real_path, revision)
+
+    def line_ids(self, real_path: str, revision: str, text: str, *, given: bool = False) -> tuple[str, ...]:
+        """Name the lines of a version."""
+        ids = super().line_ids(real_path, revision, text, given=given)
+        self._note_read(real_path, revision)
+        return ids
+
+    def forget(self) -> None:
+        """Forget everything, in the workspace too: the model's context was cut."""
+        super().forget()
+        self._touched.clear()
+        self._on_disk.clear()
+        self._origin.forget()
+
+    def join(self, *, committed: bool) -> None:
+        """Let the workspace know what the transaction has shown.
+
+        Args:
+            committed: Whether its changes were made; otherwise only what was read from the disk joins.
+        """
+        with self._lock:
+            versions = [
+                (path, version._replace(text=self._texts.get((path, version.revision))))
+                for path in self._touched
+                for version in (self._files.get(path) or OrderedDict[str, ShownVersion]()).values()
+                if committed or (path, version.revision) in self._on_disk
+            ]
+            ids = {
+                (path, revision): (self._texts[path, revision], self._ids[path, revision])
+                for path in self._touched
+                for revision in self._named.get(path, ())
+                if committed or (path, revision) in self._on_disk
+            }
+            given = {
+                path: self._given.get(path)
+                for path in self._touched
+                if committed or (path, self._given.get(path)) in self._on_disk
+            }
+        self._origin.take(versions, ids, given, self._generation)
+
+    def _note_read(self, real_path: str, revision: str) -> None:
+        if not self._is_staged(real_path):
+            self._on_disk.add((real_path, revision))
+
+    def _keep(self, real_path: str, version: ShownVersion, text: str | None) -> None:
+        super()._keep(real_path, version, text)
+        self._touched[real_path] = None
+
+    def _keep_ids(self, key: tuple[str, str], text: str, ids: Sequence[str]) -> None:
+        super()._keep_ids(key, text, ids)
+        self._touched[key[0]] = None
+
+    def _give(self, real_path: str, revision: str | None) -> None:
+        super()._give(real_path, revision)
+        self._touched[real_path] = None
 
 
 def _size_of(text: str) -> int:

@@ -97,7 +97,8 @@ class Toolset:
 
         Args:
             format: "openai" (chat completions), "openai-responses", "anthropic", "mcp" (the tools of
-                `tools/list`) or "gemini" (the function declarations of one tool).
+                `tools/list`), "mcp-structured" (with the schemas of their data) or "gemini" (the function
+                declarations of one tool).
             strict: Ask the provider to hold the model to the schema; OpenAI and Anthropic have it.
 
         Returns:

@@ -169,8 +169,10 @@ class Workspace(Reading, Changing, Searching, History, Current):
         methods = [getattr(self, name) for name in chosen]
         return Toolset(methods, expose=expose, prefix=prefix, on_event=self.on_event)
 
-    def view(self, *, limits: Limits | None = None, policy: Policy | None = None) -> Self:
-        """Return this workspace under other limits and another policy.
+    def view(
+        self, *, limits: Limits | None = None, policy: Policy | None = None, workdir: str | None = None
+    ) -> Self:
+        """Return this workspace under other limits and another policy, or with paths from another directory.
 
         It is the same workspace: it shares the root and all that is remembered, and closing either closes
         both. What confines and protects cannot be changed.
@@ -178,14 +180,19 @@ class Workspace(Reading, Changing, Searching, History, Current):
         Args:
             limits: Its limits; by default the same.
             policy: Its policy; by default the same.
+            workdir: The directory inside the root in which relative paths start, and from which paths are
+                shown, with `..` where they lie elsewhere; by default the same. The boundary stays the root,
+                and rules and the history keep their paths from there.
 
         Raises:
-            AgentFSError: `invalid_argument` where the policy differs in what a view may not change.
+            AgentFSError: `invalid_argument` where the policy differs in what a view may not change; for
+                `workdir` `not_found`, `not_a_directory`, `outside_workspace`, ….
         """
         other = copy(self)
         other.limits = limits or self.limits
         other.policy = policy or self.policy
-        other._root = self._root.under(other.policy)  # noqa: SLF001 - its own
+        root = self._root.under(other.policy)
+        other._root = root if workdir is None else root.starting_in(workdir)  # noqa: SLF001 - its own
         return other
 
     def tool_names(self) -> list[str]:

@@ -39,11 +39,12 @@ def run_loop(model: Model, tools: Toolset, task: str, *, most_turns: int = 40) -
         show(reply)
         if not reply.get("tool_calls"):
             return messages
-        for call in reply["tool_calls"]:
-            function = call["function"]
-            result = tools.call(function["name"], function["arguments"])
-            messages.append({"role": "tool", "tool_call_id": call["id"], "content": result.content})
-            show(messages[-1])
+        answers = tools.run(
+            reply["tool_calls"]
+        )  # one for each call, and a message with images if there are any
+        messages += answers
+        for answer in answers:
+            show(answer)
     return messages
 
 

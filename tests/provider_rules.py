@@ -166,13 +166,19 @@ def anthropic_request(tools: list[dict[str, Any]]) -> list[str]:
 def mcp(tool: dict[str, Any], *, strict: bool = False) -> list[str]:
     wrong = list(_common(tool["name"], tool["description"], tool["inputSchema"]))
     hints = {"title", "readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"}
-    if not tool.keys() <= {"name", "title", "description", "inputSchema", "outputSchema", "annotations"}:
+    if not tool.keys() <= {"name", "title", "description", "inputSchema", "annotations"}:
         wrong.append("envelope")
     if not tool["annotations"].keys() <= hints:
         wrong.append("annotations")
     if tool["annotations"].get("readOnlyHint") and tool["annotations"].get("destructiveHint"):
         wrong.append("destroys by reading")
     return wrong
+
+
+def mcp_structured(tool: dict[str, Any], *, strict: bool = False) -> list[str]:
+    output = tool.get("outputSchema", {"type": "object"})
+    wrong = [] if output["type"] == "object" else ["the output is no object"]
+    return wrong + mcp({key: tool[key] for key in tool if key != "outputSchema"}, strict=strict)
 
 
 def gemini(tool: dict[str, Any], *, strict: bool = False) -> list[str]:
@@ -194,6 +200,7 @@ CHECKERS = {
     "openai-responses": openai_responses,
     "anthropic": anthropic,
     "mcp": mcp,
+    "mcp-structured": mcp_structured,
     "gemini": gemini,
 }
 STRICT = ("openai", "openai-responses", "anthropic")
@@ -202,5 +209,6 @@ SCHEMA_OF = {
     "openai-responses": lambda tool: tool["parameters"],
     "anthropic": lambda tool: tool["input_schema"],
     "mcp": lambda tool: tool["inputSchema"],
+    "mcp-structured": lambda tool: tool["inputSchema"],
     "gemini": lambda tool: tool["parametersJsonSchema"],
 }

@@ -60,6 +60,24 @@ def test_schemas_prints_json_for_each_provider(tmp_path, format_name):
     assert "multi_edit" in json.dumps(json.loads(done.stdout))
 
 
+def test_schemas_and_call_speak_a_dialect(tmp_path):
+    (tmp_path / "a.txt").write_text("one\n")
+    done = run("schemas", "--dialect", "text-editor", "--format", "mcp", cwd=tmp_path)
+    assert [tool["name"] for tool in json.loads(done.stdout)] == ["str_replace_based_edit_tool"]
+    done = run("call", "Grep", '{"pattern": "one"}', "--dialect", "wave", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "a.txt" in done.stdout
+    done = run("call", "Grep", '{"pattern": "one"}', cwd=tmp_path)
+    assert done.returncode == 2, "without it the tools are agentfs's own"
+
+
+@pytest.mark.parametrize("command", [["schemas"], ["call", "read", "{}"], ["mcp"]])
+def test_an_unknown_dialect_is_a_failure_that_names_the_others(tmp_path, command):
+    done = run(*command, "--dialect", "wav", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "Did you mean 'wave'?" in done.stderr
+
+
 def test_a_missing_root_is_a_usage_error(tmp_path):
     done = run("schemas", "--root", "nowhere", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")

@@ -140,6 +140,6 @@ def test_what_made_a_result_is_no_part_of_its_data(ws):
     result = ws.grep("one", path="in")
     assert result.made_by == ("grep", ("one",), {"path": "in"})
     assert "made_by" not in result.to_dict()
-    assert "made_by" not in ws.tools().schemas("mcp")[-1]["outputSchema"]["properties"]
+    assert "made_by" not in ws.tools().schemas("mcp-structured")[-1]["outputSchema"]["properties"]
     assert ws.is_current(pickle.loads(pickle.dumps(result)))
     assert ws.tool_names().count("is_current") == 0

@@ -1,10 +1,14 @@
 """The example loop, run as README runs it: offline, on this repository and on a small one."""
 
 import os
+import runpy
 import subprocess
 import sys
 from pathlib import Path
 
+from PIL import Image
+
+from agentfs import Workspace
 from tests.conftest import needs
 
 pytestmark = needs("git")
@@ -45,3 +49,25 @@ def test_the_loop_runs_on_this_repository():
     done = run()
     assert done.returncode == 0, done.stderr
     assert "AGENT_NOTES.md" in done.stdout
+
+
+def test_the_loop_appends_notes_and_images_too(tmp_path):
+    Image.new("RGB", (3, 2)).save(tmp_path / "dot.png")
+    calls = [("read", {"path": "dot.png"}), None]
+
+    def model(messages, schemas):
+        sent = calls.pop(0)
+        if sent is None:
+            return {"role": "assistant", "content": "Done."}
+        function = {"name": sent[0], "arguments": sent[1]}
+        return {"role": "assistant", "tool_calls": [{"id": "1", "type": "function", "function": function}]}
+
+    run_loop = runpy.run_path(str(ROOT / "examples" / "agent_loop.py"))["run_loop"]
+    with Workspace(tmp_path) as ws:
+        messages = run_loop(model, ws.tools(), "Look.")
+        calls += [("list_files", {"roots": ["."], "limit": 1}), None]
+        (tmp_path / "other.txt").touch()
+        noted = run_loop(model, ws.tools(dialect="tree-sitter-analyzer"), "List.")
+    [image] = [part for part in messages[-2]["content"] if part["type"] == "image_url"]
+    assert image["image_url"]["url"].startswith("data:image/png;base64,")
+    assert "these are the first 1 of 2 entries" in noted[-2]["content"]

@@ -16,6 +16,7 @@ LAYERS = [
     {"limits", "policy", "results", "versions"},
     {"disk", "text"},
     {"walking", "matching"},
+    {"permissions.access"},
     {"shown", "remembered", "outputs", "journal"},
     {"reading", "editing", "search", "state"},
     {"permissions.gate", "signatures"},

@@ -1,6 +1,7 @@
 """The MCP server, driven by the official client over standard input and output."""
 
 import asyncio
+import base64
 import json
 import os
 import sys
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 from mcp import Client, StdioServerParameters, types
+from PIL import Image as Pillow
 
 from agentfs import Workspace
 
@@ -55,10 +57,35 @@ async def test_a_client_uses_every_tool(tree, tmp_path_factory, mode):
             result = await connected.call_tool(tool.name, ARGUMENTS[tool.name])
             assert result.is_error is False, result.content
             assert result.content[0].text
-            Draft202012Validator(tool.output_schema).validate(result.structured_content)
+            assert (tool.output_schema, result.structured_content) == (None, None)
             assert tool.annotations.read_only_hint is (tool.name in ("read", "ls", "glob", "grep"))
     assert (tree / "a.txt").read_text() == "1\n2\nthree\n"
     assert (tree / "new" / "b.txt").read_text() == "b\n"
+
+
+async def test_typed_data_is_sent_to_programs_that_ask_for_it(tree):
+    async with client(tree, "--structured") as connected:
+        for tool in (await connected.list_tools()).tools:
+            result = await connected.call_tool(tool.name, ARGUMENTS[tool.name])
+            assert result.content[0].text
+            Draft202012Validator(tool.output_schema).validate(result.structured_content)
+
+
+async def test_images_are_sent_beside_the_text(tree):
+    Pillow.new("RGB", (3, 2)).save(tree / "dot.png")
+    async with client(tree) as connected:
+        text, image = (await connected.call_tool("read", {"path": "dot.png"})).content
+    assert "3" in text.text
+    assert base64.b64decode(image.data)[:4] == b"\x89PNG"
+
+
+async def test_read_many_is_a_tool_that_reads(tree):
+    async with client(tree, "--read-only", "--tools", "read_many,find,write") as connected:
+        tools = (await connected.list_tools()).tools
+        assert [(tool.name, tool.annotations.read_only_hint) for tool in tools] == [
+            ("read_many", True), ("find", True),
+        ]  # fmt: skip
+        assert "1|one" in (await connected.call_tool("read_many", {"paths": ["a.txt"]})).content[0].text
 
 
 async def test_failures_are_results_that_the_model_sees(tree):

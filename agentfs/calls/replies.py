@@ -6,7 +6,9 @@ from typing import Any, Literal, NamedTuple, cast
 from agentfs.errors import InvalidArgumentError
 from agentfs.results import Image, ToolResult
 
-Shape = Literal["openai", "openai-custom", "responses", "responses-custom", "anthropic", "gemini", "mcp"]
+Shape = Literal[
+    "openai", "openai-custom", "responses", "responses-custom", "anthropic", "gemini", "mcp", "mcp-structured"
+]  # fmt: skip
 Message = dict[str, Any]
 
 
@@ -109,7 +111,7 @@ def message_for(sent: SentCall, result: ToolResult, *, images_follow: bool = Fal
         case "gemini":
             return {"role": "user", "parts": _gemini_parts(sent, result)}
         case _:
-            return _mcp_result(result)
+            return _mcp_result(result, structured=sent.shape == "mcp-structured")
 
 
 def _responses_output(result: ToolResult) -> Any:
@@ -141,14 +143,14 @@ def _gemini_parts(sent: SentCall, result: ToolResult) -> list[Message]:
     return [{"functionResponse": response}, *images]
 
 
-def _mcp_result(result: ToolResult) -> Message:
+def _mcp_result(result: ToolResult, *, structured: bool) -> Message:
     content = _texts(result)
     content += [
         {"type": "image", "data": image.data, "mimeType": image.media_type} for image in result.images
     ]
     answer: Message = {"content": content, "isError": not result.success}
     data: Any = result.data
-    if result.success and isinstance(data, dict):
+    if structured and result.success and isinstance(data, dict):
         answer["structuredContent"] = data
     return answer
 

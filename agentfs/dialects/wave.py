@@ -4,21 +4,17 @@ The contract is in `docs/dialects/wave.md`, statement by statement. The text of 
 own: the document does not fix it. No `from __future__ import annotations`: the hints become schemas.
 """
 
-import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from functools import wraps
-from typing import Any, Literal, ParamSpec, TypeVar, cast
+from typing import Any, Literal
 
 from agentfs.dialects.dialect import Dialect
 from agentfs.results import GrepResult, ListResult, ToolResult
 from agentfs.signatures.offers import Answer, Offer
 from agentfs.workspace import Workspace
 
-_P = ParamSpec("_P")
-_R = TypeVar("_R")
-
 _FILE = {"path": "file_path"}
+_FILE_TOLD = {"path": "File, absolute or relative to the working directory."}
 
 
 @dataclass(frozen=True)
@@ -47,25 +43,21 @@ def wave_result(answer: Answer) -> WaveResult:
     return WaveResult(**{field.name: getattr(result, field.name) for field in fields(result)})
 
 
-def offers(workspace: Workspace, workdir: str = "") -> Sequence[Offer]:
+def offers(workspace: Workspace) -> Sequence[Offer]:
     """Make the seven tools.
 
     Args:
         workspace: The workspace.
-        workdir: Where relative paths start; by default at the root, which is the boundary whatever it is.
     """
-
-    def at(method: Callable[_P, _R]) -> Callable[_P, _R]:
-        return _starting_in(workdir, method) if workdir else method
 
     def ls(path: str, ignore: list[str] | None = None) -> ListResult:
         """List a directory: directories first, then files, by name.
 
         Args:
-            path: Directory, relative to the workspace root.
+            path: Directory, absolute or relative to the working directory.
             ignore: Globs of entries to leave out.
         """
-        return at(workspace.ls)(path=path, ignore=ignore)
+        return workspace.ls(path=path, ignore=ignore)
 
     def grep(
         pattern: str,
@@ -85,7 +77,7 @@ def offers(workspace: Workspace, workdir: str = "") -> Sequence[Offer]:
 
         Args:
             pattern: Regular expression; escape `( ) [ . *` to match them literally.
-            path: File or directory to search, relative to the workspace root.
+            path: File or directory to search, absolute or relative to the working directory.
             glob: Only files that match, such as `*.py` or `src/**`.
             output_mode: File names, matching lines, or the number of matching lines in each file.
             before: Lines to show before each match, with output_mode content.
@@ -98,30 +90,40 @@ def offers(workspace: Workspace, workdir: str = "") -> Sequence[Offer]:
             multiline: Let a match span lines, and `.` match line ends.
         """
         around = context if (context, before, after) != (None, None, None) else 0
-        return at(workspace.grep)(
+        return workspace.grep(
             pattern=pattern, path=path, glob=glob, type=type, output_mode=output_mode, context=around,
             before=before, after=after, line_numbers=line_numbers, ignore_case=ignore_case,
             multiline=multiline, limit=limit or None,
         )  # fmt: skip
 
     return (
-        Offer(at(workspace.read), name="Read", parameters=_FILE),
+        Offer(workspace.read, name="Read", parameters=_FILE, descriptions=_FILE_TOLD),
         Offer(
-            at(workspace.write),
+            workspace.write,
             name="Write",
             parameters=_FILE,
             description="Create a file, or replace one you have read whole; "
             "to change parts of a file, use Edit.",
+            descriptions={
+                **_FILE_TOLD,
+                "content": "The whole text of the file, with the line ends to write.",
+            },
+            preset={"newline": "given"},
         ),
-        Offer(at(workspace.edit), name="Edit", parameters=_FILE),
+        Offer(workspace.edit, name="Edit", parameters=_FILE, descriptions=_FILE_TOLD),
         Offer(
-            at(workspace.multi_edit),
+            workspace.multi_edit,
             name="MultiEdit",
             parameters=_FILE,
-            descriptions={"edits": "The replacements, each as in Edit."},
+            descriptions={**_FILE_TOLD, "edits": "The replacements, each as in Edit."},
         ),
         Offer(ls, name="LS"),
-        Offer(at(workspace.glob), name="Glob", hide=("limit", "offset", "include_ignored")),
+        Offer(
+            workspace.glob,
+            name="Glob",
+            descriptions={"path": "Directory to search, absolute or relative to the working directory."},
+            hide=("limit", "offset", "include_ignored"),
+        ),
         Offer(
             grep,
             name="Grep",
@@ -135,17 +137,6 @@ def offers(workspace: Workspace, workdir: str = "") -> Sequence[Offer]:
             },
         ),
     )
-
-
-def _starting_in(workdir: str, method: Callable[_P, _R]) -> Callable[_P, _R]:
-    """Return a method whose relative paths start in a directory; it is called by names."""
-
-    @wraps(method)
-    def started(*_: _P.args, **arguments: _P.kwargs) -> _R:
-        path = os.path.join(workdir, cast("str", arguments.get("path", ".")))
-        return cast("Callable[..., _R]", method)(**{**arguments, "path": path})
-
-    return started
 
 
 DIALECT = Dialect("wave", offers, render=wave_result)

@@ -4,16 +4,13 @@ import inspect
 import os
 from collections.abc import Awaitable, Callable, Mapping, Sized
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any, TypeAlias, cast
 
-from agentfs.dialects.wave import DIALECT, WaveResult, offers
+from agentfs.dialects.wave import DIALECT, WaveResult
 from agentfs.errors import AgentFSError, InvalidArgumentError
 from agentfs.permissions.asking import Allow, Deny, Mode, Permission, PermissionAnswer, PermissionRequest
 from agentfs.policy import Policy
-from agentfs.results import NextCall
 from agentfs.text import visible
-from agentfs.text.render import continuation
 from agentfs.workspace import Workspace
 
 CanUseTool: TypeAlias = Callable[[str, Any], bool | Awaitable[bool]]
@@ -103,14 +100,12 @@ class ToolPlugin:
         mode = _MODES.get(asked.permission_mode or "default")
         if mode is None:
             return _refused("refused", f"The permission mode {asked.permission_mode!r} is not known.")
-        workspace = self.workspace.view(policy=_policy(self.workspace.policy, asked, mode, (self.name, args)))
+        policy = _policy(self.workspace.policy, asked, mode, (self.name, args))
         try:
-            workdir = _workdir(self.workspace, asked.workdir)
+            workspace = self.workspace.view(policy=policy, workdir=asked.workdir)
         except AgentFSError as error:
             return _refused(error.code, f"The workdir of the context cannot be used: {error.message}")
-        dialect = replace(DIALECT, offers=partial(offers, workdir=workdir))
-        result = cast("WaveResult", await dialect.tools(workspace).acall(self.name, args))
-        return _from_elsewhere(result, workspace.root) if workdir else result
+        return cast("WaveResult", await DIALECT.tools(workspace).acall(self.name, args))
 
     def format_compact_params(
         self, params: Mapping[str, Any], context: ToolContext | Mapping[str, Any]
@@ -181,34 +176,8 @@ def _all_of(asked: list[Permission]) -> Permission:
     return ask
 
 
-def _workdir(workspace: Workspace, workdir: str) -> str:
-    """Return the directory where relative paths start, "" for the root; refuse what is none inside it."""
-    if workdir in ("", ".", workspace.root):
-        return ""
-    # Nobody need be asked whether the loop's own directory is one.
-    workspace.view(policy=replace(workspace.policy, mode="bypass")).ls(workdir, limit=1)
-    return workdir
-
-
 def _refused(code: str, message: str) -> WaveResult:
     return WaveResult(False, message, message, {"code": code, "message": message})
-
-
-def _from_elsewhere(result: WaveResult, root: str) -> WaveResult:
-    """Return a result for a model whose relative paths do not start at the root, as the shown ones do."""
-    content = result.content
-    following = result.next
-    if following is not None:
-        arguments = {
-            name: os.path.join(root, value) if name in ("file_path", "path") else value
-            for name, value in following["arguments"].items()
-        }
-        following = NextCall(name=following["name"], arguments=arguments)
-        before, found, after = content.rpartition(continuation(result.next))
-        content = f"{before}{continuation(following)}{after}" if found else content
-    path = os.path.join(root, result.file_path) if result.success and result.file_path else result.file_path
-    note = f"[paths are shown relative to {root}]"
-    return replace(result, content=f"{content}\n{note}", next=following, file_path=path)
 
 
 def _shortened(path: str, workdir: str) -> str:

@@ -6,20 +6,19 @@ dies, the second names lead back.
 """
 
 import os
-from collections.abc import Sequence
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from collections.abc import Generator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 
 from agentfs.disk import failures
 from agentfs.disk.base import Base
 from agentfs.disk.batch import Batch
-from agentfs.disk.locks import FileLock
-from agentfs.disk.paths import Asked, quote
+from agentfs.disk.locks import ATTEMPTS, FileLock
+from agentfs.disk.paths import quote
 from agentfs.disk.plans import Plan, is_directory, plans_of
-from agentfs.disk.repair import left_behind, logged
+from agentfs.disk.repair import RepairLog, left_behind, logged
 from agentfs.disk.replacing import new_temporary
-from agentfs.disk.states import Change, Conflict, DirectoryState, Recorder, state_at, unfollowed
-from agentfs.disk.trail import Trail
-from agentfs.errors import NotFoundError
+from agentfs.disk.states import Change, Conflict, DirectoryState, Recorder, standing, state_at
+from agentfs.errors import AgentFSError, NotDirectoryError, NotFoundError
 
 _REPAIR_BYTES = 200 * 1024 * 1024
 
@@ -34,10 +33,7 @@ def apply_changes(
     recorder: Recorder | None,
 ) -> tuple[str, ...]:
     """Do the work of `Root.apply`."""
-    with ExitStack() as held:
-        keys = {_key(base, change.path): change.path for change in changes if not is_directory(change)}
-        for key in sorted(keys):
-            held.enter_context(FileLock(key, keys[key], root_path))
+    with _locked(base, root_path, [change.path for change in changes if not is_directory(change)]):
         wanted: list[Change] = []
         for change in _with_parents(base, changes, max_bytes):
             present = state_at(base, change.path, max_bytes)
@@ -77,38 +73,85 @@ def repair(base: Base, root_path: str) -> list[str]:
     told: list[str] = []
     for rows, done, log in left_behind(base, root_path):
         plans = [Plan(change, stage, fresh, backup) for change, stage, fresh, backup in rows]
-        batch = Batch(base, plans, _REPAIR_BYTES, lambda change, _: NotFoundError(change.path))
         if done:
-            batch.tidy()
-            continue
+            _batch_of(base, plans).tidy()
+        else:
+            told += _taken_back(base, root_path, plans, log)
+    return told
+
+
+def _taken_back(base: Base, root_path: str, plans: Sequence[Plan], log: RepairLog) -> list[str]:
+    """Take one batch back, as far as its paths can be reached; return what was done, in words."""
+    blocked: dict[str, Exception] = {}
+    lockable: list[str] = []
+    for path in [plan.change.path for plan in plans]:
+        try:
+            _key(base, path)
+            lockable.append(path)
+        except NotDirectoryError:
+            continue  # a file stands on the way: nothing can be there, and nothing has to be locked
+        except (AgentFSError, OSError) as error:
+            blocked[path] = error
+    batch = _batch_of(base, [plan for plan in plans if plan.change.path not in blocked])
+    foreign: tuple[str, ...] = ()
+    try:
+        with _locked(base, root_path, lockable):
+            foreign = batch.take_back()
+    except (AgentFSError, OSError) as error:
+        blocked |= dict.fromkeys(batch.paths, error)
+    reasons = {path: getattr(error, "message", str(error)) for path, error in blocked.items()}
+    left = dict.fromkeys(batch.stuck, "") | {path: f": {reason}" for path, reason in reasons.items()}
+    if left:
+        log.keep_only(left)
+    told = [f"{_unfinished(path)} could not be taken back{why}" for path, why in left.items()]
+    if back := [path for path in batch.paths if path not in left]:
+        told.append(f"{_unfinished(*back)} was taken back")
+    if foreign:
+        there = ", ".join(map(quote, foreign))
+        told.append(f"somebody else has changed {there} since, so that stays as it is")
+    return told
+
+
+def _batch_of(base: Base, plans: Sequence[Plan]) -> Batch:
+    return Batch(base, plans, _REPAIR_BYTES, lambda change, _: NotFoundError(change.path))
+
+
+def _unfinished(*paths: str) -> str:
+    return f"a change of {', '.join(map(quote, paths))} that had not come to its end"
+
+
+@contextmanager
+def _locked(base: Base, root_path: str, paths: Sequence[str]) -> Generator[None]:
+    """Hold the locks of several files.
+
+    Args:
+        base: Where walks start.
+        root_path: The root.
+        paths: The files, links resolved.
+
+    Raises:
+        AgentFSError: busy; refused, not_a_directory for a path that leads nowhere.
+    """
+    for _ in range(ATTEMPTS):
+        keys = {_key(base, path): path for path in paths}
         with ExitStack() as held:
-            keys = {_key(base, plan.change.path): plan.change.path for plan in plans}
             for key in sorted(keys):
                 held.enter_context(FileLock(key, keys[key], root_path))
-            foreign = batch.take_back()
-        log.keep = batch.stuck
-        paths = ", ".join(map(quote, batch.paths))
-        if log.keep:
-            told.append(f"a change of {paths} that had not come to its end could not be taken back")
-            continue
-        told.append(f"a change of {paths} that had not come to its end was taken back")
-        if foreign:
-            left = ", ".join(map(quote, foreign))
-            told.append(f"somebody else has changed {left} since, so that stays as it is")
-    return told
+            # The way may have changed while a lock was waited for; then these are the locks of other files.
+            if keys == {_key(base, path): path for path in paths}:
+                yield
+                return
+    raise failures.kept_changing(paths[0])
 
 
 def _key(base: Base, path: str) -> str:
     """Return what names the file at a path for its lock."""
-    trail = Trail(unfollowed(base), path, Asked(tuple(path.split("/"))), creating=True)
-    try:
-        return trail.key(trail.advance() or "")
-    finally:
-        trail.let_go()
+    with standing(base, path, creating=True) as (trail, name):
+        return trail.key(name)
 
 
 def check_protected(base: Base, path: str, asked: str) -> None:
-    """Refuse a path that is protected.
+    """Refuse a path that is protected, or that the permission rules do not let the call change.
 
     Args:
         base: Where walks start.
@@ -117,13 +160,11 @@ def check_protected(base: Base, path: str, asked: str) -> None:
     """
     if base.unreadable.covers(path):
         raise failures.protected(asked, path)
-    trail = Trail(unfollowed(base), path, Asked(tuple(path.split("/"))), creating=True)
-    try:
-        trail.advance()
+    if base.access is not None:
+        base.access.check_change(path)
+    with standing(base, path, creating=True) as (trail, _):
         if base.unwritable.covers(path) or trail.passes_twin(base.unwritable):
             raise failures.protected(asked, path, shown=True)
-    finally:
-        trail.let_go()
 
 
 def _with_parents(base: Base, changes: Sequence[Change], max_bytes: int) -> list[Change]:

@@ -6,8 +6,10 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from copy import copy
+from typing import Protocol
 
 from agentfs.disk.backend import Backend, Handle
+from agentfs.disk.paths import path_from, show_name
 from agentfs.disk.protected import Guard, guard_of
 from agentfs.policy import Policy
 
@@ -35,12 +37,39 @@ class Held:
             self._close(self.handle)
 
 
+class Opened:
+    """The open root of a base and its copies, which are closed together.
+
+    Attributes:
+        held: The root.
+    """
+
+    __slots__ = ("held",)
+
+    def __init__(self, held: Held) -> None:
+        self.held = held
+
+
+class Access(Protocol):
+    """What the permission rules say of the files of one call, asked on the real path of each."""
+
+    def denies_reading(self, real_path: str) -> bool:
+        """Tell whether a rule keeps the content of a file from the call."""
+        ...
+
+    def check_read(self, real_path: str) -> None:
+        """Raise RefusedError where the call may not show a file."""
+
+    def check_change(self, real_path: str) -> None:
+        """Raise RefusedError where the call may not change a file."""
+
+
 class Base:
     """Where every walk starts.
 
     Attributes:
         backend: The calls of this system.
-        held: The root, open.
+        opened: The root, open, or closed; shared with every copy.
         roots: The absolute spellings of the root, in parts.
         unreadable: The names whose contents are not shown.
         unwritable: The names that are not changed.
@@ -48,39 +77,81 @@ class Base:
         durability: What is brought to the disk before a change is done.
         swept: The directories where stray temporaries were looked for.
         follow: Whether links are followed.
+        workdir: The directory where relative paths start, from the root on, links resolved; "" is the root.
+        access: What the permission rules say of the files of the call under way; None where there are none.
     """
 
     __slots__ = (
         "_twins",
+        "access",
         "backend",
         "durability",
         "follow",
         "hardlinks",
-        "held",
+        "opened",
         "roots",
         "swept",
         "unreadable",
         "unwritable",
+        "workdir",
     )
 
     def __init__(
         self, backend: Backend, held: Held, roots: tuple[tuple[str, ...], ...], policy: Policy
     ) -> None:
         self.backend = backend
-        self.held = held
+        self.opened = Opened(held)
         self.roots = roots
         self.unreadable = guard_of(tuple(policy.protect.read))
         self.unwritable = guard_of(tuple(policy.protect.write))
         self.follow = policy.symlinks == "inside"
+        self.workdir = ""
+        self.access: Access | None = None
         self.hardlinks = policy.hardlinks
         self.durability = policy.durability
         self.swept: set[tuple[int, int]] = set()
         self._twins: dict[Guard, tuple[tuple[int, int], dict[tuple[int, int], str]]] = {}
 
+    @property
+    def held(self) -> Held:
+        """The root, open."""
+        return self.opened.held
+
+    def shown(self, place: str) -> str:
+        """Return a path as it is shown: relative to the directory in which relative paths start.
+
+        Args:
+            place: The path from the root on, as the system spells it.
+
+        Returns:
+            The path; "" for that directory itself.
+        """
+        return show_name(path_from(self.workdir, place))
+
+    def starting_in(self, workdir: str) -> "Base":
+        """Return the same base, where relative paths start in a directory.
+
+        Args:
+            workdir: Its path from the root on, links resolved; "" is the root.
+        """
+        other = copy(self)
+        other.workdir = workdir
+        return other
+
     def following(self) -> "Base":
         """Return the same base, where links are followed."""
         other = copy(self)
         other.follow = True
+        return other
+
+    def within(self, access: Access) -> "Base":
+        """Return the same base for one call.
+
+        Args:
+            access: What the permission rules say of its files.
+        """
+        other = copy(self)
+        other.access = access
         return other
 
     def is_twin(self, found: os.stat_result, guard: Guard) -> bool:

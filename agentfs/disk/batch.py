@@ -72,8 +72,8 @@ class Batch:
                 step(plan)
         except BaseException as error:
             self.take_back()
-            if log is not None:
-                log.keep = bool(self._stuck)
+            if log is not None and self._stuck:
+                log.keep_only(self._stuck)
             known = failures.of_system(error, self.paths[0]) if isinstance(error, OSError) else error
             if self._stuck and isinstance(known, AgentFSError):
                 paths = ", ".join(map(quote, sorted(self._stuck)))
@@ -116,9 +116,9 @@ class Batch:
         return [plan.change.path for plan in self._plans]
 
     @property
-    def stuck(self) -> bool:
-        """Whether something could be brought back and was not, as the system kept failing."""
-        return bool(self._stuck)
+    def stuck(self) -> Sequence[str]:
+        """The paths that could be brought back and were not, as the system kept failing."""
+        return sorted(self._stuck)
 
     def tidy(self) -> None:
         """Remove what waited beside the files, but for what is still needed to bring one back."""

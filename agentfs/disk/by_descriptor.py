@@ -2,6 +2,7 @@
 
 import errno
 import os
+from contextlib import suppress
 from typing import Literal
 
 from agentfs.disk import linux
@@ -117,11 +118,25 @@ def place(handle: int, source: str, name: str) -> None:
     except OSError as error:
         if error.errno not in _NO_LINKS:
             raise
-        # A file system without hard links: the name is taken with an empty file, and that is replaced.
-        os.close(create_file(handle, name, 0o600))
-        os.replace(source, name, src_dir_fd=handle, dst_dir_fd=handle)
+        _place_over_placeholder(handle, source, name)
         return
-    os.unlink(source, dir_fd=handle)
+    with suppress(OSError):  # the file has its name; what is left of the old one is swept
+        os.unlink(source, dir_fd=handle)
+
+
+def _place_over_placeholder(handle: int, source: str, name: str) -> None:
+    """Rename over nothing where there are no hard links: an empty file takes the name, and is replaced."""
+    fd = create_file(handle, name, 0o600)
+    try:
+        os.replace(source, name, src_dir_fd=handle, dst_dir_fd=handle)
+    except BaseException:
+        with suppress(OSError):
+            found = lstat(handle, name)
+            if os.path.samestat(found, os.fstat(fd)) and found.st_size == 0:
+                os.unlink(name, dir_fd=handle)
+        raise
+    finally:
+        os.close(fd)
 
 
 def remove(handle: int, name: str) -> None:

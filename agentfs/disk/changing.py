@@ -11,16 +11,14 @@ from agentfs.disk import failures
 from agentfs.disk.alike import twin_notes
 from agentfs.disk.backend import Handle
 from agentfs.disk.base import Base
-from agentfs.disk.locks import FileLock
+from agentfs.disk.locks import ATTEMPTS, FileLock
 from agentfs.disk.opened import open_regular
-from agentfs.disk.paths import Asked, quote, show_name
+from agentfs.disk.paths import Asked, quote
 from agentfs.disk.replacing import Old, fill, looks_of, new_temporary, overwrite, sweep, sync_directories
 from agentfs.disk.revisions import revision_of
 from agentfs.disk.states import Change, DirectoryState, FileState, Recorder
 from agentfs.disk.trail import Trail
-from agentfs.errors import BusyError, RefusedError, TooLargeError
-
-_ATTEMPTS = 20
+from agentfs.errors import RefusedError, TooLargeError
 
 
 class Current(NamedTuple):
@@ -100,7 +98,7 @@ def change_file(
         AgentFSError: as `Root.change` says.
     """
     try:
-        for _ in range(_ATTEMPTS):
+        for _ in range(ATTEMPTS):
             with _Target(base, path, asked) as target:
                 key = target.key
             with FileLock(key, path, root_path), _Target(base, path, asked) as target:
@@ -113,11 +111,7 @@ def change_file(
                     continue
     except OSError as error:
         raise failures.of_system(error, path) from None
-    raise BusyError(
-        f"{quote(path)} kept changing while it was being changed.",
-        hint="Try the same call again.",
-        details={"path": show_name(path)},
-    )
+    raise failures.kept_changing(path)
 
 
 class _Target:
@@ -154,9 +148,11 @@ class _Target:
     def _check_protected(self) -> None:
         base, real_path = self._base, self.real_path
         if base.unreadable.covers(real_path):
-            raise failures.protected(self._asked_path, real_path)
+            raise failures.protected(self._asked_path, base.shown(real_path))
         if base.unwritable.covers(real_path) or self._trail.passes_twin(base.unwritable):
-            raise failures.protected(self._asked_path, real_path, shown=True)
+            raise failures.protected(self._asked_path, base.shown(real_path), shown=True)
+        if base.access is not None:
+            base.access.check_change(real_path)
 
     def _find(self) -> str:
         trail = self._trail
@@ -172,7 +168,7 @@ class _Target:
         old = self._read(max_bytes)
         data = None if old is None else old.data
         after = compute(Current(self.path, self.real_path, data, None if old is None else old.stat))
-        notes = failures.link_note(self.path, self.real_path)
+        notes = failures.link_note(self.path, self._base.shown(self.real_path))
         if after != data and not preview:
             notes += self._write(after, old, max_bytes, recorder)
         return Changed(self.path, self.real_path, data, after, data is None, revision_of(after), tuple(notes))
@@ -191,7 +187,7 @@ class _Target:
             raise trail.failure(error, self._name) from None
         with open_regular(self._base, fd, self.path, self.real_path) as file:
             if file.stat.st_nlink > 1 and self._base.is_twin(file.stat, self._base.unwritable):
-                raise failures.protected(self.path, self.real_path, shown=True)
+                raise failures.protected(self.path, self._base.shown(self.real_path), shown=True)
             size = file.stat.st_size
             data = file.read(max_bytes + 1) if size <= max_bytes else b""
             if size > max_bytes or len(data) > max_bytes:

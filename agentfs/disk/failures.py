@@ -9,6 +9,7 @@ from typing import Any
 from agentfs.disk.paths import quote, show_name
 from agentfs.errors import (
     AgentFSError,
+    BusyError,
     InputOutputError,
     InvalidPathError,
     LinkLoopError,
@@ -102,7 +103,7 @@ def missing(path: str, place: str | None = None, similar: tuple[str, ...] = ()) 
     elif similar:
         hints.append(f"Did you mean {' or '.join(quote(other) for other in similar)}?")
     elif path.startswith("~"):
-        hints.append("`~` is not expanded: paths are relative to the workspace root.")
+        hints.append("`~` is not expanded.")
     elif "://" in path or path.startswith("file:"):
         hints.append("Give a path, not a URL.")
     elif "\\" in path:
@@ -180,6 +181,15 @@ def protected(path: str, real_path: str, *, shown: bool = False) -> ProtectedErr
         f"{what}: its contents are neither shown nor changed.",
         hint="Ask the user for what you need of it.",
         details=details,
+    )
+
+
+def kept_changing(path: str) -> BusyError:
+    """Return busy for a path that led to something else at each look."""
+    return BusyError(
+        f"{quote(path)} kept changing while it was being changed.",
+        hint="Try the same call again.",
+        details={"path": show_name(path)},
     )
 
 

@@ -18,6 +18,7 @@ from agentfs.disk.revisions import revision_of
 from agentfs.errors import BusyError
 
 WAIT = 5.0
+ATTEMPTS = 20  # how often a change is begun anew because its path led to another file once it was locked
 STALE = 3600.0  # seconds after which the file of a lock is looked at: a change takes a fraction of one
 _LOCK_NAME = re.compile("[0-9a-f]{12}")
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.0002, 0.01
@@ -167,10 +168,12 @@ def sweep_locks(directory: str) -> None:
     Args:
         directory: The directory of the locks.
     """
+    names: list[str] = []
     with suppress(OSError):
-        for name in os.listdir(directory):
-            file = os.path.join(directory, name)
-            if _LOCK_NAME.fullmatch(name) and time.time() - os.lstat(file).st_mtime > STALE:
+        names = [name for name in os.listdir(directory) if _LOCK_NAME.fullmatch(name)]
+    for file in (os.path.join(directory, name) for name in names):
+        with suppress(OSError):  # another process may have removed it just now
+            if time.time() - os.lstat(file).st_mtime > STALE:
                 fd = os.open(file, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
                 try:
                     if try_lock(fd):

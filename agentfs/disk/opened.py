@@ -14,7 +14,7 @@ from agentfs.disk.base import Base
 from agentfs.disk.contents import not_regular
 from agentfs.disk.entries import entry_of, where_it_leads
 from agentfs.disk.paths import show_name
-from agentfs.errors import ProtectedError
+from agentfs.errors import AccessError
 from agentfs.results import Entry
 
 _CHUNK = 64 * 1024
@@ -230,7 +230,9 @@ class Directory:
         return Directory(self._base, handle, self._child(name), self._real_child(name))
 
     def open_file(self, name: str) -> OpenFile:
-        """Open a regular file in this directory; a link is not followed.
+        """Open a regular file that a walk needs, such as its rule files; a link is not followed.
+
+        A rule that denies reading holds. What a call was allowed to show does not: rule files lie above too.
 
         Args:
             name: A single name.
@@ -239,14 +241,20 @@ class Directory:
             The file, to be closed by the caller.
 
         Raises:
-            AgentFSError: not_found, not_a_file, not_regular, link_loop (a link stands there), protected, io.
+            AgentFSError: not_found, not_a_file, not_regular, link_loop (a link stands there), protected,
+                refused, io.
         """
         _check_name(name)
         try:
             fd = self._open(self.handle, name)
         except OSError as error:
             raise failures.of_system(error, self._child(name)) from None
-        return open_regular(self._base, fd, self._child(name), self._real_child(name))
+        opened = open_regular(self._base, fd, self._child(name), self._real_child(name), shown=False)
+        access = self._base.access
+        if access is not None and access.denies_reading(opened.real_path):
+            opened.close()
+            raise failures.protected(opened.path, opened.real_path)
+        return opened
 
     def sift(
         self,
@@ -255,7 +263,7 @@ class Directory:
         judge: Callable[[int], Verdict | None],
         *,
         linked: bool = True,
-    ) -> Iterator[tuple[str, Verdict | OSError | ProtectedError]]:
+    ) -> Iterator[tuple[str, Verdict | OSError | AccessError]]:
         """Read one regular file of this directory after the other, and yield those that are not passed over.
 
         Links are not followed. What a scan called a regular file is one when it is yielded, whatever stood
@@ -275,11 +283,14 @@ class Directory:
         handle, open_file, close = self.handle, self._open, os.close
         unreadable = self._base.unreadable.within(self.real_path)
         covers = None if unreadable.clears(names) else unreadable.covers
+        access = self._base.access
         for name in names:
-            outcome: Verdict | OSError | ProtectedError | None
+            outcome: Verdict | OSError | AccessError | None
             try:
                 if covers is not None and covers(name):
-                    raise failures.protected(self._child(name), self._real_child(name))
+                    raise failures.protected(self._child(name), self._base.shown(self._real_child(name)))
+                if access is not None:
+                    access.check_read(self._real_child(name))
                 if "/" in name:
                     raise OSError(errno.EINVAL, "not a single name", name)  # noqa: TRY301 - a call takes longer
                 fd = open_file(handle, name)
@@ -291,7 +302,7 @@ class Directory:
                         self._check_shown(fd, name)
                 finally:
                     close(fd)
-            except (OSError, ProtectedError) as error:
+            except (OSError, AccessError) as error:
                 outcome = error
             if outcome is not None:
                 yield name, outcome
@@ -302,7 +313,7 @@ class Directory:
         if not_regular(status):
             raise OSError(errno.EINVAL, "not a regular file", name)
         if status.st_nlink > 1 and self._base.is_twin(status, self._base.unreadable):
-            raise failures.protected(self._child(name), self._real_child(name))
+            raise failures.protected(self._child(name), self._base.shown(self._real_child(name)))
 
     def close(self) -> None:
         """Close the directory; again is harmless."""
@@ -326,7 +337,7 @@ class Directory:
         return f"{self.real_path}/{name}" if self.real_path else name
 
 
-def open_regular(base: Base, fd: int, path: str, real_path: str) -> OpenFile:
+def open_regular(base: Base, fd: int, path: str, real_path: str, *, shown: bool = True) -> OpenFile:
     """Return an open file around a descriptor, or close it and raise when its contents are not to be shown.
 
     Args:
@@ -334,12 +345,14 @@ def open_regular(base: Base, fd: int, path: str, real_path: str) -> OpenFile:
         fd: The descriptor, taken over.
         path: The path to show.
         real_path: The path, links resolved.
+        shown: Whether the content is for the caller to see, so that the permission rules are asked.
 
     Returns:
         The open file.
 
     Raises:
-        AgentFSError: protected; not_a_file for a directory, not_regular for what else is no regular file.
+        AgentFSError: protected; refused; not_a_file for a directory, not_regular for what else is no
+            regular file.
     """
     try:
         found = os.fstat(fd)
@@ -351,7 +364,13 @@ def open_regular(base: Base, fd: int, path: str, real_path: str) -> OpenFile:
         raise failures.not_regular(path, found.st_mode)
     if base.unreadable.covers(real_path) or (found.st_nlink > 1 and base.is_twin(found, base.unreadable)):
         os.close(fd)
-        raise failures.protected(path, real_path)
+        raise failures.protected(path, base.shown(real_path))
+    if shown and base.access is not None:
+        try:
+            base.access.check_read(real_path)
+        except BaseException:
+            os.close(fd)
+            raise
     return OpenFile(fd, found, path, real_path)
 
 

@@ -1,6 +1,7 @@
 """What a path may be: rules on its text alone, and how names are shown."""
 
 import os
+import posixpath
 import re
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -14,7 +15,7 @@ WINDOWS = os.name == "nt"
 
 _PLAIN = re.compile(r"(?![./])[ !#-9;=@-\[\]-{}~]{1,255}(?<!/)\Z").match
 
-_RELATIVE_HINT = "Give a path relative to the workspace root, with `/` between names."
+_RELATIVE_HINT = "Give a relative path, with `/` between names."
 _WINDOWS_DEVICE = r"(?:con|prn|aux|nul|conin\$|conout\$|com[0-9¹²³]|lpt[0-9¹²³])\s*(?:\..*)?"
 
 
@@ -167,6 +168,22 @@ def show_name(name: str) -> str:
     return name
 
 
+def path_from(start: str, path: str) -> str:
+    """Return a path as it is written from a directory.
+
+    Args:
+        start: The directory, from the root on, links resolved; "" is the root.
+        path: The path, from the root on.
+
+    Returns:
+        A relative path, with `..` where it lies elsewhere; "" for the directory itself.
+    """
+    if not start:
+        return path
+    relative = posixpath.relpath(f"/{path}", f"/{start}")
+    return "" if relative == "." else relative
+
+
 def unshow_name(name: str) -> str:
     r"""Return the name that is shown so: `\xe9` as the byte; the name itself where it shows no byte."""
     escaped = re.sub(r"\\x([89a-f][0-9a-f])", lambda found: chr(0xDC00 + int(found[1], 16)), name)
@@ -207,7 +224,7 @@ def _below_root(
     if below is None:
         raise OutsideWorkspaceError(
             f"{quote(path)} is outside the workspace.",
-            hint="Give a path relative to the workspace root, without a leading `/`.",
+            hint="Give a relative path, without a leading `/`.",
             details={"path": show_name(path)},
         )
     # The end of the text still tells whether a directory is meant.

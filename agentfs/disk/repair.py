@@ -7,19 +7,20 @@ process. The next to open the root takes that batch back.
 
 import json
 import os
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
 from agentfs.disk.base import Base
 from agentfs.disk.locks import lock_directory, still_named, sweep_locks, try_lock
-from agentfs.disk.replacing import Looks
+from agentfs.disk.replacing import Looks, write_all
 from agentfs.disk.revisions import revision_of
 from agentfs.disk.states import Change, DirectoryState, FileState, LinkState, State
 from agentfs.errors import AgentFSError, InputOutputError
 
 _VERSION = 1
-_DONE = b"\ndone\n"
+_DONE = b"done"
+_LEFT = b"left "
 _PART = 1024 * 1024
 
 # A change, the directory of its second names, and these: fresh and backup.
@@ -44,15 +45,21 @@ class RepairLog:
 
     def write(self, content: bytes) -> None:
         """Put down what the batch does; OSError when that fails."""
-        view = memoryview(content)
-        while view:
-            view = view[os.write(self._fd, view) :]
+        write_all(self._fd, content)
         os.fsync(self._fd)
 
     def done(self) -> None:
         """Say that the batch is whole, and only second names are left to be removed."""
+        self._note(_DONE)
+
+    def keep_only(self, paths: Iterable[str]) -> None:
+        """Keep the log, for these paths alone: all others are as they were before the batch."""
+        self.keep = True
+        self._note(_LEFT + json.dumps(sorted(paths)).encode())
+
+    def _note(self, line: bytes) -> None:
         with suppress(OSError):
-            os.write(self._fd, _DONE)
+            write_all(self._fd, b"\n" + line + b"\n")
             os.fsync(self._fd)
 
     def close(self) -> None:
@@ -152,12 +159,18 @@ def left_behind(base: Base, root_path: str) -> Generator[tuple[list[Row], bool, 
 
 def _content(log: bytes) -> tuple[list[Row] | None, bool]:
     """Return what a log says; None for what another version wrote."""
+    first, *notes = log.split(b"\n")
     try:
-        content: dict[str, Any] = json.loads(log.removesuffix(_DONE))
+        content: dict[str, Any] = json.loads(first)
         rows = [_row_of(row) for row in content["rows"]] if content["version"] == _VERSION else None
     except (ValueError, KeyError, TypeError):
         rows = []  # it was never written to its end, so nothing had begun
-    return rows, log.endswith(_DONE)
+    for note in notes:
+        # A note that was not written to its end is none.
+        if rows and note.startswith(_LEFT) and note.endswith(b"]"):
+            left = json.loads(note.removeprefix(_LEFT))
+            rows = [row for row in rows if row[0].path in left]
+    return rows, _DONE in notes
 
 
 def _whole(fd: int) -> bytes:

@@ -178,6 +178,7 @@ def sync_directories(base: Base, handles: list[Handle]) -> list[str]:
 
 def sweep(base: Base, handle: Handle) -> None:
     """Remove temporaries that a killed process has left in a directory, when it is first changed."""
+    names: list[str] = []
     with suppress(OSError):
         here = base.backend.lstat(handle, ".")
         if (here.st_dev, here.st_ino) in base.swept:
@@ -191,7 +192,8 @@ def sweep(base: Base, handle: Handle) -> None:
                 names = [entry.name for entry in found if _TEMPORARY.fullmatch(entry.name)]
         finally:
             base.backend.close(opened)
-        for name in names:
+    for name in names:
+        with suppress(OSError):  # another process may have removed it just now
             if time.time() - base.backend.lstat(handle, name).st_mtime > STALE:
                 base.backend.remove(handle, name)
 

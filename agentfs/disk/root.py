@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from copy import copy
 from dataclasses import fields
 from types import TracebackType
@@ -9,15 +10,25 @@ from typing import Self
 
 from agentfs.disk import by_descriptor, by_path, failures
 from agentfs.disk.backend import Backend, Handle
-from agentfs.disk.base import Base, Held
+from agentfs.disk.base import Access, Base, Held
 from agentfs.disk.changing import Changed, Current, change_file
 from agentfs.disk.entries import entry_of
 from agentfs.disk.locks import lock_directory
 from agentfs.disk.opened import Directory, OpenFile, open_regular
-from agentfs.disk.paths import WINDOWS, Asked, absolute_parts, is_plain, quote, show_name, split_path
-from agentfs.disk.states import Change, Conflict, Recorder, State, state_at
+from agentfs.disk.paths import (
+    WINDOWS,
+    Asked,
+    absolute_parts,
+    is_absolute,
+    is_plain,
+    quote,
+    show_name,
+    split_path,
+)
+from agentfs.disk.states import Change, Conflict, Recorder, State, state_at, unfollowed
 from agentfs.disk.trail import Trail
 from agentfs.errors import (
+    AgentFSError,
     InvalidArgumentError,
     NotDirectoryError,
     NotFoundError,
@@ -29,8 +40,6 @@ from agentfs.results import Containment, Entry
 
 # By descriptor nothing can be swapped under a walk; by path, on Windows, that is not promised.
 BACKEND: Backend = by_path if WINDOWS else by_descriptor
-
-_HERE = Asked((), directory=True)
 
 
 class Root:
@@ -96,9 +105,69 @@ class Root:
         other.policy = policy
         return other
 
+    def starting_in(self, workdir: str) -> "Root":
+        """Return the same root, where relative paths start in a directory and are shown from there.
+
+        Args:
+            workdir: A directory in the root; "" is the root itself.
+
+        Raises:
+            AgentFSError: As `find_directory`.
+        """
+        with self.find_directory(workdir) as directory:
+            real_path = directory.real_path
+        return self._from(real_path)
+
+    @property
+    def top(self) -> "Root":
+        """The same root, where relative paths start at the root itself."""
+        return self._from("") if self._base.workdir else self
+
+    def _from(self, workdir: str) -> "Root":
+        other = copy(self)
+        other._base = self._base.starting_in(workdir)  # noqa: SLF001 - its own
+        return other
+
+    def from_top(self, path: str) -> str:
+        """Return a path as it is asked for at `top`.
+
+        Args:
+            path: As it is asked for here, or shown.
+        """
+        start = self._base.workdir
+        return path if not start or is_absolute(path) else f"{show_name(start)}/{path}"
+
+    def shown(self, real_path: str) -> str:
+        """Return a path as it is shown here.
+
+        Args:
+            real_path: From the root on, as the system spells it.
+        """
+        return self._base.shown(real_path) or "."
+
+    def within(self, access: Access) -> Self:
+        """Return the same root for one call; they are closed together.
+
+        Args:
+            access: What the permission rules say of the files of the call.
+        """
+        other = copy(self)
+        other._base = self._base.within(access)  # noqa: SLF001 - its own
+        return other
+
+    def may_show(self, real_path: str) -> bool:
+        """Tell whether neither the protected names nor the permission rules keep a file from being shown.
+
+        Args:
+            real_path: Its path from the root on, links resolved.
+        """
+        access = self._base.access
+        denied = access is not None and access.denies_reading(real_path)
+        return not denied and not self._base.unreadable.covers(real_path)
+
     def close(self) -> None:
         """Close the root; again is harmless, calls under way end in peace, and no later one works."""
-        self._base.held = Held(self._base.backend.close, -1)
+        self._base.opened.held = Held(self._base.backend.close, -1)
 
     def __enter__(self) -> Self:
         return self
@@ -134,7 +203,7 @@ class Root:
                 invalid_path, name_too_long, protected, refused (a link, where none is followed), io.
         """
         base = self._base
-        plain = is_plain(path)
+        plain = not base.workdir and is_plain(path)
         asked = None if plain else self._split(path)
         direct = path if asked is None else asked.direct
         if direct:
@@ -142,7 +211,7 @@ class Root:
             fd = base.backend.open_beneath(held.handle, direct)
             del held  # an exception that is kept must not keep the root open
             if fd >= 0:
-                return open_regular(base, fd, direct if plain else show_name(direct), direct)
+                return open_regular(base, fd, direct if plain else base.shown(direct), direct)
         trail = Trail(base, path, asked or self._split(path))
         try:
             while (name := trail.advance()) is not None:
@@ -177,7 +246,7 @@ class Root:
             handle: Handle = base.backend.open_beneath(held.handle, direct, directory=True)
             del held
             if handle != -1:
-                return Directory(base, handle, show_name(direct), direct)
+                return Directory(base, handle, base.shown(direct), direct)
         trail = Trail(base, path, asked)
         try:
             while True:
@@ -335,6 +404,54 @@ class Root:
         except OSError as error:
             raise failures.of_system(error, changes[0].path if changes else ".") from None
 
+    def target(self, path: str) -> tuple[str, str]:
+        """Return where a path leads, whether or not anything is there yet; the last link is followed too.
+
+        Args:
+            path: Relative to the root, or absolute inside it.
+
+        Returns:
+            The path as it was asked for, fit to show, and the real path; "" for the root.
+
+        Raises:
+            AgentFSError: outside_workspace, not_a_directory, link_loop, invalid_path, name_too_long, refused.
+        """
+        trail = Trail(self._base, path, self._split(path), creating=True)
+        try:
+            while (name := trail.advance()) is not None:
+                if trail.missing or not trail.follow_link(name):
+                    break
+            return trail.shown(name), trail.place(name)
+        finally:
+            trail.let_go()
+
+    def folds(self, real_path: str) -> bool:
+        """Tell whether the file system takes a path in other case for the same file.
+
+        Args:
+            real_path: From the root on, links resolved; what it names need not be there yet.
+        """
+        backend, parts = self._base.backend, real_path.split("/")
+        for count in range(len(parts), 0, -1):
+            name, other = parts[count - 1], parts[count - 1].swapcase()
+            if name == other:
+                continue
+            trail = Trail(unfollowed(self._base), real_path, Asked(tuple(parts[:count])))
+            try:
+                trail.advance()
+                found = backend.lstat(trail.handle, name)
+            except (AgentFSError, OSError):
+                continue  # nothing is there: the directory above tells
+            else:
+                with suppress(OSError):
+                    return os.path.samestat(found, backend.lstat(trail.handle, other))
+                return False
+            finally:
+                trail.let_go()
+        with suppress(OSError):
+            return os.path.samefile(self.path, self.path.swapcase())
+        return False
+
     def place(self, path: str, *, creating: bool = False) -> str:
         """Return where a path leads: from the root on, links resolved but for the last.
 
@@ -370,16 +487,20 @@ class Root:
         return state_at(self._base, real_path, max_bytes)
 
     def _split_directory(self, path: str) -> Asked:
-        return self._split(path) if path else _HERE
+        return self._split(path or ".")
 
     def _split(self, path: str) -> Asked:
         try:
-            return split_path(path, self._base.roots)
+            asked = split_path(path, self._base.roots)
         except OutsideWorkspaceError as error:
             inside = path.lstrip("/")
             if inside and inside != path and self._is_there(inside):
-                error.hint = f"Did you mean {quote(inside)}? Paths are relative to the workspace root."
+                error.hint = f"Did you mean {quote(inside)}? Without a leading `/` a path is relative."
             raise
+        start = self._base.workdir
+        if not start or is_absolute(path):
+            return asked
+        return asked._replace(parts=(*start.split("/"), *asked.parts))
 
     def _is_there(self, path: str) -> bool:
         try:

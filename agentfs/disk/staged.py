@@ -1,22 +1,60 @@
 """A root on which changes are only staged: they see one another, and reach the disk together, later."""
 
 import os
+import stat
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import NoReturn
+from contextlib import nullcontext
+from dataclasses import replace
+from typing import NoReturn, Self
 
 from agentfs.disk import failures
 from agentfs.disk.applying import check_protected
+from agentfs.disk.base import Access
 from agentfs.disk.changing import Changed, Current
 from agentfs.disk.opened import Directory, OpenFile
-from agentfs.disk.paths import quote, show_name, split_path
+from agentfs.disk.paths import is_absolute, quote, show_name, split_link
 from agentfs.disk.replacing import write_all
 from agentfs.disk.revisions import revision_of
 from agentfs.disk.root import Root
 from agentfs.disk.states import Change, Conflict, DirectoryState, FileState, LinkState, Recorder, State
 from agentfs.disk.trail import MAX_LINKS
-from agentfs.errors import ReadOnlyError, RefusedError, TooLargeError
+from agentfs.errors import AgentFSError, ReadOnlyError, RefusedError
 from agentfs.results import Entry, EntryType
+
+
+class _Overlay:
+    """What is staged; views of one root share it.
+
+    Attributes:
+        states: What is at each path that was changed.
+        below: How many staged files and links there are below each directory.
+        relinked: Whether a link has come or gone: paths then lead elsewhere than they do on disk.
+        open: Whether the transaction goes on.
+    """
+
+    def __init__(self) -> None:
+        self.states: dict[str, State | None] = {}
+        self.below = Counter[str]()
+        self.relinked = False
+        self.open = True
+
+    def set(self, change: Change) -> None:
+        """Let a change be staged."""
+        path: str = change.path
+        added = (change.after is not None) - (self.states.get(path) is not None)
+        self.states[path] = change.after
+        self.relinked |= isinstance(change.before, LinkState) or isinstance(change.after, LinkState)
+        while "/" in path:
+            path = os.path.dirname(path)
+            self.below[path] += added
+
+    def close(self) -> None:
+        """Drop all."""
+        self.open = False
+        self.states.clear()
+        self.below.clear()
 
 
 class Staged(Root):
@@ -27,85 +65,105 @@ class Staged(Root):
     """
 
     def __init__(self, under: Root) -> None:
-        self._under = under
+        self._under = under.top
         self._base = under._base  # noqa: SLF001 - it is a root itself
         self.path = under.path
         self.policy = under.policy
         self.repaired = under.repaired
         self.recorder: Recorder | None = None
-        self._states: dict[str, State | None] = {}
-        self._open = True
+        self._overlay = _Overlay()
+
+    def within(self, access: Access) -> Self:
+        """Return the same staged root for one call."""
+        other = super().within(access)
+        other._under = self._under.within(access)  # noqa: SLF001 - its own
+        return other
 
     def close(self) -> None:
         """Drop what was staged; no other call works afterwards."""
-        self._open = False
-        self._states.clear()
+        self._overlay.close()
 
     def open_file(self, path: str) -> OpenFile:
         """Open a regular file for reading, as it is staged."""
-        self._check_open()
-        real_path = self._follow(path)
-        state = self._states.get(real_path)
-        if real_path not in self._states:
-            return self._under.open_file(path)
+        real_path = self._resolve(path, creating=False)
+        if not self.is_staged(real_path):
+            # By its own name where it leads there on disk too: that is what an error then speaks of.
+            there = real_path or "." if self._overlay.relinked else self.from_top(path)
+            file = self._under.open_file(there)
+            file.path = self._shown(path, real_path)
+            return file
+        state = self.state(real_path, max_bytes=0)
         if state is None:
             raise failures.missing(path)
         if not isinstance(state, FileState):
             raise failures.not_a_file(path)
+        if self._base.access is not None:
+            self._base.access.check_read(real_path)
         with tempfile.TemporaryFile(prefix="agentfs-") as made:
             fd = os.dup(made.fileno())
         write_all(fd, state.load())
-        return OpenFile(fd, os.fstat(fd), self._shown(path), real_path)
+        return OpenFile(fd, os.fstat(fd), self._shown(path, real_path), real_path)
 
     def open_directory(self, path: str) -> Directory:
         """Refuse: what is staged is in no directory yet."""
         self._refuse(path)
 
     def find_directory(self, path: str) -> Directory:
-        """Open a directory to learn where it stands: directories are never staged."""
-        self._check_open()
-        return self._under.find_directory(path)
+        """Open a directory to learn where it is: directories are never staged."""
+        path = path or "."
+        real_path = self._resolve(path, creating=False)
+        directory = self._under.find_directory(real_path)
+        directory.path = self._shown(path, real_path)
+        return directory
 
     def entry(self, path: str) -> Entry:
         """Return what a path names, as it is staged."""
-        self._check_open()
-        real_path = self.place(path, creating=True)
-        if real_path not in self._states:
-            return self._under.entry(path)
-        state = self._states[real_path]
+        real_path = self.place(path)
+        if not self.is_staged(real_path):
+            entry = self._under.entry(real_path if self._overlay.relinked else self.from_top(path))
+            return replace(entry, path=self._shown(path, real_path) or ".")
+        state = self.state(real_path, max_bytes=0)
         if state is None:
             raise failures.missing(path)
         name = show_name(os.path.basename(real_path))
-        link = isinstance(state, LinkState)
-        kind: EntryType = "symlink" if link else "file"
+        directory = isinstance(state, DirectoryState)
+        kind: EntryType = "directory" if directory else "symlink" if isinstance(state, LinkState) else "file"
         size = state.size if isinstance(state, FileState) else None
         target = show_name(state.target) if isinstance(state, LinkState) else None
-        ext = os.path.splitext(name)[1][1:].lower()
-        return Entry(self._shown(path), name, kind, is_dir=False, size=size, ext=ext, target=target)
+        ext = "" if directory else os.path.splitext(name)[1][1:].lower()
+        shown = self._shown(path, real_path)
+        return Entry(shown, name, kind, is_dir=directory, size=size, ext=ext, target=target)
 
     def place(self, path: str, *, creating: bool = False) -> str:
         """Return where a path leads, links resolved but for the last."""
-        self._check_open()
-        return self._under.place(path, creating=creating or bool(self._states))
+        return self._resolve(path, follow=False, creating=creating)
+
+    def is_staged(self, real_path: str) -> bool:
+        """Tell whether anything is staged at a path whose links are resolved, or below it."""
+        return real_path in self._overlay.states or self._overlay.below[real_path] > 0
 
     def state(self, real_path: str, *, max_bytes: int) -> State | None:
-        """Return what stands at a path, as it is staged."""
-        if real_path in self._states:
-            return self._states[real_path]
-        return self._under.state(real_path, max_bytes=max_bytes)
+        """Return what is at a path, as it is staged."""
+        staged = self._overlay.states.get(real_path)
+        if staged is None and self._overlay.below[real_path]:
+            return DirectoryState()
+        if real_path in self._overlay.states:
+            return staged
+        return self._under.state(real_path, max_bytes=max_bytes) if real_path else DirectoryState()
 
     def change(
         self, path: str, compute: Callable[[Current], bytes], *, max_bytes: int, preview: bool = False
     ) -> Changed:
         """Stage a change of a file."""
         self._check_may_change(path)
-        real_path = self._follow(path)
-        state = self.state(real_path, max_bytes=max_bytes) if real_path else DirectoryState()
+        real_path = self._resolve(path)
+        state = self.state(real_path, max_bytes=max_bytes)
         if isinstance(state, DirectoryState | LinkState):
             raise failures.not_a_file(path)
         check_protected(self._base, real_path, path)
         before = None if state is None else state.load()
-        after = compute(Current(self._shown(path), real_path, before, None))
+        shown = self._shown(path, real_path)
+        after = compute(Current(shown, real_path, before, None))
         if after != before and not preview:
             if state is not None and not state.mode & 0o222:
                 raise RefusedError(
@@ -113,9 +171,8 @@ class Staged(Root):
                     hint="Ask the user to make it writable.",
                     details={"path": show_name(path)},
                 )
-            mode = _new_mode() if state is None else state.mode
+            mode = _new_mode(path) if state is None else state.mode
             self._stage((Change(real_path, state, FileState.of(mode, after)),), self.recorder)
-        shown = self._shown(path)
         return Changed(shown, real_path, before, after, before is None, revision_of(after), ())
 
     def apply(
@@ -139,28 +196,74 @@ class Staged(Root):
         return ()
 
     def _stage(self, changes: tuple[Change, ...], recorder: Recorder | None) -> None:
-        if recorder is None:
-            self._states.update((change.path, change.after) for change in changes)
-            return
-        with recorder.recording(changes):
-            self._states.update((change.path, change.after) for change in changes)
+        with nullcontext() if recorder is None else recorder.recording(changes):
+            for change in changes:
+                self._overlay.set(change)
 
-    def _follow(self, path: str) -> str:
-        """Return where a path leads, links resolved, staged ones too."""
-        for _ in range(MAX_LINKS):
-            real_path = self.place(path, creating=True)
-            try:
-                state = self.state(real_path, max_bytes=0) if real_path else None
-            except TooLargeError:
-                return real_path  # a file, of whatever size
-            if not isinstance(state, LinkState):
-                return real_path
-            path = os.path.join(os.path.dirname(real_path), state.target)
-        raise failures.link_loop(path, MAX_LINKS)
+    def _resolve(self, path: str, *, follow: bool = True, creating: bool = True) -> str:
+        """Walk along a path, on disk and over what is staged.
 
-    def _shown(self, path: str) -> str:
-        asked = split_path(path, self._base.roots)
-        return show_name("/".join(asked.parts))
+        Args:
+            path: As it was asked for.
+            follow: Whether a link at the end is followed.
+            creating: Whether directories on the way may be missing.
+        """
+        self._check_open()
+        asked = self._split(path)
+        pending = list(reversed(asked.parts))
+        real: list[str] = []
+        links, missing = 0, False
+        while pending:
+            name = pending.pop()
+            if name == ".." and missing:
+                raise failures.missing(path, self.shown("/".join(real)))
+            if name == "..":
+                if not real:
+                    raise failures.outside(path)
+                real.pop()
+                continue
+            here = "/".join([*real, name])
+            real_path = here if missing else self._under.top.place(here, creating=True)
+            state = None if missing else self._kind_at(real_path)
+            last = not pending and not asked.directory
+            if isinstance(state, LinkState) and (follow or not last):
+                if not self._base.follow:
+                    raise failures.link_refused(path, self.shown(real_path))
+                led = split_link(state.target, self._base.roots)
+                if led is None:
+                    raise failures.outside(path, self.shown(real_path))
+                links += 1
+                if links > MAX_LINKS:
+                    raise failures.link_loop(path, MAX_LINKS)
+                real = [] if is_absolute(state.target) else real
+                pending += reversed(led.parts)
+                continue
+            if isinstance(state, FileState) and not last:
+                raise failures.not_a_directory(path, self.shown(real_path))
+            if state is None and not last and not creating:
+                raise failures.missing(path, self.shown(real_path))
+            if state is None and not last and real_path in self._overlay.states:
+                raise RefusedError(
+                    f"{quote(self.shown(real_path))} was removed in this transaction,"
+                    " and becomes no directory in it.",
+                    hint="End the transaction first.",
+                    details={"path": show_name(path)},
+                )
+            missing = state is None
+            real = real_path.split("/")
+        return "/".join(real)
+
+    def _kind_at(self, real_path: str) -> State | None:
+        """Return what is at a path, without the content of a file."""
+        try:
+            return self.state(real_path, max_bytes=0)
+        except AgentFSError:  # a file, and too large to be read; or one that whoever opens it is refused
+            return FileState.of(0, b"")
+
+    def _shown(self, path: str, real_path: str) -> str:
+        """Return the path as it was asked for, normalised and fit to show; resolved where it climbs."""
+        asked = self._split(path)
+        return self._base.shown(real_path if asked.climbs else "/".join(asked.parts))
 
     def _check_may_change(self, path: str) -> None:
         self._check_open()
@@ -171,7 +274,7 @@ class Staged(Root):
             )
 
     def _check_open(self) -> None:
-        if not self._open:
+        if not self._overlay.open:
             raise RefusedError("This transaction has ended.", hint="Begin another one.")
 
     def _refuse(self, path: str) -> NoReturn:
@@ -183,8 +286,17 @@ class Staged(Root):
         )
 
 
-def _new_mode() -> int:
-    # There is no other way to learn it; whoever creates a file just now gets a safe one.
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return 0o666 & ~mask
+def _new_mode(path: str) -> int:
+    """Return the permissions that the system gives a new file, as one that is made for that tells them.
+
+    The umask cannot be asked for without changing it, for all threads at once.
+    """
+    try:
+        with tempfile.TemporaryDirectory(prefix="agentfs-") as directory:
+            fd = os.open(os.path.join(directory, "new"), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+            try:
+                return stat.S_IMODE(os.fstat(fd).st_mode)
+            finally:
+                os.close(fd)
+    except OSError as error:
+        raise failures.of_system(error, path) from None

@@ -123,12 +123,13 @@ def unfollowed(base: Base) -> Base:
 
 
 @contextmanager
-def standing(base: Base, real_path: str) -> Generator[tuple[Trail, str]]:
+def standing(base: Base, real_path: str, *, creating: bool = False) -> Generator[tuple[Trail, str]]:
     """Walk to the directory of a path whose links are resolved.
 
     Args:
         base: Where the walk starts.
         real_path: The path; names in it are taken as they are.
+        creating: Whether directories on the way may be missing.
 
     Yields:
         The walk, in the directory, and the name in it.
@@ -136,7 +137,7 @@ def standing(base: Base, real_path: str) -> Generator[tuple[Trail, str]]:
     Raises:
         AgentFSError: not_found, not_a_directory, refused (a link stands on the way), io.
     """
-    trail = Trail(unfollowed(base), real_path, Asked(tuple(real_path.split("/"))))
+    trail = Trail(unfollowed(base), real_path, Asked(tuple(real_path.split("/"))), creating=creating)
     try:
         try:
             name = trail.advance()

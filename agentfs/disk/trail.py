@@ -173,9 +173,7 @@ class Trail:
 
     def shown(self, name: str | None = None) -> str:
         """Return the path as it was asked for, normalised and fit to show; resolved where it climbs."""
-        if self._asked.climbs:
-            return show_name(self.place(name))
-        return show_name("/".join(self._asked.parts))
+        return self._base.shown(self.place(name) if self._asked.climbs else "/".join(self._asked.parts))
 
     @property
     def changed(self) -> list[Handle]:
@@ -196,8 +194,11 @@ class Trail:
     def failure(self, error: OSError, name: str | None = None) -> AgentFSError:
         """Return the typed form of an error at a name here."""
         if error.errno == errno.ENOENT and name is not None:
-            return failures.missing(self._path, self.place(name), self._similar(name))
-        return failures.of_system(error, self._path, self.place(name))
+            return failures.missing(self._path, self._shown_place(name), self._similar(name))
+        return failures.of_system(error, self._path, self._shown_place(name))
+
+    def _shown_place(self, name: str | None = None) -> str:
+        return self._base.shown(self.place(name)) or "."
 
     def _push(self, handle: Handle, name: str) -> None:
         self._handles.append(handle)
@@ -206,7 +207,7 @@ class Trail:
 
     def _climb(self) -> None:
         if self.missing:
-            raise failures.missing(self._path, self.place())
+            raise failures.missing(self._path, self._shown_place())
         if not self._handles:
             raise failures.outside(self._path, self._link if self._in_link() else None)
         self._base.backend.close(self._handles.pop())
@@ -229,7 +230,7 @@ class Trail:
         self._push(handle, name)
 
     def _expand(self, name: str, target: str) -> None:
-        link = self.place(name)
+        link = self._shown_place(name)
         if not self._base.follow:
             raise failures.link_refused(self._path, link)
         self._links += 1
@@ -298,4 +299,4 @@ class Trail:
         folded = {unicodedata.normalize("NFC", other).casefold(): other for other in names}
         wanted = unicodedata.normalize("NFC", name).casefold()
         close = difflib.get_close_matches(wanted, folded, n=2, cutoff=0.75)
-        return tuple(self.place(folded[key]) for key in close)
+        return tuple(self._shown_place(folded[key]) for key in close)

@@ -60,9 +60,13 @@ def edit_file(
             details={"parameter": "match"},
         )
 
+    def others(real_path: str) -> list[tuple[str, str]]:
+        found = shown.others(real_path)
+        return [(root.shown(path), text) for path, text in found if root.may_show(path)]
+
     def apply(before: Document, current: Current) -> Applied:
         versions = [version.text for version in shown.texts(current.real_path) if version.text is not None]
-        known = Known(versions, lambda: shown.others(current.real_path))
+        known = Known(versions, lambda: others(current.real_path))
         matcher = Matcher(matching, known)
         return apply_edits(before, edits, path=current.path, max_bytes=limits.file_bytes, matcher=matcher)
 

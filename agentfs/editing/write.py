@@ -16,6 +16,7 @@ from agentfs.text import Decoded, bom_of, codec_name, count_lines, decode, decod
 
 LineEnds = Literal["keep", "given", "\n", "\r\n", "\r"]
 _MARKING = {"utf-8-sig": codecs.BOM_UTF8, "utf-16": codecs.BOM_UTF16_LE, "utf-32": codecs.BOM_UTF32_LE}
+_LINE_END_NAMES = {"\n": "LF", "\r\n": "CRLF", "\r": "CR", "mixed": "mixed"}
 
 
 @dataclass(frozen=True)
@@ -199,6 +200,10 @@ def _with_line_ends(text: str, before: str | None, newline: LineEnds, notes: lis
             return text
         notes.append("the line ends of the file were kept: CRLF")
         return text.replace("\r\n", "\n").replace("\n", "\r\n")
+    old, new = newline_of(before or ""), newline_of(text)
+    if newline == "given" and old and new and old != new:
+        given, had = _LINE_END_NAMES[new], _LINE_END_NAMES[old]
+        notes.append(f"the line ends are those given, {given}; the file had {had}")
     if newline in {"keep", "given"}:
         return text
     return text.replace("\r\n", "\n").replace("\r", "\n").replace("\n", newline)

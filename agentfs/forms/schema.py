@@ -26,7 +26,7 @@ from agentfs.signatures.tools import Tool, full_description
 
 Schema = dict[str, Any]
 
-FORMATS = ("openai", "openai-responses", "anthropic", "mcp", "gemini")
+FORMATS = ("openai", "openai-responses", "anthropic", "mcp", "mcp-structured", "gemini")
 STRICT_FORMATS = ("openai", "openai-responses", "anthropic")
 
 # What Anthropic takes in one request, summed over its strict tools.
@@ -95,6 +95,8 @@ def tool_schemas(tools: Sequence[Tool], format: str, *, strict: bool = False) ->
             return _anthropic(tools, strict)
         case "mcp":
             return [_mcp(tool) for tool in tools]
+        case "mcp-structured":
+            return [_mcp(tool) | _mcp_output(tool) for tool in tools]
         case _:
             return [_gemini(tool) for tool in tools]
 
@@ -156,15 +158,18 @@ def _anthropic(tools: Sequence[Tool], strict: bool) -> list[Schema]:
 
 def _mcp(tool: Tool) -> Schema:
     title = tool.name.replace("_", " ").strip().capitalize()
-    output = None if tool.render else output_schema(tool.returns)
     return {
         "name": tool.name,
         "title": title,
         "description": tool.description,
         "inputSchema": parameters_schema(tool, _MCP),
-        **({"outputSchema": output} if output else {}),
         "annotations": {"title": title, **_MCP_HINTS.get(tool.effect, {})},
     }
+
+
+def _mcp_output(tool: Tool) -> Schema:
+    output = None if tool.render else output_schema(tool.returns)
+    return {"outputSchema": output} if output else {}
 
 
 def _gemini(tool: Tool) -> Schema:

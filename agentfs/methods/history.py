@@ -136,14 +136,18 @@ class History(Held):
 
         staged = Staged(self._root)
         journal = staged.recorder = Journal()
+        shown = self._shown.fork(staged.is_staged)
         inner = copy(self)
-        inner.__dict__.update(_root=staged, _journal=journal, _state=None)
+        inner.__dict__.update(_root=staged, _journal=journal, _shown=shown, _state=None)
+        committed = False
         try:
             yield inner
             changes = journal.since(None).changes
             if changes:
                 self._root.apply(changes, max_bytes=self.limits.file_bytes, conflict=conflict_error)
+            committed = True
         finally:
+            shown.join(committed=committed)
             staged.close()
             journal.close()
 
@@ -188,9 +192,12 @@ class History(Held):
             self._state.close()
 
     def _told(self, done: str, travel: "Travel") -> UndoResult:
-        from agentfs.disk import quote
+        from agentfs.disk import FileState, quote, revision_of
         from agentfs.journal.report import file_changes, file_lines
 
+        for change in travel.changes:
+            if isinstance(change.after, FileState) and self._shown.knows(change.path):
+                self._shown.record_return(change.path, revision_of(change.after.load()))
         files = file_changes(travel.changes, counted=False)
         notes = tuple(f"the directory {quote(path)} stays: something else is in it" for path in travel.left)
         count = abs(travel.steps)

@@ -1,26 +1,21 @@
 """The gate before every method: modes, rules, and the permission callback, asked with no lock held.
 
-A method runs only after the gate has let it through. It then looks at the disk anew, by itself, so that
-nothing which happened while somebody was asked is taken for granted.
+A method runs only after the gate has let it through, and only on the files that it was let through for: the
+root that it is given asks again on the real path of each file that it opens or changes (`access`).
 """
 
 import functools
 import inspect
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from copy import copy
+from functools import partial
 from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, Protocol, TypeVar, cast
 
 from agentfs.calls import calling
-from agentfs.errors import (
-    InvalidArgumentError,
-    NotAFileError,
-    NotDirectoryError,
-    NotFoundError,
-    NotRegularError,
-    RefusedError,
-    StaleError,
-)
+from agentfs.errors import InvalidArgumentError, StaleError
 from agentfs.limits import Limits
-from agentfs.permissions.asking import GROUPS, Act, Allow, Deny, PermissionAnswer, PermissionRequest, Rule
+from agentfs.permissions.access import JUDGED_BY_FILE, Access, below, covered, denied, refusal
+from agentfs.permissions.asking import GROUPS, Act, Allow, Deny, PermissionAnswer, PermissionRequest
 from agentfs.policy import Policy
 
 if TYPE_CHECKING:  # a workspace loads them when it is opened
@@ -30,7 +25,7 @@ if TYPE_CHECKING:  # a workspace loads them when it is opened
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 _PATHS = ("path", "paths", "to", "files")
-_NO_RETRY = "Do not try it again, nor another way; tell the user, or go on without it."
+_Granted = Callable[[str], bool] | None  # a test of a real path, or no limit
 
 
 class Guarded(Protocol):
@@ -86,15 +81,17 @@ class _Asking:
         self.act: Act = act
 
     def through(self) -> Any:
-        if self._verdict(self._paths()) == "ask":
-            self._be_allowed()
+        granted = self._verdict(self._paths())
+        if granted == "ask":
+            granted = self._be_allowed()
         if self.act in GROUPS["change"] and not self.arguments.get("preview"):
             calling.begin_change()
-        return self._run()
+        return self._run(granted)
 
-    def _be_allowed(self) -> None:
+    def _be_allowed(self) -> _Granted:
         expected, before = self._revision(), self._diff()
-        answer = self._ask(self._paths(), before)
+        paths = self._paths()
+        answer = self._ask(paths, before)
         if isinstance(answer, Deny):
             self._refuse(answer.reason or "The user did not allow this call.")
         if isinstance(answer, Allow) and answer.arguments is not None:
@@ -103,8 +100,7 @@ class _Asking:
             self.arguments |= answer.arguments
             self._verdict(self._paths())  # a preview would tell of what is denied
             expected, before = self._revision(), self._diff()
-        # Whoever was asked took time, in which links may have been swapped and files changed.
-        self._verdict(self._paths())
+            paths = self._paths()
         if expected is not None:
             self.arguments["expect_revision"] = expected
         elif self._diff() != before:
@@ -112,18 +108,26 @@ class _Asking:
                 f"What {self._name} would do has changed since it was allowed; nothing was done.",
                 hint="Read the file again, then decide anew.",
             )
+        return below(paths) if paths else None
 
     @property
     def _name(self) -> str:
         return self.method.__name__
 
-    def _run(self, **more: Any) -> Any:
-        return self.method(self.workspace, **self.arguments, **more)
+    def _run(self, granted: _Granted, *, preview: bool = False) -> Any:
+        """Run the method on a root that lets it use what was granted, and nothing that is denied."""
+        root = self.workspace._root  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - as below
+        access = Access(
+            self._name, self.act, self.workspace.policy.deny_rules, granted=granted, folds=root.folds
+        )
+        workspace = copy(self.workspace)
+        workspace._root = root.within(access)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - as below
+        return self.method(workspace, **{**self.arguments, **({"preview": True} if preview else {})})
 
     def _diff(self) -> str:
         if "preview" not in self.parameters or self.arguments["preview"]:
             return ""
-        would = self.method(self.workspace, **{**self.arguments, "preview": True})
+        would = self._run(None, preview=True)
         return str(getattr(would, "diff", ""))
 
     def _revision(self) -> str | None:
@@ -152,32 +156,38 @@ class _Asking:
             return Allow()
         return answer if isinstance(answer, (Allow, Deny)) else Deny()
 
-    def _verdict(self, paths: tuple[str, ...]) -> Literal["allow", "ask"]:
-        """Return whether to ask; rules that refuse come first, then the mode, then rules that allow."""
+    def _verdict(self, paths: tuple[str, ...]) -> _Granted | Literal["ask"]:
+        """Return what is granted, or that somebody is to be asked.
+
+        Rules that refuse come first, then the mode, then rules that allow.
+        """
         policy = self.workspace.policy
+        folds = self.workspace._root.folds  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - as below
         changes = self.act in GROUPS["change"]
         for rule in policy.deny_rules:
             unknown = changes and not paths
-            if rule.names(self._name, self.act) and (unknown or any(_covers(rule, path) for path in paths)):
+            everywhere = rule.glob is None or (unknown and self._name not in JUDGED_BY_FILE)
+            if rule.names(self._name, self.act) and (
+                everywhere or any(denied(rule, path, folds) for path in paths)
+            ):
                 self._refuse(f"The rule `{rule.text}` does not allow {self._name} here.")
         preview = self.arguments.get("preview") is True
         if changes and policy.mode == "plan" and not preview:
             self._refuse("Nothing is changed in plan mode.", "Tell the user what you would change.")
         if preview or policy.mode == "bypass":
-            return "allow"
+            return None
         if policy.mode == "accept_edits" and self.act in ("edit", "write"):
-            return "allow"
+            return None
         for rule in policy.allow_rules:
-            everywhere = rule.glob is None or (bool(paths) and all(_covers(rule, path) for path in paths))
+            everywhere = rule.glob is None or (bool(paths) and all(covered(rule, path) for path in paths))
             if rule.names(self._name, self.act) and everywhere:
-                return "allow"
+                return None if rule.glob is None else partial(covered, rule)
         if policy.permission is not None or (changes and policy.allow):
             return "ask"
-        return "allow"
+        return None
 
-    def _refuse(self, reason: str, hint: str = _NO_RETRY) -> None:
-        details = {"method": self._name, "paths": list(self._paths())}
-        raise RefusedError(f"{reason.rstrip('.')}.", hint=hint, details=details)
+    def _refuse(self, reason: str, hint: str = "") -> None:
+        raise refusal(reason, self._name, self._paths(), hint)
 
     def _paths(self) -> tuple[str, ...]:
         root = self.workspace._root  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - the gate is the workspace's own
@@ -187,9 +197,8 @@ class _Asking:
                 continue  # the checkpoint of a rollback
             value = self.arguments.get(name)
             asked += [value] if isinstance(value, str) else value if isinstance(value, (list, tuple)) else []
-        return tuple(
-            dict.fromkeys(place for path in asked for place in places(root, self._meant(path) or "."))
-        )
+        meant = [root.from_top(self._meant(path) or ".") for path in asked]
+        return tuple(dict.fromkeys(place or "." for path in meant for place in root.top.target(path)))
 
     def _meant(self, path: str) -> str:
         """Return the file that a name of a kept page stands for, which rules are about."""
@@ -199,46 +208,3 @@ class _Asking:
 
 async def _coroutine(awaitable: Awaitable[Any]) -> Any:
     return await awaitable
-
-
-def _covers(rule: Rule, path: str) -> bool:
-    """Tell whether a rule's glob matches a path, or a directory above it."""
-    if rule.glob is None:
-        return True
-    from agentfs.walking.globs import compile_globs  # noqa: PLC0415 - a room loads when it is first needed
-
-    matches = compile_globs([rule.glob])
-    parts = path.split("/")
-    return any(matches("/".join(parts[:count])) for count in range(1, len(parts) + 1))
-
-
-def places(root: "Root", path: str) -> Iterator[str]:
-    """Yield a path relative to the root as it was asked for, and where links lead it.
-
-    Args:
-        root: The root.
-        path: The path; what it names need not be there yet.
-
-    Raises:
-        AgentFSError: It leads out, or cannot name anything.
-    """
-    rest = ""
-    while True:
-        try:
-            try:
-                found: Any = root.open_file(path)
-            except NotAFileError:
-                found = root.find_directory("" if path == "." else path)
-            except NotRegularError:
-                yield path
-                return
-        except (NotFoundError, NotDirectoryError):
-            above, _, name = path.rstrip("/").rpartition("/")
-            path, rest = above or ("/" if path.startswith("/") else "."), f"/{name}{rest}"
-            if not name or name in (".", ".."):
-                raise
-            continue
-        with found:
-            yield f"{found.path}{rest}".lstrip("/") or "."
-            yield f"{found.real_path}{rest}".lstrip("/") or "."
-        return

@@ -27,7 +27,7 @@ def say_elsewhere(root: Root, path: str, error: NotFoundError) -> None:
     known = set(error.details.get("similar", ()))
     if not wanted:
         return
-    files = _walked(root, lambda name: name.casefold() == wanted, directories=False)
+    files = map(root.shown, _walked(root, lambda name: name.casefold() == wanted, directories=False))
     found = list(islice((path for path in files if path not in known), _NAMED))
     if found:
         error.details["elsewhere"] = found
@@ -50,7 +50,8 @@ def suggesting(root: Root) -> Generator[None]:
             parts = [part for part in path.split("/") if part not in ("", ".", "..")]
             ending = "/" + "/".join(parts)
             there = _walked(root, lambda name: name == parts[-1], directories=True) if parts else ()
-            found = list(islice((path for path in there if f"/{path}".endswith(ending)), _NAMED))
+            alike = (path for path in there if f"/{show_name(path)}".endswith(ending))
+            found = [root.shown(path) for path in islice(alike, _NAMED)]
             if found:
                 error.details["similar"] = found
                 meant = " or ".join(quote(each) for each in found)
@@ -59,10 +60,10 @@ def suggesting(root: Root) -> Generator[None]:
 
 
 def _walked(root: Root, wanted: Callable[[str], bool], *, directories: bool) -> Iterator[str]:
-    """Yield the paths whose name is wanted: those of files, or with `directories` those of directories."""
+    """Yield the real paths whose name is wanted: those of files, or with `directories` of directories."""
     deadline = time.monotonic() + _SECONDS
     walk = Walk(
-        root, ".", max_entries=_ENTRIES, deadline=deadline, directories=directories, others=directories
+        root.top, ".", max_entries=_ENTRIES, deadline=deadline, directories=directories, others=directories
     )
     with suppress(AgentFSError):
         for visit in walk:
@@ -70,4 +71,5 @@ def _walked(root: Root, wanted: Callable[[str], bool], *, directories: bool) -> 
                 found = [entry.name for entry in visit.files if wanted(entry.name)]
             else:
                 found = [visit.child.name] if visit.child is not None and wanted(visit.child.name) else []
-            yield from (slashed(visit.path) + show_name(name) for name in found)
+            real = slashed(visit.directory.real_path)
+            yield from (real + name for name in found)

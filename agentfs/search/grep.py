@@ -8,7 +8,7 @@ from typing import Literal, get_args
 
 from agentfs.calls import calling
 from agentfs.disk import Contents, Directory, Root, quote, show_name, size_of, typed
-from agentfs.errors import AgentFSError, ProtectedError
+from agentfs.errors import AccessError, AgentFSError
 from agentfs.limits import Limits
 from agentfs.matching.hits import Search
 from agentfs.matching.lines import Hit, Tally, as_text, lines_within
@@ -194,7 +194,7 @@ class _Grep:
             self._failed(outcome)
 
     def _failed(self, error: OSError | AgentFSError) -> None:
-        self._leave_out("protected" if isinstance(error, ProtectedError) else "unreadable")
+        self._leave_out("protected" if isinstance(error, AccessError) else "unreadable")
 
     def _leave_out(self, reason: _Reason) -> None:
         self.left_out[reason] += 1

@@ -1,5 +1,7 @@
 """What a search left out, in words, and why one path is left out."""
 
+import posixpath
+
 from agentfs.disk import Root, show_name
 from agentfs.errors import AgentFSError
 from agentfs.results import Skipped
@@ -85,18 +87,19 @@ def why_left_out(root: Root, path: str) -> str:
 
     Args:
         root: The door to the disk.
-        path: A path relative to the root, as shown.
+        path: A path as shown.
 
     Returns:
         The part of the path that is left out with its reason, as `build/ (ignored by .gitignore:3 build/)`,
         or "" when none is.
     """
-    parts = path.split("/")
+    shown_from, root = root, root.top
+    parts = posixpath.normpath(shown_from.from_top(path)).split("/")
     try:
         for count in range(1, len(parts) + 1):
             name, here = parts[count - 1], "/".join(parts[:count])
             is_dir = count < len(parts)
-            shown = one_line(here) + ("/" if is_dir else "")
+            shown = one_line(shown_from.shown(here)) + ("/" if is_dir else "")
             if name.lower() in VCS_NAMES:
                 return f"{shown} (version control, never searched)"
             if name.startswith("."):
@@ -105,7 +108,7 @@ def why_left_out(root: Root, path: str) -> str:
                 base = directory.real_path
             rule = rules_for(root, base).decide(f"{base}/" if base else "", name, is_dir=is_dir)
             if rule is not None and not rule.negated:
-                return f"{shown} (ignored by {one_line(show_name(str(rule)))[:RULE_CHARS]})"
+                return f"{shown} (ignored by {one_line(show_name(rule.text(shown_from.shown)))[:RULE_CHARS]})"
     except (AgentFSError, OSError):
         return ""
     return ""

@@ -17,6 +17,7 @@ from agentfs.results import (
     ListResult,
     MoveResult,
     NextCall,
+    ReadManyResult,
     ReadResult,
     ToolResult,
     UndoResult,
@@ -33,6 +34,7 @@ _SHOWN_NAME = re.compile(r"-{0,2}[A-Za-z][A-Za-z0-9_.-]{0,61}")
 
 _EFFECTS: dict[Any, Effect] = {
     ReadResult: "read",
+    ReadManyResult: "read",
     ListResult: "read",
     GlobResult: "read",
     GrepResult: "read",

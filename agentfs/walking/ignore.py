@@ -55,7 +55,18 @@ class Rule:
 
     def __str__(self) -> str:
         """Return `file:line pattern`, or `OUTSIDE`."""
-        return f"{self.source} {self.pattern}" if self.source else OUTSIDE
+        return self.text(str)
+
+    def text(self, shown: Callable[[str], str]) -> str:
+        """Return `file:line pattern`, or `OUTSIDE`.
+
+        Args:
+            shown: Returns how the path of a file is shown.
+        """
+        if not self.source:
+            return OUTSIDE
+        file, _, line = self.source.rpartition(":")
+        return f"{shown(file)}:{line} {self.pattern}"
 
     def matches(self, name: str, path: str, *, is_dir: bool) -> bool:
         """Tell whether the rule is about this name, whose path is relative to the rule file."""

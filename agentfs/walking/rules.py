@@ -19,7 +19,7 @@ class RuleReader:
     """
 
     def __init__(self, root: Root) -> None:
-        self._root = root
+        self._root = root.top
         self.unreadable = 0
 
     def around(self) -> IgnoreRules:

@@ -174,7 +174,13 @@ def test_a_repeated_anchor_that_could_mean_two_places_is_refused(apply, tmp_path
     text = "def f():\n    x = 1\n    y = 1\n\ndef f():\n    x = 1\n    y = 1\n"
     (tmp_path / "f").write_text(text)
     refused = apply(
-        "*** Update File: f", "@@ def f():", "-    x = 1", "+    x = 2", "@@ def f():", "-    y = 1", "+    y = 2"
+        "*** Update File: f",
+        "@@ def f():",
+        "-    x = 1",
+        "+    x = 2",
+        "@@ def f():",
+        "-    y = 1",
+        "+    y = 2",
     )
     assert refused.error["code"] == "ambiguous"
     assert (tmp_path / "f").read_text() == text

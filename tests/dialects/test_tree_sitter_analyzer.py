@@ -826,8 +826,9 @@ def test_notes_reach_the_model_beside_the_array(ws):
     content, *notes = [block["text"] for block in message["content"][0]["content"]]
     assert len(json.loads(content)) == 1
     assert notes[0].startswith("these are the first 1 of 7 entries")
-    answer = tools.reply({"name": "list_files", "arguments": {"roots": ["."]}})
-    assert answer["structuredContent"]["truncated"] is False
+    data = tools.call("list_files", {"roots": ["."]}).data
+    assert isinstance(data, dict)
+    assert data["truncated"] is False
 
 
 # Errors

@@ -128,7 +128,9 @@ def test_what_differs_a_little_is_found_and_what_is_not_named_stays(text, lines,
     assert made(text, *lines) == after
 
 
-@pytest.mark.parametrize("heredoc", ["cd src && apply_patch <<'EOF'\n%s\nEOF", "<<A\n%s\nB", "<<'EOF\n%s\nEOF"])
+@pytest.mark.parametrize(
+    "heredoc", ["cd src && apply_patch <<'EOF'\n%s\nEOF", "<<A\n%s\nB", "<<'EOF\n%s\nEOF"]
+)
 def test_no_other_command_and_no_unended_heredoc_is_taken(heredoc):
     with pytest.raises(InvalidArgumentError):
         read_patch(heredoc % patch("*** Add File: foo", "+hi"))

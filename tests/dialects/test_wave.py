@@ -154,28 +154,92 @@ def test_the_wire_form_of_images():
     }
 
 
-def test_relative_paths_start_in_the_workdir(ws, tmp_path):
-    for workdir in ("src", str(tmp_path / "src")):
-        read = execute(ws, "Read", {"file_path": "main.py", "limit": 1}, workdir=workdir)
-        assert read.content.startswith("1|import os")
-        assert read.file_path == str(tmp_path / "src/main.py")
-        assert read.next == {
-            "name": "Read",
-            "arguments": {"file_path": str(tmp_path / "src/main.py"), "offset": 2, "limit": 1},
-        }
-        assert f'more: Read(file_path="{tmp_path}/src/main.py", offset=2' in read.content
-        again = execute(ws, "Read", read.next["arguments"], workdir=workdir)
-        assert "2|" in again.content
-        assert "src/util/text.js" in execute(ws, "Glob", {"pattern": "*.js"}, workdir=workdir).content
-        assert "README" not in execute(ws, "Grep", {"pattern": "TODO"}, workdir=workdir).content
-        assert "main.py" in execute(ws, "LS", {"path": "."}, workdir=workdir).content
-        assert execute(ws, "Read", {"file_path": "../README.md"}, workdir=workdir).success, "the root bounds"
-        outside = execute(ws, "Read", {"file_path": "../../x"}, workdir=workdir)
-        assert outside.error["code"] == "outside_workspace"
-        assert outside.content.endswith(f"[paths are shown relative to {tmp_path}]")
-    made = execute(ws, "Write", {"file_path": "new.py", "content": "x\n"}, workdir="src")
-    assert made.success
+@pytest.mark.parametrize("absolute", [False, True])
+def test_relative_paths_start_in_the_workdir(ws, tmp_path, absolute):
+    workdir = str(tmp_path / "src") if absolute else "src"
+
+    def call(name, **args):
+        return execute(ws, name, args, workdir=workdir)
+
+    read = call("Read", file_path="main.py", limit=1)
+    assert read.to_dict()["filePath"] == "main.py"
+    assert read.next == {"name": "Read", "arguments": {"file_path": "main.py", "offset": 2, "limit": 1}}
+    assert read.content == '1|import os\n[line 1 of 6; more: Read(file_path="main.py", offset=2, limit=1)]'
+    assert call("Read", file_path=str(tmp_path / "src/main.py")).file_path == "main.py"
+    assert call("Read", file_path="../README.md").file_path == "../README.md"
+    assert call("LS", path=".").content.splitlines() == ["util/", "empty.txt  0 B", "main.py  66 B"]
+    assert call("LS", path="..").content.splitlines() == ["../src/", "../README.md  23 B"]
+    assert call("Glob", pattern="*.js").content == "util/text.js"
+    assert call("Glob", pattern="*.md", path=str(tmp_path)).content == "../README.md"
+    assert call("Grep", pattern="TODO").content.startswith("main.py\nutil/text.js\n")
+    assert call("Grep", pattern="TODO", path="..", output_mode="content").content.startswith(
+        "../README.md\n3|"
+    )
+    made = call("Write", file_path="new.py", content="x\n")
+    assert (made.file_path, made.content) == ("new.py", 'Created "new.py" (1 line, 2 bytes).')
     assert (tmp_path / "src/new.py").read_text() == "x\n"
+    outside = call("Read", file_path="../../x")
+    assert outside.error["code"] == "outside_workspace"
+    assert outside.content.startswith('"../../x" leads out'), (
+        "as it was asked for, not with the workdir before it"
+    )
+
+
+def test_every_path_of_an_answer_works_from_the_workdir(ws, tmp_path):
+    """Wave showed paths from the root, which nothing found that was called with them from the workdir."""
+    (tmp_path / ".gitignore").write_text("*.log\n")
+    (tmp_path / "src/a.log").write_text("needle\n")
+    (tmp_path / "link.py").symlink_to("src/main.py")
+
+    def call(name, **args):
+        return execute(ws, name, args, workdir="src")
+
+    paths = {
+        *call("Glob", pattern="*", path="..").content.splitlines()[:5],
+        *call("Grep", pattern="TODO").content.splitlines()[:2],
+        *call("Read", file_path="../link.py").data["path"].splitlines(),
+    }
+    assert {"../README.md", "../src/main.py", "main.py", "util/text.js", "../link.py"} <= paths
+    for path in paths:
+        assert call("Read", file_path=path).success, path
+    rule = call("Glob", pattern="*.log").content
+    assert "as in a.log (ignored by ../.gitignore:1 *.log)" in rule
+    assert call("Grep", pattern="needle", output_mode="content", path="a.log").success
+
+
+@pytest.mark.parametrize(("name", "args", "hint"), [
+    ("LS", {"path": "src"}, 'Did you mean "."?'),
+    ("Read", {"file_path": "mian.py"}, 'Did you mean "main.py"?'),
+    ("Read", {"file_path": "text.js"}, 'There is "util/text.js".'),
+    ("Read", {"file_path": "README.md"}, 'There is "../README.md".'),
+    ("Read", {"file_path": "src/main.py"}, 'There is "main.py".'),
+    ("Write", {"file_path": "main.py", "content": "x"}, 'Read(file_path="main.py")'),
+    ("Edit", {"file_path": "main.py", "old_string": "nothing like it", "new_string": "x"}, '"main.py"'),
+])  # fmt: skip
+def test_hints_name_paths_that_work_from_the_workdir(ws, name, args, hint):
+    failed = execute(ws, name, args, workdir="src")
+    assert not failed.success
+    assert hint in failed.content
+    assert "src/" not in failed.content.replace(str(args.get("file_path")), "")
+
+
+def test_an_edit_names_another_file_by_its_path_from_the_workdir(ws):
+    assert execute(ws, "Read", {"file_path": "README.md"}).success
+    change = {"file_path": "main.py", "old_string": TREE["README.md"], "new_string": "x"}
+    failed = execute(ws, "Edit", change, workdir="src")
+    assert failed.data["details"]["cause"] == "other_file"
+    assert failed.data["details"]["other_paths"] == ["../README.md"]
+
+
+def test_rules_and_questions_keep_their_paths_from_the_root_under_a_workdir(ws, tmp_path):
+    asked = []
+    change = {"file_path": "main.py", "old_string": "import os", "new_string": "import sys"}
+    execute(ws, "Edit", change, workdir="src", permissionManager=lambda request: asked.append(request.paths))
+    assert asked == [("src/main.py",)]
+    with Workspace(tmp_path, policy=Policy(deny=("edit(src/**)",))) as denied:
+        assert execute(denied, "Edit", change, workdir="src").error["code"] == "refused"
+        other = {**change, "file_path": "../README.md", "old_string": "thing"}
+        assert execute(denied, "Edit", other, workdir="src").success, "the rule is about src alone"
 
 
 @pytest.mark.parametrize(("workdir", "code"), [
@@ -251,6 +315,35 @@ def test_the_callback_decides(ws, answer, allowed):
     assert asked == [("Edit", change)] * 2
 
 
+@pytest.mark.parametrize(("policy", "context", "edits_asked", "reads_asked"), [
+    ({}, {}, True, True),
+    ({}, {"permissionMode": "default"}, True, True),
+    ({}, {"permissionMode": "acceptEdits"}, False, True),
+    ({}, {"permissionMode": "bypassPermissions"}, False, False),
+    ({}, {"permissionMode": "plan"}, False, True),
+    ({}, {"permissionMode": "yolo"}, False, False),
+    ({"mode": "accept_edits"}, {}, False, True),
+    ({"allow": ("edit",)}, {}, False, True),
+    ({"deny": ("edit",)}, {}, False, True),
+    ({"permission": lambda _: False}, {}, False, False),
+    ({}, {"permissionManager": lambda _: False}, False, False),
+])  # fmt: skip
+def test_when_the_callback_is_not_asked(tmp_path, policy, context, edits_asked, reads_asked):
+    (tmp_path / "a").write_text("1\n")
+    asked = []
+
+    def callback(tool, _):
+        asked.append(tool)
+        return True
+
+    with Workspace(tmp_path, policy=Policy(**policy)) as ws:
+        context = {**context, "canUseToolCallback": callback}
+        execute(ws, "Edit", {"file_path": "a", "old_string": "1", "new_string": "2"}, **context)
+        execute(ws, "Read", {"file_path": "a"}, **context)
+        execute(ws, "Read", {"no such argument": "a"}, **context)
+    assert asked == ["Edit"] * edits_asked + ["Read"] * reads_asked
+
+
 def test_arguments_that_one_changes_reach_the_next(ws):
     asked = []
 
@@ -300,6 +393,18 @@ def test_write(call, tmp_path):
     assert call("Write", file_path="README.md", content="newer\n").success
     (tmp_path / "README.md").write_text("changed outside\n")
     assert call("Write", file_path="README.md", content="x\n").error["code"] == "stale"
+
+
+@pytest.mark.parametrize("before", [b"a\r\nb\r\n", b"a\nb\n", b"a\r\nb\n", b"\xef\xbb\xbfa\r\n"])
+@pytest.mark.parametrize("content", ["x\ny\n", "x\r\ny\r\n", "x\r\ny\n", "x"])
+def test_write_writes_the_line_ends_given(call, tmp_path, before, content):
+    (tmp_path / "file").write_bytes(before)
+    call("Read", file_path="file")
+    written = call("Write", file_path="file", content=content)
+    bom = before[:3] if before.startswith(b"\xef") else b""
+    assert (tmp_path / "file").read_bytes() == bom + content.encode()
+    note = "the line ends are those given, LF; the file had CRLF"
+    assert (note in written.content) is (content == "x\ny\n" and before.count(b"\n") == before.count(b"\r\n"))
 
 
 def test_edit(call, tmp_path):

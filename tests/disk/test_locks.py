@@ -1,12 +1,14 @@
 import asyncio
 import os
+import shutil
 import subprocess
 import sys
 import threading
+import time
 
 import pytest
 
-from agentfs import BusyError, Policy, Workspace
+from agentfs import AgentFSError, BusyError, Policy, Workspace
 from agentfs.disk import Root, locks
 
 COUNT = """
@@ -193,3 +195,75 @@ def test_a_log_that_another_takes_for_a_dead_one_is_begun_anew(tree, monkeypatch
         tx.write("two", "2")
     assert not answers
     assert (tree / "one").read_text() + (tree / "two").read_text() == "12"
+
+
+def test_one_lock_file_that_vanishes_does_not_end_the_sweep(tree, monkeypatch):
+    where = locks.lock_directory(str(tree))
+    assert where is not None
+    files = [os.path.join(where, f"{number:012x}") for number in range(5)]
+    for file in files:
+        with open(file, "w"):
+            os.utime(file, (1, 1))
+    real, vanished = os.lstat, []
+
+    def lstat(path, **options):
+        if path in files and not vanished:
+            vanished.append(path)
+            os.unlink(path)
+        return real(path, **options)
+
+    monkeypatch.setattr(os, "lstat", lstat)
+    with Root(tree, Policy()):
+        assert vanished
+        assert not [file for file in files if os.path.exists(file)]
+
+
+def test_the_lock_of_a_delete_is_that_of_the_file_that_is_there_once_it_is_had(tmp_path):
+    """While a delete waits for a lock, its directory is replaced, and another call changes the new file."""
+    (tmp_path / "d").mkdir()
+    (tmp_path / "d/x").write_text("old\n")
+    policy = Policy(overwrite="always")
+    first, second = threading.Event(), threading.Event()
+    changing_new = threading.Event()
+    outcome: dict[str, object] = {}
+
+    def hold(name, begun, until):
+        def spans(text):
+            begun.set()
+            until.wait(20)
+            return [(0, 3, name)]
+
+        def work():
+            try:
+                outcome[name] = ws.splice("d/x", spans)
+            except AgentFSError as error:
+                outcome[name] = error
+
+        thread = threading.Thread(target=work)
+        thread.start()
+        assert begun.wait(20)
+        return thread
+
+    def delete():
+        try:
+            outcome["delete"] = ws.delete("d/x")
+        except AgentFSError as error:
+            outcome["delete"] = error
+
+    with Workspace(tmp_path, policy=policy) as ws:
+        threads = [hold("one", threading.Event(), first)]
+        deleting = threading.Thread(target=delete)
+        deleting.start()
+        while not any(held.users > 1 for held in list(locks._held.values())):
+            time.sleep(0.001)  # until the delete waits
+        (tmp_path / "d").rename(tmp_path / "e")
+        shutil.copytree(tmp_path / "e", tmp_path / "d")
+        threads.append(hold("two", changing_new, second))
+        first.set()
+        deleting.join(0.5)
+        assert deleting.is_alive(), "it deleted a file that another call was changing"
+        second.set()
+        for thread in (*threads, deleting):
+            thread.join(20)
+    assert getattr(outcome["delete"], "code", "deleted") == "stale"
+    assert (tmp_path / "d/x").read_text() == "two\n"

@@ -164,6 +164,38 @@ def test_a_name_that_is_taken_is_never_replaced(tree, monkeypatch, has_rename, h
     assert not (tree / "source").exists()
 
 
+@pytest.mark.parametrize("error", [PermissionError(errno.EACCES, "no"), KeyboardInterrupt()])
+def test_without_hard_links_no_empty_file_stays_where_the_rename_fails(tree, monkeypatch, error):
+    def refuse(*_, **__):
+        raise OSError(errno.EPERM, "no links here")
+
+    def fail(*_, **__):
+        raise error
+
+    with Workspace(tree) as ws, monkeypatch.context() as patch:
+        patch.setattr(linux, "rename_new", lambda *_: errno.ENOSYS)
+        patch.setattr(os, "link", refuse)
+        patch.setattr(os, "replace", fail)
+        with pytest.raises((AgentFSError, KeyboardInterrupt)):
+            ws.write("sub/fresh", "x")
+    assert not (tree / "sub").exists()
+    with Workspace(tree) as ws:
+        assert ws.write("sub/fresh", "x").created
+
+
+def test_a_file_is_created_although_its_second_name_cannot_be_removed(tree, monkeypatch):
+    """It has its name by then, so that an error would say what is not so; the rest is swept later."""
+
+    def fail(*_, **__):
+        raise OSError(errno.EIO, "broken")
+
+    with Workspace(tree) as ws, monkeypatch.context() as patch:
+        patch.setattr(linux, "rename_new", lambda *_: errno.ENOSYS)
+        patch.setattr(os, "unlink", fail)
+        assert ws.write("fresh", "x").created
+    assert (tree / "fresh").read_bytes() == b"x"
+
+
 @pytest.mark.parametrize("field", ["hardlinks", "durability"])
 def test_a_policy_takes_its_values_only(field):
     with pytest.raises(InvalidArgumentError):
@@ -285,3 +317,23 @@ def test_names_that_cannot_be_brought_to_the_disk_are_logged_and_no_failure(tree
         ws.delete("f")
     assert not (tree / "f").exists()
     assert "durability_unconfirmed" in caplog.text
+
+
+def test_one_temporary_that_vanishes_does_not_end_the_sweep(tree, monkeypatch):
+    names = [f".agentfs-{number:016x}.tmp" for number in range(5)]
+    for name in names:
+        (tree / name).write_text("left by a kill")
+        os.utime(tree / name, (1, 1))
+    real, vanished = os.stat, []
+
+    def look(path, **options):
+        if path in names and not vanished:
+            vanished.append(path)
+            (tree / path).unlink()
+        return real(path, **options)
+
+    monkeypatch.setattr(os, "stat", look)
+    with Workspace(tree) as ws:
+        ws.write("new", "x\n")
+    assert vanished
+    assert not list(tree.glob(".agentfs-*"))

@@ -244,3 +244,103 @@ def test_what_cannot_be_taken_back_now_is_taken_back_when_the_tree_is_opened_aga
         assert snapshot(top) == old
     with Workspace(top) as ws:
         assert not ws.repaired
+
+
+def died_between_two_renames(top):
+    """A process edits a/x and b/y as one, and dies when the first of them is renamed."""
+    shutil.rmtree(top, ignore_errors=True)
+    for name in ("a/x", "b/y"):
+        (top / name).parent.mkdir(parents=True)
+        (top / name).write_text("old\n")
+    child = os.fork()
+    if child == 0:
+        real, renames = os.replace, []
+
+        def replace(*args, **options):
+            renames.append(args)
+            if len(renames) == 2:
+                os._exit(9)
+            return real(*args, **options)
+
+        os.replace = replace
+        with Workspace(top) as ws, ws.transaction() as tx:
+            tx.edit("a/x", "old", "new")
+            tx.edit("b/y", "old", "new")
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
+    assert {(top / "a/x").read_text(), (top / "b/y").read_text()} == {"old\n", "new\n"}
+
+
+def as_a_link(path):
+    path.symlink_to("moved")
+
+
+@pytest.mark.parametrize(
+    "put", [as_a_link, Path.touch, os.mkfifo, lambda _: None], ids=["link", "file", "fifo", "gone"]
+)
+@pytest.mark.parametrize("name", ["a", "b"])
+def test_a_root_opens_although_a_directory_of_an_unfinished_change_has_become_something_else(
+    tmp_path, put, name
+):
+    top = tmp_path / "root"
+    died_between_two_renames(top)
+    (top / name).rename(top / "moved")
+    put(top / name)
+    file, other = ("a/x", "b/y") if name == "a" else ("b/y", "a/x")
+    with Workspace(top) as ws:
+        assert any(f'"{file}"' in line for line in ws.repaired), "what was not recovered is not reported"
+        assert (top / other).read_text() == "old\n", "the rest of the change was not taken back"
+        ws.write("works", "x\n")
+    if put is not as_a_link:
+        with Workspace(top) as ws:
+            assert not ws.repaired
+        return
+    with Workspace(top) as ws:
+        assert len(ws.repaired) == 1
+        assert f'"{file}" that had not come to its end could not be taken back' in ws.repaired[0]
+    (top / name).unlink()
+    (top / "moved").rename(top / name)
+    with Workspace(top):
+        assert (top / file).read_text() == "old\n"
+    with Workspace(top) as ws:
+        assert not ws.repaired
+        assert not [path for path in snapshot(top) if ".agentfs-" in path]
+
+
+def test_a_root_opens_although_the_lock_of_an_unfinished_change_cannot_be_had(tmp_path, monkeypatch):
+    from agentfs.disk import locks
+
+    top = tmp_path / "root"
+    died_between_two_renames(top)
+    with monkeypatch.context() as patch:
+        patch.setattr(locks.FileLock, "_lock_file", lambda *_: (_ for _ in ()).throw(OSError(28, "No space")))
+        with Workspace(top) as ws:
+            assert len(ws.repaired) == 2
+            assert all("could not be taken back: [Errno 28] No space" in line for line in ws.repaired)
+    with Workspace(top) as ws:
+        assert "was taken back" in ws.repaired[0]
+        assert (top / "a/x").read_text() == (top / "b/y").read_text() == "old\n"
+
+
+def test_what_was_taken_back_is_not_taken_back_again_with_the_rest(tmp_path):
+    """A file that the change had made, and that somebody makes again, is theirs."""
+    top = tmp_path / "root"
+    (top / "z").mkdir(parents=True)
+    (top / "z/x").write_text("old\n")
+    child = os.fork()
+    if child == 0:
+        real = os.replace
+        os.replace = lambda *args, **options: os._exit(9) if args[1] == "x" else real(*args, **options)
+        with Workspace(top) as ws, ws.transaction() as tx:
+            tx.write("made", "new\n")
+            tx.edit("z/x", "old", "new")
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
+    assert (top / "made").exists()
+    (top / "z").rename(top / "moved")
+    (top / "z").symlink_to("moved")
+    with Workspace(top):
+        assert not (top / "made").exists()
+    (top / "made").write_text("new\n")
+    with Workspace(top):
+        assert (top / "made").exists(), "a file of somebody else was removed"

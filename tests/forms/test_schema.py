@@ -117,6 +117,13 @@ def test_mcp_says_what_each_tool_does_to_the_world(seven):
     assert Toolset([search]).schemas("mcp")[0]["annotations"] == {"title": "Search"}
 
 
+def test_no_method_leaves_open_what_it_does_to_the_world(tmp_path):
+    with Workspace(tmp_path) as ws:
+        hints = {tool["name"]: tool["annotations"] for tool in ws.tools(ws.tool_names()).schemas("mcp")}
+    assert [name for name, each in hints.items() if "readOnlyHint" not in each] == []
+    assert hints["read_many"]["readOnlyHint"] is True
+
+
 @pytest.mark.parametrize(("provider", "strict", "named"), [
     ("open-ai", False, "openai-responses"), ("mcp", True, "no strict mode"),
     ("gemini", True, "no strict mode"),

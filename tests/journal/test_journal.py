@@ -356,3 +356,15 @@ def test_an_interrupt_right_after_the_rename_leaves_a_step(tmp_path, monkeypatch
         assert (tmp_path / "root" / "a").read_text() == "two\n"
         ws.undo()
         assert (tmp_path / "root" / "a").read_text() == "one\n"
+
+
+def test_undo_and_redo_leave_what_was_read_as_it_is(ws, tmp_path):
+    (tmp_path / "a").write_text("".join(f"{number}\n" for number in range(1, 11)))
+    ws.read("a", 1, 3)
+    ws.edit("a", "5\n", "five\n")
+    for back in (ws.undo, ws.redo):
+        back()
+        with pytest.raises(AgentFSError) as caught:
+            ws.write("a", "x\n")
+        assert (caught.value.code, caught.value.details.get("unread_lines")) == ("unread", [[4, 10]])
+        assert not ws.edit("a", "9\n", "nine\n", preview=True).notes

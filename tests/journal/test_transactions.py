@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from agentfs import AgentFSError, Policy, ReadOnlyError, StaleError, Workspace
+from agentfs import AgentFSError, LineChange, Policy, ReadOnlyError, StaleError, Workspace
 from tests.journal.judges import snapshot
 
 
@@ -29,6 +29,102 @@ def test_calls_see_one_another_and_the_disk_sees_them_at_the_end(ws, tmp_path):
     assert snapshot(tmp_path) == before
 
 
+def _linked(top):
+    (top / "d").mkdir()
+    (top / "d" / "f").write_text("one\n")
+    (top / "a").write_text("one\n")
+    (top / "link").symlink_to("a")
+    (top / "dirlink").symlink_to("d")
+    (top / "away").symlink_to("/etc/hostname")
+
+
+def test_a_link_that_was_moved_in_a_transaction_is_followed_in_it(tmp_path):
+    top = tmp_path / "root"
+    top.mkdir()
+    _linked(top)
+    with Workspace(top) as ws:
+        with ws.transaction() as tx:
+            tx.move("link", "link2")
+            tx.move("dirlink", "deep/dirlink")
+            tx.move("away", "away2")
+            assert (tx.read("link2").path, tx.read("link2").content) == ("link2", "one\n")
+            assert tx.read("./deep/../link2").content == "one\n"
+            tx.edit("link2", "one", "two")
+            assert tx.read("link2").content == tx.read("a").content == "two\n"
+            for path, code in [
+                ("link", "not_found"),
+                ("deep/dirlink/f", "not_found"),  # the moved link points to deep/d, as it does on disk
+                ("dirlink/f", "not_found"),
+                ("away2", "outside_workspace"),
+            ]:
+                with pytest.raises(AgentFSError) as caught:
+                    tx.read(path)
+                assert caught.value.code == code
+        assert (top / "a").read_text() == "two\n"
+        assert os.readlink(top / "link2") == "a"
+        assert os.readlink(top / "deep" / "dirlink") == "d"
+
+
+def test_a_directory_link_that_was_moved_in_a_transaction_leads_to_its_files(tmp_path):
+    _linked(tmp_path)
+    with Workspace(tmp_path) as ws:
+        with ws.transaction() as tx:
+            tx.move("dirlink", "other")
+            assert tx.read("other/f").content == "one\n"
+            tx.write("other/new", "x\n")
+            tx.edit("other/f", "one", "two")
+        assert (tmp_path / "d" / "f").read_text() == "two\n"
+        assert (tmp_path / "d" / "new").read_text() == "x\n"
+        ws.undo()
+        assert (tmp_path / "d" / "f").read_text() == "one\n"
+        assert (tmp_path / "dirlink").is_symlink()
+
+
+@pytest.mark.parametrize("path", ["link2", "other/f"])
+def test_a_link_moved_in_a_transaction_leads_past_no_rule(tmp_path, path):
+    _linked(tmp_path)
+    policy = Policy(deny=["read({a,d/**})", "edit({a,d/**})"])
+    with Workspace(tmp_path, policy=policy) as ws, ws.transaction() as tx:
+        tx.move("link", "link2") if path == "link2" else tx.move("dirlink", "other")
+        for act in (lambda: tx.read(path), lambda: tx.edit(path, "one", "two")):
+            with pytest.raises(AgentFSError) as caught:
+                act()
+            assert caught.value.code == "refused"
+    assert (tmp_path / "a").read_text() == (tmp_path / "d" / "f").read_text() == "one\n"
+
+
+def test_where_no_link_is_followed_a_transaction_follows_none(tmp_path):
+    _linked(tmp_path)
+    policy = Policy(symlinks="never", overwrite="always")
+    with Workspace(tmp_path, policy=policy) as ws, ws.transaction() as tx:
+        for act in (lambda: tx.edit("link", "one", "two"), lambda: tx.write("dirlink/f", "x\n")):
+            with pytest.raises(AgentFSError) as caught:
+                act()
+            assert caught.value.code == "refused"
+    assert (tmp_path / "a").read_text() == (tmp_path / "d" / "f").read_text() == "one\n"
+
+
+def test_a_file_and_a_directory_that_are_staged_are_not_each_other(ws, tmp_path):
+    (tmp_path / "old").write_text("x\n")
+    with ws.transaction() as tx:
+        tx.write("file", "x\n")
+        tx.write("new/deep/x", "x\n")
+        tx.read("old")
+        tx.delete("old")
+        assert tx.read("new/deep/../deep/x").content == "x\n"
+        for act, code in [
+            (lambda: tx.write("file/x", "y\n"), "not_a_directory"),
+            (lambda: tx.write("new/deep", "y\n"), "not_a_file"),
+            (lambda: tx.read("new"), "refused"),
+            (lambda: tx.read("old/x"), "not_found"),
+            (lambda: tx.write("old/x", "y\n"), "refused"),
+        ]:
+            with pytest.raises(AgentFSError) as caught:
+                act()
+            assert caught.value.code == code
+    assert sorted(snapshot(tmp_path)) == ["file", "new", "new/deep", "new/deep/x"]
+
+
 def test_whoever_raises_changes_nothing(ws, tmp_path):
     def fail():
         with ws.transaction() as tx:
@@ -39,6 +135,93 @@ def test_whoever_raises_changes_nothing(ws, tmp_path):
         fail()
     assert snapshot(tmp_path) == {}
     assert not ws.changes().files
+
+
+def _fails_in_a_transaction(ws, act):
+    with pytest.raises(RuntimeError), ws.transaction() as tx:  # noqa: PT012 - the block is what is tested
+        act(tx)
+        raise RuntimeError
+
+
+@pytest.mark.parametrize("kept", [False, True])
+def test_a_transaction_that_is_rolled_back_changes_nothing_of_what_was_read(tmp_path, kept):
+    lines = "".join(f"{number}\n" for number in range(1, 11))
+    top = tmp_path / "root"
+    top.mkdir()
+    (top / "a").write_text(lines)
+    (top / "b").write_text(lines)
+    state = tmp_path / "state" if kept else None
+    with Workspace(top, state=state) as ws:
+        ws.read("a", 1, 3)
+        ids = ws.read("b", line_ids=True).line_ids
+
+        def act(tx):
+            tx.edit("a", "5\n", "five\n")
+            tx.edit("b", "5\n", "five\n")
+            tx.write("new", "1\n2\n")
+            assert tx.read("b", line_ids=True).line_ids[:4] == ids[:4]
+            tx.move("b", "c")
+
+        _fails_in_a_transaction(ws, act)
+        (top / "new").write_text("1\n2\n")
+        _check_tracked(ws)
+    if kept:
+        with Workspace(top, state=state) as ws:
+            _check_tracked(ws)
+
+
+def _check_tracked(ws):
+    with pytest.raises(AgentFSError) as caught:
+        ws.write("a", "x\n")
+    assert (caught.value.code, caught.value.details["unread_lines"]) == ("unread", [[4, 10]])
+    with pytest.raises(AgentFSError) as caught:
+        ws.write("new", "x\n")
+    assert caught.value.code == "unread", "what was only staged was never on disk"
+
+
+def test_what_a_failed_transaction_read_from_the_disk_was_read(ws, tmp_path):
+    (tmp_path / "a").write_text("one\ntwo\n")
+    found = []
+    _fails_in_a_transaction(ws, lambda tx: found.append(tx.read("a", line_ids=True).line_ids))
+    ws.edit_lines("a", [LineChange(line_id=found[0][1], new_content="zwei")])
+    ws.write("a", "x\n")
+    assert (tmp_path / "a").read_text() == "x\n"
+
+
+def test_what_a_transaction_has_shown_counts_once_it_is_made(ws, tmp_path):
+    (tmp_path / "a").write_text("one\ntwo\n")
+    with ws.transaction() as tx:
+        tx.edit("a", "two", "zwei")
+        tx.write("b", "1\n")
+        ids = tx.read("a", line_ids=True).line_ids
+    ws.edit_lines("a", [LineChange(line_id=ids[0], new_content="eins")])
+    ws.write("a", "x\n")
+    ws.write("b", "2\n")
+    assert (tmp_path / "a").read_text() == "x\n"
+
+
+def test_what_is_read_beside_a_failing_transaction_stays_read(ws, tmp_path):
+    (tmp_path / "a").write_text("one\n")
+    (tmp_path / "b").write_text("one\n")
+
+    def act(tx):
+        tx.edit("a", "one", "two")
+        ws.read("a")
+        ws.read("b")
+
+    _fails_in_a_transaction(ws, act)
+    ws.write("a", "x\n")
+    ws.write("b", "x\n")
+    assert (tmp_path / "a").read_text() == (tmp_path / "b").read_text() == "x\n"
+
+
+def test_forget_in_a_failing_transaction_forgets(ws, tmp_path):
+    (tmp_path / "a").write_text("one\n")
+    ws.read("a")
+    _fails_in_a_transaction(ws, lambda tx: tx.forget())
+    with pytest.raises(AgentFSError) as caught:
+        ws.write("a", "x\n")
+    assert caught.value.code == "unread"
 
 
 def test_a_file_that_somebody_else_changes_meanwhile_stops_all_of_it(ws, tmp_path):
@@ -152,3 +335,36 @@ def test_a_link_swapped_in_before_the_end_leads_nowhere(tmp_path):
         change(ws)
     assert snapshot(out) == {}
     assert not (top / "b").exists()
+
+
+@pytest.mark.parametrize("mask", [0o022, 0o027, 0o077])
+def test_a_transaction_learns_the_umask_without_changing_it(ws, tmp_path, monkeypatch, mask):
+    """While it was changed, other threads made files with the wrong mode, and two at once left it changed."""
+
+    def change(mask):
+        raise AssertionError("the umask of the process was changed")
+
+    before = os.umask(mask)
+    try:
+        with monkeypatch.context() as patch, ws.transaction() as tx:
+            patch.setattr(os, "umask", change)
+            tx.write("new", "x")
+    finally:
+        os.umask(before)
+    assert (tmp_path / "new").stat().st_mode & 0o777 == 0o666 & ~mask
+
+
+def test_a_view_of_a_transaction_ends_with_it_and_sees_its_links(tmp_path):
+    _linked(tmp_path)
+    with Workspace(tmp_path) as ws:
+        with ws.transaction() as tx:
+            view = tx.view(workdir="d")
+            tx.move("link", "d/link2")
+            tx.delete("d/link2")
+            tx.move("dirlink", "other")
+            assert view.read("../other/f").content == view.read("f").content == "one\n"
+            view.edit("f", "one", "two")
+            assert tx.read("other/f").content == "two\n"
+        with pytest.raises(AgentFSError, match="has ended"):
+            view.write("late", "x\n")
+    assert (tmp_path / "d" / "f").read_text() == "two\n"

@@ -84,6 +84,21 @@ def test_an_ignore_file_above_the_root_holds_in_a_repository(repository):
     assert listed(repository / "root")[0] == ["b"] == rg.stdout.split()
 
 
+@needs("rg")
+@needs("fd")
+def test_a_tracked_file_that_a_rule_ignores_is_hidden_as_by_rg_and_fd(repository):
+    make(repository, "kept", "forced.x")
+    (repository / ".gitignore").write_text("*.x\n")
+    git("add", "-f", "forced.x", cwd=repository)
+    found, result = listed(repository)
+    assert found == ["kept"]
+    assert "1 ignored by .gitignore:1 *.x" in result.text
+    for command in ([program("rg"), "--files"], [program("fd"), "--type=f"]):
+        done = subprocess.run(command, cwd=repository, capture_output=True, check=True, text=True)
+        assert done.stdout.split() == ["kept"]
+    assert git_files(repository) == ["forced.x", "kept"], "git asks its index first"
+
+
 def test_without_a_repository_nothing_above_the_root_holds(tmp_path):
     make(tmp_path, "root/a.x")
     (tmp_path / ".gitignore").write_text("*.x\n")

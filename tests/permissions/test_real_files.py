@@ -1,0 +1,243 @@
+"""A rule judges the file that is really opened or written, under whatever name a call reaches it."""
+
+import os
+import threading
+import time
+from contextlib import contextmanager
+
+import pytest
+
+from agentfs import Policy, Workspace
+from agentfs.disk import by_descriptor
+from agentfs.errors import AgentFSError, RefusedError
+
+SECRET = "the-secret-text"
+
+
+@pytest.fixture
+def tree(tmp_path):
+    tmp_path /= "tree"
+    tmp_path.mkdir()
+    for name in ("src", "other", "public", "secret"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "src" / "a.txt").write_text("one\n")
+    (tmp_path / "public" / "k.txt").write_text("harmless\n")
+    (tmp_path / "secret" / "k.txt").write_text(f"{SECRET}\n")
+    return tmp_path
+
+
+def everything_below(tree):
+    return {str(path.relative_to(tree)) for path in tree.rglob("*")}
+
+
+@pytest.mark.parametrize("policy", [
+    Policy(allow=["write(src/**)"]), Policy(deny=["write(other/**)"]),
+    Policy(permission=lambda request: all(path.startswith("src/") for path in request.paths)),
+])  # fmt: skip
+@pytest.mark.parametrize(("link", "target", "path"), [
+    ("src/dangling", "../other/new.txt", "src/dangling"),
+    ("src/dangling", "../other/new", "src/dangling/new.txt"),
+    ("src/dangling", "../other", "src/dangling/deep/new.txt"),
+])  # fmt: skip
+def test_a_dangling_link_does_not_carry_a_write_out_of_what_is_allowed(tree, policy, link, target, path):
+    os.symlink(target, tree / link)
+    before = everything_below(tree)
+    with Workspace(tree, policy=policy) as ws, pytest.raises(RefusedError):
+        ws.write(path, "x")
+    assert everything_below(tree) == before
+
+
+def test_a_glob_of_read_many_does_not_read_what_a_rule_denies(tree):
+    with Workspace(tree, policy=Policy(deny=["read(secret/**)"])) as ws:
+        answer = ws.read_many(["s*/k.txt", "public/k.txt"])
+    assert SECRET not in str(answer)
+    assert answer.failed == {"secret/k.txt": "refused"}
+    assert "harmless" in str(answer)
+
+
+def test_a_glob_that_was_allowed_is_read(tree):
+    asked = []
+    policy = Policy(permission=lambda request: asked.append(request.paths) or True)
+    with Workspace(tree, policy=policy) as ws:
+        assert "harmless" in str(ws.read_many(["p*/k.txt"]))
+    assert asked == [("p*/k.txt",)]
+
+
+@pytest.mark.parametrize("rule", ["read(secret/**)", "read(secret)", "*(secret/**)"])
+def test_what_may_not_be_read_is_shown_by_no_method_and_not_changed(tree, rule):
+    os.symlink("secret", tree / "link")
+    calls = {
+        "read": lambda ws: ws.read("secret/k.txt"),
+        "read through a link": lambda ws: ws.read("link/k.txt"),
+        "grep of the directory": lambda ws: ws.grep("secret|text", path="secret"),
+        "grep of the file": lambda ws: ws.grep("secret|text", path="secret/k.txt"),
+        "grep that follows links": lambda ws: ws.grep("secret|text", follow_symlinks=True),
+        "edit": lambda ws: ws.edit("secret/k.txt", SECRET, "changed"),
+        "edit that misses": lambda ws: ws.edit("secret/k.txt", "the-secret-txt", "changed"),
+        "edit of another file that misses": lambda ws: ws.edit("public/k.txt", SECRET, "changed"),
+        "preview": lambda ws: ws.edit("secret/k.txt", "the", "changed", preview=True),
+        "overwrite": lambda ws: ws.write("secret/k.txt", "x", overwrite=True),
+        "move": lambda ws: ws.move("secret/k.txt", "public/moved.txt"),
+        "delete": lambda ws: ws.delete("secret/k.txt"),
+    }
+    with Workspace(tree, policy=Policy(deny=[rule])) as ws:
+        for name, call in calls.items():
+            try:
+                said = str(call(ws))
+            except AgentFSError as error:
+                said = f"{error}{error.details}"
+            assert SECRET not in said, name
+        said = ws.grep("e", path=".")
+        assert {match.path for match in said.matches} == {"src/a.txt", "public/k.txt"}
+        assert said.skipped.protected == 1
+    assert (tree / "secret" / "k.txt").read_text() == f"{SECRET}\n"
+    assert not (tree / "public" / "moved.txt").exists()
+
+
+def test_what_may_not_be_read_is_no_explanation_of_a_miss(tree):
+    state = tree.parent / "state"
+    with Workspace(tree, state=state) as ws:
+        ws.read("secret/k.txt")
+    policy = Policy(deny=["read(secret/**)"])
+    with Workspace(tree, state=state, policy=policy) as ws, pytest.raises(AgentFSError) as raised:
+        ws.edit("public/k.txt", f"{SECRET}\n", "x")
+    assert "secret/k.txt" not in str(raised.value), "told as the file that the text is in"
+
+
+def test_undo_does_not_change_what_a_rule_denies(tree):
+    state = tree.parent / "state"
+    with Workspace(tree, state=state) as ws:
+        ws.edit("src/a.txt", "one", "two")
+    for rule in ("edit(src/**)", "write(src/**)", "change(src/**)", "read(src/**)"):
+        with Workspace(tree, state=state, policy=Policy(deny=[rule])) as ws, pytest.raises(RefusedError):
+            ws.undo()
+    assert (tree / "src" / "a.txt").read_text() == "two\n"
+    with Workspace(tree, state=state, policy=Policy(deny=["change(other/**)"])) as ws:
+        ws.undo()
+    assert (tree / "src" / "a.txt").read_text() == "one\n"
+
+
+def test_a_transaction_is_judged_file_by_file(tree):
+    os.symlink("../secret", tree / "src" / "link")
+    with Workspace(tree, policy=Policy(deny=["*(secret/**)"])) as ws, ws.transaction() as inner:
+        inner.edit("src/a.txt", "one", "two")
+        for call in (lambda: inner.read("src/link/k.txt"), lambda: inner.write("src/link/new.txt", "x")):
+            with pytest.raises(RefusedError):
+                call()
+    assert (tree / "src" / "a.txt").read_text() == "two\n"
+    assert not (tree / "secret" / "new.txt").exists()
+
+
+def fold_names(monkeypatch):
+    """Make the system calls take names as a file system does that ignores case."""
+
+    def folding(call, position):
+        def folded(*args, **kwargs):
+            changed = list(args)
+            changed[position] = str(changed[position]).lower()
+            return call(*changed, **kwargs)
+
+        return folded
+
+    for name in ("enter", "open_directory", "open_beneath", "open_file", "create_file", "lstat"):
+        monkeypatch.setattr(by_descriptor, name, folding(getattr(by_descriptor, name), 1))
+
+
+@pytest.mark.parametrize("path", ["SECRET/k.txt", "Secret/K.TXT", "secret/K.txt"])
+def test_a_rule_holds_under_other_case_where_the_file_system_ignores_it(tree, monkeypatch, path):
+    fold_names(monkeypatch)
+    with Workspace(tree) as ws:
+        assert SECRET in str(ws.read(path)), "the attack works without the rule"
+    with Workspace(tree, policy=Policy(deny=["*(secret/**)"])) as ws:
+        for call in (lambda: ws.read(path), lambda: ws.edit(path, "the", "x"),
+                     lambda: ws.write(path.replace("k.", "new.").replace("K.", "new."), "x")):  # fmt: skip
+            with pytest.raises(RefusedError):
+                call()
+    assert everything_below(tree / "secret") == {"k.txt"}
+
+
+def test_a_rule_is_about_one_case_where_the_file_system_tells_them_apart(tree):
+    (tree / "SECRET").mkdir()
+    (tree / "SECRET" / "k.txt").write_text("another\n")
+    with Workspace(tree, policy=Policy(deny=["*(secret/**)"])) as ws:
+        assert "another" in str(ws.read("SECRET/k.txt"))
+        ws.write("SECRET/new/x.txt", "x")
+
+
+@contextmanager
+def swapping(link, targets):
+    """Let a link point now here, now there, until the end."""
+    stop = threading.Event()
+    beside = link.with_name("beside")
+
+    def swap():
+        while not stop.is_set():
+            for target in targets:
+                os.symlink(target, beside)
+                os.replace(beside, link)
+
+    os.symlink(targets[0], link)
+    thread = threading.Thread(target=swap)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+
+
+def going_on(start, seen):
+    """Attack for 2 seconds, and as long as the attack has not worked against the naive way, up to 60."""
+    return time.monotonic() < start + (2 if seen else 60)
+
+
+def naive_read(tree, path):
+    """Judge the path, then open it: what a rule at the gate alone comes to."""
+    if os.path.realpath(tree / path).startswith(str(tree / "secret")):
+        return ""
+    return (tree / path).read_text()
+
+
+def naive_write(tree, path):
+    if not os.path.realpath((tree / path).parent).startswith(str(tree / "secret")):
+        (tree / path).write_text("x")
+
+
+def test_a_link_swapped_during_a_read_shows_nothing_denied(tree):
+    link, start = tree / "src" / "link", time.monotonic()
+    leaks = shown = refused = 0
+    with swapping(link, ["../public", "../secret"]), Workspace(
+        tree, policy=Policy(deny=["read(secret/**)"])
+    ) as ws:  # fmt: skip
+        while going_on(start, leaks and shown and refused):
+            leaks += SECRET in naive_read(tree, "src/link/k.txt")
+            try:
+                said = str(ws.read("src/link/k.txt")) + str(ws.grep("e", path="src/link"))
+            except RefusedError as error:
+                said, refused = str(error), refused + 1
+            else:
+                shown += 1
+            assert SECRET not in said
+    assert leaks, "the attack did not work against the naive way"
+    assert shown, "nothing was read at all"
+    assert refused, "nothing was refused at all"
+
+
+@pytest.mark.parametrize("policy", [
+    Policy(deny=["write(secret/**)"]),
+    Policy(allow=["write(public/**)", "write(src/**)"]),
+    Policy(permission=lambda request: "secret" not in str(request.paths)),
+])  # fmt: skip
+def test_a_link_swapped_during_a_write_puts_nothing_where_it_is_denied(tree, policy):
+    link, start, number, naive = tree / "src" / "link", time.monotonic(), 0, False
+    with swapping(link, ["../public", "../secret"]), Workspace(tree, policy=policy) as ws:
+        while going_on(start, naive):
+            number += 1
+            naive_write(tree, f"src/link/naive{number}.txt")
+            naive = naive or (tree / "secret" / f"naive{number}.txt").exists()
+            try:
+                ws.write(f"src/link/ours{number}.txt", "x")
+            except RefusedError:
+                continue
+    assert naive, "the attack did not work against the naive way"
+    assert not [name for name in everything_below(tree / "secret") if name.startswith("ours")]
