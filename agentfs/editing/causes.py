@@ -9,6 +9,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from itertools import accumulate
 
+from agentfs.editing.closest import word_likeness
 from agentfs.editing.matching import occurrences
 from agentfs.editing.tolerance import BLANK, tolerated
 from agentfs.text import bodies_of, moved_lines
@@ -24,6 +25,9 @@ _ESCAPES = {"\\n": "\n", "\\t": "\t", "\\r": "", '\\"': '"', "\\'": "'", "\\\\":
 _ESCAPE = re.compile(r"\\[nrt\"'\\]")
 # Shorter texts are at many places by chance.
 _TELLING = 8
+_LEAST_LETTERS = 3
+_TOKEN = re.compile(r"\w+|[^\w\s]")
+_LONGEST_ALIGNED = 2000
 
 
 def unescaped(view: str, old: str) -> tuple[list[Span], str]:
@@ -106,6 +110,62 @@ def but_for_blanks(view: str, old: str, new: str) -> list[Span]:
         end = starts[last] + _column(lines[last], found + len(wanted) - 1 - bare_starts[last]) + 1
         spans.append(widened(view, (start, end), old, new))
     return spans
+
+
+def but_for_case(view: str, old: str) -> list[Span]:
+    """Find an old text that differs from the file in nothing but upper and lower case.
+
+    Args:
+        view: The text in its LF view.
+        old: The old text.
+
+    Returns:
+        Where it stands; nothing where it is too short to tell.
+    """
+    if len("".join(old.split())) < _LEAST_LETTERS:
+        return []
+    return [(start, start + len(old)) for start in occurrences(_lower(view), _lower(old))]
+
+
+def _lower(text: str) -> str:
+    """Return a text in lower case, as long as it is: only of one letter the lower case has two characters."""
+    return text.replace("\u0130", "i").lower()
+
+
+def part_of(line: str, old: str) -> Span:
+    """Find the part of a line that an old text within one line stands for.
+
+    Args:
+        line: The line that comes closest to the old text.
+        old: The old text.
+
+    Returns:
+        The part from the first word or mark of the old text, where the line has it, to the last one, where
+        the line has that; otherwise from where the line begins, or to where it ends, without blanks.
+    """
+    body = line.strip()
+    first, last = (line.find(body), line.find(body) + len(body)) if body else (0, len(line))
+    if not old.strip() or max(len(line), len(old)) > _LONGEST_ALIGNED:
+        return first, last
+    import difflib  # noqa: PLC0415 - loaded when first needed
+
+    theirs = list(_TOKEN.finditer(line))
+    tokens = [token[0].lower() for token in theirs]
+    mine = [_nearest(token.lower(), tokens) for token in _TOKEN.findall(old)]
+    matching = difflib.SequenceMatcher(None, mine, tokens, autojunk=False).get_matching_blocks()[:-1]
+    if sum(block.size for block in matching) * 2 < len(mine):
+        return first, last
+    if matching[0].a == 0:
+        first = theirs[matching[0].b].start()
+    if matching[-1].a + matching[-1].size == len(mine):
+        last = theirs[matching[-1].b + matching[-1].size - 1].end()
+    return first, last
+
+
+def _nearest(token: str, tokens: Sequence[str]) -> str:
+    """Return the token that is most like another, or that other where none is alike."""
+    nearest = max(tokens, key=lambda each: word_likeness(token, each), default=token)
+    return nearest if word_likeness(token, nearest) else token
 
 
 def _column(line: str, count: int) -> int:

@@ -1,8 +1,9 @@
 """The lines of a file that come closest to a block that is not in it.
 
 Pure. Lines that are the same but for the white space around them vote for the place where the block would
-then begin; where no line is the same, the words of its longest line tell. Both look at every line once. Where
-the place is known, the lines that both have tell how far the file's block reaches.
+then begin; where no line is the same, the words of its longest line tell, alike words counting in part. Both
+look at every line once. Of places with equal votes the most similar is taken; where several are, all are
+given. Where the place is known, the lines that both have tell how far the file's block reaches.
 """
 
 import re
@@ -14,7 +15,12 @@ from agentfs.text import moved_lines
 
 # A line that stands at more places than this says nothing about where a block is.
 COMMON = 50
+# Of longer lines only the beginning is compared.
+_LINE_CHARS = 100_000
 _WORD = re.compile(r"\w{2,}")
+_ANY_WORD = re.compile(r"\w+")
+# Words that share less of their beginning and end are different words.
+_ALIKE = 0.6
 
 
 @dataclass(frozen=True)
@@ -25,7 +31,7 @@ class Block:
     end: int
 
 
-def closest(lines: Sequence[str], wanted: Sequence[str]) -> Block | None:
+def closest(lines: Sequence[str], wanted: Sequence[str]) -> list[Block]:
     """Find the lines that come closest to a block.
 
     Args:
@@ -34,7 +40,7 @@ def closest(lines: Sequence[str], wanted: Sequence[str]) -> Block | None:
 
     Returns:
         The lines that stand for those of the block, its blank lines at either end where the file has them
-        too; or None.
+        too; several such blocks where they are equally close, and none where nothing is close.
     """
     stripped = [line.strip() for line in wanted]
     ahead = behind = 0
@@ -45,17 +51,74 @@ def closest(lines: Sequence[str], wanted: Sequence[str]) -> Block | None:
         stripped.pop(0)
         ahead += 1
     if not stripped or not lines:
-        return None
-    start = _by_lines(lines, stripped)
-    if start is None:
-        start = _by_words(lines, stripped)
-    if start is None:
-        return None
-    block = _reaching(lines, stripped, max(0, start))
-    return _with_blanks(lines, block, ahead, behind)
+        return []
+    starts = _by_lines(lines, stripped) or _by_words(lines, stripped)
+    blocks = [_reaching(lines, stripped, max(0, start)) for start in _most_similar(lines, stripped, starts)]
+    return [_with_blanks(lines, block, ahead, behind) for block in dict.fromkeys(blocks)]
 
 
-def _by_lines(lines: Sequence[str], stripped: Sequence[str]) -> int | None:
+def word_likeness(one: str, other: str) -> float:
+    """Tell how alike two words are, by what they share at their beginning and end; 0 for different words."""
+    if one == other:
+        return 1.0
+    most = max(len(one), len(other))
+    least = min(len(one), len(other))
+    if least < _ALIKE * most or (one[0] != other[0] and one[-1] != other[-1]):
+        return 0.0
+    head = 0
+    while head < least and one[head] == other[head]:
+        head += 1
+    tail = 0
+    while tail < least - head and one[-1 - tail] == other[-1 - tail]:
+        tail += 1
+    return (head + tail) / most if head + tail >= _ALIKE * most else 0.0
+
+
+class _Words:
+    """The words of one line, and how many of them other lines have."""
+
+    def __init__(self, line: str) -> None:
+        self._words = tuple(set(_words(line)))
+        self.weight = sum(map(len, self._words))
+        self._known: dict[str, tuple[tuple[int, float], ...]] = {}
+
+    def shared(self, line: str) -> float:
+        """Return how many characters of the words a line has, less a little for words of its own."""
+        best: dict[int, float] = {}
+        extra = 0
+        for word in set(_words(line)):
+            alike = self._known.get(word)
+            if alike is None:
+                pairs = ((index, word_likeness(mine, word)) for index, mine in enumerate(self._words))
+                alike = self._known[word] = tuple(pair for pair in pairs if pair[1])
+            extra += not alike
+            for index, likeness in alike:
+                best[index] = max(best.get(index, 0.0), likeness)
+        score = sum(len(self._words[index]) * likeness for index, likeness in best.items())
+        return score - 0.01 * extra
+
+
+def _words(line: str) -> list[str]:
+    return _ANY_WORD.findall(line[:_LINE_CHARS].lower())
+
+
+def _most_similar(lines: Sequence[str], stripped: Sequence[str], starts: Sequence[int]) -> list[int]:
+    """Return those of several starts whose lines have most of the words wanted."""
+    if len(starts) < 2:
+        return list(starts)
+    words = [_Words(line) for line in stripped]
+    scores = [
+        sum(
+            each.shared(lines[start + index])
+            for index, each in enumerate(words)
+            if 0 <= start + index < len(lines)
+        )
+        for start in starts
+    ]
+    return [start for start, score in zip(starts, scores, strict=True) if score == max(scores)]
+
+
+def _by_lines(lines: Sequence[str], stripped: Sequence[str]) -> list[int]:
     indexes: dict[str, list[int]] = {}
     for index, line in enumerate(stripped):
         if _WORD.search(line):
@@ -71,27 +134,25 @@ def _by_lines(lines: Sequence[str], stripped: Sequence[str]) -> int | None:
             for number in numbers:
                 for index in indexes[line][:COMMON]:
                     votes[number - index] += len(line)
-    if not votes:
-        return None
-    return max(votes, key=lambda start: (votes[start], -start))
+    most = max(votes.values(), default=0)
+    return sorted(start for start, count in votes.items() if count == most)[:COMMON]
 
 
-def _by_words(lines: Sequence[str], stripped: Sequence[str]) -> int | None:
+def _by_words(lines: Sequence[str], stripped: Sequence[str]) -> list[int]:
     longest = max(stripped, key=len)
-    words = set(_WORD.findall(longest))
-    if not words:
-        return None
-    enough = sum(map(len, words)) / 2
-    best, best_score = None, 0.0
-    any_word = re.compile("|".join(map(re.escape, sorted(words, key=len, reverse=True))))
+    wanted = _Words(longest)
+    best: list[int] = []
+    least = max(wanted.weight / 2 - 0.5, 0.5)
+    best_score = 0.0
     for number, line in enumerate(lines):
-        if any_word.search(line) is None:
+        score = wanted.shared(line)
+        if score < least:
             continue
-        theirs = set(_WORD.findall(line))
-        score = sum(map(len, words & theirs)) - 0.01 * len(theirs - words)
-        if score >= enough - 0.5 and score > best_score:
-            best, best_score = number, score
-    return None if best is None else best - stripped.index(longest)
+        if score > best_score:
+            best, best_score = [number], score
+        elif score == best_score and len(best) < COMMON:
+            best.append(number)
+    return [number - stripped.index(longest) for number in best]
 
 
 def _reaching(lines: Sequence[str], stripped: Sequence[str], start: int) -> Block:

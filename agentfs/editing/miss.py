@@ -20,6 +20,8 @@ MOST_SHOWN = 20
 MOST_PLACES = 5
 MOST_DIFFERENT = 3
 MOST_ELIDED = 60
+# A suggestion that is so many times longer than the old text stands for something else.
+MOST_LONGER = 20
 LINE_CHARS = 200
 _ELIDED = re.compile(r"\s*(#|//|--|/\*|<!--)?\s*(\.\.\.|…)")
 
@@ -138,6 +140,7 @@ def miss(view: str, old: str, new: str, path: str, known: Known | None = None) -
         or _changed(missed, known)
         or _applied(missed)
         or _blanks(missed)
+        or _capitals(missed)
         or _near(missed, known)
         or _elsewhere(missed, known)
         or missed.error(
@@ -217,6 +220,19 @@ def _blanks(missed: _Miss) -> NoMatchError | None:
     )
 
 
+def _capitals(missed: _Miss) -> NoMatchError | None:
+    spans = causes.but_for_case(missed.view, missed.old)
+    if not spans:
+        return None
+    return missed.error(
+        "near",
+        f" with these capitals; {missed.where(spans)} the same text with others:",
+        spans=spans,
+        suggestion=missed.text(spans),
+        hint="" if len(spans) == 1 else "Copy one of them exactly, with lines around it.",
+    )
+
+
 def _already(missed: _Miss, spans: Sequence[Span]) -> NoMatchError:
     return missed.error(
         "already_applied",
@@ -230,47 +246,61 @@ def _applied(missed: _Miss) -> NoMatchError | None:
     spans = causes.there_already(missed.view, missed.old, missed.new)
     if not spans:
         return None
-    lines = bodies_of(missed.view)
-    block = closest(lines, missed.old.split("\n"))
-    if block is not None:
+    blocks = closest(bodies_of(missed.view), missed.old.split("\n"))
+    if blocks:
         # What comes closest to the old text is then the new one; otherwise it stands somewhere by chance.
-        first, last = block.start + 1, block.end
         spans = [
             span
             for span in spans
-            if missed.view.count("\n", 0, span[0]) + 1 <= last
-            and missed.view.count("\n", 0, span[1] - 1) + 1 >= first
+            if any(
+                missed.view.count("\n", 0, span[0]) + 1 <= block.end
+                and missed.view.count("\n", 0, span[1] - 1) + 1 >= block.start + 1
+                for block in blocks
+            )
         ]
     return _already(missed, spans) if spans else None
 
 
 def _near(missed: _Miss, known: Known) -> NoMatchError | None:
     lines = bodies_of(missed.view)
-    block = closest(lines, missed.old.split("\n"))
-    if block is None:
+    blocks = closest(lines, missed.old.split("\n"))
+    if not blocks:
         return None
-    if not _much_alike(lines[block.start : block.end], missed.old) and (other := _elsewhere(missed, known)):
+    alike = any(_much_alike(lines[block.start : block.end], missed.old) for block in blocks)
+    if not alike and (other := _elsewhere(missed, known)):
         return other
     elided = any(_ELIDED.match(line) and line not in lines for line in missed.old.split("\n"))
     if elided:
-        block = _to_the_end(lines, block, missed.new)
-    start = sum(map(len, lines[: block.start])) + block.start
-    text = "\n".join(lines[block.start : block.end])
-    body = text.strip()
-    inner = start + text.find(body) if body else start
-    span = causes.widened(missed.view, (inner, inner + len(body)), missed.old, missed.new)
-    comes = "comes" if block.end - block.start == 1 else "come"
-    where = f"{line_ranges([(block.start + 1, block.end)])} {comes}"
+        blocks = [_to_the_end(lines, block, missed.new) for block in blocks]
+    spans = [_span(missed, lines, block) for block in blocks]
+    one = len(blocks) == 1
+    text = missed.text(spans)
+    comes = "comes" if one and blocks[0].end - blocks[0].start == 1 else "come"
+    where = f"{line_ranges([(block.start + 1, block.end) for block in blocks])} {comes}"
     return missed.error(
         "near",
-        f"; {where} closest:",
-        spans=[span],
-        suggestion=missed.view[span[0] : span[1]],
-        places=_different(missed, span),
+        f"; {where} closest:" if one else f"; {where} equally close:",
+        spans=spans,
+        suggestion=text if len(text) <= MOST_LONGER * len(missed.old) else "",
+        places=_different(missed, spans[0]) if one else (),
         hint=("Give every line in full: `...` stands for nothing. " if elided else "")
         + "Copy old_string from the file exactly, white space included and without line numbers; "
-        f"to see more, call read(path={quote(missed.path)}, offset={max(1, block.start - 4)}).",
+        f"to see more, call read(path={quote(missed.path)}, offset={max(1, blocks[0].start - 4)}).",
     )
+
+
+def _span(missed: _Miss, lines: Sequence[str], block: Block) -> Span:
+    """Return the part of a block that the old text stands for."""
+    start = sum(map(len, lines[: block.start])) + block.start
+    text = "\n".join(lines[block.start : block.end])
+    wanted = missed.old.strip()
+    if "\n" in text or "\n" in wanted:
+        body = text.strip()
+        first = text.find(body)
+        last = first + len(body)
+    else:
+        first, last = causes.part_of(text, wanted)
+    return causes.widened(missed.view, (start + first, start + last), missed.old, missed.new)
 
 
 def _to_the_end(lines: Sequence[str], block: Block, new: str) -> Block:

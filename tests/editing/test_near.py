@@ -1,0 +1,60 @@
+"""A miss whose cause is `near`: the most similar lines are named, and none is suggested where several are."""
+
+import pytest
+
+from agentfs import NoMatchError, Workspace
+
+THREE = "self.x = 0\nself.y = 0\nself.z = 0\n"
+CLASS = "class A:\n    def render(self, x):\n        return value\n\n    def other(self):\n        pass\n"
+
+
+def missed(tmp_path, text, old):
+    (tmp_path / "f").write_text(text)
+    with Workspace(tmp_path) as ws, pytest.raises(NoMatchError) as caught:
+        ws.edit("f", old, "something else")
+    return caught.value
+
+
+@pytest.mark.parametrize(("text", "old", "line", "suggestion"), [
+    (THREE, "self.z = None", 3, "self.z = 0"),
+    (THREE, "self.y = None\n", 2, "self.y = 0\n"),
+    ("i += 1\nj += 1\nk += 1\n", "j += 2", 2, "j += 1"),
+    (CLASS, "def renderr(", 2, "def render("),
+    (CLASS, "Def render(", 2, "def render("),
+    (CLASS, "Def Render(self, X)", 2, "def render(self, x)"),
+    (CLASS, "returns value", 3, "return value"),
+    (CLASS, "def othr(self):", 5, "def other(self):"),
+    ("x" * 900 + "\n" + CLASS, "def renderr(", 3, "def render("),
+])  # fmt: skip
+def test_the_most_similar_line_is_suggested_with_the_part_that_is_meant(
+    tmp_path, text, old, line, suggestion
+):
+    error = missed(tmp_path, text, old)
+    assert error.details["cause"] == "near"
+    assert error.details["lines"][0] == line
+    assert error.details["suggestion"] == suggestion
+    with Workspace(tmp_path) as ws:
+        assert ws.edit("f", suggestion, "something else", match="exact").replacements == 1
+
+
+@pytest.mark.parametrize(("text", "old", "lines"), [
+    (THREE, "self.w = 0", [[1, 1], [2, 2], [3, 3]]),
+    ("a = 1\nb = 2\na = 1\nb = 3\n", "a = 1\nb = 4\n", [[1, 2], [3, 4]]),
+    ("Total = 1\nTOTAL = 1\n", "total = 1", [[1, 1], [2, 2]]),
+])  # fmt: skip
+def test_of_equally_similar_lines_all_are_named_and_none_is_suggested(tmp_path, text, old, lines):
+    error = missed(tmp_path, text, old)
+    assert error.details["cause"] == "near"
+    assert error.details["all_lines"] == lines
+    assert "suggestion" not in error.details
+
+
+def test_of_blocks_with_equally_many_equal_lines_the_most_similar_is_suggested(tmp_path):
+    text = "start\nvalue = first\nstop\n" + "other\n" * 5 + "start\nvalue = second\nstop\n"
+    error = missed(tmp_path, text, "start\nvalue = secnd\nstop")
+    assert (error.details["lines"], error.details["suggestion"]) == ([9, 11], "start\nvalue = second\nstop")
+
+
+def test_a_letter_whose_lower_case_is_longer_does_not_move_the_place(tmp_path):
+    error = missed(tmp_path, "\u0130\u0130\u0130 x\nName = 1\n", "name = 1")
+    assert error.details["suggestion"] == "Name = 1"
