@@ -9,7 +9,8 @@ from dataclasses import dataclass, fields
 from typing import Any, Literal
 
 from agentfs.dialects.dialect import Dialect
-from agentfs.results import GrepResult, ListResult, ToolResult
+from agentfs.errors import AlreadyExistsError
+from agentfs.results import Edit, EditResult, GrepResult, ListResult, ToolResult, WriteResult
 from agentfs.signatures.offers import Answer, Offer
 from agentfs.workspace import Workspace
 
@@ -96,6 +97,38 @@ def offers(workspace: Workspace) -> Sequence[Offer]:
             multiline=multiline, limit=limit or None,
         )  # fmt: skip
 
+    def edit(
+        path: str, old_string: str, new_string: str, replace_all: bool = False
+    ) -> EditResult | WriteResult:
+        """Replace a piece of text in a file; everything else stays as it is.
+
+        Args:
+            path: File, absolute or relative to the working directory.
+            old_string: The text to replace, as the file has it, without line numbers; it must occur exactly
+                once, so include enough lines around it. An empty one creates a missing file.
+            new_string: The text to put in its place.
+            replace_all: Replace every occurrence.
+        """
+        created = None if old_string else _created(workspace, path, new_string)
+        return created or workspace.edit(path, old_string, new_string, replace_all)
+
+    def multi_edit(path: str, edits: list[Edit]) -> EditResult | WriteResult:
+        """Make several replacements in one file, in order, each on the outcome of the one before.
+
+        All are made, or none.
+
+        Args:
+            path: File, absolute or relative to the working directory.
+            edits: The replacements, each as in Edit.
+        """
+        if not edits or edits[0].old_string:
+            return workspace.multi_edit(path, edits)
+        with workspace.transaction() as changes:
+            created = _created(changes, path, edits[0].new_string)
+            if created is not None and not edits[1:]:
+                return created
+            return changes.multi_edit(path, edits[1:] if created else edits)
+
     return (
         Offer(workspace.read, name="Read", parameters=_FILE, descriptions=_FILE_TOLD),
         Offer(
@@ -110,13 +143,8 @@ def offers(workspace: Workspace) -> Sequence[Offer]:
             },
             preset={"newline": "given"},
         ),
-        Offer(workspace.edit, name="Edit", parameters=_FILE, descriptions=_FILE_TOLD),
-        Offer(
-            workspace.multi_edit,
-            name="MultiEdit",
-            parameters=_FILE,
-            descriptions={**_FILE_TOLD, "edits": "The replacements, each as in Edit."},
-        ),
+        Offer(edit, name="Edit", parameters=_FILE, effect="edit"),
+        Offer(multi_edit, name="MultiEdit", parameters=_FILE, effect="edit"),
         Offer(ls, name="LS"),
         Offer(
             workspace.glob,
@@ -137,6 +165,14 @@ def offers(workspace: Workspace) -> Sequence[Offer]:
             },
         ),
     )
+
+
+def _created(workspace: Workspace, path: str, content: str) -> WriteResult | None:
+    """Create a file, as an edit of an empty text asks for, or return None where one exists."""
+    try:
+        return workspace.write(path, content, overwrite=False, newline="given")
+    except AlreadyExistsError:
+        return None
 
 
 DIALECT = Dialect("wave", offers, render=wave_result)

@@ -349,12 +349,12 @@ def _different(missed: _Miss, span: Span, *, marked: bool = False) -> list[str]:
 def _difference(number: int, wrong: str | None, right: str | None, *, marked: bool) -> str:
     show = _blanks_shown if marked else _line_shown
     if wrong is None:
-        return f"old_string lacks line {number}: {show(right or '')}"
+        return f"the old text lacks line {number}: {show(right or '')}"
     if right is None:
         return f"the file lacks, near line {number}: {show(wrong)}"
     if marked:
-        return f"line {number} is {show(right)} and old_string has {show(wrong)}"
-    return f"in line {number}, old_string has: {show(wrong)}"
+        return f"line {number} is {show(right)} and the old text has {show(wrong)}"
+    return f"in line {number}, the old text has: {show(wrong)}"
 
 
 def _line_shown(line: str) -> str:

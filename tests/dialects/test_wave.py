@@ -421,6 +421,26 @@ def test_edit(call, tmp_path):
     assert "Call Read(" in missed.content
 
 
+def test_an_edit_with_an_empty_old_string_creates_a_missing_file(call, tmp_path):
+    made = call("Edit", file_path="new/deep.txt", old_string="", new_string="a\r\nb\n")
+    assert made.success
+    assert made.short_result.startswith("Created new/deep.txt")
+    assert (tmp_path / "new/deep.txt").read_bytes() == b"a\r\nb\n"
+    again = call("Edit", file_path="new/deep.txt", old_string="", new_string="other")
+    assert again.error["code"] == "invalid_argument"
+    assert "old_string is empty" in again.content
+    assert (tmp_path / "new/deep.txt").read_bytes() == b"a\r\nb\n"
+    edits = [{"old_string": "", "new_string": "one\ntwo\n"}, {"old_string": "two", "new_string": "three"}]
+    failed = [*edits, {"old_string": "absent", "new_string": "x"}]
+    assert call("MultiEdit", file_path="many.txt", edits=failed).error["code"] == "no_match"
+    assert not (tmp_path / "many.txt").exists()
+    assert call("MultiEdit", file_path="many.txt", edits=edits).success
+    assert (tmp_path / "many.txt").read_text() == "one\nthree\n"
+    assert call("MultiEdit", file_path="many.txt", edits=edits).error["code"] == "invalid_argument"
+    assert call("MultiEdit", file_path="one.txt", edits=edits[:1]).success
+    assert (tmp_path / "one.txt").read_text() == "one\ntwo\n"
+
+
 def test_multi_edit(call, tmp_path):
     edits = [
         {"old_string": "os", "new_string": "sys", "replace_all": True},

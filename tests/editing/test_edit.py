@@ -236,7 +236,7 @@ def test_a_hostile_growth_is_refused_before_it_is_made(room):
             "whitespace",
             [1, 2],
             "def f(x):\n    return x",
-            "line 2 is `····return·x` and old_string has `··return·x`",
+            "line 2 is `····return·x` and the old text has `··return·x`",
         ),
         (
             b"a\nb\nx = compute(one, two)\nc\n",
@@ -244,7 +244,7 @@ def test_a_hostile_growth_is_refused_before_it_is_made(room):
             "near",
             [3, 3],
             "x = compute(one, two)",
-            "in line 3, old_string has: x = compute(one, three)",
+            "in line 3, the old text has: x = compute(one, three)",
         ),
     ],
 )
