@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Literal
 
-from agentfs.dialects.codescout_answers import answered, is_paged, refused
+from agentfs.dialects.codescout_answers import PAGE, answered, is_paged, refused
 from agentfs.dialects.dialect import Dialect
 from agentfs.errors import InvalidArgumentError, PastEndError
 from agentfs.limits import Limits
@@ -17,7 +17,6 @@ from agentfs.results import EditResult, GlobResult, GrepResult, ListResult, Next
 from agentfs.signatures.offers import Offer
 from agentfs.workspace import Workspace
 
-_PAGE = 50
 _LIMITS: Mapping[str, Any] = {
     "read_lines": 200,
     "line_chars": 51_200,
@@ -41,7 +40,7 @@ def offers(workspace: Workspace) -> Sequence[Offer]:
     def read(path: str, start_line: int | None = None, end_line: int | None = None) -> ReadResult:
         """Read the contents of a file, optionally restricted to a line range.
 
-        With both lines, exactly that range; otherwise at most 200 lines, and `overflow` says what is left.
+        With both lines, that range; otherwise at most 200 lines. `overflow` says what is left.
         Prefer chunks with explicit start_line and end_line over reading a large file whole; to look for a
         pattern, use search_pattern.
 
@@ -69,7 +68,7 @@ def offers(workspace: Workspace) -> Sequence[Offer]:
         recursive: bool = False,
         detail_level: Literal["compact", "full"] = "compact",
         offset: int = 0,
-        limit: int | None = None,
+        limit: int = PAGE,
     ) -> ListResult:
         """List files and directories under a path; hidden and ignored ones are left out.
 
@@ -81,11 +80,10 @@ def offers(workspace: Workspace) -> Sequence[Offer]:
             recursive: Descend into subdirectories.
             detail_level: "full" to page through all entries, without the cap of 200.
             offset: Skip this many entries.
-            limit: Max entries per page, by default 50.
+            limit: Max entries per page.
         """
         paged = is_paged({"detail_level": detail_level, "offset": offset, "limit": limit})
-        page = (_PAGE if limit is None else limit) if paged else None
-        return workspace.ls(path, 0 if recursive else 1, page, offset)
+        return workspace.ls(path, 0 if recursive else 1, limit if paged else None, offset)
 
     def grep(pattern: str, path: str = ".", limit: int | None = None) -> GrepResult:
         r"""Search the codebase for a regex pattern; returns matching lines with file path and line number.
@@ -127,7 +125,7 @@ def offers(workspace: Workspace) -> Sequence[Offer]:
         Args:
             path: File path relative to project root.
             new_string: Replacement text.
-            old_string: Exact text to find, including indentation; it must occur once. None with insert.
+            old_string: Exact text to find, including indentation; it must occur once. Empty with insert.
             replace_all: Replace every occurrence.
             insert: Add new_string at the start or the end of the file instead.
         """
@@ -156,6 +154,7 @@ def offers(workspace: Workspace) -> Sequence[Offer]:
                 "path": "File path relative to project root.",
                 "content": "Full file content to write.",
             },
+            preset={"encoding": "utf-8", "newline": "given"},
         ),
         Offer(edit, name="edit_file", order=("path", "old_string")),
     ]

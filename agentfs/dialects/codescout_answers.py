@@ -10,24 +10,27 @@ from agentfs.results import (
     GlobResult,
     GrepResult,
     ListResult,
+    NextCall,
     ReadResult,
     ToolResult,
     WriteResult,
 )
 from agentfs.signatures.offers import Answer
+from agentfs.text import newline_of
 from agentfs.workspace import Workspace
 
+PAGE = 50  # entries of a page of list_dir
 _BUFFER_BYTES = 10_000  # a longer read is given a name, under which it can be read and searched
 
 
 def is_paged(arguments: Mapping[str, Any]) -> bool:
-    """Tell whether a listing is paged: in full, or from some entry on, or with a size of its page.
+    """Tell whether a listing is paged: in full, or from some entry on, or with another size of its page.
 
     Args:
         arguments: What it was asked with.
     """
     full = arguments.get("detail_level") == "full"
-    return full or bool(arguments.get("offset")) or arguments.get("limit") is not None
+    return full or bool(arguments.get("offset")) or arguments.get("limit", PAGE) != PAGE
 
 
 def answered(answer: Answer, *, workspace: Workspace, unbounded: Workspace) -> ToolResult:
@@ -43,7 +46,8 @@ def answered(answer: Answer, *, workspace: Workspace, unbounded: Workspace) -> T
     absolute = absolute_in(workspace)
     match answer.outcome:
         case ReadResult() as read:
-            return as_json(answer, _page(answer, read, workspace, unbounded))
+            paged = as_json(answer, _page(answer, read, workspace, unbounded))
+            return replace(paged, next=_rest(paged.next, read, answer.arguments.get("end_line")))
         case ListResult() as listed:
             return as_json(answer, _listing(answer, listed, absolute))
         case GrepResult() as found:
@@ -68,7 +72,7 @@ def answered(answer: Answer, *, workspace: Workspace, unbounded: Workspace) -> T
             replaced = () if written.created else ("an existing file was overwritten",)
             return _done(answer, written, (*replaced, *written.notes))
         case EditResult() as edited:
-            return _done(answer, edited, edited.notes)
+            return _done(answer, edited, (*edited.notes, *_line_ends(answer, edited)))
         case _:
             return answer.result
 
@@ -95,10 +99,14 @@ def _page(answer: Answer, read: ReadResult, workspace: Workspace, unbounded: Wor
         content = _cut(content, lines, most)
     overflows = read.truncated_by not in {None, "line"}
     if overflows:
+        way = "Use start_line/end_line to read specific ranges"
+        if asked[1]:
+            last = min(answer.arguments["end_line"], read.total_lines)
+            way = f"For the rest pass start_line={read.end_line + 1} and end_line={last}"
         told["overflow"] = {
             "shown": read.end_line - read.start_line + 1,
             "total": read.total_lines,
-            "hint": f"File has {read.total_lines} lines. Use start_line/end_line to read specific ranges",
+            "hint": f"File has {read.total_lines} lines. {way}",
         }
     if cut:
         way = "" if asked[1] else "Give both start_line and end_line to read these lines whole"
@@ -109,6 +117,13 @@ def _page(answer: Answer, read: ReadResult, workspace: Workspace, unbounded: Wor
     if read.encoding != "utf-8" and read.total_lines:
         told["encoding"] = read.encoding
     return {"content": content, "total_lines": read.total_lines, **told}
+
+
+def _rest(following: NextCall | None, read: ReadResult, end_line: int | None) -> NextCall | None:
+    """Return the call that goes on; for the rest of a range it ends where the range does."""
+    if following is None or end_line is None or read.end_line >= end_line:
+        return following
+    return {"name": following["name"], "arguments": {**following["arguments"], "end_line": end_line}}
 
 
 def _cut(content: str, lines: Sequence[str], most: int) -> str:
@@ -137,6 +152,15 @@ def _listing(answer: Answer, listed: ListResult, absolute: Callable[[str], str])
             f'detail_level="full" with offset={len(entries)} to go on',
         }
     return {"entries": entries, **told, **_left_out(listed)}
+
+
+def _line_ends(answer: Answer, edited: EditResult) -> tuple[str, ...]:
+    """Say where an old text counted as found although its line ends are not those of the file."""
+    given = newline_of(answer.arguments.get("old_string") or "")
+    if given is None or given == edited.newline:
+        return ()
+    had = {"\n": "LF", "\r\n": "CRLF"}.get(edited.newline or "", "several")
+    return (f"old_string was found with its line ends taken for those of the file ({had}), which were kept",)
 
 
 def _counted(

@@ -13,7 +13,7 @@ from agentfs.errors import BinaryError, NotFoundError
 from agentfs.limits import Limits
 from agentfs.results import EditResult
 from agentfs.shown import Shown
-from agentfs.text import count_lines, unified_diff
+from agentfs.text import count_lines, newline_of, unified_diff
 
 _TOLD = {
     "trailing_whitespace": "old_string was found with white space at line ends ignored",
@@ -101,6 +101,7 @@ def change_text(
         diff=diff,
         changed=ranges,
         revision=changed.revision,
+        newline=newline_of(text),
         notes=notes,
         lines_changed=applied.lines,
     )

@@ -152,7 +152,7 @@ def fitted(content: str, data: bytes | None, path: str, terms: WriteTerms) -> Co
     """
     notes: list[str] = []
     before = None if data is None else _text_of(data, terms.encoding, notes)
-    kept = _kept(data, terms.encoding)
+    kept = _kept(data, terms.encoding, exact=terms.newline == "given")
     if kept.encoding == UNKNOWN_8BIT and not content.isascii():
         raise EncodingError(
             f"{quote(path)} is in an unknown 8-bit encoding, so only ASCII text can be written to it.",
@@ -180,8 +180,8 @@ def _text_of(data: bytes, encoding: str | None, notes: list[str]) -> str:
         return ""
 
 
-def _kept(data: bytes | None, encoding: str | None) -> Decoded:
-    """Return the encoding and the byte order mark to write."""
+def _kept(data: bytes | None, encoding: str | None, *, exact: bool) -> Decoded:
+    """Return the encoding to write, and the mark of the file; with `exact` the codec's own."""
     if encoding is None:
         try:
             return Decoded("", "utf-8", b"") if data is None else decode(data)
@@ -189,7 +189,7 @@ def _kept(data: bytes | None, encoding: str | None) -> Decoded:
             return Decoded("", "utf-8", b"")
     name = codec_name(encoding)
     bom, marked = bom_of(data or b"")
-    if marked != name:
+    if marked != name or exact:
         bom = _MARKING.get(codecs.lookup(encoding).name, b"")
     return Decoded("", name, bom)
 

@@ -31,7 +31,8 @@ class Changing(Held):
             encoding: The codec to write in; None for that of the file, or UTF-8. One that writes a byte order
                 mark in Python (such as `utf-8-sig`) does so here.
             newline: The line ends: `keep` makes them CRLF where the file was CRLF throughout, `given` leaves
-                the content as it is, and a line end is what all of them become.
+                the content as it is, and a line end is what all of them become. With `given` and an encoding
+                nothing of the old file is kept, its byte order mark neither.
             preview: Return the result and write nothing.
 
         Returns:

@@ -100,6 +100,7 @@ class EditResult(Result):
         notes: What else the caller should know.
         lines_changed: By `edit_lines`: for each change the larger of the number of lines named and the number
             of lines given, summed.
+        newline: The line end that the file had, "mixed", or None when it had none.
     """
 
     path: str
@@ -110,6 +111,7 @@ class EditResult(Result):
     revision: str
     notes: tuple[str, ...] = ()
     lines_changed: int | None = None
+    newline: Newline | None = None
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -4,6 +4,7 @@ import pytest
 
 from agentfs import Policy, Workspace
 from agentfs.dialects.apply_patch import GRAMMAR, custom_tool
+from tests.dialects.trees import lay_out_large
 
 APP = 'import os\n\n\ndef greet():\n    print("Hi")\n\n\ndef leave():\n    print("Bye")\n'
 
@@ -302,3 +303,11 @@ def test_modes_hold(tmp_path, tree_of):
             result = ws.tools(dialect="apply-patch").call("apply_patch", {"input": "\n".join(lines)})
         assert result.error["code"] in {"refused", "read_only"}
         assert tree_of() == before
+
+
+def test_files_over_10_mib(apply, tmp_path):
+    lay_out_large(tmp_path)
+    before = (tmp_path / "large.txt").read_bytes()
+    failed = apply("*** Update File: large.txt", "@@", "-a needle", "+b", " hay")
+    assert failed.error["code"] == "too_large"
+    assert (tmp_path / "large.txt").read_bytes() == before

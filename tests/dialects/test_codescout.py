@@ -7,6 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agentfs import Limits, Policy, Workspace
+from tests.dialects.trees import lay_out_large
 
 MAIN = 'fn main() {\n    println!("Hello");\n}\n'
 SECURITY = "\n" * 13 + "pub fn validate_read_path(\n" + "\n" * 23 + "pub fn validate_write_path(\n"
@@ -137,14 +138,23 @@ def test_paths(do, root):
 
 DENIED = [
     *(".ssh/id_ed25519", ".aws/credentials", ".gnupg/x", ".netrc", ".npmrc", ".git-credentials", ".env"),
-    *(".pypirc", ".kube/config", ".docker/config.json", ".cargo/credentials.toml", ".pgpass", "a.pem"),
+    *(
+        ".config/gh/hosts.yml",
+        ".config/hub",
+        ".pypirc",
+        ".kube/config",
+        ".docker/config.json",
+        ".cargo/credentials.toml",
+        ".pgpass",
+        "a.pem",
+    ),
 ]
 
 
 @pytest.mark.parametrize("path", DENIED)
 def test_deny_list(do, ws, root, tmp_path, path):
     file = tmp_path / "project" / path
-    file.parent.mkdir(exist_ok=True)
+    file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text("needle\n")
     (tmp_path / "project/link").symlink_to(path)
     for name in (path, f"{root}/{path}", "link"):
@@ -154,7 +164,7 @@ def test_deny_list(do, ws, root, tmp_path, path):
         assert edited["error"]["code"] == "protected"
         assert do("create_file", path=name, content="")["error"]["code"] == "protected"
     ws.write(".gitignore", "")
-    found = do("search_pattern", pattern="needle", path=file.parent.name if "/" in path else ".")
+    found = do("search_pattern", pattern="needle", path=path.rpartition("/")[0] or ".")
     assert found["total"] == 0, "nor what a walk meets"
     assert found["left_out"].get("protected") or found["left_out"].get("hidden")
     assert f"{root}/{path}" in do("find_file", pattern=f"**/{file.name}")["files"], "its name is no secret"
@@ -356,6 +366,25 @@ def test_paging(do, much, root):
     assert len(seen) == len(set(seen)) == page["total"] == 257
 
 
+def test_defaults_passed_explicitly_answer_as_defaults_left_out(much):
+    """list_dir paged when it was given the limit that its schema names as the default."""
+    tools = much.tools(dialect="codescout")
+    for name, needed, defaults in (
+        (
+            "list_dir",
+            {"path": "much"},
+            {"recursive": False, "detail_level": "compact", "offset": 0, "limit": 50},
+        ),
+        ("list_dir", {"path": "much", "detail_level": "full"}, {"offset": 0, "limit": 50}),
+        ("search_pattern", {"pattern": "fn|name|use"}, {"path": ".", "max_results": 50}),
+        ("find_file", {"pattern": "**/*"}, {"path": ".", "max_results": 100}),
+    ):  # fmt: skip
+        left_out = tools.call(name, needed)
+        for some in (defaults, *({each: value} for each, value in defaults.items())):
+            given = tools.call(name, {**needed, **some})
+            assert (given.content, given.data) == (left_out.content, left_out.data), (name, some)
+
+
 def test_search_pattern(do, root):
     found = do("search_pattern", pattern="fn\\s+validate_\\w+", path="src", max_results=20)
     file = f"{root}/src/util/path_security.rs"
@@ -459,6 +488,24 @@ def test_create_file(ws, tmp_path):
     assert result.data == {"result": "ok", "path": "src/utils/helpers.rs", "notes": []}
 
 
+@pytest.mark.parametrize("before", [
+    b"a\r\nb\r\n", b"a\nb\n", b"\xef\xbb\xbfa\r\nb\r\n", "a\r\n".encode("utf-16"), b"caf\xe9\n", b"a\0b", b"",
+])  # fmt: skip
+@pytest.mark.parametrize("content", ["x\n\u00e9\n", "x\r\ny\r\n", "x\r\ny\n", "\ufeffx\n", "no end", ""])
+def test_create_file_writes_exactly_the_content(do, tmp_path, before, content):
+    """It kept the line ends, the encoding and the byte order mark of the file that it replaced."""
+    file = tmp_path / "project/file"
+    file.write_bytes(before)
+    assert do("create_file", path="file", content=content)[0] == "ok"
+    assert file.read_bytes() == content.encode()
+
+
+def test_create_file_refuses_what_no_text_file_holds(do, tmp_path):
+    assert do("create_file", path="new", content="a\0b")["error"]["code"] == "invalid_argument"
+    assert do("create_file", path="new", content="a\udc80b")["error"]["code"] == "encoding"
+    assert not (tmp_path / "project/new").exists()
+
+
 def test_create_file_overwrites(do, ws, tmp_path):
     output, data, notes = do("create_file", path="src/main.rs", content="")
     assert (output, notes) == ("ok", ("an existing file was overwritten",))
@@ -498,6 +545,18 @@ def test_edit_file_is_exact(do, tmp_path):
     (tmp_path / "project/crlf").write_bytes(b"a\r\nb\r\nc\r\n")
     assert do("edit_file", path="crlf", old_string="a\nb", new_string="1\n2")[0] == "ok"
     assert (tmp_path / "project/crlf").read_bytes() == b"1\r\n2\r\nc\r\n"
+
+
+@pytest.mark.parametrize(("data", "old", "had"), [
+    (b"a\r\nb\r\n", "a\nb", "CRLF"), (b"a\nb\n", "a\r\nb", "LF"), (b"a\r\nb\nc", "a\nb", "several"),
+    (b"a\r\nb\r\n", "a\r\nb", None), (b"a\nb\n", "a\nb", None), (b"a\r\nb\r\n", "a", None),
+])  # fmt: skip
+def test_edit_file_says_when_line_ends_differ(do, tmp_path, data, old, had):
+    (tmp_path / "project/file").write_bytes(data)
+    done, _, notes = do("edit_file", path="file", old_string=old, new_string="z")
+    assert done == "ok"
+    told = [f"old_string was found with its line ends taken for those of the file ({had}), which were kept"]
+    assert list(notes) == (told if had else [])
 
 
 def test_edit_file_must_be_unique(do, ws, tmp_path):
@@ -541,6 +600,36 @@ def test_insert_says_what_it_joins(do, ws, tmp_path):
     assert do("edit_file", path="file", new_string="0", insert="prepend")[2]
     assert (tmp_path / "project/file").read_text() == "0ab"
     assert not do("edit_file", path="file", new_string="\n", insert="prepend")[2]
+
+
+def test_files_over_10_mib(do, tmp_path):
+    lay_out_large(tmp_path / "project")
+    found = do("search_pattern", pattern="needle")
+    assert [match["content"] for match in found["matches"]] == ["a needle"]
+    assert (found["total"], found["left_out"]["too_large"]) == (1, 1)
+    failed = do("edit_file", path="large.txt", old_string="a needle", new_string="b")
+    assert failed["error"]["code"] == "too_large"
+    assert do("read_file", path="large.txt", start_line=1, end_line=1)["content"] == "a needle\n"
+
+
+def test_read_both_lines_of_a_large_file_goes_on(ws, tmp_path):
+    """The row said that there is no cap; the call that goes on asked for lines past the range."""
+    lay_out_large(tmp_path / "project")
+    tools = ws.tools(dialect="codescout")
+    call = {"name": "read_file", "arguments": {"path": "large.txt", "start_line": 1, "end_line": 600_000}}
+    content = ""
+    page = tools.call(**call)
+    while "overflow" in page.data:
+        content += page.data["content"]
+        shown = content.count("\n")
+        assert page.data["overflow"]["hint"] == (
+            f"File has 2621441 lines. For the rest pass start_line={shown + 1} and end_line=600000"
+        )
+        asked = {"path": "large.txt", "start_line": shown + 1, "end_line": 600_000}
+        assert page.next == {"name": "read_file", "arguments": asked}
+        page = tools.call(**page.next)
+    assert content, "it went on at least once"
+    assert content + page.data["content"] == "a needle\n" + "hay\n" * 599_999
 
 
 def test_insert_or_replace(do):

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from agentfs import Limits, Workspace
 from agentfs.dialects.dominds_answers import _moment  # pyright: ignore[reportPrivateUsage] - no disk has it
-from tests.dialects.trees import lay_out
+from tests.dialects.trees import lay_out, lay_out_large
 
 # How long the first texts take to make tells of the machine; each file that is tried replaces the one before.
 UNHURRIED = settings(
@@ -698,3 +698,13 @@ def test_it_works_without_rg(ws, monkeypatch):
     call = caller(ws)
     for name, (arguments, fields) in FIELDS.items():
         assert list(call(name, **arguments)) == fields
+
+
+def test_files_over_10_mib(call, tmp_path):
+    lay_out_large(tmp_path)
+    for name in ("ripgrep_files", "ripgrep_snippets", "ripgrep_count", "ripgrep_search"):
+        found = call(name, pattern="needle")
+        assert "small.txt" in str(found)
+        assert "large.txt" not in str(found)
+        assert found["skipped"]["too_large"] == 1
+    assert call("read_file", path="large.txt", range="1~1")["content"] == "   1| a needle\n"

@@ -28,6 +28,12 @@ def test_each_dialect_of_the_package_has_a_page_that_the_index_names():
 
 
 @pytest.mark.parametrize("name", BUILT_IN)
+def test_each_page_states_the_limit_of_10_mib(name):
+    stated = [row[3] for row in rows(name) if "10 MiB" in row[2] and row[1] == "not kept"]
+    assert "`test_files_over_10_mib`" in stated
+
+
+@pytest.mark.parametrize("name", BUILT_IN)
 def test_each_row_says_whether_it_is_kept_and_has_a_test(name):
     test_file = Path(__file__).parent / f"test_{name.replace('-', '_')}.py"
     there = set(

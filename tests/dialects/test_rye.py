@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from agentfs import Limits, Policy, Workspace
 from agentfs.dialects.rye import IGNORED
+from tests.dialects.trees import lay_out_large
 
 MAIN = """\
 import os
@@ -674,3 +675,14 @@ def test_any_lines_are_shown_as_they_are_and_replaced_by_their_ids(ws, tmp_path,
     assert (edited["changes_applied"], edited["lines_changed"]) == (len(changes), changed)
     after = (tmp_path / "any").read_bytes().decode()
     assert after.removesuffix(end).split(end) == (expected or [""])
+
+
+def test_files_over_10_mib(do, ws, tmp_path):
+    lay_out_large(tmp_path)
+    found = do("grep", pattern="needle")
+    assert "small.txt" in str(found)
+    assert "large.txt" not in str(found["output"])
+    assert found["left_out"]["too_large"] == 1
+    change = {"line_id": "abcdef", "new_content": "x"}
+    failed = ws.tools(dialect="rye").call("edit_lines", {"file_path": "large.txt", "changes": [change]})
+    assert failed.error["code"] == "too_large"

@@ -4,6 +4,7 @@ import pytest
 
 from agentfs import Limits, Policy, Workspace
 from agentfs.dialects.text_editor import NAME, native_tool
+from tests.dialects.trees import lay_out_large
 
 # The example of Anthropic's page: a colon is missing.
 PRIMES = """\
@@ -279,3 +280,11 @@ def test_modes_hold(tmp_path):
         assert ws.tools(dialect="text-editor").call(NAME, change).success
     assert (asked[0].tool, asked[0].paths) == (NAME, ("a",))
     assert "+x\n" in asked[0].diff
+
+
+def test_files_over_10_mib(do, tmp_path):
+    lay_out_large(tmp_path)
+    for command, more in (("str_replace", {"old_str": "a needle", "new_str": "b"}),
+                          ("insert", {"insert_line": 0, "insert_text": "b"})):  # fmt: skip
+        assert do(command, path="large.txt", **more).error["code"] == "too_large"
+    assert "1\ta needle" in do("view", path="large.txt", view_range=[1, 2]).content

@@ -16,7 +16,7 @@ from agentfs.dialects.analyzer_words import _CODES_JA, _OWN, _WITH, FORMATS
 from agentfs.dialects.tree_sitter_analyzer import DIALECT, in_language
 from agentfs.errors import AgentFSError
 from agentfs.text import estimate_tokens
-from tests.dialects.trees import lay_out
+from tests.dialects.trees import lay_out, lay_out_large
 
 TOOLS = ("list_files", "search_content", "find_and_grep")
 MODES = list(FORMATS)
@@ -1022,3 +1022,11 @@ def test_unforeseen_failures_have_the_same_form(ws, monkeypatch):
 def test_an_error_of_agentfs_is_what_a_program_gets(ws):
     with pytest.raises(AgentFSError):
         ws.tools(["read"], dialect="tree-sitter-analyzer")
+
+
+def test_files_over_10_mib(call, tmp_path):
+    lay_out_large(tmp_path)
+    found = call("search_content", roots=["."], query="needle")
+    assert "small.txt" in found.content
+    assert "large.txt" not in found.content
+    assert found.data["skipped"]["too_large"] == 1

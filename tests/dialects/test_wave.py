@@ -12,7 +12,7 @@ from agentfs.dialects.wave import DIALECT, WaveResult
 from agentfs.dialects.wave_plugins import ToolContext, plugins
 from agentfs.errors import InvalidArgumentError
 from agentfs.permissions.asking import Allow, Deny
-from tests.dialects.trees import lay_out
+from tests.dialects.trees import lay_out, lay_out_large
 
 TREE = {
     "README.md": "# A thing\n\nTODO: write\n",
@@ -532,6 +532,17 @@ def test_grep_multiline(call):
     asked = {"pattern": "three.let", "output_mode": "content"}
     assert call("Grep", **asked).data["total_matches"] == 0
     assert call("Grep", **asked, multiline=True).data["total_matches"] == 1
+
+
+def test_files_over_10_mib(call, tmp_path):
+    lay_out_large(tmp_path)
+    found = call("Grep", pattern="needle")
+    assert found.content.splitlines()[0] == "small.txt"
+    assert (found.data["total_files"], found.data["skipped"]["too_large"]) == (1, 1)
+    change = {"old_string": "a needle", "new_string": "b"}
+    assert call("Edit", file_path="large.txt", **change).error["code"] == "too_large"
+    assert call("MultiEdit", file_path="large.txt", edits=[change]).error["code"] == "too_large"
+    assert call("Read", file_path="large.txt", limit=1).content.startswith("1|a needle\n")
 
 
 def test_the_preset_changes_nothing():

@@ -14,3 +14,13 @@ def lay_out(top: Path, tree: Mapping[str, str]) -> None:
     for path, content in tree.items():
         (top / path).parent.mkdir(parents=True, exist_ok=True)
         (top / path).write_text(content)
+
+
+def lay_out_large(top: Path) -> None:
+    """Write `large.txt`, which is over the 10 MiB that are searched and edited, and `small.txt`.
+
+    Args:
+        top: Where.
+    """
+    (top / "small.txt").write_text("a needle\n")
+    (top / "large.txt").write_text("a needle\n" + "hay\n" * (10 * 2**20 // 4))
