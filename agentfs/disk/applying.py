@@ -6,6 +6,7 @@ dies, the second names lead back.
 """
 
 import os
+import stat
 from collections.abc import Generator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 
@@ -17,7 +18,8 @@ from agentfs.disk.paths import quote
 from agentfs.disk.plans import Plan, is_directory, plans_of
 from agentfs.disk.repair import RepairLog, left_behind, logged
 from agentfs.disk.replacing import new_temporary
-from agentfs.disk.states import Change, Conflict, DirectoryState, Recorder, standing, state_at
+from agentfs.disk.states import Change, Conflict, DirectoryState, FileState, Recorder, standing, state_at
+from agentfs.disk.writable import check_hard_links
 from agentfs.errors import AgentFSError, NotDirectoryError, NotFoundError
 
 _REPAIR_BYTES = 200 * 1024 * 1024
@@ -46,6 +48,9 @@ def apply_changes(
             if present != change.before:
                 raise conflict(change, present)
             check_protected(base, change.path, change.path)
+            if isinstance(change.before, FileState) and isinstance(change.after, FileState):
+                with standing(base, change.path) as (trail, name):
+                    check_hard_links(base, change.path, trail.look(name))
             wanted.append(change)
         recording: AbstractContextManager[None] = nullcontext()
         if recorder is not None:
@@ -162,8 +167,11 @@ def check_protected(base: Base, path: str, asked: str) -> None:
         raise failures.protected(asked, path)
     if base.access is not None:
         base.access.check_change(path)
-    with standing(base, path, creating=True) as (trail, _):
-        if base.unwritable.covers(path) or trail.passes_twin(base.unwritable):
+    with standing(base, path, creating=True) as (trail, name):
+        found = trail.look(name)
+        file = found if found is not None and stat.S_ISREG(found.st_mode) else None
+        twin = file is not None and file.st_nlink > 1 and base.is_twin(file, base.unwritable)
+        if twin or base.unwritable.covers(path) or trail.passes_twin(base.unwritable):
             raise failures.protected(asked, path, shown=True)
 
 

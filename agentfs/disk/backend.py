@@ -44,6 +44,10 @@ class Backend(Protocol):
         """Return a descriptor for reading whatever stands there, without waiting for a FIFO's writer."""
         ...
 
+    def names_refused(self, handle: Any) -> int:
+        """Return the errno with which a new name in the directory would be refused; 0 where it would not."""
+        ...
+
     def create_file(self, handle: Any, name: str, mode: int) -> int:
         """Return a descriptor for writing a file that was not there."""
         ...

@@ -66,6 +66,14 @@ def open_file(handle: int, name: str) -> int:
     return os.open(name, _FILE, dir_fd=handle)
 
 
+def names_refused(handle: int) -> int:
+    """Return the errno with which a new name in the directory would be refused; 0 where it would not."""
+    effective = os.access in os.supports_effective_ids
+    if os.access(".", os.W_OK | os.X_OK, dir_fd=handle, effective_ids=effective):
+        return 0
+    return errno.EROFS if os.fstatvfs(handle).f_flag & os.ST_RDONLY else errno.EACCES
+
+
 def create_file(handle: int, name: str, mode: int) -> int:
     """Create a file."""
     return os.open(name, _CREATE, mode, dir_fd=handle)

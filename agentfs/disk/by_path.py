@@ -74,6 +74,11 @@ def open_file(handle: str, name: str) -> int:
     return _verified(os.open(os.path.join(handle, name), _FILE), handle)
 
 
+def names_refused(handle: str) -> int:
+    """Return the errno with which a new name in the directory would be refused; 0 where it would not."""
+    return 0 if os.access(handle, os.W_OK | os.X_OK) else errno.EACCES
+
+
 def create_file(handle: str, name: str, mode: int) -> int:
     """Create a file."""
     return _verified(os.open(os.path.join(handle, name), _CREATE, mode), handle)

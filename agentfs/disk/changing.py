@@ -18,7 +18,8 @@ from agentfs.disk.replacing import Old, fill, looks_of, new_temporary, overwrite
 from agentfs.disk.revisions import revision_of
 from agentfs.disk.states import Change, DirectoryState, FileState, Recorder
 from agentfs.disk.trail import Trail
-from agentfs.errors import RefusedError, TooLargeError
+from agentfs.disk.writable import check_replaceable, check_writable
+from agentfs.errors import TooLargeError
 
 
 class Current(NamedTuple):
@@ -169,8 +170,10 @@ class _Target:
         data = None if old is None else old.data
         after = compute(Current(self.path, self.real_path, data, None if old is None else old.stat))
         notes = failures.link_note(self.path, self._base.shown(self.real_path))
-        if after != data and not preview:
-            notes += self._write(after, old, max_bytes, recorder)
+        if after != data:
+            in_place = self._check_replaceable(old)
+            if not preview:
+                notes += self._write(after, old, max_bytes, recorder, in_place=in_place)
         return Changed(self.path, self.real_path, data, after, data is None, revision_of(after), tuple(notes))
 
     def _read(self, max_bytes: int) -> Old | None:
@@ -198,13 +201,20 @@ class _Target:
                 )
             return Old(data, file.stat, looks_of(fd, file.stat))
 
-    def _write(self, after: bytes, old: Old | None, max_bytes: int, recorder: Recorder | None) -> list[str]:
+    def _check_replaceable(self, old: Old | None) -> bool:
+        """Refuse the change where it would fail; tell whether the file is to be written in place."""
+        base, trail = self._base, self._trail
+        if old is not None and old.stat.st_nlink > 1 and base.hardlinks == "inplace":
+            check_writable(base, trail, self._name, self.path, old.stat)
+            return True
+        check_replaceable(base, trail, self._name, self.path)
+        return False
+
+    def _write(
+        self, after: bytes, old: Old | None, max_bytes: int, recorder: Recorder | None, *, in_place: bool
+    ) -> list[str]:
         base, trail = self._base, self._trail
         notes: list[str] = []
-        in_place = False
-        if old is not None:
-            self._check_writable(old.stat)
-            in_place = self._check_hard_links(old.stat)
         temporary = new_temporary()
         try:
             trail.make_missing()
@@ -248,18 +258,6 @@ class _Target:
         except FileExistsError:
             raise _ChangedMeanwhile from None
 
-    def _check_hard_links(self, found: os.stat_result) -> bool:
-        """Tell whether the file is to be written in place, or refuse it for its other names."""
-        if found.st_nlink < 2:
-            return False
-        if self._base.hardlinks == "refuse":
-            raise RefusedError(
-                f"{quote(self.path)} has {found.st_nlink} hard links; this workspace changes no such file.",
-                hint="Ask the user whether the other names shall change too.",
-                details={"path": self.path, "links": found.st_nlink},
-            )
-        return self._base.hardlinks == "inplace"
-
     def _check_unchanged(self, before: bytes, max_bytes: int) -> None:
         # A program that does not take our lock may have written since; its work must not be lost.
         now = self._read(max_bytes)
@@ -269,28 +267,6 @@ class _Target:
     def _discard(self, temporary: str) -> None:
         with suppress(OSError):
             self._base.backend.remove(self._trail.handle, temporary)
-
-    def _check_writable(self, found: os.stat_result) -> None:
-        # A rename asks for no permission on the file itself, but whoever made it read-only meant it.
-        if hasattr(os, "geteuid") and found.st_uid == os.geteuid():
-            if found.st_mode & stat.S_IWUSR or found.st_uid == 0:
-                return
-        else:
-            try:
-                self._base.backend.check_writable(self._trail.handle, self._name)
-            except PermissionError:
-                pass
-            except OSError as error:
-                if error.errno == errno.ETXTBSY:
-                    return
-                raise self._trail.failure(error, self._name) from None
-            else:
-                return
-        raise RefusedError(
-            f"{quote(self.path)} is write-protected on disk (mode {stat.S_IMODE(found.st_mode):04o}).",
-            hint="Ask the user to make it writable.",
-            details={"path": self.path},
-        )
 
 
 def _notes(found: os.stat_result) -> list[str]:

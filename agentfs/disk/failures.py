@@ -184,6 +184,15 @@ def protected(path: str, real_path: str, *, shown: bool = False) -> ProtectedErr
     )
 
 
+def write_protected(path: str, mode: int) -> RefusedError:
+    """Return refused for a file that its mode protects."""
+    return RefusedError(
+        f"{quote(path)} is write-protected on disk (mode {stat.S_IMODE(mode):04o}).",
+        hint="Ask the user to make it writable.",
+        details={"path": show_name(path)},
+    )
+
+
 def kept_changing(path: str) -> BusyError:
     """Return busy for a path that led to something else at each look."""
     return BusyError(

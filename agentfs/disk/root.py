@@ -25,8 +25,9 @@ from agentfs.disk.paths import (
     show_name,
     split_path,
 )
-from agentfs.disk.states import Change, Conflict, Recorder, State, state_at, unfollowed
+from agentfs.disk.states import Change, Conflict, Recorder, State, standing, state_at, unfollowed
 from agentfs.disk.trail import Trail
+from agentfs.disk.writable import check_replaceable
 from agentfs.errors import (
     AgentFSError,
     InvalidArgumentError,
@@ -485,6 +486,20 @@ class Root:
             AgentFSError: not_regular, too_large, refused (a link stands on the way), io.
         """
         return state_at(self._base, real_path, max_bytes)
+
+    def check_replaceable(self, real_path: str, path: str) -> None:
+        """Refuse to give a file a new content where that would fail now.
+
+        Args:
+            real_path: The file, from the root on, links resolved; it need not be there yet.
+            path: The path to speak of.
+
+        Raises:
+            AgentFSError: refused: it is write-protected, or has hard links that the policy does not change;
+                io: the system lets no name be made in its directory.
+        """
+        with standing(self._base, real_path, creating=True) as (trail, name):
+            check_replaceable(self._base, trail, name, path)
 
     def _split_directory(self, path: str) -> Asked:
         return self._split(path or ".")

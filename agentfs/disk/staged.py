@@ -164,13 +164,12 @@ class Staged(Root):
         before = None if state is None else state.load()
         shown = self._shown(path, real_path)
         after = compute(Current(shown, real_path, before, None))
-        if after != before and not preview:
+        if after != before:
             if state is not None and not state.mode & 0o222:
-                raise RefusedError(
-                    f"{quote(path)} is write-protected on disk (mode {state.mode:04o}).",
-                    hint="Ask the user to make it writable.",
-                    details={"path": show_name(path)},
-                )
+                raise failures.write_protected(path, state.mode)
+            if not self.is_staged(real_path):
+                self._under.check_replaceable(real_path, path)
+        if after != before and not preview:
             mode = _new_mode(path) if state is None else state.mode
             self._stage((Change(real_path, state, FileState.of(mode, after)),), self.recorder)
         return Changed(shown, real_path, before, after, before is None, revision_of(after), ())

@@ -186,6 +186,15 @@ class Trail:
         here = self._base.backend.lstat(self.handle, ".")
         return f"{here.st_dev}:{here.st_ino}:{'/'.join(fold(part) for part in [*self.missing, name])}"
 
+    def look(self, name: str) -> os.stat_result | None:
+        """Return what the system says of a name here; None where nothing is."""
+        try:
+            return None if self.missing else self._base.backend.lstat(self.handle, name)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise self.failure(error, name) from None
+
     def passes_twin(self, guard: Guard) -> bool:
         """Tell whether a directory on the way is, under another name, a protected one in the root."""
         lstat = self._base.backend.lstat

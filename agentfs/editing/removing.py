@@ -1,6 +1,7 @@
 """`delete` and `move`: names that go, and contents that stay or can be brought back."""
 
 from agentfs.disk import Change, Current, DirectoryState, FileState, LinkState, Root, State, quote, show_name
+from agentfs.disk.failures import write_protected
 from agentfs.editing.drift import stale
 from agentfs.errors import (
     AgentFSError,
@@ -117,11 +118,7 @@ def _check_empty(root: Root, path: str) -> None:
 
 def _check_may_go(root: Root, shown: Shown, current: Current, state: FileState) -> None:
     if not state.mode & 0o222:
-        raise RefusedError(
-            f"{quote(current.path)} is write-protected on disk (mode {state.mode:04o}).",
-            hint="Ask the user to make it writable.",
-            details={"path": current.path},
-        )
+        raise write_protected(current.path, state.mode)
     overwrite, data, revision = root.policy.overwrite, current.data, current.revision
     if overwrite == "never":
         raise RefusedError(

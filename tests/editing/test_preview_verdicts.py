@@ -1,0 +1,231 @@
+"""A preview and the change itself have one verdict: every changing method, every reason to refuse."""
+
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import pytest
+
+from agentfs import AgentFSError, Limits, LineChange, Policy, Workspace
+from agentfs import Edit as Replacement
+from tests.journal.judges import snapshot
+
+SOMEBODY, SOMEBODY_ELSE = 4242, 4343
+AS_ROOT = hasattr(os, "geteuid") and os.geteuid() == 0
+
+
+def edit_lines(ws: Workspace, path: str, **options: Any) -> object:
+    try:
+        ids = ws.read(path, line_ids=True).line_ids
+    except AgentFSError:
+        ids = ()
+    return ws.edit_lines(
+        path, [LineChange(line_id=ids[0] if ids else "abcdef", new_content="new")], **options
+    )
+
+
+METHODS: dict[str, Callable[..., object]] = {
+    "write": lambda ws, path, **options: ws.write(path, "new\n", **options),
+    "edit": lambda ws, path, **options: ws.edit(path, "old", "new", **options),
+    "multi_edit": lambda ws, path, **options: ws.multi_edit(path, [Replacement("old", "new")], **options),
+    "edit_lines": edit_lines,
+    "splice": lambda ws, path, **options: ws.splice(path, [(0, 3, "new")], **options),
+}
+
+
+class Case(NamedTuple):
+    code: str  # of every method, but for those in `others`
+    arrange: Callable[[Path], object] = lambda _: None
+    path: str = "d/f"
+    policy: Policy = Policy(overwrite="always")
+    limits: Limits = Limits()
+    others: Mapping[str, str] = MappingProxyType({})
+    staged: str = ""  # in a transaction, where that differs
+    root_only: bool = False
+    before: Callable[[Workspace], object] = lambda _: None
+
+
+def linked(top: Path) -> None:
+    os.link(top / "d/f", top / "twin")
+
+
+def mode_of(path: str, mode: int) -> Callable[[Path], None]:
+    return lambda top: (top / path).chmod(mode)
+
+
+def both(*acts: Callable[[Path], object]) -> Callable[[Path], None]:
+    def arrange(top: Path) -> None:
+        for act in acts:
+            act(top)
+
+    return arrange
+
+
+def of_somebody_else_in_a_sticky_directory(top: Path) -> None:
+    os.chown(top / "d", SOMEBODY_ELSE, -1)
+    os.chown(top / "d/f", SOMEBODY_ELSE, -1)
+    (top / "d").chmod(0o1777)
+    (top / "d/f").chmod(0o666)
+
+
+def with_a_second_name(name: str) -> Callable[[Path], None]:
+    def arrange(top: Path) -> None:
+        (top / name).write_text("old\n")
+        os.link(top / name, top / "innocent")
+
+    return arrange
+
+
+ALWAYS = Policy(overwrite="always")
+CASES = {
+    "allowed": Case("ok"),
+    "a new file": Case("not_found", path="d/none", others={"write": "ok"}),
+    "a new file in a new directory": Case("not_found", path="d/new/none", others={"write": "ok"}),
+    "a workspace that may only be read": Case("read_only", policy=Policy(read_only=True, overwrite="always")),
+    "hard links refused": Case("refused", linked, policy=Policy(hardlinks="refuse", overwrite="always")),
+    "one name where hard links are refused": Case(
+        "ok", policy=Policy(hardlinks="refuse", overwrite="always")
+    ),
+    "hard links written in place": Case("ok", linked, policy=Policy(hardlinks="inplace", overwrite="always")),
+    "hard links broken": Case("ok", linked),
+    "a read-only file": Case("refused", mode_of("d/f", 0o444)),
+    "a read-only file with hard links in place": Case(
+        "refused", both(linked, mode_of("d/f", 0o444)), policy=Policy(hardlinks="inplace", overwrite="always")
+    ),
+    "a file that only its group may write": Case("refused", mode_of("d/f", 0o464)),
+    "a read-only directory": Case("io", mode_of("d", 0o555)),
+    "a new file in a read-only directory": Case(
+        "not_found", mode_of("d", 0o555), path="d/none", others={"write": "io"}
+    ),
+    "a new directory in a read-only directory": Case(
+        "not_found", mode_of("d", 0o555), path="d/new/none", others={"write": "io"}
+    ),
+    # A transaction replaces files by renames.
+    "in place in a read-only directory": Case(
+        "ok",
+        both(linked, mode_of("d", 0o555)),
+        staged="io",
+        policy=Policy(hardlinks="inplace", overwrite="always"),
+    ),
+    "another's file in a sticky directory": Case(
+        "io", of_somebody_else_in_a_sticky_directory, root_only=True
+    ),
+    "another's file that may not be written": Case(
+        "refused", lambda top: os.chown(top / "d/f", SOMEBODY_ELSE, -1), root_only=True
+    ),
+    "never shown": Case("protected", lambda top: (top / ".env").write_text("old\n"), path=".env"),
+    "never changed": Case("protected", lambda top: (top / ".mcp.json").write_text("old\n"), path=".mcp.json"),
+    "never changed, by another name": Case("protected", with_a_second_name(".mcp.json"), path="innocent"),
+    "never shown, by another name": Case("protected", with_a_second_name(".npmrc"), path="innocent"),
+    "a link to what is never changed": Case(
+        "protected",
+        lambda top: ((top / ".mcp.json").write_text("old\n"), (top / "link").symlink_to(".mcp.json")),
+        path="link",
+    ),
+    "a FIFO": Case("not_regular", lambda top: os.mkfifo(top / "pipe"), path="pipe"),
+    "a directory": Case("not_a_file", path="d"),
+    "below a file": Case("not_a_directory", path="d/f/below"),
+    "a link outside": Case("outside_workspace", lambda top: (top / "out").symlink_to("/etc"), path="out/new"),
+    "a link loop": Case("link_loop", lambda top: (top / "loop").symlink_to("loop"), path="loop"),
+    "a link": Case("ok", lambda top: (top / "link").symlink_to("d/f"), path="link"),
+    "a link where none is followed": Case(
+        "refused",
+        lambda top: (top / "link").symlink_to("d/f"),
+        path="link",
+        policy=Policy(symlinks="never", overwrite="always"),
+    ),
+    "too large": Case(
+        "too_large", lambda top: (top / "d/f").write_text("old\n" * 100), limits=Limits(file_bytes=100)
+    ),
+    "binary": Case("binary", lambda top: (top / "d/f").write_bytes(b"old\0"), others={"write": "ok"}),
+    "not read": Case("ok", policy=Policy(), others={"write": "unread"}),
+    "read": Case("ok", policy=Policy(), before=lambda ws: ws.read("d/f")),
+    "nothing is replaced": Case("ok", policy=Policy(overwrite="never"), others={"write": "already_exists"}),
+    "a rule that denies": Case("refused", policy=Policy(overwrite="always", deny=["change(d/**)"])),
+}
+
+
+@contextmanager
+def tree() -> Iterator[Path]:
+    """A tree of a user who is not root, wherever the tests run; who acts is that user."""
+    place = Path(tempfile.mkdtemp(prefix="agentfs-tests-"))
+    top = place / "root"
+    (top / "d").mkdir(parents=True)
+    (top / "d/f").write_text("old\n")
+    place.chmod(0o755)
+    try:
+        yield top
+    finally:
+        if AS_ROOT:
+            os.seteuid(0)
+        for directory in (top, top / "d"):
+            directory.chmod(0o755)
+        shutil.rmtree(place)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def loaded() -> None:
+    """Load what is loaded late: the interpreter may lie where only root reads."""
+    for method in METHODS.values():
+        with tree() as top, Workspace(top, policy=ALWAYS) as ws, ws.transaction() as tx:
+            tx.write("new", "x")
+            method(tx, "d/f")
+    with tree() as top, Workspace(top) as ws:
+        ws.write("d/new", "x")
+        for path in ("none", "d/f/below"):
+            with pytest.raises(AgentFSError):
+                ws.read(path)
+
+
+def verdict(case: Case, method: str, *, preview: bool, staged: bool) -> tuple[str, str]:
+    """Act once; return the code and the message, and check that a refusal or a preview changes nothing."""
+    with tree() as top:
+        case.arrange(top)
+        if AS_ROOT:
+            for path in (top, *top.rglob("*")):
+                if os.lstat(path).st_uid == 0:
+                    os.lchown(path, SOMEBODY, SOMEBODY)
+            os.seteuid(SOMEBODY)
+        with Workspace(top, policy=case.policy, limits=case.limits) as ws:
+            case.before(ws)
+            before = snapshot(top)
+            try:
+                if staged:
+                    with ws.transaction() as tx:
+                        METHODS[method](tx, case.path, preview=preview)
+                else:
+                    METHODS[method](ws, case.path, preview=preview)
+            except AgentFSError as error:
+                assert snapshot(top) == before
+                return error.code, error.message
+            assert (snapshot(top) == before) is preview
+            return "ok", ""
+
+
+@pytest.mark.parametrize("staged", [False, True], ids=["alone", "in a transaction"])
+@pytest.mark.parametrize("method", list(METHODS))
+@pytest.mark.parametrize("name", list(CASES))
+def test_a_preview_and_the_change_have_one_verdict(name, method, staged):
+    case = CASES[name]
+    if case.root_only and not AS_ROOT:
+        pytest.skip("only root gives files away")
+    would = verdict(case, method, preview=True, staged=staged)
+    done = verdict(case, method, preview=False, staged=staged)
+    assert would == done
+    assert done[0] == case.others.get(method, (staged and case.staged) or case.code)
+
+
+def test_each_method_that_has_a_preview_is_in_the_matrix():
+    import inspect
+
+    with tree() as top, Workspace(top) as ws:
+        methods = {name: getattr(ws, name) for name in dir(ws) if not name.startswith("_")}
+    previewed = {
+        n for n, m in methods.items() if callable(m) and "preview" in inspect.signature(m).parameters
+    }
+    assert previewed == METHODS.keys()
