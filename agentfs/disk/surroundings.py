@@ -5,10 +5,16 @@ and from the user's global excludes. Their content is for matching names only an
 configuration of a repository is not followed, because whoever may write in the tree may write it.
 """
 
+import errno
 import os
 import re
 import stat
+from collections.abc import Generator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+
+from agentfs.disk.backend import Handle
+from agentfs.disk.root import BACKEND
 
 MAX_RULE_BYTES = 4 * 1024 * 1024
 _MAX_CONFIG_BYTES = 1024 * 1024
@@ -68,31 +74,74 @@ def surroundings_of(root: str) -> Surroundings:
         above.ignore = reader.read(os.path.join(directory, ".ignore"))
         found.directories.insert(0, above)
         if directory == top:
-            above.exclude = reader.read(_exclude_file(top))
+            above.exclude = _exclude_of(top, root, reader)
             break
         directory = os.path.dirname(directory)
     found.unreadable = reader.unreadable
     return found
 
 
-def worktree_exclude(top: str, pointer: bytes) -> bytes | None:
-    """Read the `info/exclude` of the repository that a worktree belongs to.
+def worktree_exclude(root: str, top: str, named: str) -> bytes | None:
+    """Read the `info/exclude` of the repository outside of a root that a worktree belongs to.
 
     Args:
-        top: The absolute path of the worktree.
-        pointer: The content of its `.git` file.
+        root: The absolute path of the root, links resolved.
+        top: The absolute path of the worktree, links resolved.
+        named: The directory that its `.git` file names, as `git_directory` returns it.
 
     Returns:
-        The bytes; None when there is none, or when the repository does not name this worktree in turn: who
-        writes a `.git` file must not be able to choose what is read.
+        The bytes; None when there is none, when a link is on the way, or when the directory lies in the root
+        or does not name this worktree in turn: whoever writes in the tree must not be able to choose what is
+        read.
     """
-    return _Reader().read(_exclude_of_pointer(top, pointer))
+    try:
+        with _opened(named, root) as handle:
+            back = os.path.join(named, _name_in(handle, "gitdir"))
+            if os.path.realpath(back) != os.path.join(top, ".git"):
+                return None
+            try:
+                common = _name_in(handle, "commondir")
+            except FileNotFoundError:
+                common = "."
+        info = os.path.normpath(os.path.join(named, common, "info"))
+        with _opened(info, root) as handle:
+            return _content(BACKEND.open_file(handle, "exclude"), MAX_RULE_BYTES)
+    except (OSError, ValueError):
+        return None
 
 
-def pointed_at(pointer: bytes) -> str | None:
-    """Return the directory that a `.git` file names, or None."""
+def git_directory(top: str, pointer: bytes) -> str | None:
+    """Return the absolute path that a `.git` file names, without `..`; None where it names none.
+
+    Args:
+        top: The absolute path of the directory that the file is in.
+        pointer: Its content.
+    """
     text = os.fsdecode(pointer[:8192])
-    return text[8:].rstrip("\r\n") or None if text.startswith("gitdir: ") else None
+    named = text[8:].rstrip("\r\n") if text.startswith("gitdir: ") else ""
+    return os.path.normpath(os.path.join(top, named)) if named and "\0" not in named else None
+
+
+@contextmanager
+def _opened(path: str, root: str) -> Generator[Handle]:
+    """Open a directory outside of a root; OSError for one inside, and for a link on the way."""
+    drive, names = os.path.splitdrive(path)
+    here = os.stat(root)
+    handle: Handle = BACKEND.open_root(drive + os.sep)
+    try:
+        for name in filter(None, names.split(os.sep)):
+            above, handle = handle, BACKEND.enter(handle, name)
+            BACKEND.close(above)
+            # The root may have other names: those of a second mount, or in other case.
+            if os.path.samestat(BACKEND.lstat(handle, "."), here):
+                raise OSError(errno.EXDEV, os.strerror(errno.EXDEV), path)
+        yield handle
+    finally:
+        BACKEND.close(handle)
+
+
+def _name_in(handle: Handle, name: str) -> str:
+    return os.fsdecode(_content(BACKEND.open_file(handle, name), _MAX_CONFIG_BYTES)).rstrip("\r\n")
 
 
 class _Reader:
@@ -124,7 +173,11 @@ def read_bounded(path: str, limit: int, *, follow: bool) -> bytes:
         ValueError: It is no regular file, or is too large.
     """
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
-    fd = os.open(path, flags | (0 if follow else getattr(os, "O_NOFOLLOW", 0)))
+    return _content(os.open(path, flags | (0 if follow else getattr(os, "O_NOFOLLOW", 0))), limit)
+
+
+def _content(fd: int, limit: int) -> bytes:
+    """Return the content of a small regular file, which is closed."""
     with os.fdopen(fd, "rb") as opened:
         if not stat.S_ISREG(os.fstat(fd).st_mode):
             raise ValueError("no regular file")
@@ -134,16 +187,16 @@ def read_bounded(path: str, limit: int, *, follow: bool) -> bytes:
     return content
 
 
-def _small(path: str) -> bytes | None:
+def _small(path: str, *, follow: bool = True) -> bytes | None:
     try:
-        return read_bounded(path, _MAX_CONFIG_BYTES, follow=True)
+        return read_bounded(path, _MAX_CONFIG_BYTES, follow=follow)
     except (OSError, ValueError):
         return None
 
 
 def _repository_above(root: str) -> str | None:
     """Return the top of the repository that the root lies below; None when it is itself the top of one."""
-    if _is_top(root):
+    if _is_top(root, follow=False):  # whoever writes in the tree may have put the link there
         return None
     directory = os.path.dirname(root)
     while not _is_top(directory):
@@ -154,33 +207,24 @@ def _repository_above(root: str) -> str | None:
     return directory
 
 
-def _is_top(directory: str) -> bool:
-    git = os.path.join(directory, ".git")
-    if os.path.isdir(git):
-        return all(os.path.exists(os.path.join(git, name)) for name in ("HEAD", "objects", "refs"))
-    return os.path.isfile(git) and pointed_at(_small(git) or b"") is not None
-
-
-def _exclude_file(top: str) -> str | None:
+def _exclude_of(top: str, root: str, reader: "_Reader") -> bytes | None:
+    """Return the `info/exclude` of the repository that begins in a directory above the root."""
     git = os.path.join(top, ".git")
     if os.path.isdir(git):
-        return os.path.join(git, "info", "exclude")
-    return _exclude_of_pointer(top, _small(git) or b"")
+        return reader.read(os.path.join(git, "info", "exclude"))
+    named = git_directory(top, _small(git) or b"")
+    return None if named is None else worktree_exclude(root, top, named)
 
 
-def _exclude_of_pointer(top: str, pointer: bytes) -> str | None:
-    named = pointed_at(pointer)
-    if named is None or "\0" in named:
-        return None
-    directory = os.path.join(top, named)
-    back = _small(os.path.join(directory, "gitdir"))
-    if back is None:
-        return None
-    path = os.path.join(directory, os.fsdecode(back).rstrip("\r\n"))
-    if "\0" in path or os.path.realpath(path) != os.path.realpath(os.path.join(top, ".git")):
-        return None
-    common = os.fsdecode(_small(os.path.join(directory, "commondir")) or b".").rstrip("\r\n")
-    return None if "\0" in common else os.path.join(directory, common, "info", "exclude")
+def _is_top(directory: str, *, follow: bool = True) -> bool:
+    git = os.path.join(directory, ".git")
+    try:
+        mode = os.stat(git, follow_symlinks=follow).st_mode
+    except OSError:
+        return False
+    if stat.S_ISDIR(mode):
+        return all(os.path.lexists(os.path.join(git, name)) for name in ("HEAD", "objects", "refs"))
+    return git_directory(directory, _small(git, follow=follow) or b"") is not None
 
 
 def _global_excludes() -> str | None:

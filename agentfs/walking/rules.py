@@ -3,8 +3,8 @@
 import os
 from collections.abc import Container
 
-from agentfs.disk import Directory, Root, show_name
-from agentfs.disk.surroundings import MAX_RULE_BYTES, pointed_at, surroundings_of, worktree_exclude
+from agentfs.disk import Directory, Root
+from agentfs.disk.surroundings import MAX_RULE_BYTES, git_directory, surroundings_of, worktree_exclude
 from agentfs.errors import AgentFSError, NotDirectoryError, NotFoundError
 from agentfs.walking.ignore import IgnoreRules, read_rules
 
@@ -127,21 +127,41 @@ class RuleReader:
     def _pointer(self, directory: Directory) -> tuple[bool, bytes | None, bool]:
         """Follow the `.git` file of a worktree or a submodule."""
         pointer = self._content(directory, ".git")
-        named = pointed_at(pointer) if pointer else None
-        if pointer is None or named is None:
+        top = os.path.normpath(os.path.join(self._root.path, directory.real_path))
+        named = git_directory(top, pointer) if pointer else None
+        if named is None:
             return False, None, True
-        place = named if named.startswith("/") else f"{slashed(directory.real_path)}{named}"
+        if self._inside(named) is None:
+            return True, worktree_exclude(self._root.path, top, named), False
         try:
-            with self._root.open_directory(show_name(place)) as git:
-                common = self._content(git, "commondir")
-            place = f"{place}/{os.fsdecode(common).rstrip()}" if common else place
-            with self._root.open_directory(show_name(place)) as git, git.open_directory("info") as info:
+            with self._opened(named) as git:
+                common = self._content(git, "commondir") or b"."
+            place = os.path.normpath(os.path.join(named, os.fsdecode(common).rstrip("\r\n"), "info"))
+            with self._opened(place) as info:
                 return True, self._content(info, "exclude"), True
         except NotFoundError:
             return True, None, True
-        except (AgentFSError, OSError):
-            top = f"{self._root.path.rstrip('/')}/{directory.real_path}"
-            return True, worktree_exclude(top, pointer), False
+        except (AgentFSError, OSError, ValueError):
+            # A directory in the tree leads outside, is none, or is come to by a link.
+            self.unreadable += 1
+            return True, None, True
+
+    def _inside(self, path: str) -> list[str] | None:
+        """Return the names that lead from the root to an absolute path; None where it lies outside."""
+        root = [name for name in self._root.path.split(os.sep) if name]
+        names = [name for name in path.split(os.sep) if name]
+        return names[len(root) :] if names[: len(root)] == root else None
+
+    def _opened(self, path: str) -> Directory:
+        """Open a directory by its absolute path, no link on the way; ValueError where it lies outside."""
+        names = self._inside(path)
+        if names is None:
+            raise ValueError(path)
+        directory = self._root.open_directory("")
+        for name in names:
+            with directory:
+                directory = directory.open_directory(name)
+        return directory
 
 
 def _is_there(directory: Directory, name: str) -> bool:

@@ -8,6 +8,7 @@ import pytest
 
 from agentfs import Workspace
 from agentfs.disk.surroundings import surroundings_of
+from tests.journal.judges import can_mount
 from tests.conftest import needs, program
 
 pytestmark = needs("git")
@@ -162,6 +163,104 @@ def test_a_forged_git_file_cannot_choose_what_is_read(tmp_path):
     (root / "fake/commondir").write_text(f"{outside}\n")
     (root / ".git").write_text("gitdir: fake\n")
     assert "guess" in listed(root)[0]
+
+
+def as_a_repository(directory, excluded="guess\n"):
+    make(directory, "info/exclude", "HEAD")
+    (directory / "info/exclude").write_text(excluded)
+    (directory / "HEAD").write_text("ref: refs/heads/main\n")
+    (directory / "objects").mkdir()
+    (directory / "refs").mkdir()
+
+
+def forged(root, common):
+    """A directory in the tree that says of itself that it is a worktree's, and names another as its repository."""
+    make(root, "wt/HEAD", "wt/gitdir", "wt/commondir", "guess", "other")
+    (root / "wt/HEAD").write_text("ref: refs/heads/main\n")
+    (root / "wt/gitdir").write_text(f"{root}/.git\n")
+    (root / "wt/commondir").write_text(common)
+    (root / ".git").write_text("gitdir: wt\n")
+
+
+@pytest.mark.parametrize(
+    "common", ["../../private", "{private}", "../link", "../../root/link", "wt/../../../private"]
+)
+def test_a_git_directory_in_the_tree_does_not_lead_outside(tmp_path, common):
+    as_a_repository(tmp_path / "private")
+    root = tmp_path / "root"
+    forged(root, common.format(private=tmp_path / "private"))
+    (root / "link").symlink_to("../private")
+    if common == "../../private":
+        assert "guess" not in git_files(root)  # the naive way tells
+    assert "guess" in listed(root)[0]
+
+
+@pytest.mark.parametrize("sub", ["", "sub/"])
+def test_a_git_directory_in_the_tree_leads_to_a_repository_in_it(tmp_path, sub):
+    root = tmp_path / "root"
+    forged(root, "../repository\n")
+    as_a_repository(root / "repository")
+    if sub:
+        (root / "sub").mkdir()
+        for name in (".git", "guess", "other"):
+            (root / name).rename(root / "sub" / name)
+        (root / "sub/.git").write_text("gitdir: ../wt\n")
+    files = listed(root)[0]
+    assert f"{sub}guess" not in files
+    assert f"{sub}other" in files
+
+
+def test_a_git_file_does_not_reach_the_tree_by_another_of_its_names(tmp_path):
+    """By that name it would lie outside, and its claim to be this tree's would be true."""
+    as_a_repository(tmp_path / "private")
+    root = tmp_path / "root"
+    forged(root, "../../private")
+    (tmp_path / "other").symlink_to("root")
+    (root / ".git").write_text("gitdir: ../other/wt\n")
+    assert "guess" in listed(root)[0]
+
+
+@pytest.mark.skipif(not can_mount(), reason="mounting is not allowed here")
+def test_a_git_file_does_not_reach_the_tree_by_a_second_mount(tmp_path):
+    as_a_repository(tmp_path / "private")
+    root = tmp_path / "root"
+    forged(root, "../../private")
+    (tmp_path / "other").mkdir()
+    (root / ".git").write_text("gitdir: ../other/wt\n")
+    script = "import sys, agentfs; print([e.path for e in agentfs.Workspace(sys.argv[1]).glob('**').files])"
+    command = f'mount --bind {root} {tmp_path}/other && {sys.executable} -c "{script}" {root}'
+    done = subprocess.run(["unshare", "-m", "sh", "-c", command], capture_output=True, text=True, check=True)
+    assert "'guess'" in done.stdout
+
+
+def test_a_worktree_is_not_followed_through_a_link_in_the_tree(worktree):
+    """The link leads to the git directory of a worktree that is not this tree."""
+    root = worktree / "root"
+    make(root, "a.x")
+    (root / "wt").symlink_to("../main/.git/worktrees/tree")
+    (root / ".git").write_text("gitdir: wt\n")
+    assert "a.x" in listed(root)[0]
+
+
+@pytest.mark.parametrize("there", [True, False])
+@pytest.mark.parametrize("place", [".git", ".git/HEAD"])
+def test_a_link_in_the_tree_does_not_tell_what_is_outside(repository, place, there, tmp_path_factory):
+    """Whether the tree is the top of a repository decides whether the rules above it hold."""
+    outside = tmp_path_factory.mktemp("outside")
+    if there:
+        as_a_repository(outside)
+    root = repository / "root"
+    make(root, "a.x", "b")
+    (repository / ".gitignore").write_text("*.x\n")
+    if place == ".git":
+        (root / ".git").symlink_to(outside)
+        expected = ["b"]
+    else:
+        for name in ("objects", "refs"):
+            (root / ".git" / name).mkdir(parents=True)
+        (root / ".git/HEAD").symlink_to(outside / "HEAD")
+        expected = ["a.x", "b"]
+    assert listed(root)[0] == expected
 
 
 def test_the_configuration_of_a_repository_is_not_followed(repository, tmp_path_factory):
