@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from agentfs.dialects.rg_args import grep_arguments
+from agentfs.dialects.rg_args import read_arguments
 from agentfs.dialects.showing import left_out, lines_of, problem_of
 from agentfs.limits import Limits
 from agentfs.results import Entry, GrepResult, ListResult, Match, ReadResult, Skipped, ToolResult
@@ -71,10 +71,8 @@ class Documents:
             document |= self._lines(found, numbered=numbered)
         else:
             document["kind"] = found.kind
-        to_the_end = found.end_line == found.total_lines
-        if not to_the_end and (
-            found.truncated_by in ("bytes", "tokens") or not answer.arguments.get("range")
-        ):
+        asked = re.search("~ *([0-9]+)", answer.arguments.get("range") or "")
+        if found.end_line < min(int(asked[1]) if asked else found.total_lines, found.total_lines):
             document["truncated"] = True
             document["shown"] = f"{found.start_line}~{found.end_line}"
             document["next"] = answer.result.next
@@ -122,15 +120,36 @@ class Documents:
             return answer.result
         head = {"pattern": answer.arguments["pattern"]}
         counts = [{"path": path, "count": count.matches} for path, count in found.counts.items()]
-        return self._fitted(answer, head, "counts", counts, found.total_files, _beside(found, answer))
+        more = {"total_count": found.total_matches, **_beside(found, answer)}
+        return self._fitted(answer, head, "counts", counts, found.total_files, more)
 
     def ripgrep_fixed(self, answer: Answer) -> ToolResult:
         """Return the result whose data is the document of a fixed string."""
         return self._snippets(answer, "literal", "matches")
 
     def ripgrep_search(self, answer: Answer) -> ToolResult:
-        """Return the result whose data is the document of snippets under `results`."""
-        return self._snippets(answer, "pattern", "results")
+        """Return the result whose data is the document of what `rg_args` asks for, under `results`."""
+        found = answer.outcome
+        if not isinstance(found, GrepResult):
+            return answer.result
+        asked = read_arguments(answer.arguments.get("rg_args"))
+        if asked.shows == "lines":
+            return self._snippets(answer, "pattern", "results")
+        head, more = {"pattern": answer.arguments["pattern"]}, _beside(found, answer)
+        if asked.shows == "matches":
+            parts = [part for match in found.matches for part in _parts(match)]
+            total = found.total_matches if found.truncated else len(parts)
+            return self._fitted(answer, head, "results", parts, total, more)
+        if asked.shows == "files":
+            files = [{"path": path} for path in found.counts]
+            return self._fitted(answer, head, "results", files, found.total_files, more)
+        by_match = asked.only and not asked.inverted
+        counts = [
+            {"path": path, "count": count.matches if by_match else count.lines}
+            for path, count in found.counts.items()
+        ]
+        more = {"total_count": found.total_matches if by_match else found.total_lines, **more}
+        return self._fitted(answer, head, "results", counts, found.total_files, more)
 
     def _snippets(self, answer: Answer, asked: str, name: str) -> ToolResult:
         found = answer.outcome
@@ -166,7 +185,8 @@ def _directory(found: ListResult, asked: str) -> str:
 
 
 def _entry(entry: Entry) -> _Document:
-    kind = "dir" if entry.is_dir else entry.type
+    leads_to_file = entry.type == "symlink" and entry.size is not None
+    kind = "dir" if entry.is_dir else "file" if leads_to_file else entry.type
     shown: _Document = {
         "name": entry.name,
         "type": kind,
@@ -203,9 +223,25 @@ def _snippet(match: Match, line_chars: int) -> _Document:
     return shown
 
 
+def _parts(match: Match) -> list[_Document]:
+    """Return the parts of a line that match, each by itself; what is empty is left out."""
+    text, spans = without_marks(match)
+    cut = {"cut": True} if any(match.cut) else {}
+    return [
+        {
+            "path": match.path,
+            "line": match.line + text.count("\n", 0, start),
+            "content": text[start:end],
+            **cut,
+        }
+        for start, end in spans
+        if end > start
+    ]
+
+
 def _lines_asked(answer: Answer) -> int:
     """Return how many lines on a side of a match were asked for."""
-    asked = {**answer.arguments, **grep_arguments(answer.arguments.get("rg_args"))}
+    asked = {**answer.arguments, **read_arguments(answer.arguments.get("rg_args")).others}
     return max(asked.get(name) or 0 for name in _AROUND)
 
 

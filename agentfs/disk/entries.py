@@ -28,10 +28,13 @@ def entry_of(base: Base, path: str, real_path: str, name: str, status: os.stat_r
     mode = status.st_mode
     kind = type_of(mode)
     is_dir, target = kind == "directory", None
+    size = status.st_size if kind == "file" else None
     protected = base.unreadable.covers(real_path)
     if kind == "symlink":
         target, found, leads_to = where_it_leads(base, real_path)
-        is_dir = base.follow and found is not None and stat.S_ISDIR(found.st_mode)
+        if base.follow and found is not None:
+            is_dir = stat.S_ISDIR(found.st_mode)
+            size = found.st_size if stat.S_ISREG(found.st_mode) else None
         protected = protected or base.unreadable.covers(leads_to)
     elif status.st_nlink > 1 and kind == "file":
         protected = protected or base.is_twin(status, base.unreadable)
@@ -41,7 +44,7 @@ def entry_of(base: Base, path: str, real_path: str, name: str, status: os.stat_r
         name=shown,
         type=kind,
         is_dir=is_dir,
-        size=status.st_size if kind == "file" else None,
+        size=size,
         mtime=status.st_mtime,
         ext=os.path.splitext(shown)[1][1:].lower(),
         target=target,

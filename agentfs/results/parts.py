@@ -81,7 +81,7 @@ class Entry(Value):
         name: The last part of the path.
         type: What stands there; a link is "symlink" whatever it leads to.
         is_dir: Whether it is a directory, or a link that leads to one inside the root.
-        size: Bytes of a file, or None.
+        size: Bytes of a file, or of the file inside the root that a link leads to; else None.
         mtime: Time of the last change in seconds since 1970, or None.
         ext: The extension without its dot, in lower case, or "".
         target: Where a link points, as written in the link, or None; None too for a link out of the root.

@@ -288,14 +288,25 @@ def compile_types(names: Sequence[str]) -> Callable[[str], bool]:
     """Make a test for the names of files.
 
     Args:
-        names: At least one type, such as `py`; case and a leading dot do not matter.
+        names: At least one type, such as `py`; case and a leading dot do not matter. One that begins with
+            `!` leaves its files out; of several types that a file is of, the last decides.
 
     Returns:
-        A test whether a file's name (without directories) is of one of the types.
+        A test whether a file's name (without directories) is of one of the types, or of none that is left
+        out where all are.
 
     Raises:
         InvalidArgumentError: `invalid_argument`: there is no such type; the message names the nearest.
     """
+    if not any(name.startswith("!") for name in names):
+        return _of_types(names)
+    last_first = [(_of_types([name.removeprefix("!")]), not name.startswith("!")) for name in reversed(names)]
+    wanted_otherwise = not any(wanted for _, wanted in last_first)
+    return lambda name: next((wanted for test, wanted in last_first if test(name)), wanted_otherwise)
+
+
+def _of_types(names: Sequence[str]) -> Callable[[str], bool]:
+    """Make a test whether a file's name is of one of the types."""
     suffixes: list[str] = []
     exact: set[str] = set()
     starts: list[str] = []

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from agentfs import Limits, Workspace
 from agentfs.dialects.dominds_answers import _moment  # pyright: ignore[reportPrivateUsage] - no disk has it
+from agentfs.dialects.rg_args import ALLOWED
 from tests.dialects.trees import lay_out, lay_out_large
 
 # How long the first texts take to make tells of the machine; each file that is tried replaces the one before.
@@ -62,7 +63,7 @@ def caller(ws):
     return call
 
 
-# What the document writes, parameter by parameter: type, required.
+# What the document writes, parameter by parameter: type, required; `case` is in four tools, not one.
 ARGUMENTS = {
     "list_dir": {"path": ("string", False)},
     "read_file": {
@@ -75,21 +76,22 @@ ARGUMENTS = {
     },
     "ripgrep_snippets": {
         "pattern": ("string", True), "path": ("string", False), "context_before": ("integer", False),
-        "context_after": ("integer", False),
+        "context_after": ("integer", False), "case": ("string", False),
     },
-    "ripgrep_count": {"pattern": ("string", True), "path": ("string", False)},
-    "ripgrep_fixed": {"literal": ("string", True), "path": ("string", False)},
+    "ripgrep_count": {"pattern": ("string", True), "path": ("string", False), "case": ("string", False)},
+    "ripgrep_fixed": {"literal": ("string", True), "path": ("string", False), "case": ("string", False)},
     "ripgrep_search": {
         "pattern": ("string", True), "path": ("string", False), "rg_args": (["array", "string"], False),
     },
 }  # fmt: skip
-# What the document returns, in its order; an answer that leaves nothing out has just these.
+# What the document returns, in its order, and the sum of the counts; an answer that leaves nothing out has
+# just these.
 FIELDS = {
     "list_dir": ({}, ["status", "path", "entries"]),
     "read_file": ({"path": "README.md"}, ["status", "path", "total_lines", "size_bytes", "content"]),
     "ripgrep_files": ({"pattern": "TODO"}, ["status", "pattern", "files_matched", "matches"]),
     "ripgrep_snippets": ({"pattern": "TODO"}, ["status", "pattern", "matches"]),
-    "ripgrep_count": ({"pattern": "TODO"}, ["status", "pattern", "counts"]),
+    "ripgrep_count": ({"pattern": "TODO"}, ["status", "pattern", "counts", "total_count"]),
     "ripgrep_fixed": ({"literal": "TODO"}, ["status", "literal", "matches"]),
     "ripgrep_search": ({"pattern": "TODO"}, ["status", "pattern", "results"]),
 }
@@ -238,6 +240,15 @@ def test_list_dir_entries(call, tmp_path):
     assert list(entry) == ["name", "type", "size", "modified"]
 
 
+def test_a_link_to_a_file_is_a_file_with_its_size(call, tmp_path):
+    (tmp_path / "to-file").symlink_to("src/main.py")
+    (tmp_path / "to-link").symlink_to("to-file")
+    found = {entry["name"]: entry for entry in call("list_dir")["entries"]}
+    for name, target in (("to-file", "src/main.py"), ("to-link", "to-file")):
+        shown = (found[name]["type"], found[name]["size"], found[name]["target"])
+        assert shown == ("file", len(TREE["src/main.py"]), target)
+
+
 def test_list_dir_types(call, tmp_path):
     (tmp_path / "to-dir").symlink_to("src")
     (tmp_path / "to-file").symlink_to("README.md")
@@ -247,7 +258,7 @@ def test_list_dir_types(call, tmp_path):
     found = {entry["name"]: (entry["type"], entry.get("target")) for entry in call("list_dir")["entries"]}
     assert found == {
         "src": ("dir", None), "notes": ("dir", None), "README.md": ("file", None), "long.txt": ("file", None),
-        "to-dir": ("dir", "src"), "to-file": ("symlink", "README.md"), "to-nothing": ("symlink", "none"),
+        "to-dir": ("dir", "src"), "to-file": ("file", "README.md"), "to-nothing": ("symlink", "none"),
         "out": ("symlink", None), "fifo": ("other", None),
     }  # fmt: skip
 
@@ -265,13 +276,15 @@ def test_list_dir_times_are_iso_8601(call, tmp_path):
     assert _moment(-1.0) == "1969-12-31T23:59:59Z"
 
 
-def test_list_dir_says_what_it_left_out(call, tmp_path):
+def test_list_dir_shows_hidden_and_ignored_entries(call, tmp_path):
     (tmp_path / ".gitignore").write_text("build/\n")
     (tmp_path / "build").mkdir()
+    (tmp_path / ".git").mkdir()
     (tmp_path / "id_rsa").write_text("secret")
     listed = call("list_dir")
-    assert listed["skipped"] == {"hidden": 1, "ignored": 1}
-    assert listed["ignored_by"] == [".gitignore:1 build/"]
+    names = [entry["name"] for entry in listed["entries"]]
+    assert names == ["build", "notes", "src", ".gitignore", "README.md", "id_rsa", "long.txt"]
+    assert listed["skipped"] == {"vcs": 1}
     assert [entry["name"] for entry in listed["entries"] if entry.get("protected")] == ["id_rsa"]
 
 
@@ -309,10 +322,13 @@ def test_read_file_max_lines(ws, call):
     read = call("read_file", path="long.txt")
     assert read["content"] == numbered("".join(TREE["long.txt"].splitlines(keepends=True)[:500]))
     assert (read["total_lines"], read["truncated"], read["shown"]) == (1200, True, "1~500")
-    following = {"name": "read_file", "arguments": {"path": "long.txt", "range": "501~1000"}}
+    following = {"name": "read_file", "arguments": {"path": "long.txt", "range": "501~"}}
     assert read["next"] == following
     assert ws.tools(dialect="dominds").call("read_file", {"path": "long.txt"}).next == following
-    assert call("read_file", path="long.txt", max_lines=2)["shown"] == "1~2"
+    two = call("read_file", path="long.txt", max_lines=2)
+    assert (two["shown"], two["next"]["arguments"]) == (
+        "1~2", {"path": "long.txt", "range": "3~", "max_lines": 2},
+    )  # fmt: skip
     assert call("read_file", path="long.txt", max_lines=0)["shown"] == "1~500", (
         "0 is what callers send for unset"
     )
@@ -326,13 +342,37 @@ def test_read_file_max_lines(ws, call):
     ("10~50", 10, 50), ("300~", 300, 1200), ("~20", 1, 20), ("~", 1, 1200), ("7~7", 7, 7),
     ("1190~9999", 1190, 1200), (" 10 ~ 50 ", 10, 50), ("1~1000", 1, 1000),
 ])  # fmt: skip
-@pytest.mark.parametrize("more", [{}, {"max_lines": 3}])
-def test_read_file_range(call, lines, first, last, more):
-    """An explicit range is not cut by `max_lines`, neither the default nor one that was given."""
-    read = call("read_file", path="long.txt", range=lines, **more)
+def test_read_file_range(call, lines, first, last):
+    read = call("read_file", path="long.txt", range=lines, max_lines=1200)
     expected = "".join(TREE["long.txt"].splitlines(keepends=True)[first - 1 : last])
     assert read["content"] == numbered(expected, first)
     assert "truncated" not in read
+
+
+@pytest.mark.parametrize(("lines", "more", "shown", "following"), [
+    ("10~50", {"max_lines": 3}, "10~12", {"range": "13~50", "max_lines": 3}),
+    ("~20", {"max_lines": 3}, "1~3", {"range": "4~20", "max_lines": 3}),
+    ("300~", {"max_lines": 3}, "300~302", {"range": "303~", "max_lines": 3}),
+    ("1~1000", {}, "1~500", {"range": "501~1000"}),
+    ("~", {}, "1~500", {"range": "501~"}),
+    ("300~", {}, "300~799", {"range": "800~"}),
+    ("1190~9999", {"max_lines": 3}, "1190~1192", {"range": "1193~9999", "max_lines": 3}),
+])  # fmt: skip
+def test_max_lines_bounds_a_range(call, lines, more, shown, following):
+    read = call("read_file", path="long.txt", range=lines, **more)
+    first, last = map(int, shown.split("~"))
+    assert read["content"] == numbered("".join(TREE["long.txt"].splitlines(True)[first - 1 : last]), first)
+    assert (read["truncated"], read["shown"]) == (True, shown)
+    assert read["next"] == {"name": "read_file", "arguments": {"path": "long.txt", **following}}
+
+
+def test_a_range_is_shown_whole_in_as_many_calls_as_it_takes(call):
+    read = call("read_file", path="long.txt", range="7~1100", max_lines=250)
+    content = read["content"]
+    while "next" in read:
+        read = call(read["next"]["name"], **read["next"]["arguments"])
+        content += read["content"]
+    assert content == numbered("".join(TREE["long.txt"].splitlines(keepends=True)[6:1100]), 7)
 
 
 def test_a_range_that_is_left_empty_is_none(call):
@@ -501,6 +541,19 @@ def test_ripgrep_files_case(call, pattern, case, found):
     assert (found_files["files_matched"] == 1) is found
 
 
+@pytest.mark.parametrize(("tool", "text"), [
+    ("ripgrep_files", "pattern"), ("ripgrep_snippets", "pattern"), ("ripgrep_count", "pattern"),
+    ("ripgrep_fixed", "literal"),
+])  # fmt: skip
+@pytest.mark.parametrize(("given", "case", "found"), [
+    ("todo", {}, True), ("Todo", {}, False), ("TODO", {}, True), ("todo", {"case": "smart"}, True),
+    ("todo", {"case": "sensitive"}, False), ("ToDo", {"case": "insensitive"}, True),
+])  # fmt: skip
+def test_case_is_the_same_in_four_tools(call, tool, text, given, case, found):
+    answer = call(tool, **{text: given}, path="README.md", **case)
+    assert bool(answer.get("matches") or answer.get("counts")) is found
+
+
 def test_ripgrep_files_counts_all_that_it_does_not_show(ws):
     with Workspace(ws.root, limits=Limits(grep_results=2)) as small:
         found = caller(small)("ripgrep_files", pattern="TODO")
@@ -516,7 +569,6 @@ def test_ripgrep_snippets(call):
         {"path": "src/util/text.js", "line": 1, "content": "// TODO: four"},
         {"path": "src/util/text.js", "line": 4, "content": "// TODO: five"},
     ]
-    assert call("ripgrep_snippets", pattern="todo")["matches"][0]["line"] == 6, "case is not ignored unasked"
 
 
 def test_ripgrep_snippets_context(call):
@@ -604,18 +656,25 @@ def test_ripgrep_count(call):
             {"path": "src/main.py", "count": 2},  # on one line
             {"path": "src/util/text.js", "count": 2},
         ],
+        "total_count": 5,
     }  # fmt: skip
     assert call("ripgrep_count", pattern="TODO", path="src/main.py")["counts"] == [
         {"path": "src/main.py", "count": 2}
     ]
-    assert call("ripgrep_count", pattern="no such text")["counts"] == []
+    nothing = call("ripgrep_count", pattern="no such text")
+    assert (nothing["counts"], nothing["total_count"]) == ([], 0)
+
+
+def test_the_sum_of_the_counts_is_of_all_files_also_where_few_are_shown(ws):
+    with Workspace(ws.root, limits=Limits(grep_results=1)) as small:
+        found = caller(small)("ripgrep_count", pattern="TODO")
+    assert (len(found["counts"]), found["truncated"], found["total"], found["total_count"]) == (1, True, 3, 5)
 
 
 def test_ripgrep_fixed(call):
     assert call("ripgrep_fixed", literal="a.b(") == {
         "status": "ok", "literal": "a.b(", "matches": [{"path": "notes/a.b", "line": 1, "content": "a.b(c)"}],
     }  # fmt: skip
-    assert call("ripgrep_fixed", literal="A.B(")["matches"] == []
     assert call("ripgrep_fixed", literal="TODO", path="README.md")["matches"] == [
         {"path": "README.md", "line": 3, "content": "TODO: write"}
     ]
@@ -650,6 +709,59 @@ def test_ripgrep_search_rg_args(call, rg_args):
     ]
 
 
+@pytest.mark.parametrize(("rg_args", "results", "total"), [
+    ("-l", [{"path": "README.md"}, {"path": "src/main.py"}, {"path": "src/util/text.js"}], None),
+    ("-l -T js", [{"path": "README.md"}, {"path": "src/main.py"}], None),
+    ("-l --max-depth 1", [{"path": "README.md"}], None),
+    ("-l --iglob '*.PY'", [{"path": "src/main.py"}], None),
+    ("-c -tpy", [{"path": "src/main.py", "count": 1}], 1),
+    ("-c -o -tpy", [{"path": "src/main.py", "count": 2}], 2),
+    ("-o -tpy -n -H -N --no-heading --color never", [
+        {"path": "src/main.py", "line": 5, "content": "TODO"},
+        {"path": "src/main.py", "line": 5, "content": "TODO"},
+    ], None),
+    ("-v -tmd", [
+        {"path": "README.md", "line": 1, "content": "# A thing"},
+        {"path": "README.md", "line": 2, "content": ""},
+    ], None),
+    ("-x -P", [], None),
+])  # fmt: skip
+def test_what_rg_args_ask_to_see(call, rg_args, results, total):
+    found = call("ripgrep_search", pattern="TODO", rg_args=rg_args)
+    assert found["results"] == results
+    assert found.get("total_count") == total
+
+
+def test_u_opens_what_is_ignored_and_a_second_what_is_hidden(call, tmp_path):
+    (tmp_path / ".gitignore").write_text("*.log\n")
+    (tmp_path / "a.log").write_text("treasure\n")
+    (tmp_path / ".hidden").write_text("treasure\n")
+
+    def paths(rg_args):
+        return [
+            match["path"] for match in call("ripgrep_search", pattern="treas", rg_args=rg_args)["results"]
+        ]
+
+    assert (paths(""), paths("-u"), paths("-uu")) == ([], ["a.log"], [".hidden", "a.log"])
+
+
+def test_the_bounds_are_told(tmp_path):
+    """In the descriptions, as they are in force."""
+    limits = Limits(list_entries=7, read_bytes=8000, line_chars=90, grep_results=11, grep_line_chars=120)
+    for bounds, said in (
+        (None, {"list_dir": "500 ", "read_file": "100,000 bytes", "ripgrep_files": "100 files",
+                "ripgrep_snippets": "100 lines on either side", "ripgrep_count": "`total_count`",
+                "ripgrep_fixed": "400 characters", "ripgrep_search": ALLOWED}),
+        (limits, {"list_dir": "7 ", "read_file": "8,000 bytes, and 90 ", "ripgrep_files": "11 files",
+                  "ripgrep_snippets": "11 snippets, 120 ", "ripgrep_count": "11 ", "ripgrep_fixed": "11 ",
+                  "ripgrep_search": "11 results, 120 "}),
+    ):  # fmt: skip
+        with Workspace(tmp_path, limits=bounds) as ws:
+            tools = {tool["name"]: tool for tool in ws.tools(dialect="dominds").schemas("anthropic")}
+        for name, text in said.items():
+            assert text in tools[name]["description"]
+
+
 def test_other_rg_args_are_refused_by_name(call):
     failed = call("ripgrep_search", pattern="TODO", rg_args=["--pre=touch owned"])
     assert failed["code"] == "invalid_argument"
@@ -667,8 +779,9 @@ def test_advice_names_what_the_tool_has(call):
 
 
 ODD = ": #'\"-?!&*%@`|>{}[],~\n\t\r\x85\u2028\ufeff\u202e\udce9\udc80"
+# A path that begins with two backslashes, or with a drive and one, is refused as one of Windows.
 NAMES = st.text(st.one_of(st.sampled_from(ODD), st.characters()), min_size=1, max_size=20).filter(
-    lambda name: name not in {".", ".."} and not set(name) & {"/", "\0"}
+    lambda name: name not in {".", ".."} and not set(name) & {"/", "\0"} and not re.match(r"\\\\|\w:\\", name)
 )
 
 
@@ -683,9 +796,11 @@ def test_any_name_of_a_file_is_read_back_from_the_yaml(tmp_path_factory, names):
             (root / name).write_text("needle\n")
     with Workspace(root) as ws:
         call = caller(ws)
-        expected = [entry.name for entry in ws.ls().entries]
+        expected = [entry.name for entry in ws.ls(include_ignored=True).entries]
         assert [entry["name"] for entry in call("list_dir")["entries"]] == expected
-        found = [match["path"] for match in call("ripgrep_files", pattern="needle")["matches"]]
+        found = [
+            match["path"] for match in call("ripgrep_search", pattern="needle", rg_args="-uu")["results"]
+        ]
         assert sorted(found) == sorted(expected)
         for path in found:
             assert call("read_file", path=path, show_linenos=False)["content"] == "needle\n"

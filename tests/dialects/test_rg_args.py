@@ -12,11 +12,12 @@ from collections import Counter
 import pytest
 
 from agentfs import AgentFSError, Limits, Workspace
-from agentfs.dialects.rg_args import ALLOWED, grep_arguments
+from agentfs.dialects.rg_args import ALLOWED, read_arguments
 from tests.conftest import program
 
 USUAL = {
-    "ignore_case": False, "smart_case": False, "glob": None, "type": None, "hidden": False, "context": 0,
+    "pattern": "a.b", "ignore_case": False, "smart_case": False, "glob": None, "type": None,
+    "hidden": False, "context": 0,
 }  # fmt: skip
 
 
@@ -56,9 +57,46 @@ USUAL = {
     (["-i", "-A", "3"], {"ignore_case": True, "after": 3}),
     (["-A 3", "--glob *.py"], {"after": 3, "glob": ["*.py"]}),
     (["-g", "a b*"], {"glob": ["a b*"]}),
+    ("-n -H -N --line-number --with-filename --no-heading --color never --color=always -P", {}),
+    ("-x", {"pattern": "^(?:a.b)$"}),
+    ("-x -F", {"pattern": r"^(?:a\.b)$"}),
+    ("-x -w", {"word": True}),
+    ("-w --line-regexp", {"pattern": "^(?:a.b)$"}),
+    ("-v", {"pattern": "^(?!.*(?:a.b))"}),
+    ("-v -w", {"pattern": r"^(?!.*(?<!\w)(?:a.b)(?!\w))"}),
+    ("--invert-match -x", {"pattern": "^(?!.*^(?:a.b)$)"}),
+    ("-o", {}),
+    ("-l", {"output_mode": "files_with_matches"}),
+    ("-l --count", {"output_mode": "count"}),
+    ("-c --files-with-matches", {"output_mode": "files_with_matches"}),
+    ("-T py -tjs", {"type": ["!py", "js"]}),
+    ("-u", {"include_ignored": True}),
+    ("-uu", {"include_ignored": True, "hidden": True}),
+    ("-u --unrestricted -u", {"include_ignored": True, "hidden": True}),
+    ("--max-depth 2 --max-depth=1", {"max_depth": 1}),
+    ("--iglob '*.PY'", {"glob": ["*.[Pp][Yy]"]}),
+    ("--iglob '!a[b-d]\\*' -g a", {"glob": ["a", "![aA][B-Db-d]\\*"]}),
 ])  # fmt: skip
 def test_arguments_are_kept_in_meaning(rg_args, meant):
-    assert grep_arguments(rg_args) == {**USUAL, **meant}
+    assert read_arguments(rg_args).grep("a.b") == {**USUAL, **meant}
+
+
+def test_what_is_put_around_a_pattern_leaves_it_its_meaning(tmp_path):
+    (tmp_path / "a.txt").write_text("one\nOne two\nthree\n")
+
+    def lines(pattern, rg_args):
+        with Workspace(tmp_path) as ws:
+            asked = {"pattern": pattern, "rg_args": rg_args}
+            result = ws.tools(dialect="dominds").call("ripgrep_search", asked)
+        return [match["line"] for match in result.data["results"]] if result.success else result.error["code"]
+
+    assert lines("(?i)one", "-v") == [3]
+    assert lines("(?i)ONE", "-x") == [1]
+    assert lines("(?x) o n e # all", "-x") == [1]
+    assert lines("one|two", "-x") == [1]
+    assert lines("a)|(b", "-v") == "invalid_pattern", "it closes no group of ours"
+    assert lines("one", "-v -U") == "invalid_argument"
+    assert lines("o(n)e\\b", "-v -i -m1") == [3]
 
 
 @pytest.mark.parametrize(("rg_args", "named"), [
@@ -71,11 +109,14 @@ def test_arguments_are_kept_in_meaning(rg_args, meant):
     ("-f patterns.txt", "-f"),
     ("--file=patterns.txt", "--file"),
     ("--json", "--json"),
-    ("-l", "-l"),
-    ("-v", "-v"),
-    ("-P", "-P"),
-    ("-uuu", "-u"),
-    ("-il", "-l"),
+    ("--passthru", "--passthru"),
+    ("-q", "-q"),
+    ("-iq", "-q"),
+    ("-0", "-0"),
+    ("--files", "--files"),
+    ("--color blue", "--color"),
+    ("--max-depth 0", "--max-depth"),
+    ("--pcre2=yes", "--pcre2"),
     ("-r x", "-r"),
     ("--hostname-bin=x", "--hostname-bin"),
     ("--ignore-file=x", "--ignore-file"),
@@ -97,7 +138,7 @@ def test_arguments_are_kept_in_meaning(rg_args, meant):
 ])  # fmt: skip
 def test_all_else_is_refused_by_name(rg_args, named):
     with pytest.raises(AgentFSError) as caught:
-        grep_arguments(rg_args)
+        read_arguments(rg_args)
     assert caught.value.code == "invalid_argument"
     assert named.lower() in caught.value.message.lower()
     assert ALLOWED in caught.value.hint
@@ -128,6 +169,8 @@ POOL = [
     "-g '*.{txt,md}'", "-g '!translation'", "-g 'translation/**'", "-t py", "-tmd -tpy", "-m 2",
     "--max-count=1", "-L", "-.", "--no-ignore", "--max-filesize 4K", "--max-filesize 12K",
     "--max-filesize=0001M", "--sort path", "--sort=modified",
+    "-n", "-H", "-N", "-v", "-x", "-o", "-l", "-c", "-T py", "-Tmd", "-u", "-uu", "-P", "--color=always",
+    "--no-heading", "--max-depth 1", "--max-depth=2", "--iglob '*.PY'", "--iglob '!Translation'",
 ]  # fmt: skip
 PATTERNS = [
     "import", "def", "self", r"def \w+\(", r"^class\b", "Lazy", "lazy", r"\b[A-Z]{4,}\b", r"\.$", "é",
@@ -162,11 +205,30 @@ def tree(django, tmp_path_factory):
     return root
 
 
+def run_rg(rg, tree, pattern, rg_args, *form):
+    asked = [*shlex.split(rg_args), *form, "-e", pattern, "--", "."]
+    command = [rg, "--no-config", "--no-require-git", "--no-ignore-parent", "--no-ignore-global"]
+    return subprocess.run([*command, *asked], cwd=tree, capture_output=True, check=False)
+
+
+def results_by_rg(rg, tree, pattern, rg_args, shows):
+    """Return the files, counts or matched parts that ripgrep prints; None where it refuses the pattern."""
+    run = run_rg(rg, tree, pattern, rg_args, "--null", "--no-heading", "-H", "-n", "--color=never")
+    if run.returncode == 2:
+        return None
+    text = run.stdout.decode("latin-1").replace("./", "")
+    if shows == "files":
+        return [{"path": path} for path in text.split("\0")[:-1]]
+    found = [line.partition("\0")[::2] for line in text.splitlines()]
+    if shows == "counts":
+        return [{"path": path, "count": int(count)} for path, count in found]
+    parts = [(path, *rest.partition(":")[::2]) for path, rest in found]
+    return [{"path": path, "line": int(line), "content": part} for path, line, part in parts if part]
+
+
 def by_rg(rg, tree, pattern, rg_args):
     """Return matching lines in order, and the text of all lines shown; None where rg refuses the pattern."""
-    asked = [*shlex.split(rg_args), "-e", pattern, "--", "."]
-    command = [rg, "--no-config", "--no-require-git", "--no-ignore-parent", "--no-ignore-global", "--json"]
-    run = subprocess.run([*command, *asked], cwd=tree, capture_output=True, check=False)
+    run = run_rg(rg, tree, pattern, rg_args, "--json", "-n")
     if run.returncode == 2:
         return None
     matched, shown = [], {}
@@ -182,14 +244,18 @@ def by_rg(rg, tree, pattern, rg_args):
     return matched, shown
 
 
-def by_us(tree, pattern, rg_args):
+def results_by_us(tree, pattern, rg_args):
     with Workspace(
         tree, limits=Limits(grep_results=100_000, output_tokens=10**8, grep_line_chars=10_000)
     ) as ws:
         result = ws.tools(dialect="dominds").call("ripgrep_search", {"pattern": pattern, "rg_args": rg_args})
     assert result.success, result.content
+    return result.data["results"]
+
+
+def by_us(tree, pattern, rg_args):
     matched, shown = [], {}
-    for match in result.data["results"]:
+    for match in results_by_us(tree, pattern, rg_args):
         matched.append((match["path"], match["line"]))
         lines = enumerate(match["content"].split("\n"), match.get("start_line", match["line"]))
         shown |= {(match["path"], number): line for number, line in lines}
@@ -210,16 +276,28 @@ def chosen(seed):
     some = pick.sample(POOL, pick.randint(1, 5))
     if "-U" in some:  # then `-m` counts in ripgrep what it tells as one, here lines
         some = [each for each in some if "-m" not in each or "max-filesize" in each]
+    if "-v" in some and "-U" in some:  # refused here
+        some.remove("-U")
+    if "-o" in some:  # with `-U` ripgrep prints the lines of a match apart
+        some = [each for each in some if each != "-U"]
+    # Lines around a match stand between the parts in ripgrep's output; and what matches among those after the
+    # last match of `-m` counts there.
+    if "-o" in some or "-c" in some:
+        some = [each for each in some if not each.startswith(("-A", "-B", "-C", "--context"))]
     if any(each[:2] in ("-A", "-B") for each in some):  # versions of ripgrep differ in what `-C` then means
         some = [each for each in some if not each.startswith(("-C", "--context"))]
-    # The last glob that matches decides; here one that leaves out and stands between others decides too.
-    first = pick.random() < 0.5
-    return " ".join(sorted(some, key=lambda each: each.startswith("-g '!") is not first))
+    return " ".join(some)
 
 
 @pytest.mark.parametrize(("pattern", "seed"), CASES, ids=str)
 def test_arguments_mean_what_they_mean_to_ripgrep(rg, tree, pattern, seed):
     rg_args = chosen(seed)
+    shows, others = read_arguments(rg_args).shows, read_arguments(rg_args).others
+    if shows != "lines":
+        expected = results_by_rg(rg, tree, pattern, rg_args, shows)
+        if expected is not None:
+            assert by_place(results_by_us(tree, pattern, rg_args)) == by_place(expected), rg_args
+        return
     judged = by_rg(rg, tree, pattern, rg_args)
     if judged is None:
         return
@@ -227,10 +305,14 @@ def test_arguments_mean_what_they_mean_to_ripgrep(rg, tree, pattern, seed):
     our_matched, our_shown = by_us(tree, pattern, rg_args)
     assert our_shown == shown, rg_args
     if "-U" not in rg_args:  # over lines, ripgrep tells of matches on neighbouring lines as one
-        assert sorted(our_matched) == sorted(first_of_each(matched, grep_arguments(rg_args).get("max_count")))
-    if grep_arguments(rg_args).get("sort") == "oldest":
+        assert sorted(our_matched) == sorted(first_of_each(matched, others.get("max_count")))
+    if others.get("sort") == "oldest":
         times = [os.path.getmtime(tree / path) for path, _ in our_matched]
         assert times == sorted(times)
+
+
+def by_place(results):
+    return sorted(results, key=lambda each: (each["path"], each.get("line", 0)))
 
 
 def first_of_each(matched, most):

@@ -282,6 +282,19 @@ def test_globs_and_types_choose_files(tree, search):
     assert files(glob=".github/**") == [".github/w.yml"]
 
 
+@pytest.mark.parametrize(("types", "files"), [
+    ("!py", ["a.js", "a.txt"]),
+    (["!py", "!js"], ["a.txt"]),
+    (["py", "!py"], []),
+    (["!py", "py"], ["a.py", "a.pyi"]),
+    (["js", "!py"], ["a.js"]),
+])  # fmt: skip
+def test_a_type_that_begins_with_an_exclamation_mark_leaves_out(tree, search, types, files):
+    """As ripgrep's `-T`: of several types that a file is of, the last decides."""
+    tree(dict.fromkeys(["a.js", "a.py", "a.pyi", "a.txt", "a.py.d/x"], "hit\n"))
+    assert [m.path for m in search("hit", type=types, glob="a.*").matches] == files
+
+
 def test_a_line_is_matched_alone_unless_multiline(tree, search):
     tree({"f": "foo\r\nbar\r\nfoo bar\r\n"})
     assert search(r"foo\s+bar", output_mode="total").total_lines == 1

@@ -4,6 +4,7 @@ import os
 
 import pytest
 
+from agentfs import Workspace
 from agentfs.disk import Root
 from agentfs.errors import AgentFSError
 from agentfs.limits import Limits
@@ -101,6 +102,22 @@ def test_links_are_shown_with_their_target(ls, tmp_path):
     assert (by_name["out"].is_dir, by_name["out"].target) == (False, None)
     assert "link -> a" in result.text
     assert "/etc" not in result.text
+
+
+def test_a_link_has_the_size_of_the_file_that_it_leads_to(ls, tmp_path):
+    (tmp_path / "text").write_text("12345")
+    for name, target in (
+        ("one", "text"),
+        ("two", "one"),
+        ("dir", "a"),
+        ("nowhere", "none"),
+        ("out", "/etc/passwd"),
+    ):
+        os.symlink(target, tmp_path / name)
+    sizes = {entry.name: entry.size for entry in ls().entries}
+    assert [sizes[name] for name in ("one", "two", "dir", "nowhere", "out")] == [5, 5, None, None, None]
+    with Workspace(tmp_path, policy=Policy(symlinks="never")) as ws:
+        assert {entry.name: entry.size for entry in ws.ls().entries}["one"] is None
 
 
 def test_special_files_are_listed_and_marked(ls, tmp_path):
