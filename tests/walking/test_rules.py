@@ -8,8 +8,8 @@ import pytest
 
 from agentfs import Workspace
 from agentfs.disk.surroundings import surroundings_of
-from tests.journal.judges import can_mount
 from tests.conftest import needs, program
+from tests.journal.judges import can_mount
 
 pytestmark = needs("git")
 
@@ -174,7 +174,7 @@ def as_a_repository(directory, excluded="guess\n"):
 
 
 def forged(root, common):
-    """A directory in the tree that says of itself that it is a worktree's, and names another as its repository."""
+    """A directory in the tree that claims to be a worktree's, and names another as its repository."""
     make(root, "wt/HEAD", "wt/gitdir", "wt/commondir", "guess", "other")
     (root / "wt/HEAD").write_text("ref: refs/heads/main\n")
     (root / "wt/gitdir").write_text(f"{root}/.git\n")
