@@ -218,7 +218,7 @@ def _mcp(arguments: argparse.Namespace) -> int:
     import asyncio  # noqa: PLC0415 - only the server needs it
 
     try:
-        from agentfs.mcp import WorkspaceServer  # noqa: PLC0415 - needs the extra
+        from agentfs.mcp_server import WorkspaceServer  # noqa: PLC0415 - needs the extra
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] != "mcp":
             raise

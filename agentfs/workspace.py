@@ -170,7 +170,12 @@ class Workspace(Reading, Changing, Searching, History, Current):
         return Toolset(methods, expose=expose, prefix=prefix, on_event=self.on_event)
 
     def view(
-        self, *, limits: Limits | None = None, policy: Policy | None = None, workdir: str | None = None
+        self,
+        *,
+        limits: Limits | None = None,
+        policy: Policy | None = None,
+        workdir: str | None = None,
+        only: Sequence[str] | None = None,
     ) -> Self:
         """Return this workspace under other limits and another policy, or with paths from another directory.
 
@@ -183,15 +188,18 @@ class Workspace(Reading, Changing, Searching, History, Current):
             workdir: The directory inside the root in which relative paths start, and from which paths are
                 shown, with `..` where they lie elsewhere; by default the same. The boundary stays the root,
                 and rules and the history keep their paths from there.
+            only: Directories inside the root; nothing outside of them is read, listed, changed or named. All
+                else holds as before, so that this can only narrow. By default the same as now.
 
         Raises:
             AgentFSError: `invalid_argument` where the policy differs in what a view may not change; for
-                `workdir` `not_found`, `not_a_directory`, `outside_workspace`, ….
+                `workdir` `not_found`, `not_a_directory`, `outside_workspace`, …, for `only` the last.
         """
         other = copy(self)
         other.limits = limits or self.limits
         other.policy = policy or self.policy
         root = self._root.under(other.policy)
+        root = root if only is None else root.narrowed(only)
         other._root = root if workdir is None else root.starting_in(workdir)  # noqa: SLF001 - its own
         return other
 

@@ -7,7 +7,7 @@ STEPS = (
     ("ruff", "check", "."),
     ("ruff", "format", "--check", "."),
     ("mypy",),
-    ("pyright",),
+    ("pyright", "--pythonpath", sys.executable),  # else it knows the packages of another environment
     ("pytest", "-q", "--cov", "--cov-report=term", "--hypothesis-profile=repeatable"),
 )
 

@@ -24,7 +24,7 @@ LAYERS = [
     {"methods", "toolset"},
     {"workspace"},
     {"dialects"},
-    {"mcp", "cli_history"},
+    {"mcp_server", "cli_history"},
     {"cli"},
 ]
 UPWARDS = {("workspace.py", "dialects")}  # found by name, once a program asks for one

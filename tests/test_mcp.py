@@ -15,7 +15,8 @@ from jsonschema import Draft202012Validator
 from mcp import Client, StdioServerParameters, types
 from PIL import Image as Pillow
 
-from agentfs import Workspace
+from agentfs import Allow, Policy, Workspace, mcp_server
+from agentfs.mcp_server import WorkspaceServer
 
 ARGUMENTS = {
     "read": {"path": "a.txt"},
@@ -182,7 +183,7 @@ async def test_a_clients_roots_only_narrow(tree, roots, sees):
 
 @pytest.mark.parametrize(("roots", "sees"), [
     (["."], ["a.txt", "sub/c.txt", "other/d.txt"]),
-    (["sub"], ["sub/c.txt"]),
+    (["sub"], ["c.txt"]),
     (["sub", "other"], ["sub/c.txt", "other/d.txt"]),
     (["/nowhere/else"], []),
 ])  # fmt: skip
@@ -200,7 +201,8 @@ async def test_a_clients_roots_narrow_what_keeps_a_journal_too(tree, tmp_path_fa
         assert seen == sees
         assert (await connected.call_tool("read", {"path": "../secret"})).is_error
     with Workspace(tree, state=state) as ws:
-        assert [file.path for file in ws.changes().files] == sorted(sees)
+        changed = [path for path in ("a.txt", "other/d.txt", "sub/c.txt") if Path(path).name in str(sees)]
+        assert [file.path for file in ws.changes().files] == changed
         if sees:
             ws.undo(len(sees))
     assert (tree / "sub" / "c.txt").read_text() != "new\n"
@@ -224,6 +226,186 @@ async def test_roots_that_a_client_does_not_tell_are_no_leave_to_go_everywhere(t
         assert not (await connected.call_tool("read", {"path": "c.txt"})).is_error
     assert answers == []
     assert not (tree / "new").exists()
+
+
+@asynccontextmanager
+async def served(server, **settings):
+    """A client of a server in this process."""
+    try:
+        async with asyncio.timeout(60), Client(server.server, mode="legacy", **settings) as connected:
+            yield connected
+    finally:
+        server._workspace.close()
+
+
+def told(result):
+    return "\n".join(block.text for block in result.content if block.type == "text")
+
+
+@pytest.mark.parametrize("roots", [["lib"], ["lib", "other"], ["lib/deep"], ["lib/../lib"], ["lib", "src"]])
+async def test_narrowed_roots_do_not_lift_an_allow_rule(tmp_path, roots):
+    """Attack: rules were judged on paths from the narrowed root, and a question replaced those that allow."""
+    for name in ("lib/deep/src", "src", "other"):
+        (tmp_path / name).mkdir(parents=True)
+    files = ["lib/a.txt", "lib/deep/a.txt", "lib/deep/src/a.txt", "other/a.txt"]
+    for name in [*files, "src/a.txt"]:
+        (tmp_path / name).write_text("old\n")
+    server = WorkspaceServer(str(tmp_path), policy=Policy(allow=["edit(src/**)"]))
+    async with served(server, list_roots_callback=roots_of(tmp_path, *roots)) as connected:
+        for name in files:
+            for path in (name, str(tmp_path / name), "a.txt", "deep/a.txt", "src/a.txt", "../src/a.txt"):
+                arguments = {"path": path, "old_string": "old", "new_string": "new"}
+                await connected.call_tool("edit", arguments)
+    assert [(tmp_path / name).read_text() for name in files] == ["old\n"] * 4
+    assert (tmp_path / "src/a.txt").read_text() == ("new\n" if "src" in roots else "old\n")
+
+
+@pytest.mark.parametrize("settings", [
+    {"policy": Policy(deny=["*(lib/**)"])}, {"policy": Policy(mode="plan")},
+    {"policy": Policy(read_only=True)},
+    {"policy": Policy(permission=lambda request: not request.changes)},
+    {"policy": Policy(permission=lambda request: Allow({"path": "other/a.txt"}))},
+])  # fmt: skip
+async def test_narrowed_roots_do_not_lift_what_else_refuses(tmp_path, settings):
+    for name in ("lib", "other"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "a.txt").write_text("old\n")
+    server = WorkspaceServer(str(tmp_path), names=["edit"], **settings)
+    async with served(server, list_roots_callback=roots_of(tmp_path, "lib")) as connected:
+        arguments = {"path": "a.txt", "old_string": "old", "new_string": "new"}
+        assert (await connected.call_tool("edit", arguments)).is_error
+    assert {(tmp_path / name / "a.txt").read_text() for name in ("lib", "other")} == {"old\n"}
+
+
+async def test_narrowed_roots_do_not_lift_the_protection_of_what_lies_in_a_protected_directory(tmp_path):
+    """Attack: from inside of `.aws` its files had names that no pattern covers."""
+    (tmp_path / ".aws").mkdir()
+    (tmp_path / ".aws/config").write_text("key = secret\n")
+    server = WorkspaceServer(str(tmp_path))
+    async with served(server, list_roots_callback=roots_of(tmp_path, ".aws")) as connected:
+        for name, arguments in (("read", {"path": "config"}), ("grep", {"pattern": "key"})):
+            assert "secret" not in told(await connected.call_tool(name, arguments))
+
+
+@pytest.mark.parametrize("roots", [["sub"], ["sub", "third"]])
+async def test_nothing_outside_of_narrowed_roots_is_named_or_reached(tree, roots):
+    """Attack: suggestions, links and the history tell of what lies outside of the roots, or lead there."""
+    (tree / "third").mkdir()
+    (tree / "other/subway.txt").write_text("three\n")
+    (tree / "other/lynx.txt").write_text("three\n")
+    (tree / "subs").mkdir()
+    (tree / ".gitignore").write_text("*.hush\n")
+    (tree / "sub/x.hush").touch()
+    (tree / "sub/file").symlink_to("../other/d.txt")
+    (tree / "sub/away").symlink_to("../other")
+    (tree / "sub/fresh").symlink_to("../other/fresh.txt")
+    names = ["read", "write", "edit", "ls", "glob", "grep", "find", "read_many", "delete", "move", "undo"]
+    server = WorkspaceServer(str(tree), names=[*names, "changes"], policy=Policy(overwrite="always"))
+    server._workspace.edit("other/d.txt", "three", "thr33")
+    before = {path: path.read_bytes() for path in (tree / "other").iterdir()}
+    at = "" if len(roots) == 1 else "sub/"
+    texts = []
+    async with served(server, list_roots_callback=roots_of(tree, *roots)) as connected:
+        for path in (
+            "d.txt", "subway.txt", "away/d.txt", "file", "fresh", "../other/d.txt", "../other/none", "away",
+            "../subs", "../a.txt", str(tree / "other/d.txt"), str(tree / "other/none"), str(tree), "..",
+        ):  # fmt: skip
+            for place in {path if path.startswith(("/", "..")) else at + path, path.removeprefix("../")}:
+                calls = [
+                    ("read", {"path": place}), ("write", {"path": place, "content": "new\n"}),
+                    ("edit", {"path": place, "old_string": "thr33", "new_string": "x"}),
+                    ("ls", {"path": place}),
+                    ("glob", {"pattern": "**/d.txt", "path": place}), ("find", {"path": place}),
+                    ("grep", {"pattern": "thr", "path": place}), ("read_many", {"paths": [place]}),
+                    ("delete", {"path": place + "/d.txt"}), ("move", {"path": place, "to": at + "here"}),
+                    ("move", {"path": at + "c.txt", "to": place + "/c.txt"}),
+                ]  # fmt: skip
+                for name, arguments in calls:
+                    if name == "write" and "/" not in place.removeprefix(at):
+                        continue  # it may make a file in the roots
+                    result = await connected.call_tool(name, arguments)
+                    texts.append((name, arguments, told(result)))
+        for name, arguments in (
+            ("ls", {}), ("ls", {"path": at or ".", "include_ignored": True}), ("undo", {}), ("changes", {}),
+            ("glob", {"pattern": "**", "include_ignored": True}), ("grep", {"pattern": "thr33"}),
+            ("read_many", {"paths": ["**/*.txt", "../other/*.txt"]}),
+        ):  # fmt: skip
+            texts.append((name, arguments, told(await connected.call_tool(name, arguments))))
+    assert {path: path.read_bytes() for path in (tree / "other").iterdir()} == before
+    for name, arguments, text in texts:
+        sent = json.dumps(arguments)
+        for outside in ("lynx", "subway", "subs", "thr33", "*.hush"):
+            assert outside not in text or outside in sent, (name, arguments, text)
+    outwards = "../" if len(roots) == 1 else ""
+    for name in names:
+        there, not_there = (
+            [text.replace("none", "d.txt") for called, arguments, text in texts if called == name
+             and str(arguments.get("path")).startswith((f"{tree}/other/{last}", f"{outwards}other/{last}"))]
+            for last in ("d.txt", "none")
+        )  # fmt: skip
+        assert set(there) == set(not_there), "whether something is there is not told"
+
+
+@pytest.mark.filterwarnings("ignore:The roots capability is deprecated")
+async def test_a_change_of_roots_keeps_what_was_read_and_the_history_and_leaks_no_descriptor(tree):
+    """Each change opened another workspace on the tree."""
+    lists = []
+
+    async def roots(context):
+        return types.ListRootsResult(roots=[types.Root(uri=(tree / lists[-1]).resolve().as_uri())])
+
+    server = WorkspaceServer(str(tree), names=["read", "write", "undo", "ls"])
+    async with served(server, list_roots_callback=roots) as connected:
+
+        async def change(name):
+            lists.append(name)
+            await connected.session.send_roots_list_changed()
+            assert not (await connected.call_tool("ls")).is_error
+
+        lists.append(".")
+        assert not (await connected.call_tool("read", {"path": "sub/c.txt"})).is_error
+        await change("sub")
+        assert not (await connected.call_tool("write", {"path": "c.txt", "content": "new\n"})).is_error
+        opened = len(os.listdir("/dev/fd"))
+        for _ in range(20):
+            await change("other")
+            await change("sub")
+        assert len(os.listdir("/dev/fd")) <= opened + 1
+        assert not (await connected.call_tool("undo", {})).is_error
+    assert (tree / "sub/c.txt").read_text() == "three\n"
+
+
+@pytest.mark.filterwarnings("ignore:The roots capability is deprecated")
+async def test_roots_that_change_while_they_are_being_told_are_asked_for_again(tree):
+    """The notice was lost, and the roots of before were served on."""
+    lists = [["."], ["sub"]]
+
+    async def roots(context):
+        listed = lists.pop(0)
+        if lists:
+            await connected.session.send_roots_list_changed()
+        return await roots_of(tree, *listed)(context)
+
+    async with served(WorkspaceServer(str(tree)), list_roots_callback=roots) as connected:
+        for path in ("a.txt", "../a.txt", str(tree / "a.txt")):
+            assert (await connected.call_tool("read", {"path": path})).is_error
+        assert told(await connected.call_tool("read", {"path": "c.txt"})) == "1|three"
+    assert lists == []
+
+
+async def test_a_client_that_never_tells_its_roots_holds_up_no_call_for_long(tree, monkeypatch):
+    monkeypatch.setattr(mcp_server, "_ROOTS_SECONDS", 0.5)
+
+    async def roots(context):
+        await asyncio.sleep(3600)
+
+    async with served(WorkspaceServer(str(tree)), list_roots_callback=roots) as connected:
+        started = time.monotonic()
+        calls = [connected.call_tool("read", {"path": "a.txt"}) for _ in range(20)]
+        for result in await asyncio.gather(*calls):
+            assert result.is_error
+            assert "did not tell them" in told(result)
+        assert time.monotonic() - started < 8
 
 
 async def test_a_long_search_tells_its_progress(tree):
@@ -306,12 +488,10 @@ async def test_a_cancelled_request_ends_the_work_in_the_server(tree):
 
 
 def test_what_the_server_offers_is_what_schemas_gives(tree):
-    from agentfs.mcp import WorkspaceServer
-
-    served = WorkspaceServer(str(tree))
+    server = WorkspaceServer(str(tree))
     with Workspace(tree) as ws:
-        offered = asyncio.run(served._list(None, None)).tools
+        offered = asyncio.run(server._list(None, None)).tools
         assert [tool.model_dump(by_alias=True, exclude_none=True) for tool in offered] == ws.tools().schemas(
             "mcp"
         )
-    served._served[0].close()
+    server._workspace.close()

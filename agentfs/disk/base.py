@@ -78,6 +78,8 @@ class Base:
         swept: The directories where stray temporaries were looked for.
         follow: Whether links are followed.
         workdir: The directory where relative paths start, from the root on, links resolved; "" is the root.
+        only: The directories outside of which nothing may be used or named, from the root on, links resolved;
+            None for the whole root.
         access: What the permission rules say of the files of the call under way; None where there are none.
     """
 
@@ -88,6 +90,7 @@ class Base:
         "durability",
         "follow",
         "hardlinks",
+        "only",
         "opened",
         "roots",
         "swept",
@@ -106,6 +109,7 @@ class Base:
         self.unwritable = guard_of(tuple(policy.protect.write))
         self.follow = policy.symlinks == "inside"
         self.workdir = ""
+        self.only: tuple[str, ...] | None = None
         self.access: Access | None = None
         self.hardlinks = policy.hardlinks
         self.durability = policy.durability
@@ -137,6 +141,32 @@ class Base:
         other = copy(self)
         other.workdir = workdir
         return other
+
+    def narrowed(self, only: tuple[str, ...] | None) -> "Base":
+        """Return the same base, where nothing outside of some directories may be used.
+
+        Args:
+            only: Their paths from the root on, links resolved; None for the whole root.
+        """
+        other = copy(self)
+        other.only = only
+        return other
+
+    def usable(self, place: str) -> bool:
+        """Tell whether a path lies where things may be used.
+
+        Args:
+            place: The path from the root on, links resolved.
+        """
+        return self.only is None or any(_is_in(place, top) for top in self.only)
+
+    def leads_to_usable(self, place: str) -> bool:
+        """Tell whether a directory lies above one that may be used.
+
+        Args:
+            place: Its path from the root on, links resolved.
+        """
+        return self.only is not None and any(_is_in(top, place) for top in self.only)
 
     def following(self) -> "Base":
         """Return the same base, where links are followed."""
@@ -202,3 +232,7 @@ class Base:
         if isinstance(held.handle, int) and time.time_ns() - max(stamp) > SETTLED:
             self._twins[guard] = stamp, found
         return found
+
+
+def _is_in(place: str, directory: str) -> bool:
+    return not directory or place == directory or place.startswith(f"{directory}/")

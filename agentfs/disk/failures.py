@@ -112,6 +112,24 @@ def missing(path: str, place: str | None = None, similar: tuple[str, ...] = ()) 
     return NotFoundError(f"{what}.", hint=" ".join(hints), details=details)
 
 
+def not_usable(path: str, only: list[str]) -> OutsideWorkspaceError:
+    """Return outside_workspace for a path inside the root where nothing may be used.
+
+    Args:
+        path: The path that was asked for.
+        only: The directories that may be used, as they are shown.
+
+    Returns:
+        The error to raise; it is the same whether or not anything is there.
+    """
+    usable = (
+        f"Give a path in {' or '.join(map(quote, only))}." if only else "Tell the user that nothing may be."
+    )
+    return OutsideWorkspaceError(
+        f"{quote(path)} is outside of what may be used.", hint=usable, details={"path": show_name(path)}
+    )
+
+
 def not_a_directory(path: str, place: str | None = None) -> NotDirectoryError:
     """Return not_a_directory for a path, `place` being the part of it that is a file."""
     where = path if place is None else place

@@ -124,10 +124,34 @@ class Root:
         """The same root, where relative paths start at the root itself."""
         return self._from("") if self._base.workdir else self
 
+    @property
+    def whole(self) -> "Root":
+        """The same root, where all of it may be used: for ignore rules, which lie above what they ignore."""
+        return self._on(self._base.starting_in("").narrowed(None))
+
+    @property
+    def tops(self) -> list[str]:
+        """The directories from which everything that may be used is reached, as `top` takes them."""
+        return ["."] if self._base.only is None else [show_name(place) or "." for place in self._base.only]
+
     def _from(self, workdir: str) -> "Root":
+        return self._on(self._base.starting_in(workdir))
+
+    def _on(self, base: Base) -> "Root":
         other = copy(self)
-        other._base = self._base.starting_in(workdir)  # noqa: SLF001 - its own
+        other._base = base  # noqa: SLF001 - its own
         return other
+
+    def narrowed(self, only: Sequence[str]) -> "Root":
+        """Return the same root, where nothing outside of some directories may be used or is named.
+
+        Args:
+            only: Directories in the root; what they name need not be there yet.
+
+        Raises:
+            AgentFSError: As `target`.
+        """
+        return self._on(self._base.narrowed(tuple(self.target(path)[1] for path in only)))
 
     def from_top(self, path: str) -> str:
         """Return a path as it is asked for at `top`.
@@ -146,6 +170,22 @@ class Root:
         """
         return self._base.shown(real_path) or "."
 
+    def usable(self, real_path: str) -> bool:
+        """Tell whether a path lies where things may be used and named.
+
+        Args:
+            real_path: From the root on, links resolved.
+        """
+        return self._base.usable(real_path)
+
+    def named(self, real_path: str) -> str | None:
+        """Return a path as it is shown here; None where it is not to be named.
+
+        Args:
+            real_path: From the root on, as the system spells it.
+        """
+        return self.shown(real_path) if self.usable(real_path) else None
+
     def within(self, access: Access) -> Self:
         """Return the same root for one call; they are closed together.
 
@@ -157,14 +197,14 @@ class Root:
         return other
 
     def may_show(self, real_path: str) -> bool:
-        """Tell whether neither the protected names nor the permission rules keep a file from being shown.
+        """Tell whether a file may be shown, for all that protected names and permission rules say.
 
         Args:
             real_path: Its path from the root on, links resolved.
         """
         access = self._base.access
         denied = access is not None and access.denies_reading(real_path)
-        return not denied and not self._base.unreadable.covers(real_path)
+        return not denied and self.usable(real_path) and not self._base.unreadable.covers(real_path)
 
     def close(self) -> None:
         """Close the root; again is harmless, calls under way end in peace, and no later one works."""
@@ -207,7 +247,7 @@ class Root:
         plain = not base.workdir and is_plain(path)
         asked = None if plain else self._split(path)
         direct = path if asked is None else asked.direct
-        if direct:
+        if direct and base.usable(direct):
             held = base.held
             fd = base.backend.open_beneath(held.handle, direct)
             del held  # an exception that is kept must not keep the root open
@@ -242,7 +282,7 @@ class Root:
         """
         base, asked = self._base, self._split_directory(path)
         direct = "/".join(asked.parts)
-        if direct and not asked.climbs and not asked.escaped:
+        if direct and not asked.climbs and not asked.escaped and base.usable(direct):
             held = base.held
             handle: Handle = base.backend.open_beneath(held.handle, direct, directory=True)
             del held

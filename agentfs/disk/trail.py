@@ -97,13 +97,21 @@ class Trail:
                 continue
             if self._asked.escaped and "\\x" in name:
                 name = self._spelling(name)
-            if not pending and not self._directory:
+            last = not pending and not self._directory
+            self._check_usable(name, on_the_way=not last)
+            if last:
                 return name
             if self.missing:
                 self.missing.append(name)
             else:
                 self._enter(name)
+        self._check_usable()
         return None
+
+    def _check_usable(self, name: str | None = None, *, on_the_way: bool = False) -> None:
+        base, place = self._base, self.place(name)
+        if not (base.usable(place) or (on_the_way and base.leads_to_usable(place))):
+            raise failures.not_usable(self._path, [base.shown(top) or "." for top in base.only or ()])
 
     def follow(self, error: OSError, name: str) -> bool:
         """Take the link at a name into the walk, after the system refused to open it.
@@ -308,4 +316,5 @@ class Trail:
         folded = {unicodedata.normalize("NFC", other).casefold(): other for other in names}
         wanted = unicodedata.normalize("NFC", name).casefold()
         close = difflib.get_close_matches(wanted, folded, n=2, cutoff=0.75)
-        return tuple(self._shown_place(folded[key]) for key in close)
+        names = [folded[key] for key in close]
+        return tuple(self._shown_place(near) for near in names if self._base.usable(self.place(near)))

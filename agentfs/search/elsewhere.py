@@ -63,7 +63,12 @@ def _walked(root: Root, wanted: Callable[[str], bool], *, directories: bool) -> 
     """Yield the real paths whose name is wanted: those of files, or with `directories` of directories."""
     deadline = time.monotonic() + _SECONDS
     walk = Walk(
-        root.top, ".", max_entries=_ENTRIES, deadline=deadline, directories=directories, others=directories
+        root.top,
+        root.tops,
+        max_entries=_ENTRIES,
+        deadline=deadline,
+        directories=directories,
+        others=directories,
     )
     with suppress(AgentFSError):
         for visit in walk:

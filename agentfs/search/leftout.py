@@ -93,7 +93,7 @@ def why_left_out(root: Root, path: str) -> str:
         The part of the path that is left out with its reason, as `build/ (ignored by .gitignore:3 build/)`,
         or "" when none is.
     """
-    shown_from, root = root, root.top
+    shown_from, root = root, root.whole
     parts = posixpath.normpath(shown_from.from_top(path)).split("/")
     try:
         for count in range(1, len(parts) + 1):
@@ -108,7 +108,7 @@ def why_left_out(root: Root, path: str) -> str:
                 base = directory.real_path
             rule = rules_for(root, base).decide(f"{base}/" if base else "", name, is_dir=is_dir)
             if rule is not None and not rule.negated:
-                return f"{shown} (ignored by {one_line(show_name(rule.text(shown_from.shown)))[:RULE_CHARS]})"
+                return f"{shown} (ignored by {one_line(show_name(rule.text(shown_from.named)))[:RULE_CHARS]})"
     except (AgentFSError, OSError):
         return ""
     return ""

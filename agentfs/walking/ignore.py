@@ -57,16 +57,15 @@ class Rule:
         """Return `file:line pattern`, or `OUTSIDE`."""
         return self.text(str)
 
-    def text(self, shown: Callable[[str], str]) -> str:
+    def text(self, shown: Callable[[str], str | None]) -> str:
         """Return `file:line pattern`, or `OUTSIDE`.
 
         Args:
-            shown: Returns how the path of a file is shown.
+            shown: Returns how the path of a file is shown; None where it is not named.
         """
-        if not self.source:
-            return OUTSIDE
         file, _, line = self.source.rpartition(":")
-        return f"{shown(file)}:{line} {self.pattern}"
+        named = shown(file) if self.source else None
+        return OUTSIDE if named is None else f"{named}:{line} {self.pattern}"
 
     def matches(self, name: str, path: str, *, is_dir: bool) -> bool:
         """Tell whether the rule is about this name, whose path is relative to the rule file."""

@@ -158,7 +158,7 @@ class Walk:
         """What the walk has left out so far."""
         rules: Counter[str] = Counter()
         for rule, count in self._rules.items():
-            rules[rule.text(self._root.shown)] += count
+            rules[rule.text(self._root.named)] += count
         counts = self._counts
         return Skipped(
             hidden=counts["hidden"],

@@ -1,11 +1,8 @@
-# pyright: basic, reportMissingImports=false, reportAttributeAccessIssue=false
-# The SDK is an extra, and pyright takes `mcp` for this very file; mypy checks it strictly.
 """An MCP server over one workspace, on the official SDK (the extra `mcp`): `agentfs mcp --root DIR`."""
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 from typing import Any, Literal
 from urllib.parse import unquote, urlsplit
 
@@ -17,10 +14,11 @@ import agentfs
 from agentfs.calls.outcome import refused
 from agentfs.calls.replies import SentCall, message_for
 from agentfs.errors import AgentFSError, RefusedError
-from agentfs.permissions.asking import Deny, Mode, PermissionAnswer, PermissionRequest
 from agentfs.policy import Policy
 from agentfs.toolset import Toolset
 from agentfs.workspace import Workspace
+
+_ROOTS_SECONDS = 10.0  # how long a client may take to tell its roots
 
 _Context = Any  # the SDK's ServerRequestContext, generic over what we do not use
 
@@ -28,7 +26,8 @@ _Context = Any  # the SDK's ServerRequestContext, generic over what we do not us
 class WorkspaceServer:
     """The tools of one workspace for one client.
 
-    A client's roots may only narrow what is served: those inside the root count, the others are nothing.
+    A client's roots only narrow what is served: those inside the root count, the others are nothing. The
+    workspace stays the same, so that what was read and the journal outlive a change of roots.
     """
 
     def __init__(
@@ -62,15 +61,15 @@ class WorkspaceServer:
         self._prefix = prefix
         self._dialect = dialect
         self._format: Literal["mcp", "mcp-structured"] = "mcp-structured" if structured else "mcp"
-        self._kept = state is not None
-        self._served = [Workspace(root, policy=self._policy, state=state)]
+        self._workspace = Workspace(root, policy=self._policy, state=state)
         try:
-            self._tools = self._offered(self._served[0])
+            self._tools = self._offered(self._workspace)
         except AgentFSError:
-            self._served[0].close()
+            self._workspace.close()
             raise
-        self._asked_for_roots = False
-        self._narrowing = asyncio.Lock()
+        self._only: list[str] | None = None
+        self._roots_announced, self._roots_known = 1, 0
+        self._asking: asyncio.Task[None] | None = None
         self.server: Server[Any] = Server(
             "agentfs",
             version=agentfs.__version__,
@@ -89,8 +88,7 @@ class WorkspaceServer:
             async with stdio_server() as (incoming, outgoing):
                 await self.server.run(incoming, outgoing, self.server.create_initialization_options())
         finally:
-            for workspace in self._served:
-                workspace.close()
+            self._workspace.close()
 
     def _offered(self, workspace: Workspace) -> Toolset:
         names = self._names
@@ -118,50 +116,64 @@ class WorkspaceServer:
 
     async def _roots_changed(self, context: _Context, params: Any) -> None:
         del context, params
-        self._asked_for_roots = False  # asked for again with the next call
+        self._roots_announced += 1  # asked for again with the next call
 
     async def _narrowed(self, context: _Context) -> Toolset:
-        """Return the tools within the client's roots, asked for once and whenever they have changed."""
-        async with self._narrowing:
-            session = context.session
-            capable = session.client_capabilities and session.client_capabilities.roots
-            if self._asked_for_roots or not capable or not session.can_send_request:
-                return self._tools
+        """Return the tools within the client's roots, asked for once and whenever they have changed.
+
+        Raises:
+            RefusedError: `refused`: the client has roots and does not say which.
+        """
+        session = context.session
+        capable = session.client_capabilities and session.client_capabilities.roots
+        if not capable or not session.can_send_request:
+            return self._tools
+        if self._roots_known != self._roots_announced:
+            # Calls that come meanwhile wait for the same answer.
+            if self._asking is None or self._asking.done():
+                self._asking = asyncio.create_task(self._ask_for_roots(session))
+                # Whoever waits is told; where all have gone, nobody is to be.
+                self._asking.add_done_callback(lambda task: task.cancelled() or task.exception())
+            await asyncio.shield(self._asking)
+        return self._tools
+
+    async def _ask_for_roots(self, session: Any) -> None:
+        """Narrow the tools to the client's roots; ask again where they change before the answer is there."""
+        while self._roots_known != self._roots_announced:
+            announced = self._roots_announced
             try:
-                listed = await session.send_request(types.ListRootsRequest(), types.ListRootsResult)
-            except MCPError as error:  # it has roots and does not tell: what lies outside them is not known
+                async with asyncio.timeout(_ROOTS_SECONDS):
+                    listed = await session.send_request(types.ListRootsRequest(), types.ListRootsResult)
+            except (MCPError, TimeoutError) as error:  # what lies outside of them is not known
                 raise RefusedError(
                     "The client has roots but did not tell them, so nothing may be used.",
                     hint="Nothing was done. Try again once the client answers, or tell the user.",
                 ) from error
-            workspace = await asyncio.to_thread(
-                _within, self._served[0], listed.roots, self._policy, kept=self._kept
-            )
-            self._served.append(workspace)
-            self._tools = self._offered(workspace)
-            self._asked_for_roots = True
-            return self._tools
+            only = await asyncio.to_thread(_inside, self._workspace.root, listed.roots)
+            if only != self._only:
+                self._tools = self._offered(await asyncio.to_thread(_view_of, self._workspace, only))
+                self._only = only
+            self._roots_known = announced
 
 
 def _that_read(tools: Toolset) -> list[str]:
     return [tool["name"] for tool in tools.schemas("mcp") if tool["annotations"].get("readOnlyHint")]
 
 
-def _within(served: Workspace, listed: Sequence[types.Root], policy: Policy, *, kept: bool) -> Workspace:
-    """Open what lies both within the root and within the roots that a client has.
+def _inside(root: str, listed: Sequence[types.Root]) -> list[str] | None:
+    """Return which directories of the root a client's roots leave, relative to it; None for all of it."""
+    paths = [path for path in map(_path_of, listed) if path is not None]
+    if any(os.path.commonpath([root, path]) == path for path in paths):
+        return None
+    return [os.path.relpath(path, root) for path in paths if os.path.commonpath([root, path]) == root]
 
-    Where a state directory is kept it is the same workspace, whose journal is of the whole root.
-    """
-    root = served.root
-    within = [path for path in map(_path_of, listed) if path is not None]
-    if any(os.path.commonpath([root, path]) == path for path in within):
-        return served if kept else Workspace(root, policy=policy)
-    inside = [path for path in within if os.path.commonpath([root, path]) == root]
-    if len(inside) == 1 and os.path.isdir(inside[0]) and not kept:
-        return Workspace(inside[0], policy=policy)
-    places = [os.path.relpath(path, root).replace(os.sep, "/") for path in inside]
-    only = _only(policy, places)
-    return served.view(policy=only) if kept else Workspace(root, policy=only)
+
+def _view_of(workspace: Workspace, only: list[str] | None) -> Workspace:
+    """Return a workspace within some of its directories; paths start in a single one."""
+    if only is None:
+        return workspace
+    single = len(only) == 1 and os.path.isdir(os.path.join(workspace.root, only[0]))
+    return workspace.view(only=only, workdir=only[0] if single else None)
 
 
 def _path_of(root: types.Root) -> str | None:
@@ -170,24 +182,6 @@ def _path_of(root: types.Root) -> str | None:
         return None
     path = os.path.realpath(unquote(parts.path))
     return path if os.path.isabs(path) else None
-
-
-def _only(policy: Policy, places: Sequence[str]) -> Policy:
-    """Return a policy that lets calls act in a few places only, and otherwise asks as before."""
-    before = policy.permission
-
-    def ask(request: PermissionRequest) -> PermissionAnswer | Awaitable[PermissionAnswer]:
-        inside = [
-            any(path == place or path.startswith(f"{place}/") for place in places) for path in request.paths
-        ]
-        if inside and all(inside):
-            return True if before is None else before(request)
-        named = ", ".join(places) or "nothing"
-        return Deny(f"Only {named} may be used: the client has narrowed the workspace.")
-
-    # Neither a rule nor a mode may answer in place of this question.
-    mode: Mode = "plan" if policy.mode == "plan" else "default"
-    return replace(policy, mode=mode, permission=ask, allow=())
 
 
 def _reporting(context: _Context) -> Callable[[int], None]:
