@@ -33,9 +33,13 @@ def apply_changes(
     max_bytes: int,
     conflict: Conflict,
     recorder: Recorder | None,
+    leaving: bool,
 ) -> tuple[str, ...]:
     """Do the work of `Root.apply`."""
-    with _locked(base, root_path, [change.path for change in changes if not is_directory(change)]):
+    paths = [change.path for change in changes if not is_directory(change)]
+    # Directories have no locks: while they are looked at and changed, nothing else comes or goes in them.
+    alone = nullcontext() if recorder is None else recorder.alone()
+    with _locked(base, root_path, paths), alone:
         wanted: list[Change] = []
         for change in _with_parents(base, changes, max_bytes):
             present = state_at(base, change.path, max_bytes)
@@ -62,7 +66,7 @@ def apply_changes(
                 plan.backup, plan.fresh = "", new_temporary()
         rows = [(plan.change, plan.stage, plan.fresh, plan.backup) for plan in plans]
         with recording, logged(base, root_path, rows) as log:
-            return Batch(base, plans, max_bytes, conflict).apply(log)
+            return Batch(base, plans, max_bytes, conflict, leaving=leaving).apply(log)
 
 
 def repair(base: Base, root_path: str) -> list[str]:

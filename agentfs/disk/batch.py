@@ -42,13 +42,17 @@ class Batch:
         plans: How each change is made.
         max_bytes: The largest file that is read.
         conflict: Makes the error for a path that has changed since it was looked at.
+        leaving: Whether a directory that is to go may stay, when something else is in it.
     """
 
-    def __init__(self, base: Base, plans: Sequence[Plan], max_bytes: int, conflict: Conflict) -> None:
+    def __init__(
+        self, base: Base, plans: Sequence[Plan], max_bytes: int, conflict: Conflict, *, leaving: bool = False
+    ) -> None:
         self._base = base
         self._plans = plans
         self._max_bytes = max_bytes
         self._conflict = conflict
+        self._leaving = leaving
         self._left: list[str] = []
         self._stuck: set[str] = set()
         self._patient_until = 0.0
@@ -283,7 +287,7 @@ class Batch:
             try:
                 self._base.backend.remove_directory(there.handle, name)
             except OSError as error:
-                if error.errno not in _NOT_EMPTY or plan.change.after is not None:
+                if error.errno not in _NOT_EMPTY or plan.change.after is not None or not self._leaving:
                     raise there.failure(error, name) from None
                 self._left.append(plan.change.path)
 

@@ -216,29 +216,34 @@ class _Target:
         base, trail = self._base, self._trail
         notes: list[str] = []
         temporary = new_temporary()
-        try:
-            trail.make_missing()
-            handle = trail.handle
-            if in_place and old is not None:
-                self._check_unchanged(old.data, max_bytes)
-                with self._recording(recorder, old, after, old.stat.st_mode):
-                    overwrite(base, handle, self._name, after, old)
-                return [f"written in place for all of its {old.stat.st_nlink} hard links"]
-            sweep(base, handle)
-            looks = None if old is None else old.looks
-            notes += fill(base, handle, temporary, after, looks)
-            with self._recording(recorder, old, after, base.backend.lstat(handle, temporary).st_mode):
-                if old is None:
-                    self._place_new(handle, temporary)
-                else:
+        # Nobody takes the directory of a new file away, or makes it too, before the file is recorded.
+        alone = recorder.alone() if recorder is not None and old is None else nullcontext()
+        with alone:
+            try:
+                trail.make_missing()
+                handle = trail.handle
+                if in_place and old is not None:
                     self._check_unchanged(old.data, max_bytes)
-                    base.backend.replace(handle, temporary, self._name)
-        except BaseException as error:
-            self._discard(temporary)
-            trail.unmake()
-            if isinstance(error, OSError):
-                raise trail.failure(error, self._name) from None
-            raise
+                    with self._recording(recorder, old, after, old.stat.st_mode):
+                        overwrite(base, handle, self._name, after, old)
+                    return [f"written in place for all of its {old.stat.st_nlink} hard links"]
+                sweep(base, handle)
+                looks = None if old is None else old.looks
+                notes += fill(base, handle, temporary, after, looks)
+                with self._recording(recorder, old, after, base.backend.lstat(handle, temporary).st_mode):
+                    if old is None:
+                        self._place_new(handle, temporary)
+                    else:
+                        self._check_unchanged(old.data, max_bytes)
+                        base.backend.replace(handle, temporary, self._name)
+            except BaseException as error:
+                self._discard(temporary)
+                trail.unmake()
+                if isinstance(error, FileNotFoundError) and old is None:
+                    raise _ChangedMeanwhile from None  # its directory was taken away
+                if isinstance(error, OSError):
+                    raise trail.failure(error, self._name) from None
+                raise
         notes = [*(twin_notes(base, handle, self._name) if old is None else _notes(old.stat)), *notes]
         return notes + sync_directories(base, trail.changed)
 

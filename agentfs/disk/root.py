@@ -411,17 +411,18 @@ class Root:
         max_bytes: int,
         conflict: Conflict,
         recorder: Recorder | None = None,
+        leaving: bool = False,
     ) -> tuple[str, ...]:
         """Make several changes as one: all of them, or none.
 
-        Missing directories above what is created are made. A directory that is to go stays when something
-        else is in it.
+        Missing directories above what is created are made.
 
         Args:
             changes: At most one for each path; what stands there must be what each says of before.
             max_bytes: The largest file that is read.
             conflict: Makes the error for a change that finds something else; it is given what stands there.
             recorder: Who is told; by default the recorder of the root.
+            leaving: Whether a directory that is to go may stay, when something else is in it.
 
         Returns:
             The directories that stay.
@@ -441,6 +442,7 @@ class Root:
                 max_bytes=max_bytes,
                 conflict=conflict,
                 recorder=recorder or self.recorder,
+                leaving=leaving,
             )
         except OSError as error:
             raise failures.of_system(error, changes[0].path if changes else ".") from None

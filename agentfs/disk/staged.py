@@ -181,6 +181,7 @@ class Staged(Root):
         max_bytes: int,
         conflict: Conflict,
         recorder: Recorder | None = None,
+        leaving: bool = False,  # noqa: ARG002 - no directory is staged
     ) -> tuple[str, ...]:
         """Stage several changes: all of them, or none."""
         for change in changes:

@@ -107,6 +107,10 @@ class Recorder(Protocol):
         """Return what is entered just before changes are made, and left when they are, or have failed."""
         ...
 
+    def alone(self) -> AbstractContextManager[object]:
+        """Return what keeps other recorded changes out while it is entered, in the same thread again too."""
+        ...
+
 
 def digest_of(data: bytes) -> str:
     """Return the name of a content: 32 hex digits of its hash."""

@@ -43,9 +43,12 @@ def delete_path(root: Root, shown: Shown, limits: Limits, path: str) -> DeleteRe
         _check_empty(root, entry.path)
     elif isinstance(state, FileState):
         _check_may_go(root, shown, Current(entry.path, real_path, state.load(), None), state)
-    left = root.apply([Change(real_path, state, None)], max_bytes=limits.file_bytes, conflict=_changed)
-    if left:
-        _check_empty(root, entry.path)
+    try:
+        root.apply([Change(real_path, state, None)], max_bytes=limits.file_bytes, conflict=_changed)
+    except AgentFSError:
+        if isinstance(state, DirectoryState):
+            _check_empty(root, entry.path)  # something has come into it meanwhile
+        raise
     kind = _type_of(state)
     what = f" ({kind})" if kind != "file" else ""
     return DeleteResult(entry.path, kind, text=f"Deleted {quote(entry.path)}{what}.")

@@ -7,12 +7,12 @@ from threading import RLock
 from typing import NamedTuple
 
 from agentfs.disk import Change, Root, quote
-from agentfs.errors import InvalidArgumentError, NotFoundError, StaleError
+from agentfs.errors import AgentFSError, BusyError, InvalidArgumentError, NotFoundError, StaleError
 from agentfs.journal.ledger import Ledger
 from agentfs.journal.steps import Step, Sum, summed, taken_back
 from agentfs.journal.store import Store
 
-_ATTEMPTS = 20
+_PATIENCE = 5.0  # seconds that a way is looked for anew while other calls change the journal
 _NAMES_SHOWN = 20
 
 
@@ -64,6 +64,8 @@ class Journal:
         self._steps: list[Step] = list(steps)
         self._at = at
         self._checkpoints: dict[str, int] = dict(checkpoints or {})
+        # How often the steps, or how many of them stand, have changed: the numbers may be the same again.
+        self._generation = 0
 
     @property
     def steps(self) -> Sequence[Step]:
@@ -93,6 +95,10 @@ class Journal:
         with self._lock:
             self._ledger.close()
         self.store.close()
+
+    def alone(self) -> AbstractContextManager[object]:
+        """Return what keeps other changes, and ways through the journal, out while it is entered."""
+        return self._lock
 
     @contextmanager
     def recording(self, changes: tuple[Change, ...]) -> Generator[None]:
@@ -124,11 +130,11 @@ class Journal:
                 self._ledger.settle(made, whole=len(made) == len(kept))
 
     @contextmanager
-    def travelling(self, known: tuple[int, int], end: int, changes: tuple[Change, ...]) -> Generator[None]:
+    def travelling(self, known: int, end: int, changes: tuple[Change, ...]) -> Generator[None]:
         """Go to another place among the steps, unless the changes that it takes fail.
 
         Args:
-            known: How many steps stood, and how many there were, when the way was looked for.
+            known: The generation of the journal when the way was looked for.
             end: How many steps are to stand.
             changes: What is about to be changed.
 
@@ -136,7 +142,7 @@ class Journal:
             InputOutputError: As `recording`.
         """
         with self._lock:
-            if (self._at, len(self._steps)) != known:
+            if self._generation != known:
                 raise _MovedOn
             self._ledger.begin_travel(self._at, end)
             arrived = True
@@ -148,6 +154,7 @@ class Journal:
             finally:
                 if arrived:
                     self._at = end
+                    self._generation += 1
                 self._ledger.settle((), whole=arrived)
 
     def checkpoint(self, name: str | None = None) -> tuple[str, bool]:
@@ -204,17 +211,18 @@ class Journal:
 
         Raises:
             StaleError: stale: somebody else has changed one of the files since.
+            BusyError: busy: other threads keep changing the journal.
             NotFoundError: not_found: there is no such checkpoint.
             AgentFSError: What `target` and `Root.apply` raise.
         """
         from agentfs.journal.report import conflict_error  # noqa: PLC0415 - loaded when the way is first gone
 
-        for _ in range(_ATTEMPTS):
+        patient_until = time.monotonic() + _PATIENCE
+        while True:
             with self._lock:
-                start, count = self._at, len(self._steps)
+                start, count, known = self._at, len(self._steps), self._generation
                 end = self._place(target) if isinstance(target, str) else target(start, count)
                 steps = self._steps[min(start, end) : max(start, end)]
-                known = (start, count)
             way = taken_back(steps) if end < start else summed(steps)
             if way.foreign:
                 raise self._between(way)
@@ -224,11 +232,23 @@ class Journal:
                     max_bytes=max_bytes,
                     conflict=lambda change, found: conflict_error(change, found, back=end < start),  # noqa: B023 - called within the round
                     recorder=_Pointer(self, known, end),
+                    leaving=True,
                 )
-            except _MovedOn:
+            except (_MovedOn, AgentFSError):
+                # What is in the way may be what another thread has done meanwhile: then the way is another.
+                if self._is_at(known):
+                    raise
+                if time.monotonic() > patient_until:
+                    raise BusyError(
+                        f"Other calls have been changing files for {_PATIENCE:g} seconds; nothing was done.",
+                        hint="Try the same call again.",
+                    ) from None
                 continue
             return Travel(way.changes, end - start, left)
-        raise StaleError("The journal kept growing.", hint="Try the same call again.")
+
+    def _is_at(self, generation: int) -> bool:
+        with self._lock:
+            return self._generation == generation
 
     def _place(self, checkpoint: str) -> int:
         place = self._checkpoints.get(checkpoint)
@@ -250,6 +270,7 @@ class Journal:
             del self._checkpoints[name]
         self._steps.append(step)
         self._at += 1
+        self._generation += 1
 
     @staticmethod
     def _between(way: Sum) -> StaleError:
@@ -264,10 +285,13 @@ class Journal:
 class _Pointer:
     """The recorder of a way through the journal: no new step, only another place."""
 
-    def __init__(self, journal: Journal, known: tuple[int, int], end: int) -> None:
+    def __init__(self, journal: Journal, known: int, end: int) -> None:
         self._journal = journal
         self._known = known
         self._end = end
 
     def recording(self, changes: tuple[Change, ...]) -> AbstractContextManager[None]:
         return self._journal.travelling(self._known, self._end, changes)
+
+    def alone(self) -> AbstractContextManager[object]:
+        return self._journal.alone()

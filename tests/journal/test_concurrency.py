@@ -1,0 +1,219 @@
+"""Many threads on one workspace: the journal and the disk agree, and all of it can be undone."""
+
+import random
+import shutil
+import threading
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from agentfs import AgentFSError, Edit, LineChange, Policy, Workspace
+from tests.journal.judges import as_git_sees, git_applied, snapshot
+
+THREADS = 16
+FILES = ["a", "b", "run.sh", "d/one", "d/two", "d/e/deep", "link", "new/x", "new/y/z", "new/y/w", "other/q"]
+DIRECTORIES = ["d/e", "new/y", "new", "other", "empty"]
+# What one call may make of what others do at the same time. Anything else is a fault.
+EXPECTED = {
+    "already_exists",
+    "ambiguous",
+    "busy",
+    "invalid_argument",
+    "no_change",
+    "no_match",
+    "not_a_directory",
+    "not_a_file",
+    "not_found",
+    "overlap",
+    "refused",
+    "stale",
+    "unknown_line",
+    "unread",
+}
+
+
+def original(top: Path) -> None:
+    (top / "d" / "e").mkdir(parents=True)
+    (top / "empty").mkdir(mode=0o700)
+    (top / "a").write_bytes(b"one\ntwo\nthree\n")
+    (top / "run.sh").write_bytes(b"#!/bin/sh\necho\n")
+    (top / "run.sh").chmod(0o755)
+    (top / "d" / "one").write_bytes(b"caf\xe9\nlatin\n")
+    (top / "d" / "e" / "deep").write_bytes(b"")
+    (top / "link").symlink_to("d/one")
+
+
+def one_call(ws: Workspace, draw: random.Random) -> None:
+    name, other, text = draw.choice(FILES), draw.choice(FILES), f"one\n{draw.random()}\nthree\n"
+    match draw.randrange(14):
+        case 0 | 1:
+            ws.write(name, text)
+        case 2:
+            ws.edit(name, "one", draw.choice(["one\none", "eins"]), replace_all=True)
+        case 3:
+            ws.multi_edit(name, [Edit("three", "drei"), Edit("drei", text)])
+        case 4:
+            for line_id in ws.read(name, line_ids=True).line_ids[:1]:
+                ws.edit_lines(name, [LineChange(line_id=line_id, new_content=text)])
+        case 5:
+            ws.splice(name, [(0, 1, "x")])
+        case 6:
+            ws.delete(draw.choice([*FILES, *DIRECTORIES]))
+        case 7:
+            ws.move(name, other)
+        case 8 | 9:
+            ws.undo(draw.choice([1, 1, 2, 3]))
+        case 10:
+            ws.redo(draw.choice([1, 1, 2]))
+        case 11:
+            ws.checkpoint(draw.choice("PQR"))
+        case 12:
+            ws.rollback(draw.choice("PQR"))
+        case 13:
+            with ws.transaction() as tx:
+                tx.write(name, text)
+                tx.write(other, text)
+                tx.delete(draw.choice(FILES))
+                tx.move(draw.choice(FILES), draw.choice(FILES))
+                if draw.random() < 0.3:
+                    raise KeyError
+
+
+def round_of_calls(ws: Workspace, seconds: float, calls: int | None, seed: int) -> Counter[str]:
+    """Let all threads call at random, and count what came of it."""
+    end = time.monotonic() + seconds
+    counts: Counter[str] = Counter()
+    faults: list[BaseException] = []
+
+    def work(number: int) -> None:
+        draw = random.Random(seed * 1000 + number)
+        made = 0
+        while time.monotonic() < end and not faults and made != calls:
+            made += 1
+            try:
+                one_call(ws, draw)
+            except KeyError:
+                counts["raised by the block"] += 1
+            except AgentFSError as error:
+                counts[error.code] += 1
+                if error.code not in EXPECTED:
+                    faults.append(error)
+            except BaseException as error:  # noqa: BLE001 - handed to the test below
+                faults.append(error)
+            else:
+                counts["done"] += 1
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(THREADS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if faults:
+        raise faults[0]
+    return counts
+
+
+def steps_of(ws: Workspace) -> tuple[int, int]:
+    """How many steps can be undone, and redone."""
+    count = ws.checkpoint("count").steps
+    undone = ws.rollback("count")
+    return count, undone.redoable
+
+
+def check_whole(ws: Workspace, top: Path, first: Path, scratch: Path) -> int:
+    """Check that the journal says what the disk holds, undo all of it, and make it again."""
+    before = snapshot(top)
+    assert not [name for name in before if ".agentfs-" in name]
+    changes = ws.changes()
+    assert changes.notes == ()
+    assert as_git_sees(git_applied(first, changes.patch, scratch)) == as_git_sees(before)
+    steps, _ = steps_of(ws)
+    if steps:
+        ws.undo(steps)
+    assert snapshot(top) == snapshot(first)
+    if steps:
+        ws.redo(steps)
+    assert snapshot(top) == before
+    for _ in range(steps):
+        ws.undo()
+    assert snapshot(top) == snapshot(first)
+    return steps
+
+
+def soak(
+    tmp_path: Path, *, rounds: int | None, seconds: float, calls: int | None, state: bool
+) -> Counter[str]:
+    top, first = tmp_path / "root", tmp_path / "original"
+    top.mkdir()
+    original(top)
+    shutil.copytree(top, first, symlinks=True)
+    policy = Policy(overwrite="always", durability="fast")
+    total: Counter[str] = Counter()
+    end = time.monotonic() + seconds
+    seed = 0
+    while rounds != seed and time.monotonic() < end:
+        seed += 1
+        kept = tmp_path / "state" if state else None
+        with Workspace(top, policy=policy, state=kept) as ws:
+            total += round_of_calls(ws, min(5.0, seconds), calls, seed)
+            if not state:
+                total["steps undone"] += check_whole(ws, top, first, tmp_path / "scratch")
+            else:
+                known = steps_of(ws), snapshot(top)
+        if state:
+            with Workspace(top, policy=policy, state=kept) as ws:
+                assert ws.repaired == ()
+                assert (steps_of(ws), snapshot(top)) == known
+                total["steps undone"] += check_whole(ws, top, first, tmp_path / "scratch")
+        total["rounds"] += 1
+    return total
+
+
+@pytest.mark.parametrize("state", [False, True], ids=["memory", "state"])
+def test_a_journal_that_many_threads_write_can_be_undone_to_the_beginning(tmp_path, state):
+    total = soak(tmp_path, rounds=2, seconds=60, calls=25, state=state)
+    assert total["rounds"] == 2
+    assert total["done"] > 100
+
+
+@pytest.mark.long
+def test_the_soak_of_five_minutes(tmp_path):
+    for kind in ("memory", "state"):
+        (tmp_path / kind).mkdir()
+        total = soak(tmp_path / kind, rounds=None, seconds=150, calls=None, state=kind == "state")
+        print(kind, dict(total))  # noqa: T201 - the figures, with -s
+
+
+def test_a_redo_that_waited_while_the_journal_went_on_and_back_redoes_what_is_there(ws, tmp_path):
+    """The number of steps, and of those that stand, was the same again; the step was another."""
+    ws.write("a", "1\n")
+    ws.write("b", "1\n")
+    held, go_on = threading.Event(), threading.Event()
+    (tmp_path / "b").write_text("theirs\n")
+
+    def hold(text: str) -> list[tuple[int, int, str]]:
+        held.set()
+        assert go_on.wait(4)
+        return [(0, 1, "T")]
+
+    ws.edit("b", "theirs", "1")
+    ws.undo(1)
+    (tmp_path / "b").write_text("theirs\n")
+    holder = threading.Thread(target=ws.splice, args=("b", hold), kwargs={"preview": True})
+    holder.start()
+    assert held.wait(4)
+    outcome: list[object] = []
+    redoer = threading.Thread(target=lambda: outcome.append(ws.redo()))
+    redoer.start()
+    time.sleep(0.3)  # until it waits for the lock of b
+    ws.write("c", "1\n")
+    ws.undo()
+    go_on.set()
+    redoer.join()
+    holder.join()
+    assert outcome
+    assert (tmp_path / "c").read_text() == "1\n"
+    assert (tmp_path / "b").read_text() == "theirs\n"
+    assert [file.path for file in ws.undo().files] == ["c"]
