@@ -31,35 +31,38 @@ class Protect(Value):
     `Protect(read=[*Protect.READ, "*.secret", "!.npmrc"])`.
 
     Attributes:
-        read: What is listed, while its contents are neither shown nor changed.
+        read: What is listed, while its contents are neither shown nor changed; backups of such a name too,
+            as editors write them: `NAME~`, `#NAME#`, `NAME.bak`, `NAME.orig`, `.NAME.swp`.
         write: What is shown and never changed.
     """
 
     READ: ClassVar[tuple[str, ...]] = (
-        *(".env", ".env.*", "!.env*.example", "!.env*.sample", "!.env*.template"),
+        *(".env", ".env.*", "*.env", ".envrc", "!.env*.example", "!.env*.sample", "!.env*.template"),
+        *(
+            "!example.env",
+            "!sample.env",
+            "!template.env",
+            "!*.example.env",
+            "!*.sample.env",
+            "!*.template.env",
+        ),
         *("*.pem", "*.key", "*.p12", "*.pfx", "*.jks", "*.kdbx"),
         *("id_rsa*", "id_dsa*", "id_ecdsa*", "id_ed25519*", "!id_*.pub"),
-        *(
-            ".ssh/",
-            ".gnupg/",
-            ".aws/",
-            ".azure/",
-            ".config/gcloud/",
-            ".config/gh/",
-            ".config/hub",
-            ".kube/config",
-            ".docker/config.json",
-        ),
+        *(".ssh/", ".gnupg/", ".aws/", ".azure/", ".config/gcloud/", ".config/gh/", ".config/hub", ".s3cfg"),
+        *(".kube/config", "kubeconfig", "*.kubeconfig", ".docker/config.json", ".dockercfg"),
+        *(".git/config", ".git/config.worktree", ".git/modules/*/config", ".git/credentials"),
         *(".netrc", "_netrc", ".npmrc", ".pypirc", ".git-credentials", ".pgpass", ".my.cnf", ".htpasswd"),
-        *(".vault-token", ".cargo/credentials*", "*.tfstate*", "*.tfvars"),
-        *("credentials.json", "service-account*.json"),
+        *(".vault-token", ".cargo/credentials*", "*.tfstate*", "*.tfvars", "local.settings.json"),
+        *("credentials.json", "service-account*.json", "application_default_credentials.json"),
+        *(".*_history", ".zhistory", ".histfile", "fish_history", "ConsoleHost_history.txt", ".viminfo"),
         *("secrets.json", "secrets.yaml", "secrets.yml", "secrets.toml", "secrets.ini", "secrets.env"),
         *("secrets.cfg", "secrets.conf", "secrets.properties", "secrets.xml", "secrets.txt"),
     )
     WRITE: ClassVar[tuple[str, ...]] = (
-        *(".git/", ".hg/", ".svn/", ".vscode/", "*.code-workspace", ".idea/"),
+        *(".git/", ".hg/", ".svn/", ".vscode/", "*.code-workspace", ".idea/", ".windsurf/", ".zed/"),
         *(".claude/", ".cursor/", ".gemini/", ".codex/", ".roo/", ".mcp.json", ".envrc", ".husky/"),
-        *(".devcontainer/", ".gitconfig", ".bashrc", ".zshrc", ".profile"),
+        *(".devcontainer/", ".gitconfig", ".profile", ".bashrc", ".bash_profile", ".vimrc"),
+        *(".zshrc", ".zshenv", ".zprofile"),
     )
 
     read: Sequence[str] = READ
@@ -69,7 +72,8 @@ class Protect(Value):
         for each in fields(self):
             patterns = getattr(self, each.name)
             if isinstance(patterns, str) or not all(
-                isinstance(pattern, str) and pattern.strip("!/") for pattern in patterns
+                isinstance(pattern, str) and set(pattern.removeprefix("!").split("/")) - {"", "."}
+                for pattern in patterns
             ):
                 msg = f"Protect.{each.name} must be a list of name patterns, not {patterns!r}."
                 raise InvalidArgumentError(msg)

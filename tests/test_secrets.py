@@ -30,12 +30,27 @@ TREE = {
     "deep/server.pem": f"PASSWORD {TOKEN}\n",
     "deep/secrets.yaml": f"PASSWORD: {TOKEN}\n",
     "vault/private.txt": f"PASSWORD {TOKEN}\n",
+    "deep/prod.env~": f"PASSWORD={TOKEN}\n",
+    ".git/config": f"PASSWORD = {TOKEN}\n",
+    ".bash_history": f"export PASSWORD={TOKEN}\n",
     "plain.txt": "PASSWORD=none\n",
     "deep/plain.py": "x = 1\n",
 }
 PROTECTED = [
     *(".env", "deep/.env.local", ".ssh/id_rsa", "deep/server.pem", "deep/secrets.yaml", "vault/private.txt"),
-    *("notes.md", "keys/id_rsa", "up/.env", "twin.txt", "./deep/../.env", "{root}/.env", ".ssh", "vault"),
+    *(
+        "deep/prod.env~",
+        ".git/config",
+        ".bash_history",
+        "notes.md",
+        "keys/id_rsa",
+        "up/.env",
+        "twin.txt",
+        "./deep/../.env",
+        "{root}/.env",
+        ".ssh",
+        "vault",
+    ),
 ]
 POLICY = Policy(
     protect=Protect(read=[*Protect.READ, "vault/"]), overwrite="always", overflow="keep", durability="fast"
@@ -335,5 +350,5 @@ def test_what_is_protected_is_listed_and_marked_and_counted(top):
         }
         assert not marked & {"plain.txt", "deep/plain.py", "deep"}
         found = ws.grep(SHAPE, include_ignored=True)
-        assert found.skipped.protected == 7
-        assert "7 protected" in found.text
+        assert found.skipped.protected == 9
+        assert "9 protected" in found.text

@@ -105,7 +105,7 @@ class Base:
         self.backend = backend
         self.opened = Opened(held)
         self.roots = roots
-        self.unreadable = guard_of(tuple(policy.protect.read))
+        self.unreadable = guard_of(tuple(policy.protect.read), backups=True)
         self.unwritable = guard_of(tuple(policy.protect.write))
         self.follow = policy.symlinks == "inside"
         self.workdir = ""

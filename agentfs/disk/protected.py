@@ -9,6 +9,9 @@ from typing import NamedTuple
 # Code points that HFS+ leaves out when it compares names.
 _IGNORABLE = re.compile("[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]")
 _SHORT_GIT = re.compile(r"git~[0-9]+")
+# How editors and other programs name the copy of a file: Emacs, Vim and nano, patch and merge tools.
+_BACKUP_ENDS = (".bak", ".backup", ".old", ".orig", ".save", ".swp", ".swo", ".swn")
+_BACKUP = re.compile(rf"#(.+)#|(.+?)(?:\.~[0-9]+~|~|{'|'.join(map(re.escape, _BACKUP_ENDS))})", re.DOTALL)
 _MAX_KNOWN = 4096
 _Test = Callable[[str], bool]
 
@@ -38,14 +41,20 @@ class Guard:
 
     Args:
         patterns: As `Protect` describes them; the last that matches decides.
+        backups: Whether the backups of a protected name are protected too.
     """
 
-    def __init__(self, patterns: Sequence[str]) -> None:
+    def __init__(self, patterns: Sequence[str], *, backups: bool = False) -> None:
         self._rules = tuple(_rule(pattern) for pattern in patterns)
+        self._backups = backups
         positive = [_names(pattern) for pattern in patterns if not pattern.startswith("!")]
-        self._clear = _unlike([names[-1] for names in positive])
-        self._clear_above = _unlike([name for names in positive for name in names])
-        self._signs = _signs([names[-1] for names in positive])
+        ends = _BACKUP_ENDS if backups else ()
+        self._clear = _unlike([names[-1] for names in positive], ends)
+        # What lies below is judged whole from the first name on that is not any name at all.
+        self._clear_above = _unlike(
+            [next((name for name in names if name.strip("*")), names[0]) for names in positive], ends
+        )
+        self._signs = _signs([names[-1] for names in positive], ("#", *(f"{end}\n" for end in ends)))
         self._known: dict[str, Within] = {}
         plain = [pattern.rstrip("/") for pattern in patterns if not pattern.startswith("!")]
         self.literals = tuple(n for n in plain if "/" not in n and "*" not in n and self.covers(n))
@@ -77,7 +86,7 @@ class Guard:
                 self._clear_above(name) for name in names if name
             )
             known = self._known[directory] = Within(
-                self._rules, self._clear, self._signs, directory, careful=careful
+                self._rules, self._clear, self._signs, directory, careful=careful, backups=self._backups
             )
         return known
 
@@ -89,15 +98,23 @@ class Within:
         careful: Whether only the whole path tells.
     """
 
-    __slots__ = ("_clear", "_directory", "_rules", "_signs", "careful")
+    __slots__ = ("_backups", "_clear", "_directory", "_rules", "_signs", "careful")
 
     def __init__(
-        self, rules: tuple[_Rule, ...], clear: _Test, signs: Sequence[str], directory: str, *, careful: bool
+        self,
+        rules: tuple[_Rule, ...],
+        clear: _Test,
+        signs: Sequence[str],
+        directory: str,
+        *,
+        careful: bool,
+        backups: bool,
     ) -> None:
         self._rules = rules
         self._clear = clear
         self._signs = signs
         self._directory = directory
+        self._backups = backups
         self.careful = careful
 
     def covers(self, name: str) -> bool:
@@ -105,7 +122,7 @@ class Within:
         if not self.careful and self._clear(name):
             return False
         path = f"{self._directory}/{name}" if self._directory else name
-        return any(self._judge(_folded(parts)) for parts in _readings(path))
+        return any(self._judge(parts) for parts in _readings(path, backups=self._backups))
 
     def clears(self, names: Sequence[str]) -> bool:
         """Tell by one look at all of some names that none is protected; `covers` tells of each.
@@ -152,29 +169,41 @@ def fold(name: str) -> str:
 
 
 @cache
-def guard_of(patterns: tuple[str, ...]) -> Guard:
+def guard_of(patterns: tuple[str, ...], *, backups: bool = False) -> Guard:
     """Return the guard of a list of patterns; the same list gives the same one."""
-    return Guard(patterns)
+    return Guard(patterns, backups=backups)
 
 
-def _folded(parts: Sequence[str]) -> list[str]:
-    return [fold(part) for part in parts]
-
-
-def _readings(path: str) -> list[list[str]]:
-    # To NTFS what follows a `:` names a stream of the file before it; to others it is part of the name.
+def _readings(path: str, *, backups: bool) -> list[list[str]]:
+    """Return what the names of a path may stand for, folded."""
     parts = path.split("/") if path else []
-    if ":" not in path:
-        return [parts]
-    return [parts, [part.partition(":")[0] or part for part in parts]]
+    # To NTFS what follows a `:` names a stream of the file before it; to others it is part of the name.
+    streams = [[part.partition(":")[0] or part for part in parts]] if ":" in path else []
+    readings = [[fold(part) for part in each] for each in (parts, *streams)]
+    if not backups:
+        return readings
+    copied = [[_original(part) for part in each] for each in readings]
+    # Vim puts a dot before the name of a swap file that has none.
+    undotted = [
+        [name.removeprefix(".") if name != part else part for part, name in zip(each, names, strict=True)]
+        for each, names in zip(readings, copied, strict=True)
+    ]
+    return [*readings, *(names for names in (*copied, *undotted) if names not in readings)]
 
 
-def _unlike(names: Sequence[str]) -> _Test:
+def _original(name: str) -> str:
+    """Return the name of the file that a backup is of, or the name itself."""
+    while found := _BACKUP.fullmatch(name):
+        name = fold(found[1] or found[2])
+    return name
+
+
+def _unlike(names: Sequence[str], ends: Sequence[str] = ()) -> _Test:
     """Return a test that is true for names that need no folding and that none of these is like.
 
     Nearly all names of a tree are told by it, so that it is made of a few quick steps.
     """
-    suffixes = tuple(name[1:] for name in names if name[0] == "*" and "*" not in name[1:])
+    suffixes = (*ends, *(name[1:] for name in names if name[0] == "*" and "*" not in name[1:]))
     others = "|".join(_name(name).pattern for name in names if not name.endswith(suffixes or ("\0",)))
     like = re.compile(rf"(?:{others or '(?!)'})\Z").match
     plain = re.compile(r"[a-z0-9_.+@=,()\[\] -]*[a-z0-9_+@=,()\[\]-]\Z").match
@@ -190,7 +219,7 @@ def _unlike(names: Sequence[str]) -> _Test:
 _FOLDED = ("~", ":", ".\n", " \n")
 
 
-def _signs(names: Sequence[str]) -> tuple[str, ...]:
+def _signs(names: Sequence[str], others: Sequence[str]) -> tuple[str, ...]:
     """Return strings of which one stands in any list of names that has one like these.
 
     The list is in lower case, with a line feed before and behind each name.
@@ -198,14 +227,14 @@ def _signs(names: Sequence[str]) -> tuple[str, ...]:
     pieces = [max(f"\n{name}\n".split("*"), key=len) for name in names]
     # The fewer signs the better, so that names that begin alike share one; few names begin with a dot.
     shared = [piece[: 2 if piece.startswith("\n.") else 8] if piece[0] == "\n" else piece for piece in pieces]
-    pieces = sorted({*shared, *_FOLDED}, key=len)
+    pieces = sorted({*shared, *others, *_FOLDED}, key=len)
     return tuple(
         piece for at, piece in enumerate(pieces) if not any(shorter in piece for shorter in pieces[:at])
     )
 
 
 def _names(pattern: str) -> list[str]:
-    return [fold(name) for name in pattern.removeprefix("!").strip("/").split("/")]
+    return [fold(name) for name in pattern.removeprefix("!").split("/") if name not in {"", "."}]
 
 
 def _rule(pattern: str) -> _Rule:

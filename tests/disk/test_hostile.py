@@ -489,12 +489,16 @@ def test_49_a_binary_file_is_skipped_and_counted(arena):
     ("50", ".ENV", "read"),
     ("50", ".Env.", "read"),
     ("50", ".env::$DATA", "read"),
-    ("50", ".Git/config", "write"),
-    ("50", ".git /config", "write"),
-    ("50", ".git./config", "write"),
-    ("50", "GIT~1/config", "write"),
-    ("50", ".git::$INDEX_ALLOCATION/config", "write"),
-    ("50", ".g\u200cit/config", "write"),
+    ("50", ".Git/HEAD", "write"),
+    ("50", ".git /HEAD", "write"),
+    ("50", ".git./HEAD", "write"),
+    ("50", "GIT~1/HEAD", "write"),
+    ("50", ".git::$INDEX_ALLOCATION/HEAD", "write"),
+    ("50", ".g\u200cit/HEAD", "write"),
+    ("50", ".Git/config", "read"),
+    ("50", "GIT~1/config", "read"),
+    ("50", ".git::$INDEX_ALLOCATION/config", "read"),
+    ("50", ".ENV~", "read"),
 )
 def test_other_spellings_of_protected_names(arena, path, outcome):
     assert arena.code(lambda: arena.ws.write(path, "x", overwrite=True)) == "protected"

@@ -1,6 +1,8 @@
 import os
+import re
 import time
 import unicodedata
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -9,7 +11,7 @@ from hypothesis import strategies as st
 from agentfs import AgentFSError, InvalidArgumentError, Policy, Protect, Workspace
 from agentfs.disk.protected import fold, guard_of
 
-READ, WRITE = guard_of(Protect.READ), guard_of(Protect.WRITE)
+READ, WRITE = guard_of(Protect.READ, backups=True), guard_of(Protect.WRITE)
 SECRET = "hunter2"
 
 
@@ -63,18 +65,77 @@ def code_of(call, *arguments, **options) -> str:
         "secrets.json",
         "deploy/secrets.yaml",
         "secrets.env",
+        ".git/config",
+        ".Git/config",
+        "sub/.git/config.worktree",
+        ".git/modules/lib/config",
+        ".git/credentials",
+        ".envrc",
+        "prod.env",
+        "deploy/Prod.ENV",
+        ".bash_history",
+        ".zsh_history",
+        ".python_history",
+        ".psql_history",
+        ".local/share/fish/fish_history",
+        ".dockercfg",
+        ".config/gh/hosts.yml",
+        ".config/hub",
+        ".s3cfg",
+        "kubeconfig",
+        "staging.kubeconfig",
+        "local.settings.json",
+        "application_default_credentials.json",
     ],
 )
 def test_contents_that_are_not_shown(path):
     assert READ.covers(path)
 
 
+@pytest.mark.parametrize("backup", [
+    *("{}~", "#{}#", "{}.bak", ".{}.swp", "{}.orig", "{}.swp", ".{}.swo", "{}.~3~", "{}.bak~", "{}.old"),
+])  # fmt: skip
+@pytest.mark.parametrize("name", [
+    *(".env", "prod.env", ".npmrc", "server.pem", "id_rsa", "credentials.json", "kubeconfig", "secrets.yaml"),
+    *(".git/config", "home/.kube/config", ".config/hub", ".bash_history", "x/.Netrc"),
+])  # fmt: skip
+def test_backups_of_protected_names_are_not_shown(name, backup):
+    directory, slash, last = name.rpartition("/")
+    path = f"{directory}{slash}{backup.format(last)}"
+    assert READ.covers(path)
+    assert not WRITE.covers(path) or path.startswith(".git/"), "nothing runs a backup"
+
+
+def test_what_lies_below_a_backup_of_a_protected_directory_is_not_shown():
+    assert READ.covers(".ssh.bak/config")
+    assert READ.covers("home/.aws~/config")
+
+
 @pytest.mark.parametrize(
     "path",
     [
         "env",
-        ".envrc",
         ".env.example",
+        "example.env",
+        "sample.env",
+        "template.env",
+        "prod.example.env",
+        "example.env~",
+        "main.py~",
+        "#notes#",
+        "README.md.bak",
+        ".main.py.swp",
+        "~",
+        "##",
+        ".bak",
+        ".swp",
+        "history",
+        "bash_history.md",
+        "modules/x/config",
+        ".git/HEAD",
+        ".git/info/exclude",
+        ".git/modules/lib/HEAD",
+        "settings.json",
         ".env.local.example",
         ".env.sample",
         ".env.template",
@@ -125,6 +186,12 @@ def test_contents_that_are_shown(path):
         ".devcontainer/devcontainer.json",
         ".gitconfig",
         ".bashrc",
+        ".bash_profile",
+        ".zshenv",
+        ".zprofile",
+        ".vimrc",
+        ".windsurf/rules.md",
+        ".zed/tasks.json",
     ],
 )
 def test_what_is_not_changed(path):
@@ -148,9 +215,10 @@ def test_the_last_pattern_that_matches_decides():
     assert [path for path in covered if guard.covers(path)] == ["a.txt", "keep.me.txt", "dir/x", "b/dir/c/x"]
 
 
-NAMES = st.sampled_from(
-    [".env", ".git", ".ssh", "id_rsa", "id_rsa.pub", "a", "config", ".kube", "x.pem", "README.md"]
-)
+NAMES = st.sampled_from([
+    *(".env", ".git", ".ssh", "id_rsa", "id_rsa.pub", "a", "config", ".kube", "x.pem", "README.md"),
+    *("modules", ".git~", "config.bak", "#.env#", ".kubeconfig.swp", ".ssh.orig", "gh", ".config"),
+])  # fmt: skip
 
 
 @given(st.lists(NAMES, min_size=1, max_size=5))
@@ -160,7 +228,9 @@ def test_quick_and_slow_judgement_agree(parts):
         slowly.careful = True
         expected = slowly.covers(parts[-1])
         assert (
-            guard_of.__wrapped__(Protect.READ if guard is READ else Protect.WRITE).covers("/".join(parts))
+            guard_of.__wrapped__(
+                Protect.READ if guard is READ else Protect.WRITE, backups=guard is READ
+            ).covers("/".join(parts))
             == expected
         )
         guard._known.clear()
@@ -168,18 +238,18 @@ def test_quick_and_slow_judgement_agree(parts):
 
 LIKE_PROTECTED = st.builds(
     lambda front, middle, back: front + middle + back,
-    st.sampled_from(["", "a", "A.", ".", "\n", "x\n", "é"]),
+    st.sampled_from(["", "a", "A.", ".", "\n", "x\n", "é", "#"]),
     st.sampled_from([*Protect.READ, *Protect.WRITE, "secrets.XML", "GIT~1", "main.py"]).map(
         lambda pattern: pattern.strip("!/").rpartition("/")[2].replace("*", "b")
     ),
-    st.sampled_from(["", "b", ".", " ", ":x", "~", "\n", "\nx", "\u200c"]),
+    st.sampled_from(["", "b", ".", " ", ":x", "~", "\n", "\nx", "\u200c", "#", ".bak", ".ORIG", ".swp"]),
 )
 
 
 @settings(max_examples=500)
 @given(st.lists(LIKE_PROTECTED, max_size=4), st.sampled_from(["", "src", ".git", "src/.ssh"]))
 def test_one_look_at_all_names_clears_none_that_is_protected(names, directory):
-    for guard in (READ, WRITE, guard_of(("*",)), guard_of(("*a*",)), guard_of(("!*", "a*b"))):
+    for guard in (READ, WRITE, guard_of(("*",)), guard_of(("*a*",)), guard_of(("!*", "a*b"), backups=True)):
         within = guard.within(directory)
         if within.clears(names):
             assert not any(within.covers(name) for name in names)
@@ -204,7 +274,15 @@ def test_no_spelling_of_git_gets_by(upper, tail):
     assert WRITE.covers(f"{name}/config")
 
 
-@pytest.mark.parametrize("wrong", [".env", [1], [""], ["/"]])
+def test_a_pattern_with_empty_names_is_that_without_them():
+    """`a//b` matched nothing, and ended in an IndexError."""
+    for pattern in ("a//b", "./a/b", "/a/./b"):
+        guard = guard_of((pattern,))
+        assert guard.covers("x/a/b")
+        assert not guard.covers("b")
+
+
+@pytest.mark.parametrize("wrong", [".env", [1], [""], ["/"], ["./"], ["!."]])
 def test_a_list_of_patterns_must_be_one(wrong):
     with pytest.raises(InvalidArgumentError):
         Protect(read=wrong)
@@ -222,10 +300,12 @@ def secrets(tmp_path):
     (tmp_path / ".ssh").mkdir()
     (tmp_path / ".ssh" / "config").write_text(f"{SECRET}\n")
     (tmp_path / ".git" / "hooks").mkdir(parents=True)
-    (tmp_path / ".git" / "config").write_text("[core]\n")
+    (tmp_path / ".git" / "config").write_text(f"[remote]\nurl = https://me:{SECRET}@example.com/x\n")
+    (tmp_path / ".git" / "HEAD").write_text("ref: main\n")
     (tmp_path / "notes.md").symlink_to(".env")
     (tmp_path / "keys").symlink_to(".ssh")
     (tmp_path / "cfg.json").symlink_to(".git/config")
+    (tmp_path / "head").symlink_to(".git/HEAD")
     (tmp_path / "hooks").symlink_to(".git/hooks")
     os.link(tmp_path / ".env", tmp_path / "twin.txt")
     (tmp_path / "plain.txt").write_text("plain\n")
@@ -233,6 +313,7 @@ def secrets(tmp_path):
 
 
 PROTECTED = [".env", "notes.md", "twin.txt", ".ssh/config", "keys/config", "./.ssh/../.env"]
+PROTECTED += [".git/config", "cfg.json"]
 
 
 def test_no_method_shows_or_changes_what_is_protected(secrets):
@@ -244,6 +325,10 @@ def test_no_method_shows_or_changes_what_is_protected(secrets):
             assert code_of(ws.edit, path, SECRET, "x") == "protected"
             assert code_of(ws.edit, path, "not there", "x") == "protected"
             assert code_of(ws.grep, "PASS|hunter", path) == "protected"
+        for path in (".env~", "#.env#", ".env.bak", "..env.swp", ".env.orig"):
+            (secrets / path).write_text(f"{SECRET}\n")
+            assert code_of(ws.read, path) == "protected"
+            assert code_of(ws.grep, "hunter", path) == "protected"
         assert code_of(ws.write, "new/.env", "x") == "protected"
         assert not (secrets / "new").exists()
 
@@ -256,17 +341,18 @@ def test_searches_count_what_is_protected_and_lists_mark_it(secrets):
         assert SECRET not in ws.grep("PASSWORD", include_ignored=True).text
         listed = {entry.path: entry.protected for entry in ws.ls(depth=0, include_ignored=True).entries}
         marked = {path for path, protected in listed.items() if protected}
-        assert marked == {".env", ".ssh", ".ssh/config", "notes.md", "keys", "twin.txt"}
+        assert marked == {".env", ".ssh", ".ssh/config", "notes.md", "keys", "twin.txt", "cfg.json"}
         globbed = ws.glob("**", include_ignored=True).files
-        assert {e.path for e in globbed if e.protected} == {".env", ".ssh/config", "notes.md", "twin.txt"}
+        marked = {entry.path for entry in globbed if entry.protected}
+        assert marked == {".env", ".ssh/config", "notes.md", "twin.txt", "cfg.json"}
         assert "(protected)" in ws.ls(include_ignored=True).text
 
 
 def test_what_runs_code_is_shown_and_not_changed(secrets):
     with Workspace(secrets) as ws:
-        for path in (".git/config", "cfg.json"):
-            assert ws.read(path).content == "[core]\n"
-            assert code_of(ws.edit, path, "core", "x") == "protected"
+        for path in (".git/HEAD", "head"):
+            assert ws.read(path).content == "ref: main\n"
+            assert code_of(ws.edit, path, "main", "x") == "protected"
         for path in (
             "hooks/post-checkout",
             ".git/hooks/x",
@@ -276,7 +362,7 @@ def test_what_runs_code_is_shown_and_not_changed(secrets):
             "sub/.git",
         ):
             assert code_of(ws.write, path, "x") == "protected"
-    assert sorted(os.listdir(secrets / ".git")) == ["config", "hooks"]
+    assert sorted(os.listdir(secrets / ".git")) == ["HEAD", "config", "hooks"]
     assert os.listdir(secrets / ".git" / "hooks") == []
     assert not (secrets / ".vscode").exists()
 
@@ -286,7 +372,7 @@ def test_a_policy_protects_more_or_fewer(secrets):
     with Workspace(secrets, policy=policy) as ws:
         assert SECRET in ws.read(".env").content
         assert code_of(ws.read, "plain.txt") == "protected"
-        assert ws.edit(".git/config", "core", "x").replacements == 1
+        assert ws.edit(".git/HEAD", "main", "x").replacements == 1
 
 
 @pytest.mark.parametrize("there", ["GEHEIM-\u00e9.txt", "geheim-e\u0301.TXT", "Geheim-\u00c9.txt. "])
@@ -328,6 +414,19 @@ def test_a_twin_is_known_as_soon_as_its_name_is_there(tmp_path, monkeypatch):
         assert code_of(ws.read, "sub/two") == "protected"
 
 
+def test_the_limit_of_hard_links_is_the_stated_one(tmp_path):
+    """`docs/security.md`: known is a link to what lies in the root itself, under a name without `*`."""
+    for name in (".env", "app/.env", "server.pem"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(SECRET)
+    os.link(tmp_path / ".env", tmp_path / "app" / "of-the-root")
+    os.link(tmp_path / "app/.env", tmp_path / "of-a-directory")
+    os.link(tmp_path / "server.pem", tmp_path / "of-a-star")
+    with Workspace(tmp_path) as ws:
+        assert code_of(ws.read, "app/of-the-root") == "protected"
+        assert ws.read("of-a-directory").content == ws.read("of-a-star").content == SECRET
+
+
 def test_a_tree_of_hard_links_is_searched_without_looking_for_twins_each_time(tmp_path, monkeypatch):
     (tmp_path / "sub").mkdir()
     for number in range(50):
@@ -365,3 +464,13 @@ def test_a_mounted_twin_of_git_is_known_by_its_inode(secrets, monkeypatch):
     with Workspace(secrets) as ws:
         assert code_of(ws.write, "mount/config", "x") == "protected"
         assert code_of(ws.write, "other/config", "x") == "ok"
+
+
+def test_the_page_lists_every_protected_name():
+    page = (Path(__file__).parents[2] / "docs" / "limits.md").read_text(encoding="utf-8")
+    lists = page.partition("Read-protected by default:")[2].partition("A pattern is")[0]
+    stated = set(re.findall(r"`([^`]+)`", lists))
+    names = {name for name in (*Protect.READ, *Protect.WRITE) if not name.startswith("secrets.")}
+    assert {name.removeprefix("!") for name in names} <= stated
+    suffixes = {name.removeprefix("secrets") for name in Protect.READ if name.startswith("secrets.")}
+    assert " ".join(sorted(suffixes)) == " ".join(sorted(next(s for s in stated if ".yaml" in s).split()))
