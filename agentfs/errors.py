@@ -40,7 +40,9 @@
 Catch a branch to handle a kind of failure, a leaf for one; `code` is what crosses a wire.
 """
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
+
+from agentfs.messages import Joined, Message, Names, calls_in, say
 
 
 class AgentFSError(Exception):
@@ -49,8 +51,10 @@ class AgentFSError(Exception):
     Attributes:
         code: A stable, machine-readable name of the failure.
         message: One sentence: what was wrong, and what is there instead.
-        hint: What to do or call next, or "".
-        details: Typed facts about the failure, ready for JSON.
+        hint: What to do or call next, or "". Like `message` it is a `Message` where it names tools or
+            parameters.
+        details: Typed facts about the failure, ready for JSON; `suggested_calls` has the complete calls that
+            the hint advises, each a `name` and `arguments`.
     """
 
     code: ClassVar[str] = "error"
@@ -63,18 +67,41 @@ class AgentFSError(Exception):
         self.message = message
         self.hint = hint
         self.details: dict[str, Any] = details or {}
+        if calls := calls_in(hint):
+            self.details["suggested_calls"] = calls
 
     def __str__(self) -> str:
         """Return what the model is shown: the message, the places it names, and the hint."""
-        return "\n".join(part for part in (self.message, *self.places(), self.hint) if part)
+        return str(self.text)
+
+    @property
+    def text(self) -> Message:
+        """What `str` returns, with what it names kept apart."""
+        return Joined("\n", self.message, *self.places(), self.hint)
 
     def places(self) -> list[str]:
         """Return the lines of `details["places"]`, the spots that the message speaks of."""
-        return [str(place) for place in self.details.get("places", ())]
+        return list(self.details.get("places", ()))
 
     def to_dict(self) -> dict[str, Any]:
         """Return `code`, `message`, `hint` and `details`, ready for JSON."""
         return {"code": self.code, "message": self.message, "hint": self.hint, "details": self.details}
+
+    def in_names(self, names: Names) -> Self:
+        """Return the error as the tools at hand are to report it.
+
+        Args:
+            names: What they are called; advice that none of them can follow is left out.
+        """
+        details = {name: value for name, value in self.details.items() if name != "suggested_calls"}
+        if "places" in details:
+            details["places"] = [say(place, names) for place in self.places()]
+        error = type(self)(
+            say(self.message, names) or str(self.message), hint=say(self.hint, names), details=details
+        )
+        if calls := calls_in(self.hint, names):
+            error.details["suggested_calls"] = calls
+        return error
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Exceptions pickle by their positional arguments only, which would drop the hint and the details.

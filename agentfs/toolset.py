@@ -10,16 +10,17 @@ from agentfs.arguments.binding import arguments_of, bind, refusal
 from agentfs.arguments.wording import shown
 from agentfs.calls import calling
 from agentfs.calls.events import Coercion, OnEvent
+from agentfs.calls.naming import ToolNames
 from agentfs.calls.outcome import answered, broken, refused
 from agentfs.calls.replies import Message, SentCall, message_for, messages_for, read_call
 from agentfs.calls.running import Runner
 from agentfs.calls.telling import Teller
-from agentfs.calls.words import Words, footer_reworded, reworded
 from agentfs.errors import AgentFSError, InvalidArgumentError, UnknownToolError
 from agentfs.forms.functions import plain_function
 from agentfs.forms.instructions import instructions_for
 from agentfs.forms.schema import tool_schemas
-from agentfs.results import ToolResult
+from agentfs.messages import METHODS, Names
+from agentfs.results import Result, ToolResult
 from agentfs.signatures.offers import Answer, Offer
 from agentfs.signatures.tools import Tool, tool_of
 
@@ -41,7 +42,6 @@ class Toolset:
         prefix: str = "",
         on_event: OnEvent | None = None,
         concurrency: int = 8,
-        words: Mapping[str, str] | None = None,
         render: Callable[[Answer], ToolResult] | None = None,
     ) -> None:
         """Describe callables as tools.
@@ -53,8 +53,6 @@ class Toolset:
             prefix: What stands before the name of each tool.
             on_event: What is told of each call, from the thread that runs it.
             concurrency: How many calls of `acall`, `run` and `arun` may be under way at once.
-            words: What a text says for a method or a parameter, by its name; by default that is what the
-                tools that offer it call it.
             render: Makes each result from the one there would be, after the offer's own `render`: of answers,
                 refusals and failures alike, also where there is no such tool.
 
@@ -64,7 +62,6 @@ class Toolset:
         """
         self._tools: dict[str, Tool] = {}
         self._aliases: dict[str, Tool] = {}
-        self._offers: dict[str, Offer] = {}
         self._render = render
         self._teller = Teller(on_event)
         self._runner = Runner(concurrency)
@@ -80,12 +77,10 @@ class Toolset:
                         f"Two of the callables are named {name}; a tool is called by its name."
                     )
             self._tools[tool.name] = tool
-            self._offers[tool.name] = offer
             self._aliases |= dict.fromkeys(tool.aliases, tool)
         offered = {getattr(tool.target, "__name__", "") for tool in self._tools.values()}
         if unknown := exposed.keys() - offered:
             raise InvalidArgumentError(f"There is no {', '.join(sorted(unknown))} to expose parameters of.")
-        self._words = Words.of(list(self._offers.values()), words or {}, prefix)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -279,20 +274,22 @@ class Toolset:
         values: dict[str, Any] = {}
         coercions: list[Coercion] = []
         outcome: Any
+        names: Names = METHODS
         try:
             tool = self._tool(name)
             bound = bind(tool.parameters, arguments_of(arguments))
             values, coercions = bound.values, bound.coercions
+            names = ToolNames(tuple(self._tools.values()), tool, values)
             if bound.problems:
                 raise refusal(tool.name, tool.parameters, bound.problems)  # noqa: TRY301 - told like any other
             if tool.effect is None:  # it may change what we know nothing of
                 calling.begin_change()
             outcome = tool.target(**tool.own(values))
-            result = answered(tool, values, outcome, self._tools.values())
-            told = footer_reworded(result.content, outcome, self._offers[tool.name], self._words)
-            result = result if told == result.content else replace(result, content=told)
+            if isinstance(outcome, Result):
+                outcome = outcome.in_names(names)
+            result = answered(tool, values, outcome)
         except AgentFSError as error:
-            outcome = reworded(error, self._offers[tool.name], self._words) if tool else error
+            outcome = error.in_names(names)
             result = refused(outcome, tool, values)
         except Exception as error:  # noqa: BLE001 - logged, and told as a failure
             self._teller.unexpected(shown(name), error)
@@ -302,7 +299,7 @@ class Toolset:
             if render is None:
                 continue
             try:
-                result = render(Answer(result, outcome, own))
+                result = render(Answer(result, outcome, own, names))
             except Exception as error:  # noqa: BLE001 - as above
                 self._teller.unexpected(shown(name), error)
                 outcome, result = error, broken(error, tool, values)

@@ -9,7 +9,7 @@ import tempfile
 
 from agentfs import Answer, Offer, ToolResult, Workspace
 from agentfs.dialects import Dialect, as_json, problem_of, register
-from agentfs.results import GlobResult, ReadResult, WriteResult
+from agentfs.results import GlobResult, NextCall, ReadResult, WriteResult
 
 
 def offers(workspace: Workspace) -> list[Offer]:
@@ -28,10 +28,21 @@ def offers(workspace: Workspace) -> list[Offer]:
     return [
         Offer(read, name="cat"),
         Offer(
-            workspace.glob, name="find", parameters={"pattern": "name"}, hide=("offset", "include_ignored")
+            workspace.glob,
+            name="find",
+            parameters={"pattern": "name"},
+            hide=("offset", "include_ignored"),
+            follow=find_instead,
         ),
         Offer(workspace.write, name="put", parameters={"path": "file", "content": "text"}),
     ]
+
+
+def find_instead(call: NextCall) -> dict[str, object] | None:
+    """Return what an error advises to call, where it would be `ls`: this contract has no such tool."""
+    if call["name"] != "ls":
+        return None
+    return {"name": "*", **call["arguments"]}
 
 
 def render(answer: Answer) -> ToolResult:
@@ -53,14 +64,7 @@ def render(answer: Answer) -> ToolResult:
 
 
 OWN = register(
-    Dialect(
-        "own",
-        offers,
-        limits={"read_lines": 200},
-        policy={"overwrite": "always"},
-        words={"ls": "find"},  # what an error tells the model to call, where it would say ls
-        render=render,
-    )
+    Dialect("own", offers, limits={"read_lines": 200}, policy={"overwrite": "always"}, render=render)
 )
 
 

@@ -11,6 +11,7 @@ SPLIT = {"calls", "permissions"}
 
 # From the bottom up; rooms on one line are siblings and may not import one another.
 LAYERS = [
+    {"messages"},
     {"errors", "values"},
     {"calls.calling", "calls.events", "permissions.asking"},
     {"limits", "policy", "results", "versions"},
@@ -20,7 +21,15 @@ LAYERS = [
     {"shown", "remembered", "outputs", "journal"},
     {"reading", "editing", "search", "state"},
     {"permissions.gate", "signatures"},
-    {"forms", "arguments", "calls.outcome", "calls.replies", "calls.running", "calls.telling", "calls.words"},
+    {
+        "forms",
+        "arguments",
+        "calls.outcome",
+        "calls.replies",
+        "calls.running",
+        "calls.telling",
+        "calls.naming",
+    },
     {"methods", "toolset"},
     {"workspace"},
     {"dialects"},

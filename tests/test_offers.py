@@ -8,7 +8,9 @@ import pytest
 
 from agentfs import Answer, Offer, ToolResult, Toolset, Workspace
 from agentfs.errors import InvalidArgumentError, NotFoundError
+from agentfs.messages import Joined, call
 from agentfs.results import ReadResult
+from agentfs.text import continuation, footer
 from tests.provider_rules import CHECKERS, SCHEMA_OF, STRICT
 from tests.tool_samples import search
 
@@ -55,9 +57,10 @@ def page(path: str, offset: int = 1) -> ReadResult:
         raise NotFoundError("There is no `missing`.", hint="Call ls.")
     if path == "bug":
         raise ZeroDivisionError
+    following = call("page", path=path, offset=offset + 1)
     return ReadResult(
-        path, "text", "a\n", 1, 1, 3, 6, "abc", text='1|a\n[more: page(path="a", offset=2)]',
-        next={"name": "page", "arguments": {"path": path, "offset": offset + 1}},
+        path, "text", "a\n", 1, 1, 3, 6, "abc", text=Joined("\n", "1|a", footer(continuation(following))),
+        next=following,
     )  # fmt: skip
 
 
@@ -180,7 +183,7 @@ def test_hints_name_the_tools_as_they_are_offered(tmp_path):
         assert 'fs_read(path="a.txt")' in unread.content
         assert "fs_edit" in unread.content
         assert unread.data["hint"] in unread.content
-        assert 'fs_read with path="a.txt"' in tools.call("fs_ls", {"path": "a.txt"}).content
+        assert 'fs_read(path="a.txt")' in tools.call("fs_ls", {"path": "a.txt"}).content
         file = {"path": "file"}
         renamed = Toolset([Offer(ws.read, name="Show", parameters=file), Offer(ws.write, parameters=file)])
         assert 'Show(file="a.txt")' in renamed.call("write", {"file": "a.txt", "content": "2\n"}).content
@@ -191,13 +194,20 @@ def test_hints_name_the_tools_as_they_are_offered(tmp_path):
         assert 'd_read_file(path="a.txt")' in editor.call("d_list_dir", {"path": "a.txt"}).data["hint"]
 
 
-def test_words_of_a_toolset_stand_for_methods_that_it_does_not_offer(ws):
+def test_an_offer_stands_for_methods_of_other_names(ws):
+    def show(file: str) -> str:
+        """Show a file.
+
+        Args:
+            file: The file.
+        """
+        return ws.read(file).content
+
     ws.write("a.txt", "1\n")
-    listing = Toolset([ws.ls], words={"read": "the viewer", "path": "the file"})
-    assert (
-        listing.call("ls", {"path": "a.txt"}).data["hint"]
-        == 'Call the viewer with the file="a.txt" to see its content.'
-    )
+    viewer = Offer(show, methods={"read": {}}, renames={"path": "file"})
+    hint = Toolset([ws.ls, viewer]).call("ls", {"path": "a.txt"}).data["hint"]
+    assert hint == 'Call show(file="a.txt") to see its content.'
+    assert Toolset([ws.ls]).call("ls", {"path": "a.txt"}).data["hint"] == ""
 
 
 def test_a_toolset_renders_every_result_also_of_a_tool_that_is_not_there():

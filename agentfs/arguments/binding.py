@@ -39,7 +39,7 @@ def arguments_of(sent: Any) -> Mapping[Any, Any]:
     if not isinstance(value, Mapping):
         raise InvalidArgumentError(
             f"The arguments must be one JSON object, not {shown(value)}.",
-            hint='Send the arguments by name, as in {"path": "README.md"}.',
+            hint='Send the arguments by name, as in {"name": "value"}.',
         )
     return arguments  # type: ignore[no-any-return] # a mapping, as was just seen
 

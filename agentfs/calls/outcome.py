@@ -1,7 +1,7 @@
 """What a call came to, as a `ToolResult`: an answer, a refusal, or a fault of ours."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, is_dataclass
 from typing import Any, cast
 
@@ -11,77 +11,41 @@ from agentfs.results import (
     GlobResult,
     GrepResult,
     ListResult,
-    NextCall,
     ReadResult,
     Result,
     ToolResult,
     WriteResult,
 )
 from agentfs.signatures.tools import Tool
-from agentfs.text.render import continuation
 
 _SHORT = 120
 
 
-def answered(tool: Tool, values: Mapping[str, Any], returned: Any, tools: Iterable[Tool] = ()) -> ToolResult:
+def answered(tool: Tool, values: Mapping[str, Any], returned: Any) -> ToolResult:
     """Return the result of a call that returned.
 
     Args:
         tool: What was called.
         values: With what.
-        returned: What it returned: a `Result`, text, or anything that JSON can show.
-        tools: What else may be called, for the call that continues the result.
+        returned: What it returned: a `Result` in the names of the tools, text, or what JSON can show.
     """
     path = _file_path(tool, values)
     if isinstance(returned, ToolResult):
         return returned
     if isinstance(returned, Result):
-        following = _offered(returned.next, (tool, *tools))
         return ToolResult(
             success=True,
-            content=_with_call(returned.text, returned.next, following),
+            content=returned.text,
             short_result=_summary(returned) or _first_line(returned.text),
             images=returned.images if isinstance(returned, ReadResult) else (),
             file_path=getattr(returned, "path", path),
-            data={**returned.to_dict(), "next": following},
-            next=following,
+            data=returned.to_dict(),
+            next=returned.next,
         )
     if isinstance(returned, str):
         return ToolResult(True, returned, _first_line(returned), file_path=path)
     content = json.dumps(returned, ensure_ascii=False, default=_plain)
     return ToolResult(True, content, _first_line(content), file_path=path, data=json.loads(content))
-
-
-def _offered(call: NextCall | None, tools: Sequence[Tool]) -> NextCall | None:
-    """Return a call of a method as a call of the tool that offers it, or None when none can make it."""
-    if call is None:
-        return None
-    for tool in tools:
-        if tool.follow is not None:
-            arguments = tool.follow(call)
-            if arguments is not None:
-                return {"name": tool.name, "arguments": dict(arguments)}
-            continue
-        if getattr(tool.target, "__name__", None) != call["name"]:
-            continue
-        shown = {parameter.target: parameter.name for parameter in tool.parameters}
-        given = call["arguments"].items()
-        if all(
-            name in shown or (name in tool.preset and tool.preset[name] == value) for name, value in given
-        ):
-            return {"name": tool.name, "arguments": {shown[n]: value for n, value in given if n in shown}}
-    return None
-
-
-def _with_call(text: str, own: NextCall | None, offered: NextCall | None) -> str:
-    """Return a text whose footer names the call that is offered in place of the method's own."""
-    if own is None or own == offered:
-        return text
-    before, found, after = text.rpartition(continuation(own))
-    if not found:
-        return text
-    # Without a tool that could continue it, it is still said that there is more.
-    return f"{before}{continuation(offered) or 'there is more'}{after}"
 
 
 def refused(

@@ -1,23 +1,18 @@
 """The answers of `tree-sitter-analyzer`: the document's output, and beside it what was cut and left out."""
 
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from agentfs.dialects.analyzer_formats import Format, as_text, fitting, full_tokens, shaped, with_short_paths
+from agentfs.dialects.analyzer_names import FINDING, SEARCHING
 from agentfs.dialects.showing import absolute_in
+from agentfs.messages import say
 from agentfs.results import Entry, GlobResult, GrepResult, Skipped, ToolResult
 from agentfs.search.leftout import say_skipped
 from agentfs.text import estimate_tokens
 from agentfs.workspace import Workspace
 
 WARNING_TOKENS = 10_000  # an answer that takes more says so
-
-_WORDS: Mapping[str, str] = {
-    "pass include_ignored=true": "pass hidden=true and no_ignore=true",
-    "pass pattern=": "pass query=",
-    ": leave out fixed_strings": ": pass regex=true, fixed_strings=false",
-}
 
 
 @dataclass(frozen=True)
@@ -47,7 +42,7 @@ def listed(workspace: Workspace, found: GlobResult, notes: list[str], *, opens: 
     shown = fitting(entries, workspace.limits.output_tokens)
     content = as_text(shown)
     if not found.total:
-        notes.append(_reworded(found.text.partition("\n")[0]))
+        notes.append(say(found.text, FINDING).partition("\n")[0])
     if len(shown) < found.total:
         total = _count(found.total, exact=found.exact)
         notes.append(
@@ -190,10 +185,10 @@ def _together(first: Skipped, second: Skipped) -> Skipped:
 
 def _said_of_absence(found: GrepResult, files: GlobResult | None) -> list[str]:
     if files is not None and not files.total:
-        return [_reworded(files.text.partition("\n")[0])]
+        return [say(files.text, FINDING).partition("\n")[0]]
     if found.total_lines:
         return []
-    return [_reworded(line) for line in found.text.split("\n") if not line.startswith("[")]
+    return [line for line in say(found.text, SEARCHING).split("\n") if not line.startswith("[")]
 
 
 def _said_of_time(skipped: Skipped, way: str) -> list[str]:
@@ -212,12 +207,6 @@ def _left_out(skipped: Skipped, *, opens: bool) -> list[str]:
 
 def _warning(tokens: int, way: str) -> list[str]:
     return [f"⚠️ about {tokens:,} tokens: {way}"] if tokens > WARNING_TOKENS else []
-
-
-def _reworded(text: str) -> str:
-    for before, after in _WORDS.items():
-        text = text.replace(before, after)
-    return text
 
 
 def _count(number: int, one: str = "", many: str = "", *, exact: bool = True) -> str:

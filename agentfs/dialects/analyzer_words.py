@@ -8,6 +8,7 @@ from typing import Any, Literal
 from agentfs.dialects.analyzer_formats import Format
 from agentfs.dialects.showing import Problem
 from agentfs.errors import InvalidArgumentError
+from agentfs.messages import FirstOf, Message, Names, ToolName, say
 
 Language = Literal["en", "ja"]
 
@@ -133,13 +134,16 @@ _OWN: Mapping[str, Mapping[Language, tuple[str, str]]] = {
     },
 }
 
+_LOOK_JA = FirstOf(
+    Message(ToolName("ls"), " で存在するパスを確認してください。"), "存在するパスを確認してください。"
+)
 # What agentfs finds wrong, by its code; what it says in detail follows in brackets.
 _CODES_JA: Mapping[str, tuple[str, str]] = {
     "outside_workspace": (
         "プロジェクトルートの外は参照できません。",
         "ルートからの相対パスを指定してください。",
     ),
-    "not_found": ("指定されたパスが見つかりません。", "list_files で存在するパスを確認してください。"),
+    "not_found": ("指定されたパスが見つかりません。", _LOOK_JA),
     "not_a_file": ("ファイルではありません。", "ファイルのパスを指定してください。"),
     "not_a_directory": ("ディレクトリではありません。", "ディレクトリのパスを指定してください。"),
     "not_regular": ("通常のファイルではありません。", "別のファイルを指定してください。"),
@@ -222,7 +226,9 @@ def language_of_environment() -> Language:
     return "en"
 
 
-def told(problem: Problem, details: Mapping[str, Any], tool: str, language: Language) -> Problem:
+def told(
+    problem: Problem, details: Mapping[str, Any], tool: str, language: Language, names: Names
+) -> Problem:
     """Return a failure as it is told: in a language, with an example that works as given.
 
     Args:
@@ -230,13 +236,14 @@ def told(problem: Problem, details: Mapping[str, Any], tool: str, language: Lang
         details: The facts of the error.
         tool: What was called, without a prefix.
         language: The language.
+        names: What the tools at hand are called.
     """
     message, hint = problem.message, problem.hint
     own = _OWN.get(str(details.get("said", "")))
     if own is not None:
         message, hint = (text.format(**details["values"]) for text in own[language])
     elif language == "ja":
-        said, way = _CODES_JA.get(problem.code, _OTHER_JA)
+        said, way = (say(text, names) for text in _CODES_JA.get(problem.code, _OTHER_JA))
         message, hint = f"{said}（{message}）", f"{way}（{hint}）" if hint else way
     lines = [hint, f"{_EXAMPLE[language]}{json.dumps(example(tool, problem.code, details))}"]
     if tool != "list_files" and problem.code in ("invalid_argument", "invalid_pattern"):

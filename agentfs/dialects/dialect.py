@@ -1,4 +1,4 @@
-"""What a dialect is: offers over a workspace, a preset of limits and policy, words, and a renderer."""
+"""What a dialect is: offers over a workspace, a preset of limits and policy, and a renderer."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -25,8 +25,6 @@ class Dialect:
             or a function that calls methods; none reaches the disk by itself.
         limits: What its document has in place of the defaults of `Limits`.
         policy: What it has in place of the defaults of `Policy`; never what confines or protects.
-        words: What a text says for a method or a parameter, by its name; by default that is what the tools
-            that offer it call it.
         render: Makes each result from the one there would be, after the offer's own `render`: of answers,
             refusals and failures alike, also where there is no such tool.
     """
@@ -35,7 +33,6 @@ class Dialect:
     offers: Callable[[Workspace], Sequence[Offer]]
     limits: Mapping[str, Any] = field(default_factory=dict[str, Any])
     policy: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    words: Mapping[str, str] = field(default_factory=dict[str, str])
     render: Callable[[Answer], ToolResult] | None = None
 
     def tools(
@@ -66,14 +63,7 @@ class Dialect:
                     hint=f"Its tools are {', '.join(offers)}.",
                 )
         chosen = [offers[name] for name in (offers if names is None else names)]
-        return Toolset(
-            chosen,
-            expose=expose,
-            prefix=prefix,
-            on_event=workspace.on_event,
-            words=self.words,
-            render=self.render,
-        )
+        return Toolset(chosen, expose=expose, prefix=prefix, on_event=workspace.on_event, render=self.render)
 
     def view(self, workspace: Workspace) -> Workspace:
         """Return the workspace under the preset of this dialect.

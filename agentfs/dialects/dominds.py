@@ -13,15 +13,17 @@ from typing import Any, Literal, NamedTuple
 
 from agentfs.dialects.dialect import Dialect
 from agentfs.dialects.dominds_answers import Documents, as_yaml
-from agentfs.dialects.rg_args import ALLOWED, read_arguments
+from agentfs.dialects.rg_args import ALLOWED, read_arguments, retried
 from agentfs.errors import InvalidArgumentError, NotAFileError, PastEndError
-from agentfs.results import GrepResult, ListResult, NextCall, ReadResult
+from agentfs.messages import Message, NextCall, call
+from agentfs.results import GrepResult, ListResult, ReadResult
 from agentfs.signatures.offers import Offer
 from agentfs.workspace import Workspace
 
 Case = Literal["smart", "sensitive", "insensitive"]
 
 _MAX_LINES = 500
+_AROUND = {"before": "context_before", "after": "context_after"}
 _RANGE = re.compile(r"\s*([0-9]{0,9})\s*~\s*([0-9]{0,9})\s*")
 # Besides each line stands its number, and the indentation of the block.
 _ROOM = 8
@@ -150,14 +152,14 @@ def offers(workspace: Workspace) -> Sequence[Offer]:
             read, f"At most {limits.read_bytes:,} bytes, and {limits.line_chars:,} characters of a line.")),
         Offer(ripgrep_files, render=documents.ripgrep_files, description=_described(
             ripgrep_files, f"{at_most} files.")),
-        Offer(ripgrep_snippets, render=documents.ripgrep_snippets, description=_described(
+        Offer(ripgrep_snippets, renames=_AROUND, render=documents.ripgrep_snippets, description=_described(
             ripgrep_snippets, f"{at_most} snippets, {a_line}, and {around}.")),
         Offer(ripgrep_count, render=documents.ripgrep_count, description=_described(
             ripgrep_count, f"{at_most} files; `total_count` is the sum of all.")),
         Offer(ripgrep_fixed, render=documents.ripgrep_fixed, description=_described(
             ripgrep_fixed, f"{at_most} matches, and {a_line}.")),
-        Offer(grep, name="ripgrep_search", render=documents.ripgrep_search, description=_described(
-            grep, f"{at_most} results, {a_line}, and {around}.\nrg_args takes `{ALLOWED}`; "
+        Offer(grep, name="ripgrep_search", render=documents.ripgrep_search, vary=retried, description=
+            _described(grep, f"{at_most} results, {a_line}, and {around}.\nrg_args takes `{ALLOWED}`; "
             "`--no-ignore -.` searches ignored and hidden files.")),
     )  # fmt: skip
 
@@ -187,7 +189,7 @@ def _read(workspace: Workspace, path: str, lines: _Lines) -> ReadResult:
             raise
     if found.kind == "directory":
         shown = json.dumps(path, ensure_ascii=False)
-        raise NotAFileError(f"{shown} is a directory.", hint=f"Call ls(path={shown}).")
+        raise NotAFileError(f"{shown} is a directory.", hint=Message("Call ", call("ls", path=path), "."))
     if found.next is None or (last is not None and found.end_line >= last):
         return found
     # What was asked for goes on to its own end.
@@ -250,6 +252,5 @@ DIALECT = Dialect(
     offers,
     # Lines are bounded by `max_lines`, and bytes by what an answer can hold.
     limits={"read_lines": 1_000_000, "read_bytes": 100_000, "output_tokens": 40_000, "context_lines": 100},
-    words={"before": "context_before", "after": "context_after", "max_filesize": "--max-filesize"},
     render=as_yaml,
 )

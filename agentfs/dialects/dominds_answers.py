@@ -250,8 +250,6 @@ def _beside(found: GrepResult, answer: Answer) -> _Document:
     notes: list[str] = []
     if not found.total_lines:
         _, *notes = [line for line in answer.result.content.split("\n") if not line.startswith("[")]
-        way = "" if "literal" in answer.arguments else ": leave out -F"
-        notes = [note.replace(": leave out fixed_strings", way) for note in notes]
     complete = {} if found.exact else {"complete": False}
     return {**complete, **({"notes": notes} if notes else {}), **_left_out(found.skipped)}
 

@@ -2,12 +2,14 @@
 
 import re
 import shlex
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from agentfs.errors import InvalidArgumentError
 from agentfs.matching.pattern import compile_pattern, escape
+from agentfs.messages import Retry
+from agentfs.search.filters import parse_filesize
 
 Shows = Literal["lines", "matches", "files", "counts"]
 
@@ -169,7 +171,11 @@ def _sort(meant: RgArguments, option: str, text: str) -> None:
     meant.others["sort"] = _SORTS[text]
 
 
-def _max_filesize(meant: RgArguments, _option: str, text: str) -> None:
+def _max_filesize(meant: RgArguments, option: str, text: str) -> None:
+    try:
+        parse_filesize(text)
+    except InvalidArgumentError:
+        raise _wrong(f"{option} needs a size from 1, such as 500K or 1M, not {text!r}.", option) from None
     meant.others["max_filesize"] = text
 
 
@@ -264,6 +270,35 @@ def _piece_in_either_case(found: re.Match[str]) -> str:
 def _in_other_case(member: str) -> str:
     """Return a letter, range or named set of a character class in the other case, or "" where it has none."""
     return _CASES.get(member, "") if member.startswith("[") else member.swapcase()
+
+
+# Options for other arguments of `grep`, where a search is advised to be made again.
+_TO_PASS = {"include_ignored": ["--no-ignore", "-."], "fixed_strings": ["-F"]}
+_OWN = {"pattern", "path"}
+_REWRITING = {"-v", "-x"}
+
+
+def retried(retry: Retry, given: Mapping[str, Any]) -> Retry | None:
+    """Turn other arguments of `grep` into other arguments of a tool that has them in `rg_args`.
+
+    Args:
+        retry: What to change in a call of `grep`.
+        given: What the tool was called with.
+    """
+    own = {name: value for name, value in retry.arguments.items() if name in _OWN}
+    others = [name for name, value in retry.arguments.items() if name not in _OWN and value is True]
+    if len(own) + len(others) < len(retry.arguments) or not {*others, *retry.without} <= _TO_PASS.keys():
+        return None
+    options = list(_options(_words(given.get("rg_args"))))
+    if "pattern" in own and any(option in _REWRITING for option, _ in options):
+        return None  # it is not the one that was given
+    if not others and not retry.without:
+        return Retry(own)
+    dropped = {option for name in retry.without for option in _TO_PASS[name]}
+    kept = [pair for pair in options if pair[0] not in dropped]
+    rg_args = [word for pair in kept for word in pair if word]
+    rg_args += [option for name in others for option in _TO_PASS[name]]
+    return Retry({**own, "rg_args": rg_args}) if rg_args else Retry(own, ("rg_args",))
 
 
 def _words(rg_args: str | Sequence[str] | None) -> Iterator[str]:

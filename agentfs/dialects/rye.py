@@ -130,7 +130,7 @@ def offers(workspace: Workspace) -> Sequence[Offer]:
             preset={"line_ids": True, "room": _ROOM},
         ),
         Offer(write, parameters=file),
-        Offer(edit_lines, parameters=file),
+        Offer(edit_lines, parameters=file, methods={"edit_lines": {}, "edit": {}}),
         Offer(glob),
         Offer(grep, parameters={"glob": "include"}),
         Offer(ls),
@@ -284,6 +284,5 @@ DIALECT = Dialect(
         "output_tokens": 200_000,
     },
     policy={"overwrite": "always"},
-    words={"line_ids": "its ids", "edit": "edit_lines", "multi_edit": "edit_lines"},
     render=_refused,
 )

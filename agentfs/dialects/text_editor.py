@@ -28,6 +28,8 @@ from agentfs.workspace import Workspace
 
 NAME = "str_replace_based_edit_tool"
 
+# The methods that the commands stand for.
+_COMMANDS = {"read": "view", "ls": "view", "write": "create", "edit": "str_replace"}
 _LEVELS = 2
 _SNIPPET_LINES = 120
 _ECHO_CHARS = 200
@@ -90,7 +92,16 @@ def offers(workspace: Workspace) -> Sequence[Offer]:
         text = _needed("insert_text", new_str if insert_text is None else insert_text, command)
         return workspace.splice(path, lambda content: [_insertion(content, int(line), text)])
 
-    return [Offer(str_replace_based_edit_tool, effect="edit", follow=_follow, render=_render)]
+    return [
+        Offer(
+            str_replace_based_edit_tool,
+            effect="edit",
+            methods={name: {"command": command} for name, command in _COMMANDS.items()},
+            renames={"old_string": "old_str", "new_string": "new_str", "content": "file_text"},
+            follow=_follow,
+            render=_render,
+        )
+    ]
 
 
 def _needed(name: str, value: str | None, command: str) -> str:
@@ -159,9 +170,11 @@ def _insertion(content: str, line: int, text: str) -> tuple[int, int, str]:
 
 
 def _follow(call: NextCall) -> Mapping[str, Any] | None:
-    """Turn the call that goes on with a read into a view."""
+    """Turn a read or a listing into a view."""
     arguments = call["arguments"]
-    if call["name"] != "read":
+    if call["name"] == "ls" and arguments.keys() == {"path"}:
+        return {"command": "view", **arguments}
+    if call["name"] != "read" or not arguments.keys() <= {"path", "offset", "limit"}:
         return None
     view: dict[str, Any] = {"command": "view", "path": arguments["path"]}
     first, limit = arguments.get("offset", 1), arguments.get("limit")
@@ -263,16 +276,4 @@ def _failed(answer: Answer, error: AgentFSError) -> ToolResult:
     return replace(answer.result, content=content, error={"code": error.code, "message": told})
 
 
-DIALECT = Dialect(
-    "text-editor",
-    offers,
-    words={
-        "read": "view",
-        "ls": "view",
-        "write": "create",
-        "edit": "str_replace",
-        "old_string": "old_str",
-        "new_string": "new_str",
-        "content": "file_text",
-    },
-)
+DIALECT = Dialect("text-editor", offers)

@@ -11,11 +11,13 @@ from typing import Any, Literal
 
 from agentfs.dialects.analyzer_answers import Asked, answer_of, listed
 from agentfs.dialects.analyzer_formats import MOST_MATCHES, SAMPLES, UNBOUNDED, Format
+from agentfs.dialects.analyzer_names import stands_for
 from agentfs.dialects.analyzer_words import FORMATS, Language, describe, language_of_environment, told, wrong
 from agentfs.dialects.dialect import Dialect
 from agentfs.dialects.showing import as_json, problem_of
 from agentfs.errors import AgentFSError, InvalidPatternError, UnknownToolError
 from agentfs.limits import HARD_FILE_BYTES
+from agentfs.messages import Message, Retry
 from agentfs.results import GlobResult, GrepResult, ToolResult
 from agentfs.search.filters import parse_filesize, parse_types
 from agentfs.signatures.offers import Answer, Offer
@@ -53,21 +55,7 @@ def in_language(language: Language | None = None) -> Dialect:
             return answer.result
         return _render(answer, "list_files", language or language_of_environment())
 
-    return Dialect(
-        NAME,
-        offers,
-        limits={"grep_line_chars": 2000, "output_tokens": UNBOUNDED},
-        words={
-            **dict.fromkeys(("ls", "glob", "find"), "list_files"),
-            **dict.fromkeys(("grep", "read"), "search_content"),
-            "path": "roots",
-            "max_depth": "depth",
-            "before": "context_before",
-            "after": "context_after",
-            "include_ignored": "no_ignore",
-        },
-        render=refused,
-    )
+    return Dialect(NAME, offers, limits={"grep_line_chars": 2000, "output_tokens": UNBOUNDED}, render=refused)
 
 
 @dataclass(frozen=True)
@@ -262,6 +250,7 @@ def _offers(workspace: Workspace, language: Language | None) -> Sequence[Offer]:
             parameters={"limit": "file_limit"} if tool is find_and_grep else {},
             effect="read",
             render=render(tool.__name__),
+            **stands_for(tool.__name__),
         )
         for tool in (list_files, search_content, find_and_grep)
     ]
@@ -338,9 +327,12 @@ def _grep(workspace: Workspace, **arguments: Any) -> GrepResult:
     try:
         return workspace.grep(**arguments)
     except InvalidPatternError as error:
-        # The word of the method; where files are found too, `pattern` means something else.
-        hint = error.hint.replace("pass pattern=", "pass query=")
-        raise InvalidPatternError(error.message, hint=hint, details=error.details) from None
+        # Where files are found too, `pattern` is another parameter.
+        suggestion = error.details.get("suggestion")
+        literally = Message("To match it literally, ", Retry({"query": suggestion}), ".")
+        raise InvalidPatternError(
+            error.message, hint=literally if suggestion else error.hint, details=error.details
+        ) from None
 
 
 def _render(answer: Answer, tool: str, language: Language) -> ToolResult:
@@ -348,7 +340,7 @@ def _render(answer: Answer, tool: str, language: Language) -> ToolResult:
     if problem is None:
         return answer.result
     details = answer.outcome.details if isinstance(answer.outcome, AgentFSError) else {}
-    said = told(problem, details, tool, language)
+    said = told(problem, details, tool, language, answer.names)
     error = {"code": said.code, "message": said.message}
     failed = answer._replace(result=replace(answer.result, short_result=said.message, error=error))
     return as_json(failed, {"error": said._asdict()})

@@ -26,6 +26,7 @@ from agentfs.disk.states import (
     state_in,
 )
 from agentfs.errors import AgentFSError, NotDirectoryError, NotFoundError
+from agentfs.messages import Joined
 
 _NO_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK, errno.EXDEV}
 _NOT_EMPTY = {errno.ENOTEMPTY, errno.EEXIST}
@@ -81,8 +82,10 @@ class Batch:
             known = failures.of_system(error, self.paths[0]) if isinstance(error, OSError) else error
             if self._stuck and isinstance(known, AgentFSError):
                 paths = ", ".join(map(quote, sorted(self._stuck)))
-                known.hint += (
-                    f" {paths} could not be brought back; opening the workspace again tries it anew."
+                known.hint = Joined(
+                    " ",
+                    known.hint,
+                    f"{paths} could not be brought back; opening the workspace again tries it anew.",
                 )
             if known is error:
                 raise

@@ -22,6 +22,7 @@ from agentfs.errors import (
     ProtectedError,
     RefusedError,
 )
+from agentfs.messages import Joined, Message, call
 
 _ONLY_REGULAR = "Only regular files can be read or changed; choose another path."
 _KINDS = {
@@ -108,8 +109,8 @@ def missing(path: str, place: str | None = None, similar: tuple[str, ...] = ()) 
         hints.append("Give a path, not a URL.")
     elif "\\" in path:
         hints.append("Put `/` between names.")
-    hints.append(f"Call ls with path={quote(show_name(directory) or '.')} to see what is there.")
-    return NotFoundError(f"{what}.", hint=" ".join(hints), details=details)
+    hints.append(Message("Call ", call("ls", path=show_name(directory) or "."), " to see what is there."))
+    return NotFoundError(f"{what}.", hint=Joined(" ", *hints), details=details)
 
 
 def not_usable(path: str, only: list[str]) -> OutsideWorkspaceError:
@@ -135,7 +136,7 @@ def not_a_directory(path: str, place: str | None = None) -> NotDirectoryError:
     where = path if place is None else place
     return NotDirectoryError(
         f"{quote(where)} is a file, not a directory.",
-        hint=f"Call read with path={quote(where)} to see its content.",
+        hint=Message("Call ", call("read", path=show_name(where)), " to see its content."),
         details={"path": show_name(path)},
     )
 
@@ -144,7 +145,7 @@ def not_a_file(path: str) -> NotAFileError:
     """Return not_a_file for a path."""
     return NotAFileError(
         f"{quote(path)} is a directory, not a file.",
-        hint=f"Call ls with path={quote(path)} to see what is in it.",
+        hint=Message("Call ", call("ls", path=show_name(path)), " to see what is in it."),
         details={"path": show_name(path)},
     )
 

@@ -12,9 +12,12 @@ from agentfs.editing.places import ambiguous
 from agentfs.editing.splicing import Splice, View, splices
 from agentfs.editing.tolerance import tolerated
 from agentfs.errors import AgentFSError, EncodingError, InvalidArgumentError, NoChangeError, TooLargeError
+from agentfs.messages import Joined, Message, ParameterName, ToolName
 from agentfs.policy import Matching
 from agentfs.results import Edit
 from agentfs.versions import Hunk
+
+_OLD, _NEW = ParameterName("old_string"), ParameterName("new_string")
 
 
 @dataclass(frozen=True)
@@ -38,12 +41,11 @@ class Applied:
     lines: int | None = None
 
 
-def check_edits(edits: Sequence[Edit], *, tool: str) -> None:
+def check_edits(edits: Sequence[Edit]) -> None:
     """Refuse what no file could make right.
 
     Args:
         edits: The edits of one call.
-        tool: The name of the call.
 
     Raises:
         InvalidArgumentError: `invalid_argument`: no edits, an empty old text, or a NUL in a new one.
@@ -51,7 +53,9 @@ def check_edits(edits: Sequence[Edit], *, tool: str) -> None:
     """
     if not edits:
         raise InvalidArgumentError(
-            "edits is empty.", hint=f"Call {tool} with at least one edit.", details={"parameter": "edits"}
+            Message(ParameterName("edits", quoted=True), " is empty."),
+            hint="Pass at least one edit.",
+            details={"parameter": "edits"},
         )
     for number, edit in enumerate(edits):
         try:
@@ -63,18 +67,27 @@ def check_edits(edits: Sequence[Edit], *, tool: str) -> None:
 def _check(edit: Edit) -> None:
     if not edit.old_string:
         raise InvalidArgumentError(
-            "old_string is empty.",
-            hint="To insert, pass as old_string a line next to the place, and as new_string that line and "
-            "the new text. To create a file or replace its whole content, call write.",
+            Message(_OLD, " is empty."),
+            hint=Joined(
+                " ",
+                Message(
+                    *("To insert, pass as ", _OLD, " a line next to the place, and as ", _NEW),
+                    " that line and the new text.",
+                ),
+                Message("To create a file or replace its whole content, call ", ToolName("write"), "."),
+            ),
             details={"parameter": "old_string"},
         )
     check_text(edit.new_string, "new_string")
     if to_lf(edit.old_string, lone=False) == to_lf(edit.new_string, lone=False):
         raise NoChangeError(
-            "old_string and new_string are the same."
-            if edit.old_string == edit.new_string
-            else "old_string and new_string differ only in line ends, and an edit keeps those of the file.",
-            hint="Pass as new_string the text as it shall be.",
+            Message(
+                *(_OLD, " and ", _NEW),
+                " are the same."
+                if edit.old_string == edit.new_string
+                else " differ only in line ends, and an edit keeps those of the file.",
+            ),
+            hint=Message("Pass as ", _NEW, " the text as it shall be."),
         )
 
 
@@ -90,8 +103,8 @@ def check_text(text: str, name: str) -> None:
     """
     if "\x00" in text:
         raise InvalidArgumentError(
-            f"{name} holds a NUL character, which would make the file binary.",
-            hint=f"Pass {name} without \\u0000.",
+            Message(ParameterName(name), " holds a NUL character, which would make the file binary."),
+            hint="Pass it without \\u0000.",
             details={"parameter": name},
         )
 
@@ -250,8 +263,16 @@ def _check_ascii(name: str, text: str, path: str) -> None:
     if not text.isascii():
         character = next(c for c in text if not c.isascii())
         raise EncodingError(
-            f"{quote(path)} is in an unknown 8-bit encoding, and {name} holds {character!r}.",
-            hint=f"Choose {name} from the ASCII parts of the text; the other bytes around them are kept.",
+            Message(
+                f"{quote(path)} is in an unknown 8-bit encoding, and ",
+                ParameterName(name),
+                f" holds {character!r}.",
+            ),
+            hint=Message(
+                "Choose ",
+                ParameterName(name),
+                " from the ASCII parts of the text; the other bytes around them are kept.",
+            ),
             details={"path": path, "encoding": UNKNOWN_8BIT, "parameter": name, "character": character},
         )
 
@@ -271,11 +292,11 @@ def _numbered(error: AgentFSError, number: int, total: int) -> AgentFSError:
         return error
     # The file on disk still has other numbers, and the model may go and look.
     counted = (
-        "Line numbers count the edits before it as applied. " if number and "lines" in error.details else ""
+        "Line numbers count the edits before it as applied." if number and "lines" in error.details else ""
     )
     return type(error)(
-        f"Edit {number + 1} of {total}: {error.message}",
-        hint=f"{error.hint} {counted}None of the edits was applied; pass them all again.".lstrip(),
+        Message(f"Edit {number + 1} of {total}: ", error.message),
+        hint=Joined(" ", error.hint, counted, "None of the edits was applied; pass them all again."),
         details={**error.details, "edit": number + 1, "edits": total},
     )
 
@@ -290,6 +311,10 @@ def _explained(error: AgentFSError, document: Document, edit: Edit, number: int)
         return error
     return type(error)(
         error.message,
-        hint=f"In the file as it is, it stands once: an earlier edit of this call changed that. {error.hint}",
+        hint=Joined(
+            " ",
+            "In the file as it is, it is there once: an earlier edit of this call changed that.",
+            error.hint,
+        ),
         details={**error.details, "caused_by_earlier_edit": True},
     )

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from agentfs.disk import Current, quote
 from agentfs.editing.report import line_ranges, shown_diff
 from agentfs.errors import StaleError
+from agentfs.messages import Message, call
 from agentfs.shown import Shown
 from agentfs.text import bodies_of, footer, moved_lines, unified_diff
 from agentfs.versions import Hunk
@@ -90,7 +91,9 @@ def stale(current: Current, text: str | None, before: str | None, expected: str)
         "shown_revision": expected,
     }
     message = f"{quote(current.path)} has changed since it was shown"
-    hint = f"Call read(path={quote(current.path)}), then make the change again with that taken in."
+    hint = Message(
+        "Call ", call("read", path=current.path), ", then make the change again with that taken in."
+    )
     if before is None or text is None:
         return StaleError(f"{message}.", hint=hint, details=details)
     diff = unified_diff(before, text, current.path)

@@ -10,6 +10,7 @@ from agentfs.editing.landing import Terms, change_text
 from agentfs.editing.miss import Known
 from agentfs.errors import InvalidArgumentError
 from agentfs.limits import Limits
+from agentfs.messages import Message, ParameterName
 from agentfs.policy import Matching
 from agentfs.results import Edit, EditResult
 from agentfs.shown import Shown
@@ -22,7 +23,6 @@ def edit_file(
     path: str,
     edits: Sequence[Edit],
     *,
-    tool: str,
     terms: Terms | None = None,
     match: Matching | None = None,
 ) -> EditResult:
@@ -34,7 +34,6 @@ def edit_file(
         limits: For the size of the file.
         path: The file.
         edits: What to replace.
-        tool: The name of the call, for messages.
         terms: On what terms the file is changed.
         match: How old texts are found; None for as the policy has it.
 
@@ -52,11 +51,14 @@ def edit_file(
         EncodingError: `encoding`: the encoding is unknown, or cannot hold a new text.
         TooLargeError: `too_large`: the file is, or would be, larger than `Limits.file_bytes`.
     """
-    check_edits(edits, tool=tool)
+    check_edits(edits)
     matching = root.policy.match if match is None else match
     if matching not in get_args(Matching):
         raise InvalidArgumentError(
-            f"match must be one of {', '.join(map(repr, get_args(Matching)))}, not {matching!r}.",
+            Message(
+                ParameterName("match"),
+                f" must be one of {', '.join(map(repr, get_args(Matching)))}, not {matching!r}.",
+            ),
             details={"parameter": "match"},
         )
 

@@ -13,6 +13,7 @@ from agentfs.editing.matching import Place, to_lf
 from agentfs.editing.splicing import View
 from agentfs.errors import InvalidArgumentError, StaleError, UnreadError
 from agentfs.limits import Limits
+from agentfs.messages import Joined, Message, ParameterName, ToolName, call
 from agentfs.results import EditResult, LineChange
 from agentfs.shown import Shown
 from agentfs.text import bodies_of
@@ -53,8 +54,8 @@ def edit_lines_file(
     """
     if not changes:
         raise InvalidArgumentError(
-            "changes is empty.",
-            hint="Call edit_lines with at least one change.",
+            Message(ParameterName("changes", quoted=True), " is empty."),
+            hint="Pass at least one change.",
             details={"parameter": "changes"},
         )
 
@@ -66,7 +67,15 @@ def edit_lines_file(
         if not versions:
             raise UnreadError(
                 f"No line ids of {quote(current.path)} have been given, so none can be meant.",
-                hint=f"Read {quote(current.path)} with line_ids first, or call edit.",
+                hint=Message(
+                    "Call ",
+                    Joined(
+                        ", or ",
+                        Message(call("read", path=current.path, line_ids=True), " first"),
+                        ToolName("edit"),
+                    ),
+                    ".",
+                ),
                 details={"path": current.path},
             )
         view = View(before.decoded.text)
@@ -90,15 +99,18 @@ def _check_fresh(shown: Shown, current: Current, revision: str) -> None:
     if given == revision:
         return
     path, details = quote(current.path), {"path": current.path}
+    when = "first" if given is None else "again"
+    read = call("read", path=current.path, line_ids=True)
+    hint = Message("Call ", read, f" {when}; nothing was written.")
     if given is None:
         raise UnreadError(
             f"No line ids of {path} hold: it has not been read, or has been changed here since.",
-            hint=f"Read {path} first; nothing was written.",
+            hint=hint,
             details=details,
         )
     raise StaleError(
         f"{path} has changed since it was read, so the ids of its lines no longer hold.",
-        hint=f"Read {path} again; nothing was written.",
+        hint=hint,
         details=details,
     )
 

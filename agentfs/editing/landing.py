@@ -11,15 +11,17 @@ from agentfs.editing.pieces import changed_ranges
 from agentfs.editing.report import line_ranges, plural, with_diff
 from agentfs.errors import BinaryError, NotFoundError
 from agentfs.limits import Limits
+from agentfs.messages import Joined, Message, ParameterName, ToolName
 from agentfs.results import EditResult
 from agentfs.shown import Shown
 from agentfs.text import count_lines, newline_of, unified_diff
 
+_OLD, _NEW = ParameterName("old_string"), ParameterName("new_string")
 _TOLD = {
-    "trailing_whitespace": "old_string was found with white space at line ends ignored",
-    "indentation": "old_string was found at another indentation, and new_string shifted to it",
-    "typography": "old_string was found with typographic characters taken for plain ones",
-    "visible_escapes": "old_string was found with ⟦U+…⟧ taken for the character shown so",
+    "trailing_whitespace": Message(_OLD, " was found with white space at line ends ignored"),
+    "indentation": Message(_OLD, " was found at another indentation, and ", _NEW, " shifted to it"),
+    "typography": Message(_OLD, " was found with typographic characters taken for plain ones"),
+    "visible_escapes": Message(_OLD, " was found with ⟦U+…⟧ taken for the character shown so"),
 }
 Apply = Callable[[Document, Current], Applied]
 
@@ -69,7 +71,15 @@ def change_text(
         if current.data is None:
             raise NotFoundError(
                 f"{quote(current.path)} does not exist, so there is nothing to edit.",
-                hint=f"Call glob to find the file, or write to create {quote(current.path)}.",
+                hint=Message(
+                    "Call ",
+                    Joined(
+                        ", or ",
+                        Message(ToolName("glob"), " to find the file"),
+                        Message(ToolName("write"), f" to create {quote(current.path)}"),
+                    ),
+                    ".",
+                ),
                 details={"path": current.path},
             )
         before = _document(current.data, current.path, terms.encoding)
@@ -92,8 +102,9 @@ def change_text(
     notes = (*changed.notes, *applied.notes, *([drift.note] if drift else ()))
     done = "Would edit (preview: nothing was written)" if terms.preview else "Edited"
     count = plural(applied.replacements, unit)
-    found = "".join(f"; {_TOLD[step]}" for step in applied.via.split(", ") if step in _TOLD)
-    head = f"{done} {quote(changed.path)}: {count}{found}, now {line_ranges(ranges)}."
+    found = [_TOLD[step] for step in applied.via.split(", ") if step in _TOLD]
+    how = Joined("; ", f"{done} {quote(changed.path)}: {count}", *found)
+    head = Message(how, f", now {line_ranges(ranges)}.")
     made = EditResult(
         path=changed.path,
         replacements=applied.replacements,

@@ -7,6 +7,7 @@ from typing import NoReturn
 
 from agentfs.disk import quote
 from agentfs.errors import InvalidArgumentError, OverlapError, StaleError, UnknownLineError
+from agentfs.messages import Joined, Message, call
 from agentfs.results import LineChange
 from agentfs.text import cut_line, moved_lines, visible
 from agentfs.versions import NamedVersion
@@ -115,7 +116,7 @@ def _refuse_missing(
         raise UnknownLineError(
             f"{visible(names)} {are} in {quote(lines.path)}; "
             + ("the nearest ids are:" if near else "its lines are:" if shown else "it has no lines."),
-            hint=f"Read {quote(lines.path)} again with line_ids; nothing was written.",
+            hint=Joined(" ", _read_with_ids(lines.path), "Nothing was written."),
             details={
                 **details,
                 "unknown": unknown,
@@ -128,6 +129,10 @@ def _refuse_missing(
         hint="Use the ids shown here, or read the file again; nothing was written.",
         details={**details, "stale": list(missing), "places": gone},
     )
+
+
+def _read_with_ids(path: str) -> Message:
+    return Message("Call ", call("read", path=path, line_ids=True), ".")
 
 
 def _what_became(lines: Lines, version: NamedVersion, name: str) -> list[str]:
@@ -173,7 +178,12 @@ def _check_between(
     raise StaleError(
         f"Change {number}: the lines from {first} to {last} of {quote(lines.path)} "
         "are no longer those that were shown; now they are:",
-        hint="If all of these are to be replaced, read them again with line_ids first; nothing was written.",
+        hint=Joined(
+            " ",
+            "If all of these are to be replaced, read them again first.",
+            _read_with_ids(lines.path),
+            "Nothing was written.",
+        ),
         details={
             **lines.refused(count),
             "lines": [span[0] + 1, span[1] + 1],

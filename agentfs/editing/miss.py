@@ -14,6 +14,7 @@ from agentfs.editing.causes import Span
 from agentfs.editing.closest import Block, closest
 from agentfs.editing.report import line_ranges, plural
 from agentfs.errors import NoMatchError
+from agentfs.messages import Joined, Message, ParameterName, Retry, ToolName, call
 from agentfs.text import bodies_of, cut_line, lf_view, moved_lines, numbered, visible
 
 MOST_SHOWN = 20
@@ -23,6 +24,7 @@ MOST_ELIDED = 60
 # A suggestion that is so many times longer than the old text stands for something else.
 MOST_LONGER = 20
 LINE_CHARS = 200
+OLD, NEW = ParameterName("old_string"), ParameterName("new_string")
 _ELIDED = re.compile(r"\s*(#|//|--|/\*|<!--)?\s*(\.\.\.|…)")
 
 
@@ -96,8 +98,9 @@ class _Miss:
             details["places"] = list(places)
         if suggestion.strip() and self.view.count(suggestion) == 1 and suggestion != self.new:
             details["suggestion"] = suggestion
-            hint = hint or "Pass the lines shown as old_string, exactly, without the numbers."
-        return NoMatchError(f"old_string is not in {quote(self.path)}{said}", hint=hint, details=details)
+            hint = hint or Message("Pass the lines shown as ", OLD, ", exactly, without the numbers.")
+        message = Message(OLD, f" is not in {quote(self.path)}", said)
+        return NoMatchError(message, hint=hint, details=details)
 
     def _lines(self, span: Span) -> tuple[int, int]:
         first = self.view.count("\n", 0, span[0]) + 1
@@ -146,8 +149,15 @@ def miss(view: str, old: str, new: str, path: str, known: Known | None = None) -
         or missed.error(
             "absent",
             ", and nothing there is close to it.",
-            hint=f"The file has {plural(len(bodies_of(view)), 'line')}. Call read(path={quote(path)}), or "
-            "grep for a word of it, and copy the text from there.",
+            hint=Joined(
+                " ",
+                f"The file has {plural(len(bodies_of(view)), 'line')}.",
+                Message(
+                    "Call ",
+                    Joined(", or ", call("read", path=path), Message(ToolName("grep"), " for a word of it")),
+                    ", and copy the text from there.",
+                ),
+            ),
             more={"total_lines": len(bodies_of(view))},
         )
     )
@@ -161,7 +171,7 @@ def _misspelled(missed: _Miss) -> NoMatchError | None:
             f": it has line numbers before its lines. Without them, {missed.where(spans)} it:",
             spans=spans,
             suggestion=missed.text(spans),
-            hint="Leave the numbers and the mark after them out of old_string and new_string.",
+            hint=Message("Leave the numbers and the mark after them out of ", OLD, " and ", NEW, "."),
         )
     spans, meant = causes.unescaped(missed.view, missed.old)
     if spans and meant != missed.old:
@@ -170,8 +180,11 @@ def _misspelled(missed: _Miss) -> NoMatchError | None:
             f": it has backslashes where the file has none. Without them, {missed.where(spans)} it:",
             spans=spans,
             suggestion=missed.text(spans),
-            hint=r"Pass line ends, tabs and quotes as they are, not as \n, \t or \" in the text; also in "
-            "new_string.",
+            hint=Message(
+                r"Pass line ends, tabs and quotes as they are, not as \n, \t or \" in the text; also in ",
+                NEW,
+                ".",
+            ),
         )
     return None
 
@@ -195,8 +208,11 @@ def _changed(missed: _Miss, known: Known) -> NoMatchError | None:
             spans=[] if gone else [span],
             suggestion=part,
             places=lost[:MOST_SHOWN],
-            hint=f"Take the change into old_string and new_string; call read(path={quote(missed.path)}) "
-            "to see all of it.",
+            hint=Joined(
+                " ",
+                Message("Take the change into ", OLD, " and ", NEW, "."),
+                Message("Call ", call("read", path=missed.path), " to see all of it."),
+            ),
         )
     return None
 
@@ -236,7 +252,7 @@ def _capitals(missed: _Miss) -> NoMatchError | None:
 def _already(missed: _Miss, spans: Sequence[Span]) -> NoMatchError:
     return missed.error(
         "already_applied",
-        f", but new_string is: {missed.where(spans)} it already:",
+        Message(", but ", NEW, f" is: {missed.where(spans)} it already:"),
         spans=spans,
         hint="Nothing needs to be done, unless another place was meant.",
     )
@@ -277,15 +293,19 @@ def _near(missed: _Miss, known: Known) -> NoMatchError | None:
     text = missed.text(spans)
     comes = "comes" if one and blocks[0].end - blocks[0].start == 1 else "come"
     where = f"{line_ranges([(block.start + 1, block.end) for block in blocks])} {comes}"
+    around = call("read", path=missed.path, offset=max(1, blocks[0].start - 4))
     return missed.error(
         "near",
         f"; {where} closest:" if one else f"; {where} equally close:",
         spans=spans,
         suggestion=text if len(text) <= MOST_LONGER * len(missed.old) else "",
         places=_different(missed, spans[0]) if one else (),
-        hint=("Give every line in full: `...` stands for nothing. " if elided else "")
-        + "Copy old_string from the file exactly, white space included and without line numbers; "
-        f"to see more, call read(path={quote(missed.path)}, offset={max(1, blocks[0].start - 4)}).",
+        hint=Joined(
+            " ",
+            "Give every line in full: `...` stands for nothing." if elided else "",
+            Message("Copy ", OLD, " from the file exactly, white space included and without line numbers."),
+            Message("To see more, call ", around, "."),
+        ),
     )
 
 
@@ -324,7 +344,7 @@ def _elsewhere(missed: _Miss, known: Known) -> NoMatchError | None:
     return missed.error(
         "other_file",
         f", but it is in {named}, which was shown too.",
-        hint=f"Call the tool again with path={quote(paths[0])}, if that file was meant.",
+        hint=Message("If that file was meant, ", Retry({"path": paths[0]}), "."),
         more={"other_paths": paths[:MOST_PLACES]},
     )
 

@@ -5,11 +5,13 @@ from collections.abc import Sequence
 from agentfs.disk import quote
 from agentfs.editing.matching import MOST_COUNTED
 from agentfs.errors import AmbiguousError
+from agentfs.messages import Joined, Message, ParameterName
 from agentfs.text import cut_line, numbered, visible
 
 MOST_SHOWN = 10
 MOST_ADDED = 8
 LINE_CHARS = 160
+_OLD, _NEW = ParameterName("old_string"), ParameterName("new_string")
 
 
 def ambiguous(view: str, old: str, starts: Sequence[int], path: str) -> AmbiguousError:
@@ -47,9 +49,17 @@ def ambiguous(view: str, old: str, starts: Sequence[int], path: str) -> Ambiguou
     if more:
         shown.append(f"[and {at_least}{more} more]")
     return AmbiguousError(
-        f"old_string is in {quote(path)} {at_least}{len(starts)} times; it must be there exactly once.",
-        hint="Add lines before or after it to old_string (and to new_string) until it stands at one place "
-        "only, or pass replace_all to replace each.",
+        Message(_OLD, f" is in {quote(path)} {at_least}{len(starts)} times; it must be there exactly once."),
+        hint=Message(
+            Joined(
+                ", or ",
+                Message(
+                    "Add lines before or after it to ", _OLD, " (and to ", _NEW, ") until it is there once"
+                ),
+                Message("pass ", ParameterName("replace_all"), " to replace each"),
+            ),
+            ".",
+        ),
         details={
             "path": path,
             "count": len(starts),

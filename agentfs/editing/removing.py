@@ -12,6 +12,7 @@ from agentfs.errors import (
     UnreadError,
 )
 from agentfs.limits import Limits
+from agentfs.messages import Joined, Message, ParameterName, Retry, ToolName, call
 from agentfs.results import DeleteResult, EntryType, MoveResult
 from agentfs.shown import Shown
 from agentfs.text import decode, is_binary
@@ -83,7 +84,7 @@ def move_path(root: Root, shown: Shown, limits: Limits, path: str, to: str) -> M
     if target == real_path:
         raise AlreadyExistsError(
             f"{quote(entry.path)} is at this path already.",
-            hint="Nothing needs to be moved, or pass another path as to.",
+            hint=Message("Nothing needs to be moved, or pass another path as ", ParameterName("to"), "."),
             details={"path": entry.path, "same": True},
         )
     if root.exists(to):
@@ -91,9 +92,16 @@ def move_path(root: Root, shown: Shown, limits: Limits, path: str, to: str) -> M
         inside = f"{there.path}/{entry.name}"
         raise AlreadyExistsError(
             f"There is something at {quote(there.path)} already.",
-            hint=f"To move into this directory, pass to={quote(inside)}."
+            hint=Message("To move into this directory, ", Retry({"to": inside}), ".")
             if there.is_dir
-            else "Move to another path, or delete what is there first.",
+            else Message(
+                Joined(
+                    ", or ",
+                    "Move to another path",
+                    Message("delete what is there first with ", ToolName("delete")),
+                ),
+                ".",
+            ),
             details={"path": there.path},
         )
     changes = [Change(real_path, state, None), Change(target, None, state)]
@@ -114,7 +122,7 @@ def _check_empty(root: Root, path: str) -> None:
     if names:
         raise NotAFileError(
             f"The directory {quote(path)} is not empty: {len(names)} in it.",
-            hint=f"Call ls with path={quote(path)}, and delete what is in it first.",
+            hint=Message("Call ", call("ls", path=path), ", and delete what is in it first."),
             details={"path": path, "entries": len(names)},
         )
 
@@ -139,7 +147,7 @@ def _check_may_go(root: Root, shown: Shown, current: Current, state: FileState) 
     part = "has not been read" if last is None else "has been read only in part"
     raise UnreadError(
         f"{quote(current.path)} {part}, and deleting takes away all of it.",
-        hint=f"Call read(path={quote(current.path)}) first.",
+        hint=Message("Call ", call("read", path=current.path), " first."),
         details={"path": current.path, "revision": revision},
     )
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from agentfs.limits import Limits
+from agentfs.messages import Joined, Message, ToolName
 from agentfs.results import EditResult, WriteResult
 from agentfs.text import Step, cut_line, fitted, footer, visible
 
@@ -36,7 +37,8 @@ def shown_diff(diff: str, *, most: int = DIFF_LINES) -> list[str]:
         shown.append(part)
     more = len(lines) - len(shown)
     if more:
-        shown.append(footer(f"{plural(more, 'more line')} of the diff; call read to see the file"))
+        way = Message("call ", ToolName("read"), " to see the file")
+        shown.append(footer(f"{plural(more, 'more line')} of the diff", way))
     return shown
 
 
@@ -54,10 +56,10 @@ def with_diff(result: R, limits: Limits, diff: str, lines: Callable[[list[str]],
     """
 
     def answer(most: int) -> R:
-        return replace(result, text="\n".join(lines(shown_diff(diff, most=most))))
+        return replace(result, text=Joined("\n", *lines(shown_diff(diff, most=most))))
 
     def none(_: int) -> R:
-        return replace(result, text="\n".join(lines([footer("the diff is not shown")] if diff else [])))
+        return replace(result, text=Joined("\n", *lines([footer("the diff is not shown")] if diff else [])))
 
     return fitted(limits, Step(DIFF_LINES, answer), Step(1, none))
 

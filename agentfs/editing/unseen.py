@@ -5,6 +5,7 @@ from agentfs.editing.drift import stale
 from agentfs.editing.report import line_ranges, plural
 from agentfs.errors import AlreadyExistsError, UnreadError
 from agentfs.limits import Limits
+from agentfs.messages import Joined, Message, NextCall, Retry, ToolName, call
 from agentfs.policy import Overwrite
 from agentfs.shown import Shown
 from agentfs.text import bodies_of, decode, fits, is_binary
@@ -30,7 +31,14 @@ def check_overwrite(current: Current, shown: Shown, overwrite: Overwrite, limits
     if overwrite == "never":
         raise AlreadyExistsError(
             f"{quote(current.path)} exists already, and existing files are not replaced here.",
-            hint="Write to another path, or call edit to change a part of it.",
+            hint=Message(
+                Joined(
+                    ", or ",
+                    "Choose another path",
+                    Message("call ", ToolName("edit"), " to change a part of it"),
+                ),
+                ".",
+            ),
             details={"path": current.path},
         )
     if shown.seen(current.real_path, current.revision):
@@ -39,14 +47,23 @@ def check_overwrite(current: Current, shown: Shown, overwrite: Overwrite, limits
     if last is None and is_binary(current.data):
         raise UnreadError(
             f"{quote(current.path)} is a binary file that was not shown: all of it would be replaced.",
-            hint=f"Call read(path={quote(current.path)}) first if it is an image. No read shows other "
-            "binaries: write to another path, or delete it first.",
+            hint=Joined(
+                " ",
+                Message("Call ", call("read", path=current.path), " first if it is an image."),
+                Message(
+                    "No read shows other binaries: ",
+                    Joined(
+                        ", or ", "choose another path", Message("delete it first with ", ToolName("delete"))
+                    ),
+                    ".",
+                ),
+            ),
             details={"path": current.path, "revision": current.revision},
         )
     if last is None:
         raise UnreadError(
             f"{quote(current.path)} exists already and has not been read: writing would replace all of it.",
-            hint=f"Call read(path={quote(current.path)}) first, or edit to change a part of it.",
+            hint=_read_or_edit(call("read", path=current.path), "it"),
             details={"path": current.path, "revision": current.revision},
         )
     text = None if is_binary(current.data) else decode(current.data).text
@@ -59,12 +76,13 @@ def _part_unread(path: str, last: ShownVersion, too_long: list[tuple[int, int]])
     missing = last.missing()
     count = sum(end - start + 1 for start, end in missing)
     start, end = missing[0]
-    hint = f"Call read(path={quote(path)}, offset={start}, limit={end - start + 1}) first, "
-    hint += "or edit to change a part of the file."
+    hint = _read_or_edit(call("read", path=path, offset=start, limit=end - start + 1), "the file")
     if too_long:
-        hint = (
-            f"Reading again does not help: {line_ranges(too_long)} cannot be shown whole. Call edit to "
-            "change a part of the file; a program can replace it with write(…, overwrite=True)."
+        hint = Joined(
+            " ",
+            f"Reading again does not help: {line_ranges(too_long)} cannot be shown whole.",
+            Message("Call ", ToolName("edit"), " to change a part of the file."),
+            Message("To replace it unseen, ", Retry({"overwrite": True}), "."),
         )
     return UnreadError(
         f"Only a part of {quote(path)} has been read: {line_ranges(missing)} "
@@ -72,6 +90,11 @@ def _part_unread(path: str, last: ShownVersion, too_long: list[tuple[int, int]])
         hint=hint,
         details={"path": path, "revision": last.revision, "unread_lines": [list(lines) for lines in missing]},
     )
+
+
+def _read_or_edit(read: NextCall, what: str) -> Message:
+    ways = Joined(", or ", Message(read, " first"), Message(ToolName("edit"), f" to change a part of {what}"))
+    return Message("Call ", ways, ".")
 
 
 def _too_long(last: ShownVersion, text: str, limits: Limits) -> list[tuple[int, int]]:

@@ -10,6 +10,7 @@ from agentfs.editing.report import plural, with_diff
 from agentfs.editing.unseen import check_overwrite
 from agentfs.errors import BinaryError, EncodingError, InvalidArgumentError, TooLargeError
 from agentfs.limits import Limits
+from agentfs.messages import Joined, Message, ParameterName, ToolName
 from agentfs.results import WriteResult
 from agentfs.shown import Shown
 from agentfs.text import Decoded, bom_of, codec_name, count_lines, decode, decode_as, newline_of, unified_diff
@@ -39,7 +40,10 @@ class WriteTerms:
     def __post_init__(self) -> None:
         if self.newline not in get_args(LineEnds):
             raise InvalidArgumentError(
-                f"newline must be one of {', '.join(map(repr, get_args(LineEnds)))}, not {self.newline!r}.",
+                Message(
+                    ParameterName("newline"),
+                    f" must be one of {', '.join(map(repr, get_args(LineEnds)))}, not {self.newline!r}.",
+                ),
                 details={"parameter": "newline"},
             )
 
@@ -87,8 +91,8 @@ def write_file(
     """
     if "\x00" in content:
         raise InvalidArgumentError(
-            "content holds a NUL character, which would make the file binary.",
-            hint="Pass content without \\u0000.",
+            Message(ParameterName("content"), " holds a NUL character, which would make the file binary."),
+            hint="Pass it without \\u0000.",
             details={"parameter": "content"},
         )
     if len(content) > limits.file_bytes:
@@ -156,7 +160,11 @@ def fitted(content: str, data: bytes | None, path: str, terms: WriteTerms) -> Co
     if kept.encoding == UNKNOWN_8BIT and not content.isascii():
         raise EncodingError(
             f"{quote(path)} is in an unknown 8-bit encoding, so only ASCII text can be written to it.",
-            hint="Call edit to change the ASCII parts of it and keep the rest, or write to another path.",
+            hint=Joined(
+                " ",
+                Message("Call ", ToolName("edit"), " to change the ASCII parts of it and keep the rest."),
+                "Another path can be written to.",
+            ),
             details={"path": path, "encoding": UNKNOWN_8BIT},
         )
     text = content.removeprefix("\ufeff") if kept.bom else content

@@ -11,6 +11,7 @@ from agentfs.errors import AgentFSError, BusyError, InvalidArgumentError, NotFou
 from agentfs.journal.ledger import Ledger
 from agentfs.journal.steps import Step, Sum, summed, taken_back
 from agentfs.journal.store import Store
+from agentfs.messages import Joined, Message, ToolName
 
 _PATIENCE = 5.0  # seconds that a way is looked for anew while other calls change the journal
 _NAMES_SHOWN = 20
@@ -192,7 +193,9 @@ class Journal:
             if start > self._at:
                 raise InvalidArgumentError(
                     f"The checkpoint {quote(str(checkpoint))} lies ahead, among steps that were undone.",
-                    hint="Call redo or rollback to go there.",
+                    hint=Message(
+                        "Call ", Joined(" or ", ToolName("redo"), ToolName("rollback")), " to go there."
+                    ),
                     details={"parameter": "since"},
                 )
             return summed(self._steps[start : self._at])

@@ -6,6 +6,7 @@ from agentfs.disk import Change, DirectoryState, FileState, LinkState, State, qu
 from agentfs.errors import StaleError
 from agentfs.journal.patch import git_patch, line_counts
 from agentfs.journal.steps import Step, Sum, is_move
+from agentfs.messages import Message, call
 from agentfs.results import ChangesResult, EntryType, FileChange
 from agentfs.text import cut_line, footer, visible
 
@@ -130,9 +131,12 @@ def conflict_error(change: Change, found: State | None, *, back: bool | None = N
         what = f"At {path} stands something else by now"
     diff = b"".join(git_patch([Change(change.path, change.before, found)]))
     lines = patch_lines(diff)
+    read, then = call("read", path=show_name(change.path)), "change what is to be different."
     return StaleError(
         f"{what}, by somebody else; nothing was {doing}." + (" This is what changed:" if lines else ""),
-        hint=f"Call read(path={path}) to see it, and edit what is to be different.",
+        hint=Message("Call ", read, f" to see it, and {then}")
+        if isinstance(found, FileState)
+        else f"Look at what is there now, and {then}",
         details={
             "path": show_name(change.path),
             "diff": diff.decode("utf-8", "backslashreplace"),

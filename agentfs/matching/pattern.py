@@ -4,7 +4,6 @@
 into gigabytes. So length, depth and the product of the repeats are weighed on the tokens first.
 """
 
-import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from typing import Any, Generic, Protocol, TypeVar, cast
 from agentfs.errors import InvalidPatternError
 from agentfs.matching.plan import Plan, make_plan
 from agentfs.matching.syntax import Syntax, read_syntax
+from agentfs.messages import Message, Retry
 from agentfs.text import visible
 
 MOST_CHARACTERS = 1000
@@ -234,7 +234,7 @@ def _invalid(engine: Any, syntax: Syntax, error: Exception) -> InvalidPatternErr
     suggestion = _suggestion(engine, written) if isinstance(error, engine.error) else None
     hint = ""
     if suggestion is not None:
-        hint = f"To match it literally, pass pattern={json.dumps(suggestion, ensure_ascii=False)}."
+        hint = Message("To match it literally, ", Retry({"pattern": suggestion}), ".")
     first = max(0, position - _SHOWN_AROUND)
     ahead = visible(written[first:position].replace("\n", " ").replace("\t", " "))
     behind = visible(written[position : position + _SHOWN_AROUND].replace("\n", " "))

@@ -86,9 +86,7 @@ class Changing(Held):
 
         edits = [Edit(old_string, new_string, replace_all)]
         terms = Terms(encoding, expect_revision, preview)
-        return edit_file(
-            self._root, self._shown, self.limits, path, edits, tool="edit", terms=terms, match=match
-        )
+        return edit_file(self._root, self._shown, self.limits, path, edits, terms=terms, match=match)
 
     @gated("edit")
     def multi_edit(
@@ -123,9 +121,7 @@ class Changing(Held):
         from agentfs.editing import Terms, edit_file
 
         terms = Terms(encoding, expect_revision, preview)
-        return edit_file(
-            self._root, self._shown, self.limits, path, edits, tool="multi_edit", terms=terms, match=match
-        )
+        return edit_file(self._root, self._shown, self.limits, path, edits, terms=terms, match=match)
 
     @gated("edit")
     def edit_lines(

@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from agentfs.limits import Limits
+from agentfs.messages import Joined, Message, call
 from agentfs.policy import Policy
 from agentfs.results import ReadResult, Result
 
@@ -49,4 +50,5 @@ class Held:
         """Say where the whole text of an answer is, if it was cut and the policy keeps it."""
         if result.whole is None or self.policy.overflow != "keep":
             return result
-        return replace(result, text=f'{result.text}\n[whole: read(path="{self.keep(result)}")]')
+        whole = Message("[whole: ", call("read", path=self.keep(result)), "]")
+        return replace(result, text=Joined("\n", result.text, whole))

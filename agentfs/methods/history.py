@@ -7,6 +7,7 @@ from copy import copy
 from typing import TYPE_CHECKING, Self
 
 from agentfs.errors import InvalidArgumentError
+from agentfs.messages import Message, ParameterName, call
 from agentfs.methods.held import Held
 from agentfs.permissions.gate import gated
 from agentfs.results import ChangesResult, CheckpointResult, UndoResult
@@ -218,14 +219,17 @@ class History(Held):
 
 def _check_steps(steps: int) -> None:
     if steps < 1:
-        raise InvalidArgumentError(f"steps must be 1 or more, not {steps}.", details={"parameter": "steps"})
+        raise InvalidArgumentError(
+            Message(ParameterName("steps"), f" must be 1 or more, not {steps}."),
+            details={"parameter": "steps"},
+        )
 
 
 def _within(there: int, steps: int, verb: str) -> int:
     if steps > there:
         raise InvalidArgumentError(
             f"There is nothing to {verb}." if not there else f"Only {_count(there, 'step')} can be {verb}ne.",
-            hint=f"Call {verb}(steps={there})." if there else "",
+            hint=Message("Call ", call(verb, steps=there), ".") if there else "",
             details={"parameter": "steps", "steps": there},
         )
     return steps

@@ -105,7 +105,7 @@ class _Asking:
             self.arguments["expect_revision"] = expected
         elif self._diff() != before:
             raise StaleError(
-                f"What {self._name} would do has changed since it was allowed; nothing was done.",
+                "What the call would do has changed since it was allowed; nothing was done.",
                 hint="Read the file again, then decide anew.",
             )
         return below(paths) if paths else None
@@ -170,7 +170,7 @@ class _Asking:
             if rule.names(self._name, self.act) and (
                 everywhere or any(denied(rule, path, folds) for path in paths)
             ):
-                self._refuse(f"The rule `{rule.text}` does not allow {self._name} here.")
+                self._refuse(f"The rule `{rule.text}` does not allow this call.")
         preview = self.arguments.get("preview") is True
         if changes and policy.mode == "plan" and not preview:
             self._refuse("Nothing is changed in plan mode.", "Tell the user what you would change.")

@@ -5,9 +5,10 @@ from dataclasses import replace
 from typing import Literal, NamedTuple
 
 from agentfs.limits import Limits
+from agentfs.messages import Joined, NextCall
 from agentfs.reading.asked import Asked
 from agentfs.reading.page import Page, Stretch, page_of
-from agentfs.results import ListResult, Newline, NextCall, ReadResult
+from agentfs.results import ListResult, Newline, ReadResult
 from agentfs.text import UNKNOWN_8BIT, Step, continuation, fitted, footer
 
 Truncated = Literal["lines", "bytes", "tokens", "line"]
@@ -148,7 +149,7 @@ def _answer(
         newline=known.newline,
         bom=known.bom != b"",
         total_exact=known.exact,
-        text="\n".join([*page.shown, below] if below else page.shown),
+        text=Joined("\n", "\n".join(page.shown), below),
         next=following,
     )
 

@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 from agentfs.disk import quote
 from agentfs.errors import InvalidArgumentError, PastEndError
-from agentfs.results import NextCall
+from agentfs.messages import Message, NextCall, ParameterName
 
 
 class Asked(NamedTuple):
@@ -44,7 +44,11 @@ class Asked(NamedTuple):
         if self.offset <= total or (self.offset == 1 and total == 0):
             return min(self.offset, total)
         lines = f"{total} {noun}{'s' if total != 1 else ''}"
-        hint = f"Pass an offset from 1 to {total}, or a negative one to count from the end."
+        hint = Message(
+            "Pass an ",
+            ParameterName("offset"),
+            f" from 1 to {total}, or a negative one to count from the end.",
+        )
         raise PastEndError(
             f"{quote(path)} has {lines}; offset {self.offset} is past its end.",
             hint=hint if total else "It is empty: there is nothing to read.",
@@ -95,7 +99,7 @@ def asked_of(offset: Any, limit: Any, encoding: str | None, *, raw: Any, column:
 def _wrong(name: str, wanted: str, value: object) -> InvalidArgumentError:
     details = {"argument": name, "value": repr(value)}
     return InvalidArgumentError(
-        f"`{name}` must be {wanted}, not {value!r}.",
+        Message(ParameterName(name, quoted=True), f" must be {wanted}, not {value!r}."),
         hint="Leave it out to read from the start as far as fits.",
         details=details,
     )

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from agentfs.messages import Joined
 from agentfs.reading.asked import Asked
 from agentfs.results import ReadResult
 from agentfs.shown import Shown
@@ -39,7 +40,7 @@ def economised(shown: Shown, real_path: str, result: ReadResult, asked: Asked) -
     diff = unified_diff(before + old, before + result.content, result.path)
     lines = visible(diff[diff.find("\n@@ ") + 1 :].removesuffix("\n")).split("\n")
     head = footer(f"{_lines(result)} changed since shown; the difference", continuation(result.next))
-    text = "\n".join([head, *lines])
+    text = Joined("\n", head, *lines)
     return replace(result, text=text) if len(text) < len(result.text) else result
 
 

@@ -6,7 +6,8 @@ from dataclasses import replace
 from agentfs.disk import quote
 from agentfs.errors import AgentFSError, InvalidArgumentError
 from agentfs.limits import Limits
-from agentfs.results import NextCall, ReadManyResult, ReadResult
+from agentfs.messages import Joined, Message, NextCall, ParameterName
+from agentfs.results import ReadManyResult, ReadResult
 from agentfs.text import estimate_tokens, footer, visible
 
 _LEAST = 40  # tokens; a file for which no more are left is left to the next call
@@ -32,7 +33,11 @@ def read_several(
         InvalidArgumentError: `invalid_argument`: a budget below 1.
     """
     if budget is not None and budget < 1:
-        raise InvalidArgumentError(f"`budget` must be a number of tokens from 1, not {budget!r}.")
+        raise InvalidArgumentError(
+            Message(
+                ParameterName("budget", quoted=True), f" must be a number of tokens from 1, not {budget!r}."
+            )
+        )
     count = limits.count_tokens or estimate_tokens
     whole = budget or limits.output_tokens
     left = whole
@@ -47,9 +52,9 @@ def read_several(
             page = read(path, replace(limits, output_tokens=max(left - count(head) - 1, 1)))
         except AgentFSError as error:
             failed[path] = error.code
-            part = f"{head}\n{error}"
+            part = Joined("\n", head, error.text)
         else:
-            part = f"{head}\n{page.text}"
+            part = Joined("\n", head, page.text)
             # A page of which the last budget leaves a sliver is better shown by the next call.
             if parts and page.truncated_by in {"tokens", "line"} and count(part) > left:
                 break
@@ -65,5 +70,5 @@ def read_several(
     named = ", ".join(map(quote, rest[:_NAMED])) + more
     if rest:
         parts.append(footer(f"not read, as {whole} tokens are used up: {named}"))
-    text = "\n".join(parts) or footer("no files")
+    text = Joined("\n", *parts) if parts else footer("no files")
     return ReadManyResult(tuple(results), failed, tuple(rest), text=text, next=following)

@@ -5,11 +5,12 @@ import base64
 from agentfs.disk import OpenFile, quote, revision_of, revision_of_stat
 from agentfs.errors import BinaryError, TooLargeError
 from agentfs.limits import Limits
+from agentfs.messages import Joined, NextCall
 from agentfs.reading.asked import Asked
 from agentfs.reading.kinds import hex_rows, kind_of
 from agentfs.reading.pictures import Picture, flaw_of, picture_of
 from agentfs.reading.sections import Document, Section, document_answer
-from agentfs.results import Image, NextCall, ReadResult
+from agentfs.results import Image, ReadResult
 from agentfs.text import Step, continuation, fitted, footer, is_binary
 
 _ROWS = 32  # of a hex view when no limit is given: it is for a look at a header
@@ -84,7 +85,7 @@ def hex_answer(file: OpenFile, limits: Limits, asked: Asked) -> ReadResult:
             total_lines=total,
             total_bytes=size,
             revision=revision,
-            text="\n".join([*rows[:most], below]),
+            text=Joined("\n", "\n".join(rows[:most]), below),
             next=following,
         )
 

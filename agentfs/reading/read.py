@@ -5,6 +5,7 @@ from dataclasses import replace
 from agentfs.disk import OpenFile, Root, link_note, quote, revision_of, revision_of_stat
 from agentfs.errors import BinaryError, EncodingError, StaleError, TimedOutError
 from agentfs.limits import Limits
+from agentfs.messages import Message, ParameterName
 from agentfs.reading import stream
 from agentfs.reading.answer import Known, empty_answer, page_answer, whole_ranges
 from agentfs.reading.asked import Asked, asked_of
@@ -202,7 +203,7 @@ def _read_streamed(
 def _too_long(file: OpenFile, total: int, limits: Limits) -> TimedOutError:
     return TimedOutError(
         f"{quote(file.path)} could not be counted to its end in {limits.timeout:g} seconds.",
-        hint=f"Pass an offset from 1 to {total}: so far it was counted.",
+        hint=Message("Pass an ", ParameterName("offset"), f" from 1 to {total}: so far it was counted."),
         details={"path": file.path, "total_lines": total},
     )
 

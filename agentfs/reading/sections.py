@@ -4,8 +4,9 @@ from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple
 
 from agentfs.limits import Limits
+from agentfs.messages import FirstOf, Joined, Message, NextCall, ToolName
 from agentfs.reading.asked import Asked
-from agentfs.results import Image, NextCall, ReadResult
+from agentfs.results import Image, ReadResult
 from agentfs.text import Step, continuation, cut_line, fitted, footer, visible_bodies
 
 _MOST_IMAGES = 10
@@ -99,6 +100,10 @@ def _cut(section: Section, limits: Limits) -> Section:
     return section._replace(lines=lines)
 
 
+_AS_JSON = Message(ToolName("edit"), " works on its JSON")
+_EDITED_AS_JSON = FirstOf(Message(_AS_JSON, ", as ", ToolName("grep"), " shows it"), _AS_JSON)
+
+
 def _answer(document: Document, sections: Sequence[Section], first: int, asked: Asked) -> ReadResult:
     last = first + len(sections) - 1 if sections else 0
     following: NextCall | None = None
@@ -110,9 +115,7 @@ def _answer(document: Document, sections: Sequence[Section], first: int, asked: 
     shown = f"{noun} {first}" if first == last else f"{noun}s {first}-{last}"
     below = footer(
         f"{shown} of {document.total}" if sections and (first > 1 or following) else "",
-        f"{noun}s of a {document.kind}; edit works on its JSON, as grep shows it"
-        if document.kind == "notebook"
-        else "",
+        *((f"{noun}s of a {document.kind}", _EDITED_AS_JSON) if document.kind == "notebook" else ()),
         f"{len(images) - _MOST_IMAGES} more images are not shown" if len(images) > _MOST_IMAGES else "",
         "" if sections else f"no {noun}s",
         continuation(following),
@@ -128,6 +131,6 @@ def _answer(document: Document, sections: Sequence[Section], first: int, asked: 
         revision=document.revision,
         truncated_by="bytes" if following is not None and asked.limit is None else None,
         images=tuple(images[:_MOST_IMAGES]),
-        text="\n".join([*body, below] if below else body),
+        text=Joined("\n", "\n".join(body), below),
         next=following,
     )

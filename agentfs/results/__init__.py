@@ -5,6 +5,7 @@ Every result has three faces: its fields for the program, `.text` (also `str(res
 output schema.
 """
 
+from agentfs.messages import NextCall
 from agentfs.results.answers import (
     ChangesResult,
     CheckpointResult,
@@ -20,7 +21,7 @@ from agentfs.results.answers import (
     UndoResult,
     WriteResult,
 )
-from agentfs.results.base import TEXTS, NextCall, Result
+from agentfs.results.base import TEXTS, Result
 from agentfs.results.parts import (
     Containment,
     Edit,

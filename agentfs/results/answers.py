@@ -4,7 +4,8 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
 from agentfs.calls.events import Coercion
-from agentfs.results.base import NextCall, Result, plain
+from agentfs.messages import NextCall
+from agentfs.results.base import Result, plain
 from agentfs.results.parts import Entry, EntryType, FileChange, FileCount, Image, Match, Newline, Skipped
 from agentfs.values import Value
 

@@ -1,17 +1,10 @@
 """What every result has: a text for the model, the call that goes on, and fields ready for JSON."""
 
-from dataclasses import dataclass, field, fields, is_dataclass
-from typing import Any, TypedDict, cast
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from typing import Any, Self, cast
 
+from agentfs.messages import Message, Names, NextCall, say
 from agentfs.values import Value
-
-
-class NextCall(TypedDict):
-    """A tool call that continues a result: its name and the arguments to pass."""
-
-    name: str
-    arguments: dict[str, Any]
-
 
 # The fields of a result that are no part of its data.
 TEXTS = frozenset({"text", "whole", "made_by"})
@@ -38,6 +31,17 @@ class Result(Value):
     def __str__(self) -> str:
         """Return `text`."""
         return self.text
+
+    def in_names(self, names: Names) -> Self:
+        """Return the result with its texts and its next call as the tools at hand name them."""
+        changed: dict[str, Any] = {} if self.next is None else {"next": names.call(self.next)}
+        for each in fields(self):
+            value = getattr(self, each.name)
+            if isinstance(value, Message):
+                changed[each.name] = say(value, names)
+            elif each.name == "notes":
+                changed["notes"] = tuple(filter(None, (say(note, names) for note in value)))
+        return replace(self, **changed) if changed else self
 
     def to_dict(self) -> dict[str, Any]:
         """Return the typed fields, ready for JSON; the texts are left out, as they show the same again."""

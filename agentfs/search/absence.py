@@ -1,6 +1,5 @@
 """Nothing found is never the same as nothing looked at: where a search without a match would have had one."""
 
-import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -10,7 +9,8 @@ from agentfs.disk import Root
 from agentfs.errors import AgentFSError
 from agentfs.limits import Limits
 from agentfs.matching.pattern import MOST_CHARACTERS, escape
-from agentfs.search.leftout import one_line, why_left_out
+from agentfs.messages import FirstOf, Message, Retry
+from agentfs.search.leftout import OPENED, one_line, why_left_out
 from agentfs.search.request import Request
 from agentfs.walking.walk import MOST_LEFT_OUT, LeftOut
 
@@ -75,20 +75,17 @@ def absence_notes(
             found = replace(found, whole=False)
         if found.lines:
             where = why_left_out(root, found.first) or one_line(found.first)
-            notes.append(
-                f"{_lines(found)} in hidden or ignored files, as in {where}: pass include_ignored=true."
-            )
+            notes.append(_advised(f"{_lines(found)} in hidden or ignored files, as in {where}", OPENED))
     if request.fixed_strings:
         found = glance(replace(request, fixed_strings=False))
         if found.lines:
-            notes.append(f"As a regular expression it matches {_lines(found)}: leave out fixed_strings.")
+            as_regex = Retry({}, ("fixed_strings",))
+            notes.append(_advised(f"As a regular expression it matches {_lines(found)}", as_regex))
     elif _may_be_literal(request.pattern):
         found = glance(replace(request, fixed_strings=True))
         if found.lines:
-            notes.append(
-                f"As plain text it stands on {_lines(found)}, as in {one_line(found.first)}: "
-                f"pass pattern={_quoted(escape(request.pattern))}."
-            )
+            where = f"As plain text it stands on {_lines(found)}, as in {one_line(found.first)}"
+            notes.append(_advised(where, Retry({"pattern": escape(request.pattern)})))
     return notes
 
 
@@ -104,11 +101,11 @@ def empty_group_note(request: Request) -> str:
     if request.fixed_strings or not _EMPTY_GROUP.search(request.pattern):
         return ""
     meant = _EMPTY_GROUP.sub(r"\1\\(\\)", request.pattern)
-    return f"() in a pattern matches nothing: to match it, pass pattern={_quoted(meant)}"
+    return Message("() in a pattern matches nothing: to match it, ", Retry({"pattern": meant}))
 
 
-def _quoted(pattern: str) -> str:
-    return one_line(json.dumps(pattern, ensure_ascii=False))
+def _advised(fact: str, retry: Retry) -> str:
+    return FirstOf(Message(f"{fact}: ", retry, "."), f"{fact}.")
 
 
 def _may_be_literal(pattern: str) -> bool:

@@ -7,6 +7,7 @@ from itertools import islice
 
 from agentfs.disk import Root, quote, show_name
 from agentfs.errors import AgentFSError, NotFoundError
+from agentfs.messages import Joined
 from agentfs.walking.rules import slashed
 from agentfs.walking.walk import Walk
 
@@ -32,7 +33,7 @@ def say_elsewhere(root: Root, path: str, error: NotFoundError) -> None:
     if found:
         error.details["elsewhere"] = found
         named = " and ".join(quote(other) for other in found)
-        error.hint = f"There is {named}. {error.hint}"
+        error.hint = Joined(" ", f"There is {named}.", error.hint)
 
 
 @contextmanager
@@ -55,7 +56,7 @@ def suggesting(root: Root) -> Generator[None]:
             if found:
                 error.details["similar"] = found
                 meant = " or ".join(quote(each) for each in found)
-                error.hint = f"Did you mean {meant}? {error.hint}"
+                error.hint = Joined(" ", f"Did you mean {meant}?", error.hint)
         raise
 
 

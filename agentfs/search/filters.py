@@ -10,6 +10,7 @@ from datetime import datetime
 
 from agentfs.disk import Directory
 from agentfs.errors import AgentFSError, InvalidArgumentError
+from agentfs.messages import Message, ParameterName
 from agentfs.walking.ignore import Listed
 
 TYPES = {"f": "file", "d": "directory", "l": "symlink", "x": "executable", "e": "empty"}
@@ -119,7 +120,10 @@ def parse_filesize(size: int | str) -> int:
     bytes_ = int(found[1]) * 1024 ** " KMG".index(found[2].upper() or " ") if found else 0
     if bytes_ < 1:
         raise InvalidArgumentError(
-            f"`max_filesize` must be a number of bytes from 1, or such as 500K or 1M, not {size}.",
+            Message(
+                ParameterName("max_filesize", quoted=True),
+                f" must be a number of bytes from 1, or such as 500K or 1M, not {size}.",
+            ),
             hint="Leave it out for no such bound.",
             details={"argument": "max_filesize"},
         )

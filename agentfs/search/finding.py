@@ -12,11 +12,12 @@ from agentfs.errors import AgentFSError, InvalidArgumentError, OutsideWorkspaceE
 from agentfs.limits import Limits
 from agentfs.matching.pattern import compile_pattern
 from agentfs.matching.syntax import has_capital, has_slash
-from agentfs.results import GlobResult, NextCall
+from agentfs.messages import Joined, Message, NextCall, ParameterName, Retry
+from agentfs.results import GlobResult
 from agentfs.search.collecting import Collection, Sort, Wanted, collect
 from agentfs.search.elsewhere import suggesting
 from agentfs.search.filters import Filter, all_of, parse_extensions, parse_moment, parse_sizes, parse_types
-from agentfs.search.leftout import one_line, say_reached, say_skipped, why_left_out
+from agentfs.search.leftout import OPENED, one_line, say_reached, say_skipped, why_left_out
 from agentfs.search.paging import (
     as_list,
     check_choice,
@@ -194,8 +195,8 @@ def find_files(
     for name, level in (("min_depth", min_depth), ("max_depth", max_depth)):
         if level is not None and level < 1:
             raise InvalidArgumentError(
-                f"`{name}` must be at least 1, not {level}.",
-                hint="1 is what lies in `path` itself.",
+                Message(ParameterName(name, quoted=True), f" must be at least 1, not {level}."),
+                hint="1 is what lies in the directory itself.",
                 details={"argument": name},
             )
     call.asked = [*as_list(glob), *as_list(pattern), *as_list(also)]
@@ -203,7 +204,8 @@ def find_files(
     opened = hidden_names([*globs, *others])
     by_name = _regex_test(call, pattern, case, full_path=full_path) if pattern else None
     if pattern and not full_path and has_slash(pattern):
-        call.reason = "no name has a '/' in it: pass full_path=true to look in paths, or use glob"
+        in_paths = Message(Retry({"full_path": True}), " to look in paths, or use ", ParameterName("glob"))
+        call.reason = Joined(": ", "no name has a '/' in it", in_paths)
     by_extension = _of_name(parse_extensions(extensions)) if extensions is not None else None
     kind = Filter(
         parse_types(types),
@@ -309,8 +311,7 @@ class _Call:
         if total:
             check_offset(first, total, noun)
         lines = [one_line(entry.path) + ("/" if entry.type == "directory" else "") for entry in found.page]
-        if not total:
-            lines.append(self._say_nothing(found, wanted, noun))
+        nothing = "" if total else self._say_nothing(found, wanted, noun)
 
         counted = total if skipped.reached is None else f"at least {total}"
 
@@ -333,7 +334,7 @@ class _Call:
                 truncated=following is not None,
                 elapsed_ms=int((time.monotonic() - self.began) * 1000),
                 next=following,
-                text="\n".join([*lines[:count], *filter(None, [notes])]),
+                text=Joined("\n", "\n".join(lines[:count]) if total else nothing, notes),
             )
 
         return fitted(self.limits, Step(max(len(lines), 1), answer))
@@ -370,9 +371,9 @@ class _Call:
                 count = f"{again.total}{'' if again.skipped.reached is None else ' or more'}"
                 why = why_left_out(self.root, again.page[0].path) if again.page else ""
                 among = f"{count} among hidden and ignored{f', as in {why}' if why else ''}"
-                return f"{said}; {among}: pass include_ignored=true"
+                return Joined(": ", f"{said}; {among}", OPENED)
         if self.reason:
-            return f"{said}; {self.reason}"
+            return Joined("; ", said, self.reason)
         if self.name == "glob" and any("[" in each.replace("\\[", "") for each in self.asked):
             return f"{said}; [ ] stands for one character of a set: write \\[ for the bracket itself"
         return f"{said}."
@@ -429,7 +430,11 @@ def bind_to_search(root: Root, globs: Sequence[str], path: str) -> list[str]:
             raise OutsideWorkspaceError(
                 f"The glob {glob!r} begins with '/', which means the search directory, "
                 f"and there is no {start[1]!r} in it.",
-                hint="Only the workspace can be searched: leave out the '/', and put a directory in `path`.",
+                hint=Message(
+                    "Only the workspace can be searched: leave out the '/', and put a directory in ",
+                    ParameterName("path", quoted=True),
+                    ".",
+                ),
                 details={"pattern": glob},
             )
         bound.append(glob)
@@ -443,7 +448,9 @@ def _relative(root: Root, glob: str, path: str) -> str:
     if not below.startswith(base):
         raise OutsideWorkspaceError(
             f"The glob {glob!r} does not lie in the search directory {path!r}.",
-            hint="Leave out `path`, or make the glob relative to it.",
+            hint=Message(
+                "Leave out ", ParameterName("path", quoted=True), ", or make the glob relative to it."
+            ),
             details={"pattern": glob},
         )
     return below[len(base) - 1 :]

@@ -14,6 +14,7 @@ from agentfs.matching.hits import Search
 from agentfs.matching.lines import Hit, Tally, as_text, lines_within
 from agentfs.matching.pattern import S
 from agentfs.matching.sieve import Sieve
+from agentfs.messages import Joined
 from agentfs.results import FileCount, GrepResult, Match, NextCall, Skipped
 from agentfs.search.absence import Glance, absence_notes, empty_group_note
 from agentfs.search.elsewhere import suggesting
@@ -328,7 +329,7 @@ class _Grep:
                 body += absence_notes(self.root, self.limits, self.request, self.sources.left_out, glance)
             totals = ""
         elif self.request.output_mode == "content":
-            body = content_lines(result.matches, numbers=self.request.line_numbers)
+            body = ["\n".join(content_lines(result.matches, numbers=self.request.line_numbers))]
         elif self.request.output_mode == "files_with_matches":
             body = [one_line(path) for path in result.counts]
         elif self.request.output_mode == "count":
@@ -349,19 +350,19 @@ class _Grep:
                 say_skipped(result.skipped, can_open=not self.request.include_ignored),
             )
         )
-        return "\n".join(line for line in body if line or line is not body[-1])
+        return Joined("\n", *body)
 
     def _page_shown(self, result: GrepResult, end: int) -> str:
         if not result.truncated and self.first == 0:
             return ""
         last = min(end, self.entries)
         shown = f"shown: {self.first + 1}-{last}" if last > self.first else "nothing shown from this offset"
-        return "; ".join(part for part in (shown, continuation(result.next)) if part)
+        return Joined("; ", shown, continuation(result.next))
 
     def _stop_shown(self) -> str:
         said = say_reached(self.skipped, self.request.seconds(self.limits))
         last = one_line(show_name(self.stopped_in))
-        return f"{said} (it was searching {last})" if self.stopped_in else said
+        return Joined(" ", said, f"(it was searching {last})") if self.stopped_in else said
 
     def _context_shown(self) -> str:
         most = self.limits.context_lines

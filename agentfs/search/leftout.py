@@ -4,6 +4,7 @@ import posixpath
 
 from agentfs.disk import Root, show_name
 from agentfs.errors import AgentFSError
+from agentfs.messages import Joined, Message, ParameterName, Retry
 from agentfs.results import Skipped
 from agentfs.text import visible
 from agentfs.walking.rules import rules_for
@@ -25,6 +26,10 @@ _WORDS = (
     ("special", "special files"),
     ("too_deep", "too deep to name"),
 )
+
+
+# Opens hidden and ignored names in the same call.
+OPENED = Retry({"include_ignored": True})
 
 
 def one_line(text: str) -> str:
@@ -53,8 +58,10 @@ def say_skipped(skipped: Skipped, *, can_open: bool) -> str:
             said.append(f"{count} {words}{_say_rules(skipped.rules) if name == 'ignored' else ''}")
     if not said:
         return ""
-    way = " (pass include_ignored=true for hidden and ignored)"
-    return f"left out: {', '.join(said)}{way if can_open and (skipped.hidden or skipped.ignored) else ''}"
+    left_out = f"left out: {', '.join(said)}"
+    if not can_open or not (skipped.hidden or skipped.ignored):
+        return left_out
+    return Joined(" ", left_out, Message("(", OPENED, " for hidden and ignored)"))
 
 
 def _say_rules(rules: dict[str, int]) -> str:
@@ -79,7 +86,10 @@ def say_reached(skipped: Skipped, timeout: float) -> str:
     if skipped.reached is None:
         return ""
     limit = f"{timeout:g} s" if skipped.reached == "timeout" else "the most entries that one walk looks at"
-    return f"stopped early after {limit}, so there may be more: search a smaller directory with `path`"
+    stopped = f"stopped early after {limit}, so there may be more"
+    return Joined(
+        ": ", stopped, Message("search a smaller directory with ", ParameterName("path", quoted=True))
+    )
 
 
 def why_left_out(root: Root, path: str) -> str:

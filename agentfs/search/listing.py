@@ -9,7 +9,8 @@ from typing import Any, Literal, get_args
 from agentfs.disk import Directory, Root, twins_among
 from agentfs.errors import AgentFSError, InvalidArgumentError
 from agentfs.limits import Limits
-from agentfs.results import Entry, ListResult, NextCall, Skipped
+from agentfs.messages import Joined, Message, NextCall, ParameterName
+from agentfs.results import Entry, ListResult, Skipped
 from agentfs.search.elsewhere import suggesting
 from agentfs.search.finding import bind_to_search
 from agentfs.search.leftout import one_line, say_reached, say_skipped
@@ -58,7 +59,7 @@ def list_directory(
     """
     if depth < 0:
         raise InvalidArgumentError(
-            f"`depth` must be 0 or more, not {depth}.",
+            Message(ParameterName("depth", quoted=True), f" must be 0 or more, not {depth}."),
             hint="1 lists the directory itself, 2 what lies in its directories too, 0 all levels.",
         )
     size = check_page(limit, offset, limits.list_entries)
@@ -176,7 +177,7 @@ def _text(paths: list[str], entries: list[Entry], skipped: Skipped, notes: tuple
             ("has" if one else "have") + " nothing to show" if skipped else "is empty" if one else "are empty"
         )
         lines.append(f"{', '.join(one_line(path) for path in paths)} {what}.")
-    return "\n".join([*lines, *filter(None, [footer(*notes)])])
+    return Joined("\n", "\n".join(lines), footer(*notes))
 
 
 def entry_line(entry: Entry) -> str:

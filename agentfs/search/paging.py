@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any, TypeVar
 
 from agentfs.errors import InvalidArgumentError, PastEndError
-from agentfs.results import NextCall
+from agentfs.messages import Message, NextCall, ParameterName
 
 MAX_TIMEOUT = 30.0
 
@@ -24,11 +24,12 @@ def check_page(limit: int | None, offset: int, default: int) -> int:
     """
     if limit is not None and limit < 1:
         raise InvalidArgumentError(
-            f"`limit` must be at least 1, not {limit}.", hint="Leave `limit` out for the usual number."
+            Message(ParameterName("limit", quoted=True), f" must be at least 1, not {limit}."),
+            hint="Leave it out for the usual number.",
         )
     if offset < 0:
         raise InvalidArgumentError(
-            f"`offset` must be 0 or more, not {offset}.",
+            Message(ParameterName("offset", quoted=True), f" must be 0 or more, not {offset}."),
             hint="It counts the entries to skip; 0 is the start.",
         )
     return default if limit is None else limit
@@ -47,8 +48,10 @@ def check_offset(offset: int, total: int, noun: str) -> None:
     """
     if offset and offset >= total:
         raise PastEndError(
-            f"`offset` {offset} lies behind the last of {total} {noun}.",
-            hint="Use a smaller `offset`; 0 is the start.",
+            Message(
+                ParameterName("offset", quoted=True), f" {offset} lies behind the last of {total} {noun}."
+            ),
+            hint="Use a smaller one; 0 is the start.",
             details={"offset": offset, "total": total},
         )
 
@@ -79,7 +82,7 @@ def check_timeout(timeout: float | None, usual: float) -> float:
         return usual
     if not timeout > 0:
         raise InvalidArgumentError(
-            f"`timeout` must be more than 0 seconds, not {timeout}.",
+            Message(ParameterName("timeout", quoted=True), f" must be more than 0 seconds, not {timeout}."),
             hint=f"Leave it out for the usual {usual:g}; at most {MAX_TIMEOUT:g} are taken.",
             details={"argument": "timeout"},
         )
@@ -99,8 +102,10 @@ def check_choice(argument: str, value: _Choice, choices: Sequence[str]) -> _Choi
     """
     if value not in choices:
         raise InvalidArgumentError(
-            f"`{argument}` must be one of {', '.join(choices)}, not {value!r}.",
-            hint=f"Leave `{argument}` out for {choices[0]}.",
+            Message(
+                ParameterName(argument, quoted=True), f" must be one of {', '.join(choices)}, not {value!r}."
+            ),
+            hint=f"Leave it out for {choices[0]}.",
             details={"argument": argument, "choices": list(choices)},
         )
     return value

@@ -9,7 +9,8 @@ from agentfs.errors import InvalidArgumentError
 from agentfs.limits import HARD_FILE_BYTES, Limits
 from agentfs.matching.pattern import Pattern, compile_pattern, escape
 from agentfs.matching.syntax import has_capital
-from agentfs.results import GlobResult, NextCall
+from agentfs.messages import Message, NextCall, ParameterName
+from agentfs.results import GlobResult
 from agentfs.search.filters import parse_filesize
 from agentfs.search.paging import check_choice, check_timeout, next_page, paths_of
 from agentfs.text import codec_name
@@ -109,7 +110,9 @@ class Request:
         value = getattr(self, name)
         if value is not None and value < least:
             raise InvalidArgumentError(
-                f"`{name}` must be {least} or more, not {value}.", hint=hint, details={"argument": name}
+                Message(ParameterName(name, quoted=True), f" must be {least} or more, not {value}."),
+                hint=hint,
+                details={"argument": name},
             )
 
     @property

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from agentfs.limits import Limits
+from agentfs.messages import Joined
 from agentfs.results import GrepResult, NextCall
 from agentfs.search.grep_text import count_lines_shown, totals_shown
 from agentfs.text import Step, continuation, fitted, footer
@@ -70,7 +71,7 @@ def smaller(
         lines = count_lines_shown({path: result.counts[path] for path in paths[:count]})
         more = f"{len(paths) - count} more files" if count < len(paths) else ""
         note = f"only counts, as {limits.output_tokens} tokens hold no match"
-        return replace(result, text="\n".join([*lines, footer(note, more, continuation(result.next))]))
+        return replace(result, text=Joined("\n", *lines, footer(note, more, continuation(result.next))))
 
     def totals(_: int) -> GrepResult:
         said = totals_shown(result.total_matches, result.total_lines, result.total_files, exact=result.exact)

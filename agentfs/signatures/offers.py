@@ -8,7 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
-from agentfs.results import NextCall, ToolResult
+from agentfs.messages import METHODS, Names, NextCall, Retry
+from agentfs.results import ToolResult
 
 Effect = Literal["read", "write", "edit"]
 
@@ -21,11 +22,13 @@ class Answer(NamedTuple):
         outcome: What the callable returned, or the error that refused or ended the call.
         arguments: What the callable was called with, under its own names; incomplete when the arguments were
             refused.
+        names: What the tools at hand are called, for texts that the renderer makes itself.
     """
 
     result: ToolResult
     outcome: Any
     arguments: Mapping[str, Any]
+    names: Names = METHODS
 
 
 @dataclass(frozen=True)
@@ -48,8 +51,16 @@ class Offer:
         aliases: Other names under which the tool may be called.
         effect: What it does to the world: "read" nothing, "write" the same when repeated, "edit" perhaps more
             each time. By default it is told by what the callable returns, and unknown otherwise.
-        follow: Turns the call of a method that continues a result into arguments of this tool, or None where
-            it cannot make it. By default the tool makes the calls of the method of its own name.
+        methods: The methods of a workspace that it is named for where a text names one, each with the
+            arguments, by the names that a model sees, that make it that method. By default the one of its
+            own name.
+        renames: For a parameter of these methods, the callable's own for it, where they differ.
+        follow: Turns a call of a method, which continues a result or is advised by an error, into arguments
+            of this tool by the names that a model sees, or None to leave it to the rule that
+            holds for all: a tool makes the calls of its `methods` that its parameters have a place for.
+        vary: Turns other arguments of a method into other arguments of this tool, given those that it was
+            called with, all by the names that a model sees, or None where it has none for them. By default
+            the parameters of the same names, or of those that `renames` has.
         render: Makes the result that is returned from the one there would be, for answers, refusals and
             failures alike.
     """
@@ -65,5 +76,8 @@ class Offer:
     order: Sequence[str] = ()
     aliases: Sequence[str] = ()
     effect: Effect | None = None
+    methods: Mapping[str, Mapping[str, Any]] | None = None
+    renames: Mapping[str, str] = field(default_factory=dict[str, str])
     follow: Callable[[NextCall], Mapping[str, Any] | None] | None = None
+    vary: Callable[[Retry, Mapping[str, Any]], Retry | None] | None = None
     render: Callable[[Answer], ToolResult] | None = None

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, get_type_hints
 
 from agentfs.errors import InvalidArgumentError
+from agentfs.messages import NextCall, Retry
 from agentfs.results import (
     ChangesResult,
     CheckpointResult,
@@ -16,7 +17,6 @@ from agentfs.results import (
     GrepResult,
     ListResult,
     MoveResult,
-    NextCall,
     ReadManyResult,
     ReadResult,
     ToolResult,
@@ -60,7 +60,10 @@ class Tool(NamedTuple):
         preset: What it is called with where the model gives nothing, by the callable's own names.
         aliases: Other names that are accepted.
         effect: What it does to the world, or None when that is not known.
-        follow: What turns a call that continues a result into its arguments, or None.
+        methods: The methods that it stands for, with the arguments that make it each.
+        renames: For a parameter of these, the callable's own.
+        follow: What turns a call of a method into its arguments, or None.
+        vary: What turns other arguments of a method into its own, or None.
         render: What makes the final result, or None.
     """
 
@@ -72,7 +75,10 @@ class Tool(NamedTuple):
     preset: Mapping[str, Any]
     aliases: tuple[str, ...]
     effect: Effect | None
+    methods: Mapping[str, Mapping[str, Any]]
+    renames: Mapping[str, str]
     follow: Callable[[NextCall], Mapping[str, Any] | None] | None
+    vary: Callable[[Retry, Mapping[str, Any]], Retry | None] | None
     render: Callable[[Answer], ToolResult] | None
 
     def own(self, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -136,7 +142,9 @@ def tool_of(target: Callable[..., Any] | Offer, *, prefix: str = "", expose: Seq
     effect = offer.effect or _EFFECTS.get(returns)
     return Tool(
         name, description, tuple(parameters), returns, offer.target,
-        dict(offer.preset), tuple(offer.aliases), effect, offer.follow, offer.render,
+        dict(offer.preset), tuple(offer.aliases), effect,
+        {own_name: {}} if offer.methods is None else offer.methods,
+        offer.renames, offer.follow, offer.vary, offer.render,
     )  # fmt: skip
 
 

@@ -4,6 +4,7 @@ import codecs
 from typing import NamedTuple
 
 from agentfs.errors import BinaryError, EncodingError, InvalidArgumentError
+from agentfs.messages import Message, ParameterName
 from agentfs.text.lines import count_lines
 
 UNKNOWN_8BIT = "unknown-8bit"
@@ -230,7 +231,7 @@ def codec_name(encoding: str) -> str:
 def _not_in(encoding: str) -> EncodingError:
     return EncodingError(
         f"The file is not text in {encoding}.",
-        hint="Leave out encoding, or pass the one that the file has.",
+        hint=Message("Leave out ", ParameterName("encoding"), ", or pass the one that the file has."),
         details={"encoding": encoding},
     )
 

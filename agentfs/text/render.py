@@ -1,9 +1,8 @@
 """Lines and footers as a model is shown them."""
 
-import json
 from collections.abc import Sequence
 
-from agentfs.results import NextCall
+from agentfs.messages import FirstOf, Joined, Message, NextCall
 from agentfs.text.lines import without_end
 from agentfs.text.visible import visible
 
@@ -94,8 +93,7 @@ def footer(*parts: str) -> str:
     Returns:
         The line, or "" when nothing is to be said.
     """
-    said = "; ".join(part for part in parts if part)
-    return f"[{said}]" if said else ""
+    return Message("[", Joined("; ", *parts), "]")
 
 
 def continuation(call: NextCall | None) -> str:
@@ -107,9 +105,4 @@ def continuation(call: NextCall | None) -> str:
     Returns:
         For example `more: read(path="a.py", offset=2001)`, or "".
     """
-    if call is None:
-        return ""
-    arguments = (
-        f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in call["arguments"].items()
-    )
-    return visible(f"more: {call['name']}({', '.join(arguments)})")
+    return "" if call is None else FirstOf(Message("more: ", call), "there is more")

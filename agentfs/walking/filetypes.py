@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase
 
 from agentfs.errors import InvalidArgumentError
+from agentfs.messages import FirstOf, Joined, Message, ParameterName, Retry
 
 # What `rg --type-list` of ripgrep 15 says, and a little more. `.x` is an extension, `x*` the beginning of a
 # name, `*x*` a part of one, what has other wildcards a glob, and anything else a whole name (with a `=` where
@@ -346,9 +347,13 @@ def _known(name: str) -> str:
     from difflib import get_close_matches  # noqa: PLC0415 - not part of the price of importing agentfs
 
     near = get_close_matches(asked, [*_TYPES, *_ALIASES], n=3, cutoff=0.5)
-    hint = f"Nearest: {', '.join(near)}. " if near else ""
+    nearest = f"Nearest: {', '.join(near)}." if near else ""
+    by_name = Retry({"glob": "*.py"}, ("type",))
+    otherwise = FirstOf(
+        Message("To choose files by name, ", by_name, "."), Message("Leave ", ParameterName("type"), " out.")
+    )
     raise InvalidArgumentError(
         f"There is no file type {name!r}.",
-        hint=f'{hint}Leave type out, or pass glob, for example glob="*.py".',
+        hint=Joined(" ", nearest, otherwise),
         details={"type": name, "nearest": near, "types": type_names()},
     )

@@ -6,6 +6,7 @@ from itertools import groupby
 from typing import NamedTuple
 
 from agentfs.errors import InvalidPatternError, OutsideWorkspaceError
+from agentfs.messages import Message, ParameterName
 from agentfs.walking import wildcards
 
 MAX_LENGTH = 4096
@@ -212,7 +213,11 @@ def expand(pattern: str, most: int = MAX_EXPANDED, most_characters: int = MAX_CH
         if ".." in each.split("/"):
             raise OutsideWorkspaceError(
                 f"The glob {each!r} has a part '..', which leads out of the search directory.",
-                hint="Put the directory to search in `path` and the rest in the glob.",
+                hint=Message(
+                    "Put the directory to search in ",
+                    ParameterName("path", quoted=True),
+                    " and the rest in the glob.",
+                ),
             )
     return [each for each in expanded if each] or expanded[:1]
 

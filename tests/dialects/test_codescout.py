@@ -118,7 +118,7 @@ def test_failures(do):
         "error": {
             "code": "not_found",
             "message": '"src/mian.rs" does not exist.',
-            "hint": 'Did you mean "src/main.rs"? Call list_dir(path="src").',
+            "hint": 'Did you mean "src/main.rs"? Call list_dir(path="src") to see what is there.',
         }
     }
     assert do("read_file")["error"]["code"] == "invalid_argument"

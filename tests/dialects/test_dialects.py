@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import pickle
 import subprocess
 import sys
 from dataclasses import replace
@@ -9,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from agentfs import AgentFSError, Limits, Offer, Policy, Workspace, dialects
-from agentfs.calls.words import Words, footer_reworded, reworded
+from agentfs import AgentFSError, Limits, Offer, Policy, Toolset, Workspace, dialects
 from agentfs.dialects import Dialect, problem_of
 from agentfs.errors import NoMatchError, NotFoundError, OutsideWorkspaceError
+from agentfs.messages import Joined, Message, ParameterName, Retry, ToolName, call
 from agentfs.policy import VIEWED
 
 ROOT = Path(__file__).parents[2]
@@ -127,51 +128,75 @@ def test_closing_either_closes_both(tmp_path):
         ws.read("a")
 
 
-WORDS = Words(
-    {"read": "Read", "edit": "Edit", "grep": "Grep", "write": "Write"},
-    {"read": {"path": "file_path"}, "grep": {"limit": "head_limit"}},
-    {},
-    {},
-)
+def read(path: str, offset: int = 1) -> str:
+    """Read a file.
+
+    Args:
+        path: File.
+        offset: First line.
+    """
+    raise NotFoundError(
+        Message(ParameterName("offset", quoted=True), f" or path={path}, call read: write, edit and grep"),
+        hint=Joined(
+            " ",
+            Message("Call ", call("read", path=path, offset=3), " first, or edit, write or grep by hand."),
+            Message("Call ", ToolName("write"), " to make it."),
+            Message("If it was that, ", Retry({"path": "call grep"}, ("offset",)), "."),
+        ),
+    )
 
 
-@pytest.mark.parametrize(("hint", "told"), [
-    ('Call read(path="a", offset=3) first, or edit to change it.',
-     'Call Read(file_path="a", offset=3) first, or Edit to change it.'),
-    ('Call read with path="a" to see its content.', 'Call Read with file_path="a" to see its content.'),
-    ("Leave `limit` out to read from the start.", "Leave `head_limit` out to read from the start."),
-    ('Call read(path="call grep or path=limit").', 'Call Read(file_path="call grep or path=limit").'),
-    ('Write to another path, or call edit; "read(path=1)" stays.',
-     'Write to another path, or call Edit; "read(path=1)" stays.'),
-    ('Call ls with path="a".', 'Call ls with path="a".'),
-    ("an earlier edit of this call changed that", "an earlier edit of this call changed that"),
-])  # fmt: skip
-def test_a_hint_names_what_is_offered(hint, told):
-    def grep(limit: int) -> str:
-        return str(limit)
-
-    offer = Offer(grep, parameters={"limit": "head_limit"})
-    assert reworded(NotFoundError("m", hint=hint), offer, WORDS).hint == told
+def test_a_hint_names_what_is_offered_and_no_word_besides(ws):
+    """Words such as "read", "edit" and "write" are English unless they name a tool, quoted or not."""
+    shown = Offer(read, name="Show", parameters={"path": "file", "offset": "from"})
+    said = 'Call fs_Show(file="a", from=3) first, or edit, write or grep by hand.'
+    again = 'If it was that, pass file="call grep" and leave out from.'
+    answer = Toolset([shown], prefix="fs_").call("fs_Show", {"file": "a", "from": 2})
+    assert answer.data["hint"] == f"{said} {again}"
+    assert answer.error["message"] == "`from` or path=a, call read: write, edit and grep"
+    assert answer.data["details"]["suggested_calls"] == [
+        {"name": "fs_Show", "arguments": {"file": "a", "from": 3}},
+        {"name": "fs_Show", "arguments": {"file": "call grep"}},
+    ]
+    both = Toolset([shown, Offer(ws.write, name="Put")]).call("Show", {"file": "a"})
+    assert "Call Put to make it." in both.data["hint"]
 
 
-def test_an_error_keeps_its_class_its_details_and_what_it_quotes():
+def test_an_error_keeps_its_class_and_its_details_and_is_pickled_whole():
     def edit(old_string: str) -> str:
-        return old_string
+        """Edit.
 
-    error = NoMatchError('old_string is not in "old_string.py"', details={"cause": "absent"})
-    told = reworded(error, Offer(edit, parameters={"old_string": "old_str"}), WORDS)
-    assert told.message == 'old_str is not in "old_string.py"'
-    assert (type(told), told.details) == (NoMatchError, error.details)
+        Args:
+            old_string: What.
+        """
+        raise NoMatchError(
+            Message(ParameterName("old_string"), ' is not in "old_string.py"'), details={"cause": "absent"}
+        )
+
+    told = []
+    offer = Offer(
+        edit, parameters={"old_string": "old_str"}, render=lambda answer: told.append(answer.outcome)
+    )
+    Toolset([offer]).call("edit", {"old_str": "x"})
+    assert told[0].message == 'old_str is not in "old_string.py"'
+    assert (type(told[0]), told[0].details) == (NoMatchError, {"cause": "absent"})
+    with pytest.raises(NotFoundError) as caught:
+        read("a")
+    again = pickle.loads(pickle.dumps(caught.value))
+    assert str(again) == str(caught.value)
+    assert again.to_dict() == caught.value.to_dict()
+    assert again.hint.parts == caught.value.hint.parts
+    assert again.details["suggested_calls"] == [{"name": "read", "arguments": {"path": "a", "offset": 3}}]
 
 
 def test_a_footer_advises_only_what_can_be_passed(ws):
     ws.write(".gitignore", "build/\n")
     ws.write("build/a.py", "x\n")
     ws.write("b.py", "pass include_ignored=true\n")
-    shown, hidden = Offer(ws.grep), Offer(ws.grep, hide=("include_ignored",))
-    result = ws.grep("include_ignored")
-    assert "pass include_ignored=true for" in footer_reworded(result.text, result, shown, WORDS)
-    text = footer_reworded(result.text, result, hidden, WORDS)
+    text = Toolset([ws.grep]).call("grep", {"pattern": "include_ignored"}).content
+    assert "(pass include_ignored=true for hidden" in text
+    hidden = Toolset([Offer(ws.grep, hide=("include_ignored",))])
+    text = hidden.call("grep", {"pattern": "include_ignored"}).content
     assert text.count("include_ignored") == 1
     assert "1|pass include_ignored=true\n" in text
     assert "left out: 1 hidden, 1 ignored by .gitignore:1 build/]" in text
@@ -179,10 +204,12 @@ def test_a_footer_advises_only_what_can_be_passed(ws):
 
 def test_a_footer_under_a_change_names_what_is_offered(ws):
     ws.write("a.txt", "".join(f"{n}\n" for n in range(300)))
-    result = ws.write("a.txt", "call read\n" * 300)
-    text = footer_reworded(result.text, result, Offer(ws.write), WORDS)
+    own = ws.write("a.txt", "call read\n" * 300)
+    ws.undo()
+    tools = Toolset([ws.write, Offer(ws.read, name="Read")])
+    text = tools.call("write", {"path": "a.txt", "content": "call read\n" * 300}).content
     assert text.splitlines()[-1].endswith("call Read to see the file]")
-    assert text.splitlines()[:-1] == result.text.splitlines()[:-1]
+    assert text.splitlines()[:-1] == own.text.splitlines()[:-1]
 
 
 def example():

@@ -773,7 +773,7 @@ def test_advice_names_what_the_tool_has(call):
     (note,) = call("ripgrep_fixed", literal="TODO.*one")["notes"]
     assert note.endswith("matches 1 line.")
     (note,) = call("ripgrep_search", pattern="TODO.*one", rg_args="-F")["notes"]
-    assert note.endswith("leave out -F.")
+    assert note.endswith("leave out rg_args.")
     (note,) = call("ripgrep_search", pattern="a.b(c)")["notes"]
     assert note.endswith(r'pass pattern="a\\.b\\(c\\)".')
 

@@ -125,7 +125,7 @@ def test_failures(do):
         "success": False,
         "error": '"src/mian.py" does not exist.',
         "code": "not_found",
-        "hint": 'Did you mean "src/main.py"? Call ls with path="src" to see what is there.',
+        "hint": 'Did you mean "src/main.py"? Call ls(path="src") to see what is there.',
     }
     wrong = do("read", file_path="src/main.py", offset=0)
     assert (wrong["success"], wrong["code"]) == (False, "invalid_argument")
@@ -354,7 +354,7 @@ def test_an_id_as_it_is_shown(do, tmp_path):
 def test_unread(do):
     refused = do("edit_lines", file_path="setup.py", changes=[{"line_id": "a3f2c1", "new_content": ""}])
     assert (refused["success"], refused["code"]) == (False, "unread")
-    assert refused["hint"].startswith('Read "setup.py" first')
+    assert refused["hint"].startswith('Call read(file_path="setup.py") first')
     do("grep", pattern="import")
     refused = do("edit_lines", file_path="setup.py", changes=[{"line_id": "a3f2c1", "new_content": ""}])
     assert refused["code"] == "unread", "a search is no read"
@@ -366,7 +366,7 @@ def test_a_change_from_outside(do, tmp_path):
     changes = [{"line_id": ids[0], "new_content": "import sys"}]
     refused = do("edit_lines", file_path="src/main.py", changes=changes)
     assert refused["code"] == "stale"
-    assert refused["hint"].startswith('Read "src/main.py" again')
+    assert refused["hint"].startswith('Call read(file_path="src/main.py") again')
     assert (tmp_path / "src/main.py").read_text() == MAIN + "more\n"
     do("read", file_path="src/main.py", limit=1)
     assert do("edit_lines", file_path="src/main.py", changes=changes)["success"], "an id that was kept"
@@ -385,7 +385,7 @@ def test_a_write_or_an_edit_ends_the_ids(do, ws):
     do("edit_lines", file_path="src/main.py", changes=[{"line_id": ids[0], "new_content": "y"}])
     refused = do("edit_lines", file_path="src/main.py", changes=[{"line_id": ids[1], "new_content": "z"}])
     assert refused["code"] == "unread"
-    assert refused["hint"].startswith('Read "src/main.py" first')
+    assert refused["hint"].startswith('Call read(file_path="src/main.py") first')
     do("read", file_path="src/main.py")
     ws.edit("src/main.py", "y", "w")
     refused = do("edit_lines", file_path="src/main.py", changes=[{"line_id": ids[1], "new_content": "z"}])

@@ -25,8 +25,7 @@ def room(tmp_path):
 
         def edits(*pairs, limits=None, path="f.txt"):
             made = [Edit(*pair) for pair in pairs]
-            tool = "multi_edit" if len(made) > 1 else "edit"
-            return edit_file(root, shown, limits or Limits(), path, made, tool=tool)
+            return edit_file(root, shown, limits or Limits(), path, made)
 
         def put(data):
             (tmp_path / "f.txt").write_bytes(data)

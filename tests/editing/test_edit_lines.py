@@ -302,7 +302,7 @@ def test_fresh_ids_are_those_of_the_version_that_was_read_and_not_changed_since(
     assert ws.edit_lines("f.txt", [one(first, "1")], fresh=True).lines_changed == 1
     error = failure(ws, file, one(second, "2"), fresh=True)
     assert error.code == "unread"
-    assert "Read" in error.hint
+    assert "read(" in error.hint
     assert ws.edit_lines("f.txt", [one(second, "2")], preview=True).lines_changed == 1, "the usual rule"
     _, second, *_, last = ids_of(ws)
     file.write_bytes(FILE)

@@ -207,7 +207,7 @@ def test_the_policy_never_replaces(room_of):
     room = room_of(overwrite="never")
     room.write("a\n")
     assert failure(room, "b\n").code == "already_exists"
-    edit_file(room.root, room.shown, Limits(), "f.txt", [Edit("a", "b")], tool="edit")
+    edit_file(room.root, room.shown, Limits(), "f.txt", [Edit("a", "b")])
     assert room.get() == b"b\n"
 
 
