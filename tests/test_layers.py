@@ -13,7 +13,7 @@ SPLIT = {"calls", "permissions"}
 LAYERS = [
     {"messages"},
     {"errors", "values"},
-    {"calls.calling", "calls.events", "permissions.asking"},
+    {"calls.calling", "calls.events", "calls.interrupts", "permissions.asking"},
     {"limits", "policy", "results", "versions"},
     {"disk", "text"},
     {"walking", "matching"},

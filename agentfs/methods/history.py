@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from copy import copy
 from typing import TYPE_CHECKING, Self
 
+from agentfs.calls.interrupts import run_to_end
 from agentfs.errors import InvalidArgumentError
 from agentfs.messages import Message, ParameterName, call
 from agentfs.methods.held import Held
@@ -141,12 +142,17 @@ class History(Held):
         inner = copy(self)
         inner.__dict__.update(_root=staged, _journal=journal, _shown=shown, _state=None)
         committed = False
-        try:
-            yield inner
+
+        def commit() -> None:
+            nonlocal committed
             changes = journal.since(None).changes
             if changes:
                 self._root.apply(changes, max_bytes=self.limits.file_bytes, conflict=conflict_error)
             committed = True
+
+        try:
+            yield inner
+            run_to_end(commit)
         finally:
             shown.join(committed=committed)
             staged.close()

@@ -12,6 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, Protocol, TypeVar, cast
 
 from agentfs.calls import calling
+from agentfs.calls.interrupts import run_to_end
 from agentfs.errors import InvalidArgumentError, StaleError
 from agentfs.limits import Limits
 from agentfs.permissions.access import JUDGED_BY_FILE, Access, below, covered, denied, refusal
@@ -56,9 +57,10 @@ def gated(act: Act) -> Callable[[_Method[_W, _P, _R]], _Method[_W, _P, _R]]:
             if self.policy.guards:
                 ask = _Asking(self, method, act, args, kwargs)
                 return cast("_R", ask.through())
-            if changes:
-                calling.begin_change()
-            return method(self, *args, **kwargs)
+            if not changes:
+                return method(self, *args, **kwargs)
+            calling.begin_change()
+            return run_to_end(lambda: method(self, *args, **kwargs))
 
         return through
 
@@ -81,16 +83,15 @@ class _Asking:
         self.act: Act = act
 
     def through(self) -> Any:
-        granted = self._verdict(self._paths())
+        granted: _Granted | Literal["ask"] = self._to_end(lambda: self._verdict(self._paths()))
         if granted == "ask":
             granted = self._be_allowed()
-        if self.act in GROUPS["change"] and not self.arguments.get("preview"):
+        if self._changes and not self.arguments.get("preview"):
             calling.begin_change()
         return self._run(granted)
 
     def _be_allowed(self) -> _Granted:
-        expected, before = self._revision(), self._diff()
-        paths = self._paths()
+        expected, before, paths = self._to_end(lambda: (self._revision(), self._diff(), self._paths()))
         answer = self._ask(paths, before)
         if isinstance(answer, Deny):
             self._refuse(answer.reason or "The user did not allow this call.")
@@ -98,9 +99,8 @@ class _Asking:
             if unknown := answer.arguments.keys() - set(self.parameters):
                 raise InvalidArgumentError(f"{self._name} has no parameter {', '.join(sorted(unknown))}.")
             self.arguments |= answer.arguments
-            self._verdict(self._paths())  # a preview would tell of what is denied
-            expected, before = self._revision(), self._diff()
-            paths = self._paths()
+            self._to_end(lambda: self._verdict(self._paths()))  # a preview would tell of what is denied
+            expected, before, paths = self._to_end(lambda: (self._revision(), self._diff(), self._paths()))
         if expected is not None:
             self.arguments["expect_revision"] = expected
         elif self._diff() != before:
@@ -114,6 +114,10 @@ class _Asking:
     def _name(self) -> str:
         return self.method.__name__
 
+    @property
+    def _changes(self) -> bool:
+        return self.act in GROUPS["change"]
+
     def _run(self, granted: _Granted, *, preview: bool = False) -> Any:
         """Run the method on a root that lets it use what was granted, and nothing that is denied."""
         root = self.workspace._root  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - as below
@@ -122,7 +126,11 @@ class _Asking:
         )
         workspace = copy(self.workspace)
         workspace._root = root.within(access)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - as below
-        return self.method(workspace, **{**self.arguments, **({"preview": True} if preview else {})})
+        arguments = {**self.arguments, **({"preview": True} if preview else {})}
+        return self._to_end(lambda: self.method(workspace, **arguments))
+
+    def _to_end(self, work: Callable[[], _R]) -> _R:
+        return run_to_end(work) if self._changes else work()
 
     def _diff(self) -> str:
         if "preview" not in self.parameters or self.arguments["preview"]:
@@ -163,7 +171,7 @@ class _Asking:
         """
         policy = self.workspace.policy
         folds = self.workspace._root.folds  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - as below
-        changes = self.act in GROUPS["change"]
+        changes = self._changes
         for rule in policy.deny_rules:
             unknown = changes and not paths
             everywhere = rule.glob is None or (unknown and self._name not in JUDGED_BY_FILE)

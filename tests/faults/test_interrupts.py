@@ -1,0 +1,172 @@
+"""Ctrl-C during a change: the change is made or not made, and nothing stays open, locked or half done."""
+
+import fcntl
+import gc
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentfs import Workspace
+from tests.faults.test_methods import CHANGES, descriptors, fresh
+from tests.journal.judges import snapshot
+
+CALLS = [
+    *("open", "close", "read", "write", "fsync", "link", "unlink", "replace", "rename", "mkdir", "rmdir"),
+    *("stat", "readlink", "symlink", "fchmod", "ftruncate", "scandir"),
+]
+
+
+class Interrupting:
+    """Sends SIGINT to this process right after one of the calls of the system, of which it counts all."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.count, self.at, self.name = 0, -1, ""
+        for name in CALLS:
+            monkeypatch.setattr(os, name, self.wrap(name, getattr(os, name)))
+        monkeypatch.setattr(fcntl, "flock", self.wrap("flock", fcntl.flock))
+
+    def wrap(self, name: str, call: Callable[..., Any]) -> Callable[..., Any]:
+        def wrapped(*args: Any, **options: Any) -> Any:
+            result = call(*args, **options)
+            self.count += 1
+            if self.count == self.at:
+                self.name = name
+                os.kill(os.getpid(), signal.SIGINT)
+            return result
+
+        return wrapped
+
+
+def interrupt_each(tmp_path: Path, interrupting: Interrupting, name: str, step: int) -> None:
+    before, call = CHANGES[name]
+    top = tmp_path / "root"
+    for _ in range(2):  # the first time modules are imported, too
+        with Workspace(fresh(top)) as ws:
+            before(ws)
+            old, start = snapshot(top), interrupting.count
+            call(ws)
+            total = interrupting.count - start
+            new = snapshot(top)
+    assert total > 5
+    for at in range(1, total + 1, step):
+        with Workspace(fresh(top)) as ws:
+            before(ws)
+            gc.collect()
+            held = descriptors()
+            interrupting.count, interrupting.at = 0, at
+            try:
+                with pytest.raises(KeyboardInterrupt):
+                    call(ws)
+            finally:
+                interrupting.at = -1
+            where = f"{name}: after {interrupting.name}, {at} of {total}"
+            gc.collect()
+            assert descriptors() <= held, where
+            assert snapshot(top) in (old, new), where
+            ws.write("after", "x\n")  # no lock is held
+            for path in ("f", "g"):
+                ws.write(path, "y\n", overwrite=True)
+
+
+@pytest.fixture
+def interrupting(monkeypatch: pytest.MonkeyPatch) -> Interrupting:
+    gc.collect()  # what other tests have left is not counted here
+    return Interrupting(monkeypatch)
+
+
+@pytest.mark.parametrize("name", list(CHANGES))
+def test_a_change_interrupted_after_a_call_is_whole_and_leaves_nothing(tmp_path, interrupting, name):
+    interrupt_each(tmp_path, interrupting, name, 7)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", list(CHANGES))
+def test_a_change_interrupted_after_each_call_is_whole_and_leaves_nothing(tmp_path, interrupting, name):
+    interrupt_each(tmp_path, interrupting, name, 1)
+
+
+def test_a_change_that_is_interrupted_while_it_waits_for_a_lock_ends_first(tmp_path):
+    """Another interrupt is raised at once, and the change goes on by itself."""
+    (tmp_path / "f").write_text("old\n")
+    held, free = threading.Event(), threading.Event()
+
+    def spans(text):
+        held.set()
+        free.wait(20)
+        return [(0, 3, "new")]
+
+    def interrupt():
+        held.wait(20)
+        time.sleep(0.1)
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.1)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    with Workspace(tmp_path) as ws:
+        thread = threading.Thread(target=interrupt)
+        thread.start()
+        with pytest.raises(KeyboardInterrupt):
+            ws.splice("f", spans)
+        thread.join()
+        assert (tmp_path / "f").read_text() == "old\n"
+        free.set()
+        assert ws.write("f", "x\n", overwrite=True).diff.count("-new") == 1, (
+            "the change was made before the next"
+        )
+
+
+SOAK = """
+import gc, os, random, signal, sys, threading, time
+from pathlib import Path
+from agentfs import AgentFSError, BusyError, Policy, Workspace
+top, count = Path(sys.argv[1]), int(sys.argv[2])
+armed = threading.Event()
+def shoot():
+    while True:
+        armed.wait()
+        time.sleep(random.random() * 0.005)
+        if armed.is_set():
+            armed.clear()
+            os.kill(os.getpid(), signal.SIGINT)
+threading.Thread(target=shoot, daemon=True).start()
+ws = Workspace(top, policy=Policy(durability="fast", overwrite="always"))
+ws.write("a", "0")
+before, hits, number = len(os.listdir("/proc/self/fd")), 0, 0
+while hits < count:
+    number += 1
+    try:
+        armed.set()
+        while True:
+            ws.write("a", f"{number}\\\\n" * 50)
+            with ws.transaction() as tx:
+                tx.write("b", f"{number}\\\\n")
+                tx.write(f"made{number}/c", "x")
+                tx.delete("a")
+            ws.undo()
+    except KeyboardInterrupt:
+        hits += 1
+    except BusyError:
+        print("busy")
+        break
+    except AgentFSError:
+        armed.clear()
+        time.sleep(0.006)
+armed.clear()
+time.sleep(0.1)
+gc.collect()
+print(len(os.listdir("/proc/self/fd")) - before, len(list(top.rglob(".agentfs-*"))))
+"""
+
+
+@pytest.mark.long
+def test_500_interrupts_at_any_moment_leave_nothing(tmp_path):
+    command = [sys.executable, "-c", SOAK.replace("\\\\n", "\\n"), str(tmp_path), "500"]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "0 0\n"
