@@ -8,12 +8,12 @@ from urllib.parse import unquote, urlsplit
 
 from mcp import MCPError, types
 from mcp.server.lowlevel import Server
-from mcp.server.stdio import stdio_server
 
 import agentfs
 from agentfs.calls.outcome import refused
 from agentfs.calls.replies import SentCall, message_for
 from agentfs.errors import AgentFSError, RefusedError
+from agentfs.mcp_stdio import stdio
 from agentfs.policy import Policy
 from agentfs.toolset import Toolset
 from agentfs.workspace import Workspace
@@ -85,7 +85,7 @@ class WorkspaceServer:
     async def serve(self) -> None:
         """Serve one client over standard input and output, until it goes."""
         try:
-            async with stdio_server() as (incoming, outgoing):
+            async with stdio() as (incoming, outgoing):
                 await self.server.run(incoming, outgoing, self.server.create_initialization_options())
         finally:
             self._workspace.close()

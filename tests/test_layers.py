@@ -33,6 +33,7 @@ LAYERS = [
     {"methods", "toolset"},
     {"workspace"},
     {"dialects"},
+    {"mcp_stdio"},
     {"mcp_server", "cli_history"},
     {"cli"},
 ]

@@ -1,0 +1,298 @@
+"""MCP's frames over standard input and output.
+
+The SDK's own transport (2.3) does not answer a line that is no JSON-RPC message, so that its sender waits for
+ever; takes bytes that are no UTF-8 for other text; and reads in a thread that no signal ends.
+"""
+
+import asyncio
+import contextlib
+import json
+import os
+import queue
+import re
+import sys
+import threading
+from collections.abc import AsyncGenerator, Callable, Generator, Iterator
+from types import TracebackType
+from typing import NamedTuple, Self
+
+import anyio
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+from mcp import types
+from mcp.shared.message import SessionMessage
+from pydantic import ValidationError
+
+from agentfs.errors import InputOutputError
+
+# A file of the largest size that may be changed, with every character escaped, fits.
+MAX_FRAME_BYTES = 64 * 1024 * 1024
+_CHUNK = 256 * 1024
+# What JSON is made of; a text that is not closed is taken to its end.
+_TOKEN = re.compile(rb'"(?>[^"\\]+|\\.)*"?|[{}\[\]:,]|[^\s{}\[\]:,"]+', re.DOTALL)
+_NO_MESSAGE = "The frame is no JSON-RPC request, notification or answer."
+_OPEN, _CLOSE = (b"{", b"["), (b"}", b"]")
+_ID = re.compile(rb'-?\d[\d.eE+-]{0,30}|"[ !#-\[\]-~]{0,200}"')
+
+Incoming = MemoryObjectReceiveStream[SessionMessage | Exception]
+
+
+class _Envelope(NamedTuple):
+    """What the outermost object of a frame has; the id is as it is written, or null where it is none."""
+
+    id: bytes
+    has_id: bool
+    has_method: bool
+    has_answer: bool
+
+    @property
+    def wants_answer(self) -> bool:
+        """Whether it may be a request: no notification, and no answer itself."""
+        return not self.has_answer and (self.has_id or not self.has_method)
+
+
+class _Line(NamedTuple):
+    """A line of input, None at its end, and what is set when it is dealt with."""
+
+    text: bytes | None
+    taken: threading.Event
+
+
+class _NoMessageError(Exception):
+    """A frame is no message: the code of JSON-RPC, and what is wrong with it."""
+
+    def __init__(self, code: int, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+
+
+class Outgoing:
+    """The stream of what the server sends; each message is written before `send` returns."""
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+        self._work: queue.SimpleQueue[tuple[bytes, asyncio.Future[None]] | None] = queue.SimpleQueue()
+        self._loop = asyncio.get_running_loop()
+        self._closed = False
+        _in_thread(self._write, "agentfs-mcp-output")
+
+    async def send(self, item: SessionMessage, /) -> None:
+        """Send a message.
+
+        Args:
+            item: The message.
+
+        Raises:
+            BrokenResourceError: The client has gone.
+        """
+        try:
+            text = item.message.model_dump_json(by_alias=True, exclude_unset=True)
+        except ValueError:  # a text with half of a surrogate pair
+            identity = json.dumps(getattr(item.message, "id", None)).encode()
+            await self.refuse(identity, types.INTERNAL_ERROR, "The answer cannot be written as UTF-8.")
+            return
+        await self._send(text.encode())
+
+    async def refuse(self, identity: bytes, code: int, message: str) -> None:
+        """Answer what cannot be answered otherwise.
+
+        Args:
+            identity: The id of the request, as JSON.
+            code: The code of JSON-RPC.
+            message: What is wrong.
+        """
+        error = json.dumps({"code": code, "message": message}).encode()
+        await self._send(b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (identity, error))
+
+    async def aclose(self) -> None:
+        """Close the stream."""
+        if not self._closed:
+            self._closed = True
+            self._work.put(None)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc_val: BaseException | None,
+        exc_tb: TracebackType | None,
+    ) -> None:
+        await self.aclose()
+
+    async def _send(self, frame: bytes) -> None:
+        if self._closed:
+            raise anyio.ClosedResourceError
+        written: asyncio.Future[None] = self._loop.create_future()
+        self._work.put((frame + b"\n", written))
+        try:
+            await written
+        except OSError as error:
+            raise anyio.BrokenResourceError from error
+
+    def _write(self) -> None:
+        while (work := self._work.get()) is not None:
+            frame, written = work
+            failure: OSError | None = None
+            try:
+                rest = memoryview(frame)
+                while rest:
+                    rest = rest[os.write(self._fd, rest) :]
+            except OSError as error:
+                failure = error
+            with contextlib.suppress(RuntimeError):  # the loop has ended
+                self._loop.call_soon_threadsafe(_settle, written, failure)
+
+
+@contextlib.asynccontextmanager
+async def stdio() -> AsyncGenerator[tuple[Incoming, Outgoing]]:
+    """Give the streams for a server on standard input and output.
+
+    Meanwhile standard input is empty and standard output is standard error, so that nothing else gets among
+    the frames.
+
+    Yields:
+        What comes, and where to send.
+
+    Raises:
+        InputOutputError: `io`: one of the two is closed.
+    """
+    if sys.stdin is None or sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison] - as Python has it
+        raise InputOutputError("The server speaks over standard input and output, and one of them is closed.")
+    nothing, writable = os.pipe()
+    os.close(writable)
+    with _diverted(0, nothing) as incoming_fd, _diverted(1, 2) as outgoing_fd:
+        os.close(nothing)
+        outgoing = Outgoing(outgoing_fd)
+        into, incoming = anyio.create_memory_object_stream[SessionMessage | Exception]()
+        lines: asyncio.Queue[_Line] = asyncio.Queue()
+        _in_thread(_line_reader(incoming_fd, lines), "agentfs-mcp-input")
+        taking = asyncio.create_task(_take(lines, into, outgoing))
+        try:
+            yield incoming, outgoing
+        finally:
+            taking.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await taking
+            await outgoing.aclose()
+            incoming.close()
+
+
+async def _take(
+    lines: asyncio.Queue[_Line], into: MemoryObjectSendStream[SessionMessage | Exception], outgoing: Outgoing
+) -> None:
+    """Pass on each line that is a message, and answer each that is none, until the client goes."""
+    with contextlib.suppress(anyio.BrokenResourceError, anyio.ClosedResourceError), into:
+        while (line := await lines.get()).text is not None:
+            if line.text.strip():
+                try:
+                    message = _message_of(line.text)
+                except _NoMessageError as error:
+                    envelope = _envelope(line.text)
+                    if envelope.wants_answer:
+                        await outgoing.refuse(envelope.id, error.code, error.message)
+                else:
+                    await into.send(SessionMessage(message))
+            line.taken.set()
+
+
+def _message_of(line: bytes) -> types.JSONRPCMessage:
+    if len(line) > MAX_FRAME_BYTES:
+        raise _NoMessageError(types.INVALID_REQUEST, f"The frame is over {MAX_FRAME_BYTES:,} bytes.")
+    try:
+        text = line.decode()
+    except UnicodeDecodeError as error:
+        raise _NoMessageError(types.PARSE_ERROR, f"The frame is no UTF-8 at byte {error.start}.") from None
+    try:
+        message: types.JSONRPCMessage = types.jsonrpc_message_adapter.validate_json(text, by_name=False)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+        if first["type"] == "json_invalid":
+            raise _NoMessageError(types.PARSE_ERROR, f"{first['msg']}.") from None
+        raise _NoMessageError(types.INVALID_REQUEST, _NO_MESSAGE) from None
+    if isinstance(message, types.JSONRPCNotification) and _envelope(line).has_id:
+        raise _NoMessageError(types.INVALID_REQUEST, "The id is neither a string nor an integer.")
+    return message
+
+
+def _envelope(frame: bytes) -> _Envelope:
+    """Find the id and the method of a frame, however deep or broken the rest of it is."""
+    depth, key, last = 0, b"", b""
+    found: dict[bytes, bytes] = {}
+    for token in (each[0] for each in _TOKEN.finditer(frame, 0, MAX_FRAME_BYTES)):
+        if depth == 1 and token == b":":
+            key = last
+        elif depth == 1 and key:
+            found.setdefault(key, token)
+            key = b""
+        last = token
+        depth += (token in _OPEN) - (token in _CLOSE)
+    written = found.get(b'"id"', b"")
+    return _Envelope(
+        written if _ID.fullmatch(written) else b"null",
+        has_id=b'"id"' in found,
+        has_method=b'"method"' in found,
+        has_answer=b'"result"' in found or b'"error"' in found,
+    )
+
+
+def _line_reader(fd: int, lines: "asyncio.Queue[_Line]") -> Callable[[], None]:
+    """Return what reads lines in a thread, each once the one before was taken, and hands over their end."""
+    loop = asyncio.get_running_loop()
+
+    def read() -> None:
+        taken = threading.Event()
+        with contextlib.suppress(RuntimeError):  # the loop has ended: nobody listens any more
+            for line in _lines(fd):
+                taken.clear()
+                loop.call_soon_threadsafe(lines.put_nowait, _Line(line, taken))
+                taken.wait()
+            loop.call_soon_threadsafe(lines.put_nowait, _Line(None, taken))
+
+    return read
+
+
+def _lines(fd: int) -> Iterator[bytes]:
+    kept = bytearray()
+    while True:
+        try:
+            chunk = os.read(fd, _CHUNK)
+        except OSError:
+            chunk = b""
+        if not chunk:
+            break
+        *ended, rest = chunk.split(b"\n")
+        for part in ended:
+            kept += part[: MAX_FRAME_BYTES + 1 - len(kept)]
+            yield bytes(kept)
+            kept.clear()
+        kept += rest[: MAX_FRAME_BYTES + 1 - len(kept)]
+    if kept:
+        yield bytes(kept)
+
+
+@contextlib.contextmanager
+def _diverted(fd: int, instead: int) -> Generator[int]:
+    """Give what a descriptor stands for under another one; meanwhile it stands for something else."""
+    kept = os.dup(fd)
+    os.dup2(instead, fd)
+    try:
+        yield kept
+    finally:
+        os.dup2(kept, fd)
+        # `kept` stays open: a thread may still wait on it, and another file must not get its number.
+
+
+def _in_thread(target: Callable[[], None], name: str) -> None:
+    # A daemon: it may wait for input or a reader for ever, and the process need not wait for it.
+    threading.Thread(target=target, name=name, daemon=True).start()
+
+
+def _settle(written: asyncio.Future[None], failure: OSError | None) -> None:
+    if written.cancelled():
+        return
+    if failure is None:
+        written.set_result(None)
+    else:
+        written.set_exception(failure)

@@ -1,0 +1,197 @@
+"""The MCP server's standard input and output: frames that are no messages, signals, and the end of input."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import contextmanager, suppress
+
+import pytest
+
+from agentfs.mcp_stdio import MAX_FRAME_BYTES
+
+HELLO = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}
+
+
+class Server:
+    """A server in a process of its own, spoken to in bytes."""
+
+    def __init__(self, tree, *options):
+        command = [sys.executable, "-m", "agentfs", "mcp", "--root", str(tree), *options]
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "PYTHONWARNINGS": "error"}
+        pipe = subprocess.PIPE
+        self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, env=environment)
+        self.send(request(0, "initialize", HELLO))
+        assert self.answer()["id"] == 0
+        self.send(b'{"jsonrpc":"2.0","method":"notifications/initialized"}')
+
+    def send(self, frame: bytes) -> None:
+        self.process.stdin.write(frame + b"\n")
+        self.process.stdin.flush()
+
+    def answer(self):
+        return json.loads(self.process.stdout.readline())
+
+
+@contextmanager
+def running(tree, *options):
+    server = Server(tree, *options)
+    try:
+        yield server
+    finally:
+        process = server.process
+        process.kill()
+        process.wait()
+        for pipe in (process.stdin, process.stdout, process.stderr):
+            with suppress(BrokenPipeError):
+                pipe.close()
+
+
+def request(number, method, params) -> bytes:
+    return json.dumps({"jsonrpc": "2.0", "id": number, "method": method, "params": params}).encode()
+
+
+def read(arguments: bytes, number: bytes = b"7") -> bytes:
+    params = b'{"name":"read","arguments":%b}' % arguments
+    return b'{"jsonrpc":"2.0","params":%b,"method":"tools/call","id":%b}' % (params, number)
+
+
+@pytest.fixture
+def tree(tmp_path):
+    (tmp_path / "a.txt").write_text("one\n")
+    return tmp_path
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    """One that takes all the frames."""
+    tree = tmp_path_factory.mktemp("tree")
+    (tree / "a.txt").write_text("one\n")
+    (tree / "a\ufffd.txt").write_text("another\n")
+    with running(tree) as started:
+        yield started
+
+
+PARSE, INVALID = -32700, -32600
+
+
+@pytest.mark.parametrize(("frame", "number", "code"), [
+    (read(rb'{"path":"\ud800"}'), 7, PARSE),
+    (read(rb'{"\udc00":"a.txt","path":"a.txt"}'), 7, PARSE),
+    (read(b'{"path":"a.txt","limit":%b}' % (b"9" * 10_000)), 7, PARSE),
+    (read(b'{"path":"a\xff.txt"}'), 7, PARSE),
+    (read(b'{"path":%b%b}' % (b"[" * 100_000, b"]" * 100_000)), 7, PARSE),
+    (read(b'{"path":%b}' % (b'{"id":8,"x":' * 100_000)), None, PARSE),
+    (read(rb'{"id":8,"path":"\ud800","x":"}\"}"}'), 7, PARSE),
+    (read(rb'{"path":"\ud800"}', b'"seven"'), "seven", PARSE),
+    (read(b'{"path":"a.txt"}') + b" x", 7, PARSE),
+    (read(b'{"path":"a.txt"}', b"1.5"), 1.5, INVALID),
+    (read(b'{"path":"a.txt"}', b"null"), None, INVALID),
+    (b"hello", None, PARSE),
+    (b"[" + read(b'{"path":"a.txt"}') + b"]", None, INVALID),
+    (b'{"jsonrpc":"2.0","id":7}', 7, INVALID),
+    (b'{"id":7,"method":"ping"}', 7, INVALID),
+    (b'{"jsonrpc":"2.0","id":7,"method":"tools/call","params":[1]}', 7, INVALID),
+], ids=range(16))  # fmt: skip
+def test_a_frame_that_is_no_message_is_answered(server, frame, number, code):
+    """The SDK's transport says nothing, so that the client waits for ever, or takes other text for it."""
+    server.send(frame)
+    answer = server.answer()
+    assert (answer["id"], answer["error"]["code"]) == (number, code)
+    server.send(read(b'{"path":"a.txt"}', b"99"))
+    answer = server.answer()
+    assert (answer["id"], answer["result"]["content"][0]["text"]) == (99, "1|one")
+
+
+@pytest.mark.parametrize("frame", [
+    b"", b"  ", b'{"jsonrpc":"2.0","method":"notifications/x","params":"\\ud800"}',
+    b'{"jsonrpc":"2.0","id":5,"result":"\\ud800"}', b'{"jsonrpc":"2.0","id":5,"error":[[[}',
+])  # fmt: skip
+def test_what_wants_no_answer_gets_none(server, frame):
+    server.send(frame)
+    server.send(read(b'{"path":"a.txt"}', b"99"))
+    assert server.answer()["id"] == 99
+
+
+def test_a_frame_without_end_is_not_kept(server):
+    server.send(read(b'{"path":"%b"}' % (b"x" * MAX_FRAME_BYTES)))
+    assert server.answer()["error"]["message"] == "The frame is over 67,108,864 bytes."
+    server.send(read(b'{"path":"a.txt"}', b"99"))
+    assert server.answer()["id"] == 99
+
+
+def long_search(tree) -> bytes:
+    (tree / "sub").mkdir()
+    (tree / "long.txt").write_text("\n".join("x" * 100 for _ in range(1500)))
+    for number in range(600):
+        os.link(tree / "long.txt", tree / "sub" / f"{number}.txt")
+    arguments = {"pattern": r"x+(?=y)\d", "path": "sub"}
+    return request(7, "tools/call", {"name": "grep", "arguments": arguments})
+
+
+@pytest.mark.parametrize("busy", [False, True])
+@pytest.mark.parametrize("how", ["end of input", "the client is gone", "SIGINT"])
+def test_the_server_ends_soon_with_calls_under_way_or_none(tree, how, busy):
+    """SIGINT was ignored until there was input, and calls went on for up to 20 seconds after its end."""
+    with running(tree) as server:
+        if busy:
+            server.send(long_search(tree))
+            time.sleep(1)
+        if how == "SIGINT":
+            server.process.send_signal(signal.SIGINT)
+        else:
+            server.process.stdin.close()
+        if how == "the client is gone":
+            server.process.stdout.close()
+        assert server.process.wait(8) == 0
+        assert server.process.stderr.read() == b""
+
+
+def test_a_change_under_way_is_brought_to_its_end(tree):
+    (tree / "big.txt").write_text("a\n" * 200_000)
+    arguments = {"path": "big.txt", "old_string": "a\n", "new_string": "bb\n", "replace_all": True}
+    with running(tree) as server:
+        server.send(request(7, "tools/call", {"name": "edit", "arguments": arguments}))
+        time.sleep(0.2)
+        server.process.send_signal(signal.SIGINT)
+        assert server.process.wait(60) == 0
+    assert (tree / "big.txt").read_text() in ("a\n" * 200_000, "bb\n" * 200_000)
+    assert sorted(path.name for path in tree.iterdir()) == ["a.txt", "big.txt"]
+
+
+@pytest.mark.parametrize("closed", [0, 1])
+def test_without_standard_input_or_output_the_server_says_so(tree, closed):
+    command = f'exec "$0" -m agentfs mcp --root . {closed}<&-'
+    done = subprocess.run(
+        ["sh", "-c", command, sys.executable],
+        cwd=tree, capture_output=True, text=True, check=False, timeout=60,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert done.stderr.startswith("agentfs: The server speaks over standard input and output")
+    assert "Traceback" not in done.stderr
+
+
+def test_what_a_callback_prints_does_not_get_among_the_frames(tree):
+    program = (
+        "import asyncio, sys\n"
+        "from agentfs import Policy\nfrom agentfs.mcp_server import WorkspaceServer\n"
+        "ask = lambda request: print('asked') or True\n"
+        "asyncio.run(WorkspaceServer(sys.argv[-1], policy=Policy(permission=ask)).serve())\n"
+    )
+    frames = [request(0, "initialize", HELLO), read(b'{"path":"a.txt"}')]
+    done = subprocess.Popen(
+        [sys.executable, "-c", program, str(tree)],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )  # fmt: skip
+    with done:
+        for frame in frames:
+            done.stdin.write(frame + b"\n")
+            done.stdin.flush()
+            assert json.loads(done.stdout.readline())["id"] in (0, 7)
+        done.stdin.close()
+        assert b"asked" in done.stderr.read()
+        assert done.stdout.read() == b""
