@@ -14,6 +14,10 @@ from agentfs.workspace import Workspace
 
 WARNING_TOKENS = 10_000  # an answer that takes more says so
 
+# What a count alone is told with: a word or two, so that both take about ten tokens.
+_PARTIAL = "partial"
+_COUNT_TOKENS = 10
+
 
 @dataclass(frozen=True)
 class Asked:
@@ -28,7 +32,22 @@ class Asked:
     optimize_paths: bool
 
 
-def listed(workspace: Workspace, found: GlobResult, notes: list[str], *, opens: bool) -> ToolResult:
+@dataclass(frozen=True)
+class Raisable:
+    """Which bounds of a search the caller could raise.
+
+    Attributes:
+        timeout_ms: The time of the search.
+        file_limit: The number of files to search.
+    """
+
+    timeout_ms: bool = False
+    file_limit: bool = False
+
+
+def listed(
+    workspace: Workspace, found: GlobResult, notes: list[str], *, opens: bool, raisable: bool
+) -> ToolResult:
     """Return the answer of list_files.
 
     Args:
@@ -36,6 +55,7 @@ def listed(workspace: Workspace, found: GlobResult, notes: list[str], *, opens: 
         found: What was found.
         notes: What is to be said already.
         opens: Whether hidden and ignored names were looked at.
+        raisable: Whether the caller could raise the limit.
     """
     absolute = absolute_in(workspace)
     entries = [_entry(entry, absolute(entry.path)) for entry in found.files]
@@ -47,7 +67,7 @@ def listed(workspace: Workspace, found: GlobResult, notes: list[str], *, opens: 
         total = _count(found.total, exact=found.exact)
         notes.append(
             f"these are the first {len(shown):,} of {total} entries: narrow with pattern, extensions or "
-            "types, or raise limit (up to 10,000)"
+            f"types{', or raise limit (up to 10,000)' if raisable else ''}"
         )
     notes += _said_of_time(found.skipped, "depth, or fewer roots")
     notes += _left_out(found.skipped, opens=opens)
@@ -78,6 +98,7 @@ def answer_of(
     notes: list[str],
     *,
     opens: bool,
+    raisable: Raisable,
     files: GlobResult | None = None,
 ) -> ToolResult:
     """Return the answer of search_content or find_and_grep.
@@ -88,6 +109,7 @@ def answer_of(
         found: What was found.
         notes: What is to be said already.
         opens: Whether hidden and ignored names were looked at.
+        raisable: Which bounds the caller could raise.
         files: Of find_and_grep, the files that were searched.
     """
     absolute, shape = absolute_in(workspace), asked.shape
@@ -98,9 +120,11 @@ def answer_of(
         total = _count(files.total, exact=files.exact)
         notes.append(
             f"the first {len(files.files):,} of {total} files were searched: narrow with pattern or "
-            "extensions, or raise file_limit (up to 10,000)"
+            f"extensions{', or raise file_limit (up to 10,000)' if raisable.file_limit else ''}"
         )
-    notes += _said_of_time(skipped, "timeout_ms (up to 30000), or fewer roots")
+    notes += _said_of_time(
+        skipped, "timeout_ms (up to 30000), or fewer roots" if raisable.timeout_ms else "fewer roots"
+    )
     notes += _left_out(skipped, opens=opens)
     meta: dict[str, Any] = {}
     if files is not None and shape != "total_only":
@@ -136,6 +160,7 @@ def answer_of(
         value = {**value, "notes": notes}
     key = "total" if shape == "total_only" else "matches"
     matches = _count(found.total_matches, "match", "matches", exact=complete)
+    told = _beside_a_count(value, skipped, complete=complete) if shape == "total_only" else tuple(notes)
     return ToolResult(
         True,
         as_text(value),
@@ -151,7 +176,7 @@ def answer_of(
             "tokens_saved": saved,
             "notes": notes,
         },
-        notes=() if is_object else tuple(notes),
+        notes=() if is_object else told,
     )
 
 
@@ -203,6 +228,17 @@ def _left_out(skipped: Skipped, *, opens: bool) -> list[str]:
     if not opens and (skipped.hidden or skipped.ignored):
         said += " (hidden=true and no_ignore=true search hidden and ignored names)"
     return [said] if said else []
+
+
+def _beside_a_count(total: int, skipped: Skipped, *, complete: bool) -> tuple[str, ...]:
+    """Return what is told with a count alone: whether it is of a part, else how many names were left out."""
+    if not complete:
+        return (_PARTIAL,)
+    left = sum(getattr(skipped, each.name) for each in fields(Skipped) if each.type is int) - skipped.vcs
+    if not left:
+        return ()
+    told = f"{left} left out"
+    return (told if estimate_tokens(f"{total}\n[{told}]") <= _COUNT_TOKENS else "some left out",)
 
 
 def _warning(tokens: int, way: str) -> list[str]:

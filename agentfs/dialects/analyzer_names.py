@@ -52,7 +52,7 @@ def stands_for(tool: str) -> dict[str, Any]:
         tool: The tool.
     """
     if tool == "search_content":
-        return {"methods": {"grep": {}}, "renames": _OF_GREP, "vary": _searching}
+        return {"methods": {"grep": {}}, "renames": _OF_GREP, "follow": _search, "vary": _searching}
     if tool == "list_files":
         methods: Mapping[str, Mapping[str, str]] = {"ls": {}, "glob": {}, "find": {}}
         return {"methods": methods, "renames": _BOTH, "follow": _list, "vary": _finding}
@@ -71,3 +71,9 @@ def _list(call: NextCall) -> Mapping[str, Any] | None:
     if call["name"] != "ls" or call["arguments"].keys() != {"path"}:
         return None
     return {"roots": [call["arguments"]["path"]], "depth": 1}
+
+
+def _search(call: NextCall) -> Mapping[str, Any] | None:
+    if call["name"] != "read" or call["arguments"].keys() != {"path"}:
+        return None
+    return {"files": [call["arguments"]["path"]], "query": "^"}

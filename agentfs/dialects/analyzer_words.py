@@ -84,7 +84,10 @@ _PARAMETERS: Mapping[str, str] = {
     "encoding": "Codec of files that are not UTF-8 and have no byte order mark, such as shift_jis.",
     "max_count": "Most matching lines of one file.",
     "timeout_ms": "Milliseconds that the search of contents may take, up to 30000.",
-    "total_only": f"🎯 Only the number of matches ({FORMATS['total_only']}): how much is there?",
+    "total_only": (
+        f"🎯 Only the number of matches ({FORMATS['total_only']}): how much is there? `partial` beside it "
+        "means: of some files only."
+    ),
     "count_only_matches": (
         f"🎯 Only the number of matches in each file ({FORMATS['count_only_matches']}): where is most?"
     ),
@@ -112,6 +115,10 @@ _OWN: Mapping[str, Mapping[Language, tuple[str, str]]] = {
             "{given} は同時に指定できません。",
             "いずれか一つだけを true にするか、すべて省いてください。",
         ),
+    },
+    "no_query": {
+        "en": ("query is empty.", "Pass the text or regular expression to search for."),
+        "ja": ("query が空です。", "検索する文字列か正規表現を指定してください。"),
     },
     "no_place": {
         "en": ("Neither roots nor files is given.", "Pass roots (directories) or files."),
@@ -159,6 +166,8 @@ _CODES_JA: Mapping[str, tuple[str, str]] = {
         "文字どおりに検索するには fixed_strings=true を指定してください。",
     ),
 }
+# In a name, a path or a glob nothing but a backslash takes a character as it is.
+_ESCAPE_JA = "文字どおりに扱う記号の前には \\ を付けてください。"
 _OTHER_JA = ("実行できませんでした。", "別の方法を試してください。")
 
 _EXAMPLE: Mapping[Language, str] = {"en": "🎯 Example: ", "ja": "🎯 使用例: "}
@@ -170,6 +179,7 @@ _EXAMPLES: Mapping[str, Mapping[str, Any]] = {
 }
 # An example that has the parameter which was wrong.
 _WITH: Mapping[str, Any] = {
+    "pattern": "test",
     "types": ["f"],
     "extensions": ["py"],
     "exclude": ["node_modules"],
@@ -244,6 +254,8 @@ def told(
         message, hint = (text.format(**details["values"]) for text in own[language])
     elif language == "ja":
         said, way = (say(text, names) for text in _CODES_JA.get(problem.code, _OTHER_JA))
+        if problem.code == "invalid_pattern" and details.get("argument") != "query":
+            way = _ESCAPE_JA
         message, hint = f"{said}（{message}）", f"{way}（{hint}）" if hint else way
     lines = [hint, f"{_EXAMPLE[language]}{json.dumps(example(tool, problem.code, details))}"]
     if tool != "list_files" and problem.code in ("invalid_argument", "invalid_pattern"):
@@ -259,10 +271,10 @@ def example(tool: str, code: str, details: Mapping[str, Any]) -> dict[str, Any]:
         code: The code of the error.
         details: The facts of the error.
     """
-    if code == "invalid_pattern" and tool != "list_files":
-        return {**_SEARCH, "query": "f(x)", "fixed_strings": True}
     problems: list[dict[str, str]] = details.get("problems") or [{}]
     argument = str(details.get("argument") or problems[0].get("parameter", "")).partition("[")[0]
+    if code == "invalid_pattern" and argument == "query":
+        return {**_SEARCH, "query": "f(x)", "fixed_strings": True}
     if argument in _WITH:
         least = {"roots": ["."]} if tool == "list_files" else _SEARCH
         return {**least, argument: _WITH[argument]}

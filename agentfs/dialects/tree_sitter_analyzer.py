@@ -5,22 +5,23 @@ annotations`: the hints become schemas.
 """
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from agentfs.dialects.analyzer_answers import Asked, answer_of, listed
+from agentfs.dialects.analyzer_answers import Asked, Raisable, answer_of, listed
 from agentfs.dialects.analyzer_formats import MOST_MATCHES, SAMPLES, UNBOUNDED, Format
 from agentfs.dialects.analyzer_names import stands_for
 from agentfs.dialects.analyzer_words import FORMATS, Language, describe, language_of_environment, told, wrong
 from agentfs.dialects.dialect import Dialect
 from agentfs.dialects.showing import as_json, problem_of
-from agentfs.errors import AgentFSError, InvalidPatternError, UnknownToolError
+from agentfs.errors import AgentFSError, InvalidPatternError, OutsideWorkspaceError, UnknownToolError
 from agentfs.limits import HARD_FILE_BYTES
 from agentfs.messages import Message, Retry
 from agentfs.results import GlobResult, GrepResult, ToolResult
 from agentfs.search.filters import parse_filesize, parse_types
 from agentfs.signatures.offers import Answer, Offer
+from agentfs.walking.globs import compile_globs
 from agentfs.workspace import Workspace
 
 NAME = "tree-sitter-analyzer"
@@ -77,6 +78,8 @@ class _Search(Asked):
 
     def arguments(self, workspace: Workspace, notes: list[str]) -> dict[str, Any]:
         """Return what `grep` is called with, but for where it searches."""
+        if not self.query:
+            raise wrong("no_query", "query")
         for name in ("context_before", "context_after", "max_count"):
             _check(name, getattr(self, name), 1 if name == "max_count" else 0)
         most = workspace.limits.context_lines
@@ -129,9 +132,9 @@ def _offers(workspace: Workspace, language: Language | None) -> Sequence[Offer]:
             workspace, roots, pattern, glob=glob, types=types, extensions=extensions, exclude=exclude,
             depth=depth, follow_symlinks=follow_symlinks, hidden=hidden, no_ignore=no_ignore, size=size,
             changed_within=changed_within, changed_before=changed_before, full_path_match=full_path_match,
-            limit=_clamped("limit", limit, _MOST, notes),
+            limit=_clamped("limit", limit, _MOST, notes), once=follow_symlinks,
         )  # fmt: skip
-        return listed(workspace, found, notes, opens=hidden and no_ignore)
+        return listed(workspace, found, notes, opens=hidden and no_ignore, raisable=limit < _MOST)
 
     def search_content(
         query: str,
@@ -160,9 +163,9 @@ def _offers(workspace: Workspace, language: Language | None) -> Sequence[Offer]:
         optimize_paths: bool = False,
     ) -> ToolResult:
         """Search contents."""
-        if roots is None and files is None:
+        if not roots and not files:
             raise wrong("no_place", "roots")
-        if roots is not None and files is not None:
+        if roots and files:
             raise wrong("two_places", "roots")
         notes: list[str] = []
         asked = _Search(
@@ -172,16 +175,19 @@ def _offers(workspace: Workspace, language: Language | None) -> Sequence[Offer]:
         )  # fmt: skip
         found = _grep(
             workspace,
+            {"include_globs": include_globs, "exclude_globs": exclude_globs},
             **asked.arguments(workspace, notes),
-            path=["."] if roots is None else roots,
-            files=files,
+            path=roots or ["."],
+            files=files or None,
             glob=include_globs,
             exclude=_excluding(exclude_globs),
+            once=follow_symlinks or bool(files),
             follow_symlinks=follow_symlinks,
             hidden=hidden,
             include_ignored=no_ignore,
         )
-        return answer_of(workspace, asked, found, notes, opens=hidden and no_ignore)
+        raisable = Raisable(timeout_ms=timeout_ms < _MOST_MS)
+        return answer_of(workspace, asked, found, notes, opens=hidden and no_ignore, raisable=raisable)
 
     def find_and_grep(
         roots: list[str],
@@ -232,13 +238,17 @@ def _offers(workspace: Workspace, language: Language | None) -> Sequence[Offer]:
         arguments = asked.arguments(workspace, notes)
         files = _found(
             workspace, roots, pattern, glob=glob, types=_with_contents(types), extensions=extensions,
-            exclude=[*(exclude or ()), *(_excluding(exclude_globs) or ())], depth=depth,
+            exclude=exclude, exclude_globs=exclude_globs, depth=depth,
             follow_symlinks=follow_symlinks, hidden=hidden, no_ignore=no_ignore, size=size,
             changed_within=changed_within, changed_before=changed_before, full_path_match=full_path_match,
-            also=include_globs, sort=_SORT[sort], limit=_clamped("file_limit", limit, _MOST, notes),
+            include_globs=include_globs, sort=_SORT[sort], limit=_clamped("file_limit", limit, _MOST, notes),
+            once=True,
         )  # fmt: skip
-        found = _grep(workspace, **arguments, path=roots, files=files)
-        return answer_of(workspace, asked, found, notes, opens=hidden and no_ignore, files=files)
+        found = _grep(workspace, {}, **arguments, path=roots, files=files)
+        raisable = Raisable(timeout_ms=timeout_ms < _MOST_MS, file_limit=limit < _MOST)
+        return answer_of(
+            workspace, asked, found, notes, opens=hidden and no_ignore, raisable=raisable, files=files
+        )
 
     def render(tool: str) -> Callable[[Answer], ToolResult]:
         return lambda answer: _render(answer, tool, language or language_of_environment())
@@ -309,21 +319,31 @@ def _found(
     depth: int | None,
     no_ignore: bool,
     full_path_match: bool,
+    exclude: list[str] | None,
+    include_globs: list[str] | None = None,
+    exclude_globs: list[str] | None = None,
     **filters: Any,
 ) -> GlobResult:
     _check("depth", depth, 1)
-    return workspace.find(
-        roots,
-        pattern=None if glob else pattern,
-        glob=pattern if glob else None,
-        max_depth=depth,
-        include_ignored=no_ignore,
-        full_path=full_path_match,
-        **{name: value for name, value in filters.items() if value not in (None, [])},
-    )
+    globs = {"exclude": exclude, "include_globs": include_globs, "exclude_globs": exclude_globs}
+    try:
+        return workspace.find(
+            roots,
+            pattern=None if glob else pattern,
+            glob=pattern if glob else None,
+            also=include_globs or None,
+            exclude=[*(exclude or ()), *(_excluding(exclude_globs) or ())] or None,
+            max_depth=depth,
+            include_ignored=no_ignore,
+            full_path=full_path_match,
+            **{name: value for name, value in filters.items() if value not in (None, [])},
+        )
+    except InvalidPatternError as error:
+        error.details["argument"] = _argument(globs, "pattern")
+        raise
 
 
-def _grep(workspace: Workspace, **arguments: Any) -> GrepResult:
+def _grep(workspace: Workspace, globs: Mapping[str, list[str] | None], **arguments: Any) -> GrepResult:
     try:
         return workspace.grep(**arguments)
     except InvalidPatternError as error:
@@ -331,8 +351,23 @@ def _grep(workspace: Workspace, **arguments: Any) -> GrepResult:
         suggestion = error.details.get("suggestion")
         literally = Message("To match it literally, ", Retry({"query": suggestion}), ".")
         raise InvalidPatternError(
-            error.message, hint=literally if suggestion else error.hint, details=error.details
+            error.message,
+            hint=literally if suggestion else error.hint,
+            details={**error.details, "argument": _argument(globs, "query")},
         ) from None
+
+
+def _argument(globs: Mapping[str, list[str] | None], otherwise: str) -> str:
+    """Return which argument a pattern error is about: one whose globs are none, or another."""
+    return next((name for name, given in globs.items() if given and not _are_globs(given)), otherwise)
+
+
+def _are_globs(given: list[str]) -> bool:
+    try:
+        compile_globs(given)
+    except (InvalidPatternError, OutsideWorkspaceError):
+        return False
+    return True
 
 
 def _render(answer: Answer, tool: str, language: Language) -> ToolResult:

@@ -191,6 +191,17 @@ class Directory:
         """
         return where_it_leads(self._base, self._real_child(found.name)).found if self._base.follow else None
 
+    def real_path_of(self, found: os.DirEntry[str]) -> str:
+        """Return the path of what a name stands for, from the root on, links inside resolved.
+
+        Args:
+            found: One of what `scan` returned.
+        """
+        own = self._real_child(found.name)
+        if not found.is_symlink() or not self._base.follow:
+            return own
+        return where_it_leads(self._base, own).real_path or own
+
     def entry(self, found: os.DirEntry[str]) -> Entry:
         """Return the typed entry of what a scan found.
 

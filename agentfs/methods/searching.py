@@ -144,6 +144,7 @@ class Searching(Held):
         changed_before: str | None = None,
         full_path: bool = False,
         also: str | Sequence[str] | None = None,
+        once: bool = False,
         case: Literal["smart", "sensitive", "insensitive"] = "smart",
         sort: Literal["path", "alphabetical", "modified", "size"] = "path",
         limit: int | None = None,
@@ -169,6 +170,7 @@ class Searching(Held):
             changed_before: Only what was changed before: `2weeks`, or a date.
             full_path: Look for `pattern` in the path relative to the root.
             also: Globs of which one must match besides.
+            once: Find a file that links lead to by the first of its paths only.
             case: How `pattern` takes letters; "smart" ignores case unless there is a capital in it.
             sort: The order: by path name by name, by path as a plain string, newest first or largest first.
             limit: Most entries to return.
@@ -203,6 +205,7 @@ class Searching(Held):
                 changed_before=changed_before,
                 full_path=full_path,
                 also=also,
+                once=once,
                 case=case,
                 sort=sort,
                 limit=limit,
@@ -248,6 +251,7 @@ class Searching(Held):
         whole_context: bool = False,
         fresh: bool = False,
         samples: int = 3,
+        once: bool = False,
     ) -> GrepResult:
         r"""Search the contents of files with a regular expression.
 
@@ -284,6 +288,7 @@ class Searching(Held):
             whole_context: Give each match all lines around it, also those near another.
             fresh: Give only ids that `edit_lines(fresh=True)` takes, which `read` has given before.
             samples: Matches of each file in a summary.
+            once: Search a file that links lead to by the first of its paths only.
 
         Returns:
             The matches in order of path, with totals, and what was left out.
@@ -328,6 +333,7 @@ class Searching(Held):
             dot_all=dot_all,
             whole_context=whole_context,
             samples=samples,
+            once=once,
         )
         name_lines = line_namer(self._root, self._shown, self.limits, fresh=fresh) if named else None
         return self._whole_kept(

@@ -33,6 +33,7 @@ class Wanted:
         min_depth: The first level that counts; 1 is the directory itself.
         max_depth: The last level, or 0 for all.
         count_others: Whether links and special files that match but for their type count as left out.
+        once: Whether a file that links lead to is found once only, by the first of its paths.
     """
 
     paths: list[str]
@@ -48,6 +49,7 @@ class Wanted:
     min_depth: int = 1
     max_depth: int = 0
     count_others: bool = False
+    once: bool = False
 
 
 @dataclass
@@ -91,7 +93,7 @@ class _Collector:
         self.first = first
         self.end = end
         # One walk in path order meets the page in its order; else all must be known before the first.
-        self.streams = wanted.sort == "path" and len(wanted.paths) == 1
+        self.streams = wanted.sort == "path" and len(wanted.paths) == 1 and not wanted.once
         self.found = Collection()
         self.keyed: list[tuple[Any, str]] = []  # where all must be known before the first
         self.seen: set[str] = set()
@@ -186,10 +188,12 @@ class _Collector:
         if visit.child is not None and self._takes_child(visit):
             files = [*files, visit.child]
         for listed in files:
-            if len(self.wanted.paths) > 1:
-                if real + listed.name in self.seen:
+            if self.wanted.once or len(self.wanted.paths) > 1:
+                follows = self.wanted.once and listed is not visit.child
+                found_as = visit.directory.real_path_of(listed) if follows else real + listed.name
+                if found_as in self.seen:
                     continue
-                self.seen.add(real + listed.name)
+                self.seen.add(found_as)
             self.found.total += 1
             path = prefix + show_name(listed.name)
             key: Any = path if self.wanted.sort == "alphabetical" else path_order(path)

@@ -133,6 +133,7 @@ def find_files(
     changed_before: str | None = None,
     full_path: bool = False,
     also: OneOrMore | None = None,
+    once: bool = False,
     case: Case = "smart",
     sort: Sort = "path",
     limit: int | None = None,
@@ -160,6 +161,7 @@ def find_files(
         changed_before: A duration or a date; only what was changed before.
         full_path: Whether `pattern` is tested on the path relative to the root.
         also: Globs of which one must match besides.
+        once: Whether a file that links lead to is found once only.
         case: How `pattern` takes letters: "smart" ignores case unless there is a capital in it.
         sort: The order.
         limit: Entries of a page, or None for the usual number.
@@ -189,6 +191,7 @@ def find_files(
         "changed_before": (changed_before, None),
         "full_path": (full_path, False),
         "also": (also, None),
+        "once": (once, False),
         "case": (case, "smart"),
         "sort": (sort, "path"),
     }
@@ -233,6 +236,7 @@ def find_files(
             filter=kind,
             sort=check_choice("sort", sort, get_args(Sort)),
             follow=follow_symlinks,
+            once=once,
             enter=all_of(compile_descent(each) for each in (globs, others)),
             exclude=call.exclusion(exclude),
             min_depth=min_depth or 1,

@@ -57,6 +57,7 @@ class Request:
         dot_all: Whether `.` matches line ends with `multiline`.
         whole_context: Whether each match has all lines around it, also those of another.
         samples: Matches of each file in a summary.
+        once: Whether a file that links lead to is searched once only.
 
     Raises:
         InvalidArgumentError: `invalid_argument`: a value is none of those there are, or out of range.
@@ -92,6 +93,7 @@ class Request:
     dot_all: bool = True
     whole_context: bool = False
     samples: int = 3
+    once: bool = False
 
     def __post_init__(self) -> None:
         check_choice("output_mode", self.output_mode, get_args(OutputMode))

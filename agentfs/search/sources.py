@@ -99,7 +99,7 @@ class Sources:
         files: list[str] = []
         for path in request.paths:
             (directories if self._root.entry(path).is_dir else files).append(path)
-        if len(request.paths) > 1 or request.follow_symlinks:
+        if len(request.paths) > 1 or request.follow_symlinks or request.once:
             self._seen = set()
         if request.sort == "path":
             yield from self._single(files)
@@ -141,6 +141,7 @@ class Sources:
         if isinstance(request.files, GlobResult):
             runs = iter([Run("", files, self._sift)])
         else:
+            self._seen = set()
             runs = self._single(files)
         fits = compile_globs(self._bound(globs, ["."])) if globs else None
         excluded = compile_exclude(self._bound(exclude, ["."])) if exclude else None
@@ -171,10 +172,18 @@ class Sources:
                 with self._root.open_file(path):  # it leads outside, and the door says so
                     pass
             if self._seen is not None:
-                if shown in self._seen:
+                found_as = self._real_path(shown) if self._request.once else shown
+                if found_as in self._seen:
                     continue
-                self._seen.add(shown)
+                self._seen.add(found_as)
             yield Run("", [shown], self._sift, named=len(paths) == len(self._request.paths) == 1)
+
+    def _real_path(self, path: str) -> str:
+        try:
+            with self._root.open_file(path) as opened:
+                return opened.real_path
+        except AgentFSError:
+            return path  # what is wrong with it is said when it is searched
 
     def _sift(
         self, paths: Sequence[str], fill: Callable[[int], int], judge: Judge
@@ -220,8 +229,16 @@ class Sources:
                 names = [name for name in names if fits(below + name)]
             if self._seen is not None:
                 seen = self._seen
-                names = [name for name in names if prefix + name not in seen]
-                seen.update(prefix + name for name in names)
+                found_as = {name: prefix + name for name in names}
+                if request.once:
+                    wanted = (listed for listed in visit.files if listed.name in found_as)
+                    found_as = {listed.name: visit.directory.real_path_of(listed) for listed in wanted}
+                first: dict[str, str] = {}
+                for name, real_path in found_as.items():
+                    if real_path not in seen:
+                        first.setdefault(real_path, name)
+                seen.update(first)
+                names = list(first.values())
             if not request.follow_symlinks:
                 sift = partial(visit.directory.sift, linked=linked)
                 yield Run(prefix, names, sift, directory=visit.directory)

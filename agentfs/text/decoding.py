@@ -223,7 +223,9 @@ def codec_name(encoding: str) -> str:
         "".encode(name)
     except (LookupError, ValueError, TypeError):
         raise InvalidArgumentError(
-            f"No text encoding is called {encoding!r}.", details={"encoding": encoding}
+            f"No text encoding is called {encoding!r}.",
+            hint="Pass a name such as utf-8, latin-1 or shift_jis.",
+            details={"argument": "encoding", "encoding": encoding},
         ) from None
     return _PLAIN.get(name, name)
 

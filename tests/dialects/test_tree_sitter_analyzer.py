@@ -183,16 +183,19 @@ def test_the_limit_is_2000_and_never_over_10000(call, tmp_path):
     most = call("list_files", roots=["many"], limit=50_000)
     assert len(value(most)) == 10_000
     assert most.notes[0] == "limit was lowered from 50,000 to 10,000, the most there is"
+    assert not any("raise limit" in note for note in most.notes), "it is at its most"
     assert len(value(call("list_files", roots=["many"], limit=3))) == 3
     assert call("list_files", roots=["src"]).data["truncated"] is False
     assert error(call("list_files", roots=["."], limit=0))["code"] == "invalid_argument"
 
     found = call("find_and_grep", roots=["many"], query="needle", total_only=True)
     assert value(found) == 2000
-    assert "the first 2,000 of 10,100 files were searched" in found.notes[0]
+    assert "the first 2,000 of 10,100 files were searched" in found.data["notes"][0]
+    assert found.notes == ("partial",)
     found = call("find_and_grep", roots=["many"], query="needle", total_only=True, file_limit=20_000)
     assert value(found) == 10_000
-    assert found.notes[0] == "file_limit was lowered from 20,000 to 10,000, the most there is"
+    assert found.data["notes"][0] == "file_limit was lowered from 20,000 to 10,000, the most there is"
+    assert not any("raise file_limit" in note for note in found.data["notes"]), "it is at its most"
     shown = value(call("find_and_grep", roots=["many"], query="needle", file_limit=2))
     assert [match["file"] for match in shown["matches"]] == ["many/00000.txt", "many/00001.txt"]
     assert shown["meta"]["truncated"] is True
@@ -337,6 +340,33 @@ def test_links_are_followed_only_when_asked_and_only_inside(names, hits, tmp_pat
     assert not [name for name in names(follow_symlinks=True) if name.startswith("out/")]
     assert ("in/helper.py", 1) not in hits("def help")
     assert ("in/helper.py", 1) in hits("def help", follow_symlinks=True)
+
+
+def test_a_file_that_several_links_lead_to_is_found_once(names, hits, call, tmp_path):
+    for link, target in (
+        ("a-dir", "src/util"),
+        ("z-dir", "src"),
+        ("a-file", "README.md"),
+        ("b-file", "a-file"),
+    ):
+        (tmp_path / link).symlink_to(target)
+    (tmp_path / "same.md").hardlink_to(tmp_path / "README.md")
+    files = names(follow_symlinks=True, types=["f"])
+    real = [os.path.relpath(os.path.realpath(tmp_path / name), tmp_path) for name in files]
+    assert sorted(real) == ["README.md", "same.md", *sorted(path for path in TREE if path.startswith("src/"))]
+    assert sorted(names(follow_symlinks=True, types=["f"], limit=3)) == sorted(files)[:3]
+    found = hits("def help", follow_symlinks=True)
+    assert found == [("a-dir/helper.py", 1)]
+    searched = value(call("find_and_grep", roots=["."], query="TODO", follow_symlinks=True))
+    assert len(searched["matches"]) == len({(m["file"], m["line_number"]) for m in searched["matches"]})
+    places = {(os.path.realpath(m["abs_path"]), m["line_number"]) for m in searched["matches"]}
+    assert len(places) == len(searched["matches"])
+    assert searched["meta"]["searched_file_count"] == len(files)
+    both = value(call("find_and_grep", roots=["."], query="write", types=["f", "l"]))
+    assert [m["file"] for m in both["matches"]] == ["README.md", "same.md"]
+    assert both["meta"]["searched_file_count"] == 6
+    given = ["README.md", "a-file", "./README.md", f"{tmp_path}/b-file", "same.md"]
+    assert hits("write", files=given) == [("README.md", 3), ("same.md", 3)]
 
 
 def test_size_is_in_the_units_of_fd(names, tmp_path):
@@ -574,7 +604,8 @@ def test_total_only_is_a_bare_integer(call):
     assert call("find_and_grep", roots=["."], query="TODO", extensions=["py"], total_only=True).content == "2"
     nothing = call("search_content", roots=["."], query="nothing here", total_only=True)
     assert nothing.content == "0"
-    assert nothing.notes[0].startswith('No matches for "nothing here"')
+    assert nothing.data["notes"][0].startswith('No matches for "nothing here"')
+    assert nothing.notes == ("3 left out",)
 
 
 def test_count_only_matches_counts_matches_by_file(call):
@@ -721,16 +752,62 @@ SCOPES = {
 def test_the_table_of_token_costs(project, scope):
     for mode, (least, most) in zip((*MODES, None), TABLE[scope], strict=True):
         found = project.call("search_content", {**SCOPES[scope], **({mode: True} if mode else {})})
-        tokens = estimate_tokens(found.content)
+        tokens = estimate_tokens(found.told)
         assert least <= tokens <= most, (mode, tokens)
         assert found.data["format"] == (mode or "full")
 
 
 @pytest.mark.parametrize("scope", TABLE)
 def test_short_paths_save_10_to_30_percent(project, scope):
-    full = estimate_tokens(project.call("search_content", SCOPES[scope]).content)
-    short = estimate_tokens(project.call("search_content", {**SCOPES[scope], "optimize_paths": True}).content)
+    full = estimate_tokens(project.call("search_content", SCOPES[scope]).told)
+    short = estimate_tokens(project.call("search_content", {**SCOPES[scope], "optimize_paths": True}).told)
     assert 0.7 <= short / full <= 0.9
+
+
+# What each format takes at most, whatever is searched.
+ROOM = {"total_only": 10, "count_only_matches": 200, "summary_only": 2000, "group_by_file": 10_000}
+
+
+@pytest.mark.parametrize("tool", ["search_content", "find_and_grep"])
+@pytest.mark.parametrize("mode", ROOM)
+def test_the_ladder_holds_for_all_that_the_model_gets(tmp_path, tool, mode):
+    """With what is told beside the answer: what was left out, what was lowered, what is missing."""
+    for number in range(300):
+        directory = tmp_path / f"directory-{number % 7}/{'x' * (number % 40)}y"
+        directory.mkdir(parents=True, exist_ok=True)
+        (directory / f"{number}.py").write_text("# TODO: one and TODO: two\n" * (number % 50 + 1))
+    for number in range(9):
+        (tmp_path / f".hidden-{number}").write_text("TODO")
+        (tmp_path / f"left-{number}.out").write_text("TODO")
+        (tmp_path / f"{number}.bin").write_bytes(b"TODO\0")
+    (tmp_path / ".gitignore").write_text("".join(f"left-{number}.out\n" for number in range(9)))
+    (tmp_path / ".git").mkdir()
+    with Workspace(tmp_path) as ws:
+        tools = ws.tools(dialect="tree-sitter-analyzer")
+        for more in (
+            {"query": "TODO"},
+            {"query": "TODO", "timeout_ms": 60_000, "max_filesize": "1G", "context_before": 99},
+            {"query": "nowhere", "timeout_ms": 60_000},
+            {"query": "TODO", "optimize_paths": True},
+        ):
+            (message,) = tools.reply(
+                {"type": "tool_use", "id": "1", "name": tool, "input": {"roots": ["."], mode: True, **more}}
+            )["content"]
+            texts = [block["text"] for block in message["content"]]
+            assert estimate_tokens("\n".join(texts)) <= ROOM[mode], texts
+
+
+def test_a_count_says_in_a_word_that_it_is_not_of_all(call, tmp_path):
+    def told(**more):
+        return call("find_and_grep", roots=["."], query="TODO", total_only=True, **more).told
+
+    assert told() == "5\n[3 left out]"
+    assert told(file_limit=1) == "1\n[partial]"
+    assert told(hidden=True, no_ignore=True) == "7"
+    many(tmp_path, 300)
+    with Workspace(tmp_path) as ws:
+        ignored = {"roots": ["many"], "query": "needle", "exclude_globs": ["0000*"], "total_only": True}
+        assert ws.tools(dialect="tree-sitter-analyzer").call("search_content", ignored).told == "290"
 
 
 def test_the_rest_of_what_does_not_fit_is_counted(project):
@@ -859,6 +936,21 @@ FAILURES = [
     ("list_files", {"roots": ["."], "pattern": "["}),
     ("list_files", {"roots": ["."], "depth": 0}),
     ("list_files", {"roots": ["."], "folder": "src"}),
+    ("list_files", {"roots": ["src/utils"]}),
+    ("list_files", {"roots": ["."], "pattern": "[", "glob": True}),
+    ("list_files", {"roots": ["."], "exclude": ["{a"]}),
+    ("list_files", {"roots": ["."], "exclude": ["../x"]}),
+    ("list_files", {"roots": ["."], "limit": 0}),
+    ("search_content", {"query": "x", "files": []}),
+    ("search_content", {"query": "x", "files": ["src"]}),
+    ("search_content", {"query": "x", "files": ["main.py"]}),
+    ("search_content", {"query": "x", "roots": ["."], "exclude_globs": ["["]}),
+    ("find_and_grep", {"query": "x", "roots": ["."], "pattern": "("}),
+    ("find_and_grep", {"query": "(", "roots": ["."], "pattern": "x"}),
+    ("find_and_grep", {"query": "", "roots": ["."]}),
+    ("find_and_grep", {"query": "x", "roots": ["."], "include_globs": ["{a"]}),
+    ("find_and_grep", {"query": "x", "roots": ["."], "exclude": ["["]}),
+    ("find_and_grep", {"query": "x", "roots": ["README.md"]}),
     ("find_and_grep", {"query": "x", "roots": ["."], "depth": 0}),
     ("find_and_grep", {"query": "x", "roots": ["."], "file_limit": 0}),
     ("search_content", {"query": "x", "roots": ["."], "max_count": 0}),
@@ -886,6 +978,65 @@ def test_each_error_has_an_example_that_works_as_given(ws, tool, arguments, lang
     japanese = re.search("[ぁ-ん]", refused["message"]) and re.search("[ぁ-ん]", refused["hint"])
     assert bool(japanese) is (language == "ja")
     assert "include_ignored" not in refused["hint"]
+
+
+@pytest.mark.parametrize("language", ["en", "ja"])
+@pytest.mark.parametrize(("tool", "arguments"), FAILURES, ids=lambda each: str(each)[:60])
+def test_hints_and_examples_have_parameters_of_the_tool_and_calls_that_work(ws, tool, arguments, language):
+    tools = in_language(language).tools(ws)
+    refused = error(tools.call(tool, arguments))
+    hint, _, example = refused["hint"].rpartition("{")
+    names = set(re.findall(r'"(\w+)":', example.partition("}")[0]))
+    for called, sent in re.findall(r"\b(list_files|search_content|find_and_grep)\((.*?)\)", hint):
+        given = {name: json.loads(text) for name, text in re.findall(r'(\w+)=(\[.*?\]|".*?"|\d+)', sent)}
+        assert set(given) <= set(INPUTS[called])
+        assert tools.call(called, given).success
+        hint = hint.replace(f"{called}({sent})", "")
+    names |= set(re.findall(r"\b([a-z_]+)=", hint)) | set(re.findall(r"`([a-z_]+)`", hint))
+    assert names <= set(INPUTS[tool])
+
+
+@pytest.mark.parametrize(("tool", "arguments", "named"), [
+    ("list_files", {"pattern": "("}, "pattern"),
+    ("list_files", {"pattern": "[", "glob": True}, "pattern"),
+    ("list_files", {"exclude": ["{a"]}, "exclude"),
+    ("find_and_grep", {"pattern": "("}, "pattern"),
+    ("find_and_grep", {"include_globs": ["{a"]}, "include_globs"),
+    ("find_and_grep", {"exclude_globs": ["{a"]}, "exclude_globs"),
+    ("find_and_grep", {"exclude": ["{a"]}, "exclude"),
+    ("search_content", {"include_globs": ["{a"]}, "include_globs"),
+    ("search_content", {"exclude_globs": ["{a"]}, "exclude_globs"),
+    ("search_content", {"encoding": "klingon"}, "encoding"),
+    ("search_content", {"query": "("}, "fixed_strings"),
+    ("find_and_grep", {"query": "(", "pattern": "x"}, "fixed_strings"),
+])  # fmt: skip
+def test_the_example_is_about_the_argument_that_was_wrong(ws, tool, arguments, named):
+    least = {"roots": ["."], **({} if tool == "list_files" else {"query": "x"})}
+    for language in ("en", "ja"):
+        refused = error(in_language(language).tools(ws).call(tool, {**least, **arguments}))
+        assert f'"{named}": ' in refused["hint"]
+        assert ("fixed_strings=true" in refused["hint"]) is (language == "ja" and named == "fixed_strings")
+
+
+def test_a_file_where_a_directory_is_due_is_shown_by_the_call_of_the_hint(ws):
+    for language in ("en", "ja"):
+        tools = in_language(language).tools(ws)
+        hint = error(tools.call("list_files", {"roots": ["README.md"]}))["hint"]
+        assert 'search_content(files=["README.md"], query="^")' in hint
+    shown = value(tools.call("search_content", {"files": ["README.md"], "query": "^"}))
+    assert [match["line"] for match in shown] == TREE["README.md"].splitlines()
+
+
+def test_advice_where_nothing_was_found_has_parameters_of_the_tool(call):
+    slash = call("list_files", roots=["."], pattern="util/helper")
+    assert slash.notes[0].endswith("pass full_path_match=true to look in paths, or use glob")
+    for more in (
+        {"pattern": "util/helper", "full_path_match": True},
+        {"pattern": "src/util/helper*", "glob": True},
+    ):
+        assert [entry["path"][-9:] for entry in value(call("list_files", roots=["."], **more))] == [
+            "helper.py"
+        ]
 
 
 def test_the_parameter_that_was_wrong_is_in_the_example(call):
