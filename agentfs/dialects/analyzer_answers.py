@@ -160,7 +160,9 @@ def answer_of(
         value = {**value, "notes": notes}
     key = "total" if shape == "total_only" else "matches"
     matches = _count(found.total_matches, "match", "matches", exact=complete)
-    told = _beside_a_count(found.total_matches, skipped, complete=complete) if shape == "total_only" else tuple(notes)
+    told = tuple(notes)
+    if shape == "total_only":
+        told = _beside_a_count(found.total_matches, skipped, complete=complete)
     return ToolResult(
         True,
         as_text(value),
