@@ -187,7 +187,11 @@ class Staged(Root):
         for change in changes:
             self._check_may_change(change.path)
             if isinstance(change.before, DirectoryState) or isinstance(change.after, DirectoryState):
-                self._refuse(change.path)
+                raise RefusedError(
+                    f"{quote(change.path)} is a directory, and only files are changed together.",
+                    hint="Name the files in it one by one.",
+                    details={"path": show_name(change.path)},
+                )
             check_protected(self._base, change.path, change.path)
             present = self.state(change.path, max_bytes=max_bytes)
             if present != change.before:
@@ -279,8 +283,7 @@ class Staged(Root):
 
     def _refuse(self, path: str) -> NoReturn:
         raise RefusedError(
-            "A transaction neither lists nor searches, and leaves directories alone:"
-            " what it changes is not on disk yet.",
+            "A transaction neither lists nor searches: what it changes is not on disk yet.",
             hint="Call the method of the workspace.",
             details={"path": show_name(path)},
         )

@@ -68,7 +68,10 @@ def test_delete_a_file(apply, tmp_path):
 
 
 def test_what_cannot_be_deleted(apply, tmp_path):
-    assert apply("*** Delete File: src").error["code"] in {"not_a_file", "refused"}
+    refused = apply("*** Delete File: src")
+    assert refused.error["code"] in {"not_a_file", "refused"}
+    assert refused.error["message"] == '"src" is a directory, and only files are changed together.'
+    assert "transaction" not in refused.content, "the model knows of none"
     assert (tmp_path / "src/app.py").exists()
 
 
