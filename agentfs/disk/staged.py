@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
-from typing import NoReturn, Self
+from typing import Self
 
 from agentfs.disk import failures
 from agentfs.disk.applying import check_protected
@@ -106,7 +106,7 @@ class Staged(Root):
 
     def open_directory(self, path: str) -> Directory:
         """Refuse: what is staged is in no directory yet."""
-        self._refuse(path)
+        raise _directory(path)
 
     def find_directory(self, path: str) -> Directory:
         """Open a directory to learn where it is: directories are never staged."""
@@ -187,11 +187,7 @@ class Staged(Root):
         for change in changes:
             self._check_may_change(change.path)
             if isinstance(change.before, DirectoryState) or isinstance(change.after, DirectoryState):
-                raise RefusedError(
-                    f"{quote(change.path)} is a directory, and only files are changed together.",
-                    hint="Name the files in it one by one.",
-                    details={"path": show_name(change.path)},
-                )
+                raise _directory(change.path)
             check_protected(self._base, change.path, change.path)
             present = self.state(change.path, max_bytes=max_bytes)
             if present != change.before:
@@ -281,12 +277,14 @@ class Staged(Root):
         if not self._overlay.open:
             raise RefusedError("This transaction has ended.", hint="Begin another one.")
 
-    def _refuse(self, path: str) -> NoReturn:
-        raise RefusedError(
-            "A transaction neither lists nor searches: what it changes is not on disk yet.",
-            hint="Call the method of the workspace.",
-            details={"path": show_name(path)},
-        )
+
+def _directory(path: str) -> RefusedError:
+    """Return the error for a directory: what is staged is in none yet."""
+    return RefusedError(
+        f"{quote(path)} is a directory, and changes that are made together are of files only.",
+        hint="Name the files in it one by one.",
+        details={"path": show_name(path)},
+    )
 
 
 def _new_mode(path: str) -> int:
