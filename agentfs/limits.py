@@ -28,7 +28,7 @@ class Limits(Value):
         image_side: Pixels of its longer side; larger images are scaled down where the `media` extra is.
         file_bytes: Size of the largest file that is searched or edited, at most 200 MiB.
         walk_entries: Directory entries that one walk looks at.
-        timeout: Seconds that one search may take, at most 30.
+        timeout: Seconds that one call may take, at most 30; a change that has begun is brought to its end.
         output_tokens: Tokens of the text of one result; what is over is cut step by step, and said.
         count_tokens: Counts the tokens of a text, as the model at hand does; None estimates them.
     """

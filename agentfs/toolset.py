@@ -1,6 +1,7 @@
 """Callables as the tools of a language model: their schemas, and their calls."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from contextvars import copy_context
 from dataclasses import replace
 from typing import Any
@@ -43,6 +44,7 @@ class Toolset:
         on_event: OnEvent | None = None,
         concurrency: int = 8,
         render: Callable[[Answer], ToolResult] | None = None,
+        timeout: float | None = None,
     ) -> None:
         """Describe callables as tools.
 
@@ -55,6 +57,7 @@ class Toolset:
             concurrency: How many calls of `acall`, `run` and `arun` may be under way at once.
             render: Makes each result from the one there would be, after the offer's own `render`: of answers,
                 refusals and failures alike, also where there is no such tool.
+            timeout: Seconds that one call may take; by default each method that it calls has its own.
 
         Raises:
             InvalidArgumentError: One cannot be a tool, two have the same name, or what is to be exposed is
@@ -63,6 +66,7 @@ class Toolset:
         self._tools: dict[str, Tool] = {}
         self._aliases: dict[str, Tool] = {}
         self._render = render
+        self._timeout = timeout
         self._teller = Teller(on_event)
         self._runner = Runner(concurrency)
         exposed = dict(expose or {})
@@ -284,7 +288,8 @@ class Toolset:
                 raise refusal(tool.name, tool.parameters, bound.problems)  # noqa: TRY301 - told like any other
             if tool.effect is None:  # it may change what we know nothing of
                 calling.begin_change()
-            outcome = tool.target(**tool.own(values))
+            with nullcontext() if self._timeout is None else calling.limited(self._timeout):
+                outcome = tool.target(**tool.own(values))
             if isinstance(outcome, Result):
                 outcome = outcome.in_names(names)
             result = answered(tool, values, outcome)

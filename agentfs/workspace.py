@@ -167,7 +167,9 @@ class Workspace(Reading, Changing, Searching, History, Current):
                     f"A workspace has no tool {name!r}.", hint=f"Its tools are {', '.join(there)}."
                 )
         methods = [getattr(self, name) for name in chosen]
-        return Toolset(methods, expose=expose, prefix=prefix, on_event=self.on_event)
+        return Toolset(
+            methods, expose=expose, prefix=prefix, on_event=self.on_event, timeout=self.limits.timeout
+        )
 
     def view(
         self,

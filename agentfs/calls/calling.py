@@ -1,13 +1,19 @@
-"""The call under way in this thread: a search asks it whether to go on, a change whether to begin.
+"""The call under way in this thread: whether it may go on, when it has to end, whether a change may begin.
 
 A leaf: nothing here knows what is called. `current` is set while a tool runs, and is None when a program
-calls a method itself.
+calls a method itself. The deadline is set by whichever is called first, the tool or the method, and holds for
+all that is called within; long work asks `check` again and again.
 """
 
+import math
 import threading
-from collections.abc import Callable, Coroutine
+import time
+from collections.abc import Callable, Coroutine, Generator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
+
+from agentfs.errors import TimedOutError
 
 # How many entries a search looks at between two reports of its progress.
 _REPORT_EVERY = 500
@@ -125,6 +131,98 @@ class Call:
 
 
 current: ContextVar[Call | None] = ContextVar("agentfs_call", default=None)
+
+
+class _Deadline:
+    """When a call has to end: until a first file is replaced it is refused then, and afterwards completed."""
+
+    __slots__ = ("at", "seconds")
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self.at = time.monotonic() + seconds
+
+
+_deadline: ContextVar[_Deadline | None] = ContextVar("agentfs_deadline", default=None)
+
+
+@contextmanager
+def limited(seconds: float, asked: float | None = None) -> Generator[None]:
+    """Give what runs within a deadline, unless the call that it is part of has one.
+
+    Args:
+        seconds: How long it may take from now on.
+        asked: How long the caller lets it take, where that was said: then it may take no less.
+    """
+    deadline = _deadline.get()
+    if deadline is not None:
+        if asked is not None:
+            deadline.at = max(deadline.at, time.monotonic() + asked)
+        yield
+        return
+    token = _deadline.set(_Deadline(seconds if asked is None else asked))
+    try:
+        yield
+    finally:
+        _deadline.reset(token)
+
+
+def deadline(seconds: float = math.inf) -> float:
+    """Return the `time.monotonic()` at which work has to end that may take some seconds from now on.
+
+    Args:
+        seconds: How many; the call under way may have fewer left.
+    """
+    found = _deadline.get()
+    at = time.monotonic() + seconds
+    return at if found is None else min(at, found.at)
+
+
+def check() -> None:
+    """Declare that the call goes on; to be called again and again in what may take long.
+
+    Raises:
+        TimedOutError: `timeout`: its deadline has passed.
+        Abandoned: It was given up.
+    """
+    call = current.get()
+    if call is not None:
+        call.step(0)
+    found = _deadline.get()
+    if found is not None and time.monotonic() > found.at:
+        raise TimedOutError(
+            f"The call did not end within {found.seconds:g} seconds, and nothing was changed.",
+            hint="Ask for less at once.",
+            details={"seconds": found.seconds},
+        )
+
+
+def complete() -> None:
+    """Declare that the first file is about to be replaced: from here on the call has no deadline.
+
+    Raises:
+        TimedOutError: `timeout`: the deadline has passed.
+        Abandoned: It was given up.
+    """
+    check()
+    found = _deadline.get()
+    if found is not None:
+        found.at = math.inf
+
+
+@contextmanager
+def uncounted() -> Generator[None]:
+    """Leave the time of what runs within, such as waiting for an answer, out of the deadline."""
+    found = _deadline.get()
+    if found is None:
+        yield
+        return
+    began, at = time.monotonic(), found.at
+    found.at = math.inf
+    try:
+        yield
+    finally:
+        found.at = at + time.monotonic() - began
 
 
 def begin_change() -> None:

@@ -55,7 +55,8 @@ class Dialect:
         Raises:
             AgentFSError: `unknown_tool` for a name that is none of its tools.
         """
-        offers = {_name(offer): offer for offer in self.offers(self.view(workspace))}
+        view = self.view(workspace)
+        offers = {_name(offer): offer for offer in self.offers(view)}
         for name in names or ():
             if name not in offers:
                 raise UnknownToolError(
@@ -63,7 +64,14 @@ class Dialect:
                     hint=f"Its tools are {', '.join(offers)}.",
                 )
         chosen = [offers[name] for name in (offers if names is None else names)]
-        return Toolset(chosen, expose=expose, prefix=prefix, on_event=workspace.on_event, render=self.render)
+        return Toolset(
+            chosen,
+            expose=expose,
+            prefix=prefix,
+            on_event=workspace.on_event,
+            render=self.render,
+            timeout=view.limits.timeout,
+        )
 
     def view(self, workspace: Workspace) -> Workspace:
         """Return the workspace under the preset of this dialect.

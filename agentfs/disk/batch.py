@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 
+from agentfs.calls import calling
 from agentfs.disk import failures
 from agentfs.disk.backend import Handle
 from agentfs.disk.base import Base
@@ -72,11 +73,14 @@ class Batch:
         """
         try:
             for plan in self._plans:
+                calling.check()
                 self._prepare(plan)
+            calling.complete()
             for step, plan in self._steps():
                 step(plan)
         except BaseException as error:
-            self.take_back()
+            with calling.uncounted():
+                self.take_back()
             if log is not None and self._stuck:
                 log.keep_only(self._stuck)
             known = failures.of_system(error, self.paths[0]) if isinstance(error, OSError) else error

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import NamedTuple, Self
 
+from agentfs.calls import calling
 from agentfs.disk import failures
 from agentfs.disk.alike import twin_notes
 from agentfs.disk.backend import Handle
@@ -225,6 +226,7 @@ class _Target:
                 if in_place and old is not None:
                     self._check_unchanged(old.data, max_bytes)
                     with self._recording(recorder, old, after, old.stat.st_mode):
+                        calling.complete()
                         overwrite(base, handle, self._name, after, old)
                     return [f"written in place for all of its {old.stat.st_nlink} hard links"]
                 sweep(base, handle)
@@ -232,9 +234,11 @@ class _Target:
                 notes += fill(base, handle, temporary, after, looks)
                 with self._recording(recorder, old, after, base.backend.lstat(handle, temporary).st_mode):
                     if old is None:
+                        calling.complete()
                         self._place_new(handle, temporary)
                     else:
                         self._check_unchanged(old.data, max_bytes)
+                        calling.complete()
                         base.backend.replace(handle, temporary, self._name)
             except BaseException as error:
                 self._discard(temporary)

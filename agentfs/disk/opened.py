@@ -8,6 +8,7 @@ from itertools import islice
 from types import TracebackType
 from typing import Self, TypeVar
 
+from agentfs.calls import calling
 from agentfs.disk import failures
 from agentfs.disk.backend import Handle
 from agentfs.disk.base import Base
@@ -17,6 +18,7 @@ from agentfs.disk.paths import show_name
 from agentfs.errors import AccessError
 from agentfs.results import Entry
 
+# Asked of the system at once: a slow file is left after no more than this.
 _CHUNK = 64 * 1024
 
 Verdict = TypeVar("Verdict")
@@ -55,18 +57,22 @@ class OpenFile:
         chunks: list[bytes] = []
         got = 0
         # One byte more than the size that is claimed: a file that grows, or claims nothing, shows itself so.
-        want = self.stat.st_size + 1
+        want = min(self.stat.st_size + 1, _CHUNK)
         try:
             os.lseek(self.fd, 0, os.SEEK_SET)
-            while got < limit:
-                chunk = os.read(self.fd, min(limit - got, want))
-                if not chunk:
-                    break
-                chunks.append(chunk)
-                got += len(chunk)
-                want = _CHUNK
         except OSError as error:
             raise failures.of_system(error, self.path) from None
+        while got < limit:
+            calling.check()
+            try:
+                chunk = os.read(self.fd, min(limit - got, want))
+            except OSError as error:
+                raise failures.of_system(error, self.path) from None
+            if not chunk:
+                break
+            chunks.append(chunk)
+            got += len(chunk)
+            want = _CHUNK
         return chunks[0] if len(chunks) == 1 else b"".join(chunks)
 
     def read_at(self, position: int, size: int) -> bytes:
@@ -99,14 +105,15 @@ class OpenFile:
             InputOutputError: io, when the system fails to read.
         """
         got = 0
-        try:
-            while got < len(buffer):
-                count = _read_at(self.fd, position + got, buffer[got:])
-                if not count:
-                    break
-                got += count
-        except OSError as error:
-            raise failures.of_system(error, self.path) from None
+        while got < len(buffer):
+            calling.check()
+            try:
+                count = _read_at(self.fd, position + got, buffer[got : got + _CHUNK])
+            except OSError as error:
+                raise failures.of_system(error, self.path) from None
+            if not count:
+                break
+            got += count
         return got
 
     def changed(self) -> bool:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from agentfs.calls import calling
 from agentfs.disk import quote
 from agentfs.editing.document import UNKNOWN_8BIT, Document
 from agentfs.editing.matching import Place, all_places, occurrences, to_lf
@@ -150,6 +151,7 @@ def apply_edits(
     pieces: list[Piece] = [Piece(len(document.decoded.text), 0)] if document.decoded.text else []
     replacements = 0
     for number, edit in enumerate(edits):
+        calling.check()
         try:
             view = View(present.decoded.text)
             places, via = _places(present, view, edit, path, matcher)

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from copy import copy
 from typing import TYPE_CHECKING, Self
 
+from agentfs.calls import calling
 from agentfs.calls.interrupts import run_to_end
 from agentfs.errors import InvalidArgumentError
 from agentfs.messages import Message, ParameterName, call
@@ -147,7 +148,8 @@ class History(Held):
             nonlocal committed
             changes = journal.since(None).changes
             if changes:
-                self._root.apply(changes, max_bytes=self.limits.file_bytes, conflict=conflict_error)
+                with calling.limited(self.limits.timeout):
+                    self._root.apply(changes, max_bytes=self.limits.file_bytes, conflict=conflict_error)
             committed = True
 
         try:

@@ -1,12 +1,17 @@
 """The methods of a workspace that read files."""
 
+import time
 from dataclasses import replace
 
+from agentfs.calls import calling
 from agentfs.errors import NotAFileError, NotFoundError
 from agentfs.limits import Limits
 from agentfs.methods.held import Held
 from agentfs.permissions.gate import gated
 from agentfs.results import ReadManyResult, ReadResult
+
+# Of one glob: more than any budget has room for.
+_MOST_NAMED = 10_000
 
 
 class Reading(Held):
@@ -89,24 +94,35 @@ class Reading(Held):
             budget: Most tokens of the whole answer.
 
         Returns:
-            The files as `read` shows them, and the call for those that the budget left out.
+            The files as `read` shows them, and the call for those that the budget or the time left out.
 
         Raises:
             AgentFSError: `invalid_pattern`, `outside_workspace`, `invalid_argument` for a bad budget. What
                 is wrong with one file stands in its place in the answer.
         """
+        from agentfs.disk import quote
         from agentfs.reading import read_file, read_several
         from agentfs.search import glob_files
 
+        until = calling.deadline(self.limits.timeout / 2)  # the rest is for reading
         named: list[str] = []
-        for path in [paths] if isinstance(paths, str) else paths:
+        notes: list[str] = []
+        asked = [paths] if isinstance(paths, str) else list(paths)
+        for number, path in enumerate(asked):
+            if time.monotonic() > until:
+                patterns = asked[number:]
+                break
             if any(mark in path for mark in "*?[{") and not self._root.exists(path):
-                found = glob_files(self._root, self.limits, path, limit=self.limits.walk_entries)
+                found = glob_files(self._root, self.limits, path, limit=_MOST_NAMED)
                 named += [entry.path for entry in found.files]
+                if found.truncated or not found.exact:
+                    notes.append(f"{quote(path)} matches more files; narrow it")
             else:
                 named.append(path)
+        else:
+            patterns = []
 
         def read(path: str, limits: Limits) -> ReadResult:
             return read_file(self._root, self._shown, limits, path, indexes=self._indexes)
 
-        return read_several(read, list(dict.fromkeys(named)), self.limits, budget)
+        return read_several(read, list(dict.fromkeys(named)), self.limits, budget, patterns, notes)

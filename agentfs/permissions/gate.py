@@ -54,17 +54,23 @@ def gated(act: Act) -> Callable[[_Method[_W, _P, _R]], _Method[_W, _P, _R]]:
 
         @functools.wraps(method)
         def through(self: _W, /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
-            if self.policy.guards:
-                ask = _Asking(self, method, act, args, kwargs)
-                return cast("_R", ask.through())
-            if not changes:
-                return method(self, *args, **kwargs)
-            calling.begin_change()
-            return run_to_end(lambda: method(self, *args, **kwargs))
+            with calling.limited(self.limits.timeout, _seconds(kwargs.get("timeout"))):
+                if self.policy.guards:
+                    ask = _Asking(self, method, act, args, kwargs)
+                    return cast("_R", ask.through())
+                if not changes:
+                    return method(self, *args, **kwargs)
+                calling.begin_change()
+                return run_to_end(lambda: method(self, *args, **kwargs))
 
         return through
 
     return decorate
+
+
+def _seconds(timeout: object) -> float | None:
+    """Return what a caller passes as `timeout`; whether it may pass that is for the method to say."""
+    return timeout if isinstance(timeout, (int, float)) else None
 
 
 class _Asking:
@@ -157,9 +163,10 @@ class _Asking:
         call = calling.current.get()
         shown = {name: value for name, value in self.arguments.items() if name != "preview"}
         request = PermissionRequest(self._name, self.act, shown, paths, diff, call.tool if call else None)
-        answer = callback(request)
-        if inspect.isawaitable(answer):
-            answer = cast("PermissionAnswer", calling.wait_for(_coroutine(answer)))
+        with calling.uncounted():
+            answer = callback(request)
+            if inspect.isawaitable(answer):
+                answer = cast("PermissionAnswer", calling.wait_for(_coroutine(answer)))
         if answer is True:
             return Allow()
         return answer if isinstance(answer, (Allow, Deny)) else Deny()

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal, get_args
 
+from agentfs.calls import calling
 from agentfs.disk import Root
 from agentfs.errors import AgentFSError, InvalidArgumentError, OutsideWorkspaceError
 from agentfs.limits import Limits
@@ -269,7 +270,7 @@ class _Call:
         self.seconds = check_timeout(self.timeout, self.limits.timeout)
         self.paths = paths_of(self.path)
         self.opens_hidden = self.include_ignored if self.hidden is None else self.hidden
-        self.deadline = self.began + self.seconds
+        self.deadline = calling.deadline(self.seconds)
 
     def bound(self, globs: list[str]) -> list[str]:
         """Make absolute globs relative to where is searched."""
@@ -369,7 +370,7 @@ class _Call:
                 0,
                 1,
                 max_entries=SECOND_LOOK_ENTRIES,
-                deadline=time.monotonic() + SECOND_LOOK_SECONDS,
+                deadline=calling.deadline(SECOND_LOOK_SECONDS),
             )
             if again.total:
                 count = f"{again.total}{'' if again.skipped.reached is None else ' or more'}"

@@ -91,7 +91,7 @@ class _Grep:
         self.request = request
         self.pattern = pattern = request.compiled()
         self.began = began
-        self.deadline = began + request.seconds(limits)
+        self.deadline = calling.deadline(request.seconds(limits))
         self.sources = Sources(root, limits, request, self.deadline, left_out=left_out)
         self.most_bytes = request.file_bytes(limits)
         self.contents = Contents(self.most_bytes)

@@ -1,11 +1,11 @@
 """`ls`: the entries of a directory, directories first, then all else, by name."""
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from operator import attrgetter
 from typing import Any, Literal, get_args
 
+from agentfs.calls import calling
 from agentfs.disk import Directory, Root, twins_among
 from agentfs.errors import AgentFSError, InvalidArgumentError
 from agentfs.limits import Limits
@@ -70,7 +70,7 @@ def list_directory(
         root,
         paths,
         max_entries=limits.walk_entries,
-        deadline=time.monotonic() + limits.timeout,
+        deadline=calling.deadline(limits.timeout),
         hidden=include_ignored if hidden is None else hidden,
         ignored=include_ignored,
         depth=depth,

@@ -1,0 +1,136 @@
+"""Every call ends soon after `Limits.timeout`: refused with nothing changed, or completed once begun."""
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from agentfs import AgentFSError, Edit, Limits, Policy, Workspace
+
+# A machine that is busy with other work may be late; without a deadline these calls take many times as long.
+LATE = 5.0
+
+
+def refused(call, *arguments, code="timeout", within=LATE):
+    began = time.monotonic()
+    with pytest.raises(AgentFSError) as caught:
+        call(*arguments)
+    assert caught.value.code == code
+    assert time.monotonic() - began < within
+    return caught.value
+
+
+@pytest.fixture
+def many_edits(tmp_path):
+    lines = [f"line number {number:07} of this file\n" for number in range(180_000)]
+    (tmp_path / "big.txt").write_text("".join(lines))
+    return [Edit(line, f"changed {line}") for line in lines[:: len(lines) // 2000]]
+
+
+def test_multi_edit_of_many_edits_is_refused_at_the_deadline(tmp_path, many_edits):
+    before = (tmp_path / "big.txt").read_bytes()
+    with Workspace(tmp_path, limits=Limits(timeout=0.3)) as ws:
+        error = refused(ws.multi_edit, "big.txt", many_edits)
+    assert "nothing was changed" in error.message
+    assert (tmp_path / "big.txt").read_bytes() == before
+
+
+def test_one_call_of_a_tool_has_one_deadline_for_all_that_it_does(tmp_path):
+    (tmp_path / "f").write_text("".join(f"line {number:07}\n" for number in range(60_000)))
+    hunks = [f"@@\n-line {number:07}\n+changed {number}\n" for number in range(0, 60_000, 100)]
+    patch = "*** Begin Patch\n*** Add File: new\n+x\n*** Update File: f\n" + "".join(hunks) + "*** End Patch"
+    with Workspace(tmp_path, limits=Limits(timeout=0.05)) as ws:
+        began = time.monotonic()
+        result = ws.tools(dialect="apply-patch").call("apply_patch", {"input": patch})
+    assert time.monotonic() - began < LATE
+    assert result.error["code"] == "timeout"
+    assert not (tmp_path / "new").exists()
+    assert (tmp_path / "f").read_text().startswith("line 0000000\n")
+
+
+def test_read_many_of_many_globs_has_one_deadline_and_says_what_is_left(tmp_path):
+    for number in range(3000):
+        (tmp_path / f"file{number:04}.txt").write_text("text\n")
+    globs = [f"*{number}*.none" for number in range(2000)]
+    with Workspace(tmp_path, limits=Limits(timeout=1)) as ws:
+        began = time.monotonic()
+        result = ws.read_many([*globs, "file0000.txt"])
+        assert time.monotonic() - began < LATE
+        assert result.left[-1] == "file0000.txt"
+        assert list(result.left) == [*globs, "file0000.txt"][-len(result.left) :]
+        assert "1 seconds are used up" in result.text
+        assert result.next == {"name": "read_many", "arguments": {"paths": list(result.left)}}
+
+
+def test_what_is_read_before_the_deadline_is_shown(tmp_path):
+    (tmp_path / "a.txt").write_text("text\n")
+    with Workspace(tmp_path, limits=Limits(timeout=30)) as ws:
+        assert ws.read_many(["a.txt", "*.txt"]).left == ()
+
+
+def test_waiting_for_a_permission_is_not_counted(tmp_path):
+    (tmp_path / "f").write_text("a\n")
+
+    def ask(request):
+        time.sleep(0.6)
+        return True
+
+    with Workspace(tmp_path, limits=Limits(timeout=0.3), policy=Policy(permission=ask)) as ws:
+        assert ws.edit("f", "a", "b").replacements == 1
+    assert (tmp_path / "f").read_text() == "b\n"
+
+
+SLOW = """
+import os, sys, time
+real_read, real_preadv = os.read, os.preadv
+def read(fd, size):
+    time.sleep(0.05)
+    return real_read(fd, min(size, 4096))
+def preadv(fd, buffers, offset):
+    time.sleep(0.05)
+    return real_preadv(fd, [memoryview(buffers[0])[:4096]], offset)
+from agentfs import AgentFSError, Edit, Limits, Workspace
+ws = Workspace(sys.argv[1], limits=Limits(timeout=0.5))
+ws.write("small", "x")
+calls = {
+    "read": lambda: ws.read("big"),
+    "read from the end": lambda: ws.read("big", -5),
+    "read ids": lambda: ws.read("big", line_ids=True),
+    "edit": lambda: ws.edit("big", "a", "b"),
+    "multi_edit": lambda: ws.multi_edit("big", [Edit("a", "b")]),
+    "write": lambda: ws.write("big", "x", overwrite=True),
+    "splice": lambda: ws.splice("big", [(0, 1, "b")]),
+    "delete": lambda: ws.delete("big"),
+    "move": lambda: ws.move("big", "other"),
+    "read_many": lambda: ws.read_many(["big", "small"]),
+    "apply_patch": lambda: ws.tools(dialect="apply-patch").call("apply_patch", {"input":
+        "*** Begin Patch\\n*** Add File: new\\n+x\\n*** Update File: big\\n@@\\n-a\\n+b\\n*** End Patch"}),
+}
+os.read, os.preadv = read, preadv
+for name, call in calls.items():
+    began = time.monotonic()
+    try:
+        result = call()
+        said = (getattr(result, "error", None) or {}).get("code", "ok")
+    except AgentFSError as error:
+        said = error.code
+    print(name, said, round(time.monotonic() - began, 2), sep="\\t")
+"""
+
+
+def test_a_slow_file_is_left_after_the_pending_system_call(tmp_path):
+    """As on a network file system that takes its time for each 4 KiB: 128 seconds for the whole file."""
+    tree = tmp_path / "tree"
+    tree.mkdir()
+    (tree / "big").write_bytes(b"abc\n" * (10 * 1024 * 1024 // 4))
+    (tmp_path / "slow.py").write_text(SLOW)
+    command = [sys.executable, str(tmp_path / "slow.py"), str(tree)]
+    ran = subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parents[1], check=True)
+    outcomes = [line.split("\t") for line in ran.stdout.splitlines()]
+    assert len(outcomes) == 11, ran.stdout + ran.stderr
+    assert [name for name, said, _ in outcomes if said != "timeout"] == []
+    assert [(name, seconds) for name, _, seconds in outcomes if float(seconds) > LATE] == []
+    assert sorted(path.name for path in tree.iterdir()) == ["big", "small"]
+    assert (tree / "big").stat().st_size == 10 * 1024 * 1024
