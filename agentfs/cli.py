@@ -2,8 +2,6 @@
 
 import argparse
 import json
-import os
-import re
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -11,7 +9,8 @@ from typing import Any, cast
 
 from agentfs.calls import calling
 from agentfs.cli_history import add_commands, opened
-from agentfs.errors import AgentFSError
+from agentfs.cli_output import print_error, print_json, print_text
+from agentfs.errors import AgentFSError, EncodingError, InputOutputError, InvalidArgumentError
 from agentfs.forms.schema import FORMATS
 from agentfs.policy import Policy
 from agentfs.results import ToolResult
@@ -21,6 +20,7 @@ from agentfs.workspace import Workspace
 
 NOTHING_FOUND = 1
 FAILED = 2
+INTERRUPTED = 130
 _TYPES: dict[str, Callable[[str], Any]] = {"string": str, "integer": int, "number": float}
 _PROGRESS_AFTER = 1.0
 
@@ -39,17 +39,36 @@ def main(argv: Sequence[str] | None = None) -> int:
         The exit status: 0 for success, 1 for a search that found nothing, 2 for a failure, also of the
         command line itself.
     """
-    arguments = _parser().parse_args(argv)
+    if sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison] - what Python makes of a closed one
+        print_error("agentfs: Standard output is closed.")
+        return FAILED
+    if reconfigure := getattr(sys.stdout, "reconfigure", None):
+        reconfigure(errors="backslashreplace")  # what its encoding does not have
     try:
-        status: int = arguments.run(arguments)
+        status = _run(argv)
         sys.stdout.flush()
     except AgentFSError as error:
-        print(f"agentfs: {error}", file=sys.stderr)
+        print_error(f"agentfs: {error}")
         return FAILED
     except BrokenPipeError:
         # The reader has gone, as `| head` does; Python would complain again when it flushes at exit.
         sys.stdout = None
         return NOTHING_FOUND
+    except OSError as error:
+        sys.stdout = None
+        print_error(f"agentfs: Standard output cannot be written: {error.strerror}.")
+        return FAILED
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    return status
+
+
+def _run(argv: Sequence[str] | None) -> int:
+    try:
+        arguments = _parser().parse_args(argv)
+    except SystemExit as end:  # argparse has printed help, or what is wrong
+        return end.code if isinstance(end.code, int) else FAILED
+    status: int = arguments.run(arguments)
     return status
 
 
@@ -169,7 +188,7 @@ def _run_tool(arguments: argparse.Namespace) -> int:
     tool: Tool = arguments.tool
     given = {p.name: getattr(arguments, p.name) for p in tool.parameters if hasattr(arguments, p.name)}
     if given.get("content") == "-":
-        given["content"] = sys.stdin.read()
+        given["content"] = _standard_input()
     with opened(arguments.root, arguments.state) as workspace:
         tools = workspace.tools([tool.name], expose={tool.name: exposable(getattr(workspace, tool.name))})
         token = calling.current.set(calling.Call(tool.name, on_progress=_progress()))
@@ -181,7 +200,7 @@ def _run_tool(arguments: argparse.Namespace) -> int:
 
 
 def _call(arguments: argparse.Namespace) -> int:
-    text = sys.stdin.read() if arguments.arguments == "-" else arguments.arguments
+    text = _standard_input() if arguments.arguments == "-" else arguments.arguments
     with opened(arguments.root, arguments.state) as workspace:
         tools = workspace.tools(dialect=arguments.dialect)
         return _show(tools.call(arguments.name, text), as_json=arguments.json)
@@ -189,13 +208,11 @@ def _call(arguments: argparse.Namespace) -> int:
 
 def _show(result: ToolResult, *, as_json: bool) -> int:
     if as_json:
-        print(json.dumps(result.to_dict(), ensure_ascii=False))
+        print_json(result.to_dict())
+    elif result.success:
+        print_text(result.content, coloured=True)
     else:
-        stream = sys.stdout if result.success else sys.stderr
-        print(
-            _coloured(result.content) if result.success and _is_terminal(stream) else result.content,
-            file=stream,
-        )
+        print_error(result.content)
     if not result.success:
         return FAILED
     data: Any = result.data
@@ -210,7 +227,7 @@ def _schemas(arguments: argparse.Namespace) -> int:
     with Workspace(arguments.root) as workspace:
         tools = workspace.tools(dialect=arguments.dialect)
         schemas = tools.schemas(arguments.format, strict=arguments.strict)
-    print(json.dumps(schemas, indent=2, ensure_ascii=False))
+    print_json(schemas, indent=2)
     return 0
 
 
@@ -222,10 +239,7 @@ def _mcp(arguments: argparse.Namespace) -> int:
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] != "mcp":
             raise
-        print(
-            "agentfs: the server needs the official SDK: pip install 'agentfs-workspace[mcp]'",
-            file=sys.stderr,
-        )
+        print_error("agentfs: the server needs the official SDK: pip install 'agentfs-workspace[mcp]'")
         return FAILED
     names = [name.strip() for name in arguments.tools.split(",")] if arguments.tools else None
     policy = Policy(read_only=arguments.read_only)
@@ -245,29 +259,22 @@ def _mcp(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _is_terminal(stream: Any) -> bool:
-    return stream.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
-
-
-def _coloured(text: str) -> str:
-    """Return a text with line numbers, footers and the lines of a diff in colour."""
-    lines: list[str] = []
-    in_diff = False
-    for line in text.split("\n"):
-        in_diff = in_diff or line.startswith("@@ ")
-        if in_diff and line[:1] in ("+", "-", "@"):
-            code = {"+": "32", "-": "31", "@": "36"}[line[0]]
-            lines.append(f"\033[{code}m{line}\033[0m")
-        elif line.startswith("[") and line.endswith("]"):
-            lines.append(f"\033[2m{line}\033[0m")
-        else:
-            lines.append(re.sub(r"^(\s*\d+)([|:-])", "\033[32m\\1\033[0m\\2", line))
-    return "\n".join(lines)
+def _standard_input() -> str:
+    if sys.stdin is None:  # pyright: ignore[reportUnnecessaryComparison] - as in `main`
+        raise InvalidArgumentError("Standard input is closed.")
+    try:
+        return sys.stdin.buffer.read().decode(sys.stdin.encoding)  # with the line ends that it has
+    except UnicodeDecodeError as error:
+        raise EncodingError(
+            f"Standard input is no text in {error.encoding}: byte {error.object[error.start]:#04x}."
+        ) from None
+    except OSError as error:
+        raise InputOutputError(f"Standard input cannot be read: {error.strerror}.") from None
 
 
 def _progress() -> Callable[[int], None] | None:
     """Return what shows the progress of a long search on a terminal's standard error, and nowhere else."""
-    if not sys.stderr.isatty():
+    if sys.stderr is None or not sys.stderr.isatty():  # pyright: ignore[reportUnnecessaryComparison] - as above
         return None
     started = time.monotonic()
 

@@ -2,11 +2,11 @@
 
 import argparse
 import json
-import sys
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from agentfs.cli_output import print_error, print_json, print_patch, print_text
 from agentfs.journal import Journal, Step
 from agentfs.journal.report import changes_result, file_changes, step_words
 from agentfs.results import Result
@@ -69,23 +69,23 @@ def opened(root: str | None, state: str | None) -> Workspace:
         root = root_of(state)
     workspace = Workspace(root or ".", state=state)
     for told in workspace.repaired:
-        print(f"agentfs: {told}", file=sys.stderr)
+        print_error(f"agentfs: {told}")
     return workspace
 
 
 def _log(arguments: argparse.Namespace) -> int:
     rows = list(_rows(read_journal(arguments.state, arguments.root)))[: arguments.limit]
     if arguments.json:
-        print(json.dumps([row for row, _ in rows], ensure_ascii=False))
+        print_json([row for row, _ in rows])
         return 0
     width = len(str(rows[0][0]["step"])) if rows else 1
     for row, words in rows:
         for name in row["checkpoints"]:
-            print(f"{'':{width}}  checkpoint {json.dumps(name, ensure_ascii=False)}")
+            print_text(f"{'':{width}}  checkpoint {json.dumps(name, ensure_ascii=False)}")
         if row["step"]:
             when = time.strftime(_TIME, time.localtime(row["time"]))
             undone = "undone: " if row["undone"] else ""
-            print(f"{row['step']:{width}}  {when}  {undone}{words}")
+            print_text(f"{row['step']:{width}}  {when}  {undone}{words}")
     return 0
 
 
@@ -130,14 +130,16 @@ def _diff(arguments: argparse.Namespace) -> int:
         read_journal(arguments.state, arguments.root).since(arguments.since), arguments.since
     )
     for note in changes.notes:
-        print(f"agentfs: {note}", file=sys.stderr)
+        print_error(f"agentfs: {note}")
     if arguments.json:
         return _show(changes, arguments)
-    sys.stdout.flush()
-    sys.stdout.buffer.write(changes.patch)
+    print_patch(changes.patch)
     return 0
 
 
 def _show(result: Result, arguments: argparse.Namespace) -> int:
-    print(json.dumps(result.to_dict(), ensure_ascii=False) if arguments.json else result.text)
+    if arguments.json:
+        print_json(result.to_dict())
+    else:
+        print_text(result.text)
     return 0

@@ -157,10 +157,94 @@ def test_write_takes_standard_input(tree):
     assert (tree / "c.txt").read_text() == "from a pipe\n"
 
 
+def test_standard_input_keeps_its_line_ends(tree):
+    command = [sys.executable, "-m", "agentfs", "write", "c.txt", "-"]
+    subprocess.run(command, cwd=tree, input=b"a\r\nb\rc\n", capture_output=True, check=True)
+    assert (tree / "c.txt").read_bytes() == b"a\r\nb\rc\n"
+
+
 def test_a_tool_prints_json(tree):
     done = run("grep", "absent", "--json", "--root", str(tree), cwd=tree.parent)
     assert done.returncode == 1
     assert json.loads(done.stdout)["data"]["total_matches"] == 0
+
+
+FULL = (2, "agentfs: Standard output cannot be written: No space left on device.\n")
+SHELLED = {
+    "read a.py >/dev/full": FULL,
+    "read a.py --json >/dev/full": FULL,
+    "read large.txt >/dev/full": FULL,
+    "schemas >/dev/full": FULL,
+    "--help >/dev/full": (0, ""),  # argparse lets it pass
+    "diff --state ../state >/dev/full": FULL,
+    "read a.py >&-": (2, "agentfs: Standard output is closed.\n"),
+    "write new.txt x >&-": (2, "agentfs: Standard output is closed.\n"),
+    "write new.txt - <&-": (2, "agentfs: Standard input is closed.\n"),
+    "write new.txt - <binary": (2, "agentfs: Standard input is no text in utf-8: byte 0xff.\n"),
+    "read missing 2>/dev/full": (2, ""),
+    "read missing 2>&-": (2, ""),
+    "grep import a.py 2>&- >/dev/null": (0, ""),
+}
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no full device here")
+@pytest.mark.parametrize("line", SHELLED)
+def test_a_stream_that_is_full_closed_or_no_text_is_no_traceback(tree, line):
+    from agentfs import Workspace
+
+    (tree / "work").mkdir()
+    (tree / "work/a.py").write_text("import os\n")
+    (tree / "work/large.txt").write_text("some line that is long enough\n" * 1500)
+    (tree / "work/binary").write_bytes(b"\xff\xfe")
+    with Workspace(tree / "work", state=tree / "state") as ws:
+        ws.write("b.py", "text\n" * 5000)
+    command, work = ["sh", "-c", f'exec "$0" -m agentfs {line}', sys.executable], tree / "work"
+    done = subprocess.run(
+        command, cwd=work, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == SHELLED[line]
+    assert not (tree / "work/new.txt").exists()
+
+
+def test_what_the_encoding_of_a_stream_does_not_have_is_no_traceback(tree, monkeypatch):
+    monkeypatch.setenv("PYTHONIOENCODING", "ascii")
+    (tree / "euro.txt").write_text("5 \u20ac\n")
+    done = run("read", "euro.txt", cwd=tree)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "1|5 \\u20ac\n", "")
+
+
+HOSTILE = "a\x1b[31m\x9b2J\u202eb\x07\r"
+
+
+def test_a_terminal_gets_no_control_characters_from_diff_and_log(tree):
+    """Attack: a file that an agent was led to write acts on the terminal of whoever looks at the diff."""
+    from agentfs import Workspace
+
+    (tree / "work").mkdir()
+    with Workspace(tree / "work", state=tree / "state") as ws:
+        ws.write("a.txt", f"{HOSTILE}\n")
+        ws.write("latin.txt", "caf\xe9 \x9b2J\n", encoding="latin-1")
+        ws.write(f"name{HOSTILE}.txt", "x\n")
+        ws.checkpoint(HOSTILE)
+        patch = ws.changes().patch
+    state = ["--state", str(tree / "state")]
+    for command in (["diff"], ["log"], ["diff", "--json"], ["log", "--json"], ["undo"], ["redo"]):
+        text = on_a_terminal(tree, *command, *state, NO_COLOR="1").replace("\r\n", "\n")
+        assert [char for char in text if not char.isprintable() and char != "\n"] == [], command
+    shown = on_a_terminal(tree, "diff", *state, NO_COLOR="1")
+    assert "+a⟦U+001B⟧[31m⟦U+009B⟧2J⟦U+202E⟧b⟦U+0007⟧⟦U+000D⟧" in shown
+    assert "\x1b[32m+a⟦U+001B⟧[31m" in on_a_terminal(tree, "diff", *state)
+    command = [sys.executable, "-m", "agentfs", "diff", *state]
+    piped = subprocess.run(command, cwd=tree, capture_output=True, check=True).stdout
+    assert (piped, b"\x1b[31m" in piped) == (patch, True), "a pipe gets it byte for byte"
+
+
+def test_a_terminal_gets_no_control_characters_from_a_dialect(tree):
+    (tree / "a.txt").write_text(f"{HOSTILE}\n")
+    arguments = json.dumps({"path": "a.txt"})
+    for options in ([], ["--json"]):
+        text = on_a_terminal(tree, "call", "--dialect", "rye", "read", arguments, *options, NO_COLOR="1")
+        assert [char for char in text if not char.isprintable() and char not in "\r\n"] == []
 
 
 def on_a_terminal(tree, *arguments, **environment):

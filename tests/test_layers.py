@@ -33,7 +33,7 @@ LAYERS = [
     {"methods", "toolset"},
     {"workspace"},
     {"dialects"},
-    {"mcp_stdio"},
+    {"mcp_stdio", "cli_output"},
     {"mcp_server", "cli_history"},
     {"cli"},
 ]

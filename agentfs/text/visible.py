@@ -6,6 +6,7 @@ and variation selectors stay, because emoji and scripts need them. A text that h
 keeps its meaning: its bracket is shown as `⟦U+27E6⟧`.
 """
 
+import json
 import re
 
 _OPEN = "⟦"
@@ -17,6 +18,7 @@ _HIDDEN_CLASS = (
     "\ud800-\udfff"
 )
 _hidden = re.compile(f"[{_HIDDEN_CLASS}]|{_OPEN}(?=U\\+[0-9A-F]{{4,6}}⟧)")
+_control = re.compile(f"[{_HIDDEN_CLASS}]")
 _shown = re.compile(f"{_OPEN}U\\+([0-9A-F]{{4,6}})⟧")
 _ASCII_CONTROLS = bytes((*range(9), *range(11, 32), 127))
 
@@ -38,6 +40,24 @@ def visible(text: str) -> str:
     elif _OPEN not in text and text.replace("\n", "").replace("\t", "").isprintable():
         return text
     return _hidden.sub(_show, text)
+
+
+def shown_controls(text: str) -> str:
+    """Show the same characters in a text that may have been made visible before: what shows one stays.
+
+    Args:
+        text: Any text.
+    """
+    return _control.sub(_show, text)
+
+
+def escaped_controls(text: str) -> str:
+    r"""Return JSON with the same characters as `\u` escapes.
+
+    Args:
+        text: JSON text, in which they stand in strings alone.
+    """
+    return _control.sub(lambda found: json.dumps(found[0])[1:-1], text)
 
 
 def unvisible(text: str) -> str:
