@@ -131,12 +131,14 @@ def not_usable(path: str, only: list[str]) -> OutsideWorkspaceError:
     )
 
 
-def not_a_directory(path: str, place: str | None = None) -> NotDirectoryError:
+def not_a_directory(path: str, place: str | None = None, *, readable: bool = True) -> NotDirectoryError:
     """Return not_a_directory for a path, `place` being the part of it that is a file."""
     where = path if place is None else place
     return NotDirectoryError(
         f"{quote(where)} is a file, not a directory.",
-        hint=Message("Call ", call("read", path=show_name(where)), " to see its content."),
+        hint=Message("Call ", call("read", path=show_name(where)), " to see its content.")
+        if readable
+        else "Choose a directory.",
         details={"path": show_name(path)},
     )
 

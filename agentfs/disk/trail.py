@@ -212,7 +212,20 @@ class Trail:
         """Return the typed form of an error at a name here."""
         if error.errno == errno.ENOENT and name is not None:
             return failures.missing(self._path, self._shown_place(name), self._similar(name))
+        if error.errno == errno.ENOTDIR and name is not None:
+            place, readable = self._shown_place(name), self._is_readable(name)
+            return failures.not_a_directory(self._path, place, readable=readable)
         return failures.of_system(error, self._path, self._shown_place(name))
+
+    def _is_readable(self, name: str) -> bool:
+        """Tell whether a name here is of a regular file whose content may be shown."""
+        place, access = self.place(name), self._base.access
+        if self._base.unreadable.covers(place) or (access is not None and access.denies_reading(place)):
+            return False
+        try:
+            return stat.S_ISREG(self._base.backend.lstat(self.handle, name).st_mode)
+        except OSError:
+            return False
 
     def _shown_place(self, name: str | None = None) -> str:
         return self._base.shown(self.place(name)) or "."

@@ -275,6 +275,20 @@ def test_hostile_paths_are_refused(tmp_path, dialect, act, path):
     assert sorted(os.listdir(outside)) == ["secret.txt"]
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="FIFOs of POSIX")
+def test_what_cannot_be_read_is_not_suggested_to_be_read(tmp_path, dialect):
+    (tmp_path / ".env").write_text("A=1\n")
+    (tmp_path / "a.txt").write_text("x\n")
+    os.mkfifo(tmp_path / "fifo")
+    with Workspace(tmp_path) as ws:
+        say = Speaker(ws, dialect)
+        if "look" not in say or dialect == "text-editor":  # where a file is looked at as it is read
+            return
+        told = {path: say("look", path).content for path in ("a.txt", ".env", "fifo")}
+    assert "to see its content" in told["a.txt"]
+    assert "to see its content" not in told[".env"] + told["fifo"]
+
+
 HOSTILE_PATTERNS = [
     *("../**", "../outside/*", "{outside}/*", "**/../../outside/*", "link-out/*", "/**/secret*"),
     "{{a,../outside}}/*",
