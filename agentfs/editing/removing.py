@@ -93,7 +93,7 @@ def move_path(root: Root, shown: Shown, limits: Limits, path: str, to: str) -> M
         raise AlreadyExistsError(
             f"There is something at {quote(there.path)} already.",
             hint=Message("To move into this directory, ", Retry({"to": inside}), ".")
-            if there.is_dir
+            if there.is_dir and not root.exists(inside)
             else Message(
                 Joined(
                     ", or ",
