@@ -198,13 +198,14 @@ def check() -> None:
 
 
 def complete() -> None:
-    """Declare that the first file is about to be replaced: from here on the call has no deadline.
+    """Declare that the first file is about to be replaced: from here on the call is brought to its end.
 
     Raises:
         TimedOutError: `timeout`: the deadline has passed.
         Abandoned: It was given up.
     """
     check()
+    begin_change()
     found = _deadline.get()
     if found is not None:
         found.at = math.inf

@@ -60,7 +60,6 @@ def gated(act: Act) -> Callable[[_Method[_W, _P, _R]], _Method[_W, _P, _R]]:
                     return cast("_R", ask.through())
                 if not changes:
                     return method(self, *args, **kwargs)
-                calling.begin_change()
                 return run_to_end(lambda: method(self, *args, **kwargs))
 
         return through
@@ -92,8 +91,6 @@ class _Asking:
         granted: _Granted | Literal["ask"] = self._to_end(lambda: self._verdict(self._paths()))
         if granted == "ask":
             granted = self._be_allowed()
-        if self._changes and not self.arguments.get("preview"):
-            calling.begin_change()
         return self._run(granted)
 
     def _be_allowed(self) -> _Granted:

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import logging
+import os
 import threading
 import time
 
@@ -225,3 +226,38 @@ def test_the_logger_writes_details_when_it_is_asked_to(tmp_path, caplog):
 def test_concurrency_is_a_positive_integer(wrong):
     with pytest.raises(InvalidArgumentError):
         Toolset([], concurrency=wrong)
+
+
+def test_a_change_that_is_given_up_before_it_replaces_a_file_ends_soon(tmp_path, monkeypatch):
+    """It counted as begun from the first, so that who cancelled it waited for all that it had to read."""
+    (tmp_path / "a.txt").write_bytes(b"line\n" * 100_000)
+    read, slow = os.read, threading.Event()
+
+    def slowly(fd, size):
+        if slow.is_set():
+            time.sleep(0.02)
+            size = min(size, 512)
+        return read(fd, size)
+
+    monkeypatch.setattr(os, "read", slowly)
+
+    async def run(ws):
+        arguments = {"path": "a.txt", "old_string": "line", "new_string": "other", "replace_all": True}
+        call = asyncio.create_task(ws.tools().acall("edit", arguments))
+        await asyncio.sleep(0.5)
+        began = time.monotonic()
+        call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+        return time.monotonic() - began
+
+    with Workspace(tmp_path) as ws:
+        slow.set()
+        try:
+            assert asyncio.run(run(ws)) < 5  # of ten, until the deadline
+        finally:
+            slow.clear()
+        time.sleep(0.5)  # the thread sees that it was given up
+        assert (tmp_path / "a.txt").read_bytes() == b"line\n" * 100_000
+        assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]
+        assert not ws.changes().files
