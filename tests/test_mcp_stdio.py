@@ -161,8 +161,10 @@ def test_a_change_under_way_is_brought_to_its_end(tree):
     assert sorted(path.name for path in tree.iterdir()) == ["a.txt", "big.txt"]
 
 
-@pytest.mark.parametrize("closed", [0, 1])
-def test_without_standard_input_or_output_the_server_says_so(tree, closed):
+@pytest.mark.parametrize(
+    ("closed", "said"), [(0, "The server speaks over"), (1, "Standard output is closed")]
+)
+def test_without_standard_input_or_output_the_server_says_so(tree, closed, said):
     command = f'exec "$0" -m agentfs mcp --root . {closed}<&-'
     done = subprocess.run(
         ["sh", "-c", command, sys.executable],
@@ -170,7 +172,7 @@ def test_without_standard_input_or_output_the_server_says_so(tree, closed):
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
     )  # fmt: skip
     assert done.returncode == 2
-    assert done.stderr.startswith("agentfs: The server speaks over standard input and output")
+    assert done.stderr.startswith(f"agentfs: {said}")
     assert "Traceback" not in done.stderr
 
 
