@@ -7,8 +7,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from agentfs.cli_output import print_error, print_json, print_patch, print_text
+from agentfs.disk import guard_of
 from agentfs.journal import Journal, Step
 from agentfs.journal.report import changes_result, file_changes, step_words
+from agentfs.policy import Policy
 from agentfs.results import Result
 from agentfs.state import read_journal, root_of
 from agentfs.workspace import Workspace
@@ -83,7 +85,7 @@ def _log(arguments: argparse.Namespace) -> int:
         for name in row["checkpoints"]:
             print_text(f"{'':{width}}  checkpoint {json.dumps(name, ensure_ascii=False)}")
         if row["step"]:
-            when = time.strftime(_TIME, time.localtime(row["time"]))
+            when = time.strftime(_TIME, time.localtime(row["time"])) if row["time"] else f"{'earlier':19}"
             undone = "undone: " if row["undone"] else ""
             print_text(f"{row['step']:{width}}  {when}  {undone}{words}")
     return 0
@@ -91,23 +93,30 @@ def _log(arguments: argparse.Namespace) -> int:
 
 def _rows(journal: Journal) -> Iterator[tuple[dict[str, Any], str]]:
     """Yield each step, the latest first, with the checkpoints after it; at last those of the beginning."""
-    stand, ahead = journal.steps, journal.ahead
-    steps: list[Step] = [*stand, *ahead]
+    stand, first = journal.steps, journal.put_together
+    steps: list[Step] = [*stand, *journal.ahead]
     names: dict[int, list[str]] = {}
     for name, place in journal.checkpoints.items():
         names.setdefault(place, []).append(name)
-    for number in range(len(steps), 0, -1):
-        step = steps[number - 1]
+    for number, step in reversed(list(enumerate(steps, first + 1))):
         row = {
             "step": number,
             "time": step.time,
-            "undone": number > len(stand),
+            "undone": number > first + len(stand),
             "checkpoints": names.get(number, []),
             "files": [vars(file) for file in file_changes(step.changes, counted=False)],
         }
         yield row, step_words(step)
-    if 0 in names:
-        yield {"step": 0, "time": None, "undone": False, "checkpoints": names[0], "files": []}, ""
+    if first or 0 in names:
+        files = [vars(file) for file in file_changes(journal.base.changes, counted=False)]
+        row = {
+            "step": first,
+            "time": None,
+            "undone": False,
+            "checkpoints": names.get(first, []),
+            "files": files,
+        }
+        yield row, "the steps up to here, put together"
 
 
 def _travel(arguments: argparse.Namespace) -> int:
@@ -126,9 +135,10 @@ def _checkpoint(arguments: argparse.Namespace) -> int:
 
 
 def _diff(arguments: argparse.Namespace) -> int:
-    changes = changes_result(
-        read_journal(arguments.state, arguments.root).since(arguments.since), arguments.since
-    )
+    # By the names that are protected now: the workspace that made the changes may have protected fewer.
+    protected = guard_of(Policy().protect.read).covers
+    total = read_journal(arguments.state, arguments.root).since(arguments.since)
+    changes = changes_result(total, arguments.since, lambda path: not protected(path))
     for note in changes.notes:
         print_error(f"agentfs: {note}")
     if arguments.json:

@@ -6,6 +6,7 @@ from agentfs.disk.contents import Contents, size_of
 from agentfs.disk.failures import link_note, typed
 from agentfs.disk.opened import Directory, OpenFile
 from agentfs.disk.paths import MAX_NAME_BYTES, MAX_PARTS, MAX_PATH_BYTES, quote, show_name
+from agentfs.disk.protected import guard_of
 from agentfs.disk.revisions import revision_of, revision_of_stat
 from agentfs.disk.root import Root
 from agentfs.disk.spool import Spool
@@ -29,6 +30,7 @@ __all__ = [
     "Spool",
     "State",
     "digest_of",
+    "guard_of",
     "link_note",
     "quote",
     "revision_of",

@@ -206,6 +206,21 @@ class Root:
         denied = access is not None and access.denies_reading(real_path)
         return not denied and self.usable(real_path) and not self._base.unreadable.covers(real_path)
 
+    def may_show_kept(self, real_path: str) -> bool:
+        """Tell whether what was kept of a file may be shown now.
+
+        Args:
+            real_path: Its path from the root on, links resolved; nothing need be there any more.
+        """
+        if not self.may_show(real_path):
+            return False
+        try:
+            with standing(self._base, real_path) as (trail, name):
+                found = self._base.backend.lstat(trail.handle, name)
+        except (AgentFSError, OSError):
+            return True
+        return found.st_nlink == 1 or not self._base.is_twin(found, self._base.unreadable)
+
     def close(self) -> None:
         """Close the root; again is harmless, calls under way end in peace, and no later one works."""
         self._base.opened.held = Held(self._base.backend.close, -1)

@@ -4,10 +4,12 @@ from agentfs.journal.found import MOST_BYTES, Found, Look, looking
 from agentfs.journal.journal import Journal, Travel
 from agentfs.journal.ledger import Ledger
 from agentfs.journal.steps import Step, Sum, is_move, summed, taken_back
-from agentfs.journal.store import Store
+from agentfs.journal.store import Content, Store
+from agentfs.journal.timeline import Timeline
 
 __all__ = [
     "MOST_BYTES",
+    "Content",
     "Found",
     "Journal",
     "Ledger",
@@ -15,6 +17,7 @@ __all__ = [
     "Step",
     "Store",
     "Sum",
+    "Timeline",
     "Travel",
     "is_move",
     "looking",

@@ -1,7 +1,7 @@
 """The journal of one workspace: what it changed, step by step, and the way back and forth."""
 
 import time
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from threading import RLock
 from typing import NamedTuple
@@ -11,6 +11,7 @@ from agentfs.errors import AgentFSError, BusyError, InvalidArgumentError, NotFou
 from agentfs.journal.ledger import Ledger
 from agentfs.journal.steps import Step, Sum, summed, taken_back
 from agentfs.journal.store import Store
+from agentfs.journal.timeline import Timeline
 from agentfs.messages import Joined, Message, ToolName
 
 _PATIENCE = 5.0  # seconds that a way is looked for anew while other calls change the journal
@@ -44,52 +45,58 @@ class Journal:
     Args:
         store: Keeps the contents; by default for as long as the journal is there.
         ledger: Is told of all that the journal comes to hold.
-        steps: The steps it begins with.
-        at: How many of them stand.
-        checkpoints: How many steps stood at each checkpoint, by its name.
+        timeline: The steps it begins with.
     """
 
     def __init__(
-        self,
-        store: Store | None = None,
-        ledger: Ledger | None = None,
-        *,
-        steps: Sequence[Step] = (),
-        at: int = 0,
-        checkpoints: Mapping[str, int] | None = None,
+        self, store: Store | None = None, ledger: Ledger | None = None, timeline: Timeline | None = None
     ) -> None:
         self.store = store or Store()
         self._ledger = ledger or Ledger()
         # Taken after the locks of files, never before.
         self._lock = RLock()
-        self._steps: list[Step] = list(steps)
-        self._at = at
-        self._checkpoints: dict[str, int] = dict(checkpoints or {})
-        # How often the steps, or how many of them stand, have changed: the numbers may be the same again.
-        self._generation = 0
+        self._timeline = timeline or Timeline()
+        self._put_together()
+
+    @property
+    def put_together(self) -> int:
+        """How many of the first steps were put together, so that no undo goes into them."""
+        return self._timeline.first
+
+    @property
+    def base(self) -> Sum:
+        """What these steps come to."""
+        with self._lock:
+            return self._timeline.base.sum()
+
+    @property
+    def at(self) -> int:
+        """How many steps are done, from the beginning on."""
+        return self._timeline.at
 
     @property
     def steps(self) -> Sequence[Step]:
-        """The steps that stand, from the first to the last."""
+        """The steps that are done and can be undone, from the first to the last."""
         with self._lock:
-            return self._steps[: self._at]
+            return self._timeline.between(self._timeline.first, self._timeline.at)
 
     @property
     def ahead(self) -> Sequence[Step]:
-        """The steps that were taken back and can be made again, from the first to the last."""
+        """The steps that were undone and can be done again, from the first to the last."""
         with self._lock:
-            return self._steps[self._at :]
+            return self._timeline.between(self._timeline.at, self._timeline.end)
 
     @property
     def undone(self) -> int:
-        """How many steps can be made again."""
-        return len(self._steps) - self._at
+        """How many steps can be done again."""
+        with self._lock:
+            return self._timeline.end - self._timeline.at
 
     @property
     def checkpoints(self) -> dict[str, int]:
-        """How many steps stood at each checkpoint, by its name."""
+        """How many steps were done at each checkpoint, by its name."""
         with self._lock:
-            return dict(self._checkpoints)
+            return dict(self._timeline.checkpoints)
 
     def close(self) -> None:
         """Let go of all."""
@@ -127,8 +134,9 @@ class Journal:
             finally:
                 # In this order: an interrupt may come between them, and what is not settled yet is later.
                 if made:
-                    self._add(Step(made, step.time))
+                    self._timeline.add(Step(made, step.time))
                 self._ledger.settle(made, whole=len(made) == len(kept))
+                self._put_together()
 
     @contextmanager
     def travelling(self, known: int, end: int, changes: tuple[Change, ...]) -> Generator[None]:
@@ -143,9 +151,9 @@ class Journal:
             InputOutputError: As `recording`.
         """
         with self._lock:
-            if self._generation != known:
+            if self._timeline.generation != known:
                 raise _MovedOn
-            self._ledger.begin_travel(self._at, end)
+            self._ledger.begin_travel(self._timeline.at, end)
             arrived = True
             try:
                 yield
@@ -154,8 +162,7 @@ class Journal:
                 raise
             finally:
                 if arrived:
-                    self._at = end
-                    self._generation += 1
+                    self._timeline.go(end)
                 self._ledger.settle((), whole=arrived)
 
     def checkpoint(self, name: str | None = None) -> tuple[str, bool]:
@@ -169,14 +176,12 @@ class Journal:
         """
         with self._lock:
             if name is None:
-                number = len(self._checkpoints) + 1
-                while str(number) in self._checkpoints:
+                number = len(self._timeline.checkpoints) + 1
+                while str(number) in self._timeline.checkpoints:
                     number += 1
                 name = str(number)
-            self._ledger.checkpoint(name, self._at)
-            moved = self._checkpoints.pop(name, self._at) != self._at
-            self._checkpoints[name] = self._at
-            return name, moved
+            self._ledger.checkpoint(name, self._timeline.at)
+            return name, self._timeline.name(name)
 
     def since(self, checkpoint: str | None) -> Sum:
         """Return what the steps since a checkpoint come to.
@@ -190,7 +195,7 @@ class Journal:
         """
         with self._lock:
             start = 0 if checkpoint is None else self._place(checkpoint)
-            if start > self._at:
+            if start > self._timeline.at:
                 raise InvalidArgumentError(
                     f"The checkpoint {quote(str(checkpoint))} lies ahead, among steps that were undone.",
                     hint=Message(
@@ -198,15 +203,14 @@ class Journal:
                     ),
                     details={"parameter": "since"},
                 )
-            return summed(self._steps[start : self._at])
+            return self._timeline.since(start)
 
-    def go(self, root: Root, target: Callable[[int, int], int] | str, *, max_bytes: int) -> Travel:
+    def go(self, root: Root, target: Callable[[Timeline], int] | str, *, max_bytes: int) -> Travel:
         """Take steps back, or make them again, as one change: all of it, or nothing.
 
         Args:
             root: The tree.
-            target: A checkpoint, or what returns how many steps are to stand, given how many do and how many
-                there are.
+            target: A checkpoint, or what returns the place to go to.
             max_bytes: The largest file.
 
         Returns:
@@ -223,9 +227,10 @@ class Journal:
         patient_until = time.monotonic() + _PATIENCE
         while True:
             with self._lock:
-                start, count, known = self._at, len(self._steps), self._generation
-                end = self._place(target) if isinstance(target, str) else target(start, count)
-                steps = self._steps[min(start, end) : max(start, end)]
+                line = self._timeline
+                start, known = line.at, line.generation
+                end = self._place(target) if isinstance(target, str) else target(line)
+                steps = line.between(min(start, end), max(start, end))
             way = taken_back(steps) if end < start else summed(steps)
             if way.foreign:
                 raise self._between(way)
@@ -251,13 +256,16 @@ class Journal:
 
     def _is_at(self, generation: int) -> bool:
         with self._lock:
-            return self._generation == generation
+            return self._timeline.generation == generation
 
     def _place(self, checkpoint: str) -> int:
-        place = self._checkpoints.get(checkpoint)
+        line = self._timeline
+        place = line.checkpoints.get(checkpoint)
         if place is None:
-            names = list(self._checkpoints)[-_NAMES_SHOWN:]
+            names = list(line.checkpoints)[-_NAMES_SHOWN:]
             there = f"There are {', '.join(map(quote, names))}." if names else "There is none yet."
+            if line.first:
+                there += f" The first {line.first} steps were put together; checkpoints among them are gone."
             raise NotFoundError(
                 f"There is no checkpoint {quote(checkpoint)}.", hint=there, details={"checkpoints": names}
             )
@@ -267,13 +275,11 @@ class Journal:
         """Return what was made before an error: nothing, but that an interrupt may come at any moment."""
         return () if isinstance(error, Exception) else self._ledger.standing(changes)
 
-    def _add(self, step: Step) -> None:
-        del self._steps[self._at :]
-        for name in [name for name, place in self._checkpoints.items() if place > self._at]:
-            del self._checkpoints[name]
-        self._steps.append(step)
-        self._at += 1
-        self._generation += 1
+    def _put_together(self) -> None:
+        place = self._timeline.due()
+        if place > self._timeline.first:
+            self._timeline.put_together(place)
+            self._ledger.put_together(place)
 
     @staticmethod
     def _between(way: Sum) -> StaleError:

@@ -46,6 +46,13 @@ class Ledger:
             whole: Whether all was made.
         """
 
+    def put_together(self, place: int) -> None:
+        """Write down that the steps before a place were put together; it never fails.
+
+        Args:
+            place: The place.
+        """
+
     def checkpoint(self, name: str, place: int) -> None:
         """Write down a checkpoint.
 

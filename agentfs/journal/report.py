@@ -1,6 +1,6 @@
 """What is said of changes: the lists for a program, the words for a model, the error for a conflict."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from agentfs.disk import Change, DirectoryState, FileState, LinkState, State, quote, show_name
 from agentfs.errors import StaleError
@@ -16,13 +16,18 @@ _LINE_CHARS = 400
 _FILES_SHOWN = 50
 _NAMES_SHOWN = 5
 
+Shows = Callable[[str], bool]
 
-def file_changes(changes: Iterable[Change], *, counted: bool) -> tuple[FileChange, ...]:
+
+def file_changes(
+    changes: Iterable[Change], *, counted: bool, shows: Shows = lambda _: True
+) -> tuple[FileChange, ...]:
     """Return changes as a program is given them, in order of path.
 
     Args:
         changes: At most one for each path.
         counted: Count the lines, for which contents are read and compared.
+        shows: Tells whether the content of a path may be shown, for what is said of it.
     """
     changes = sorted(changes, key=lambda change: change.path)
     gone: dict[State | None, str] = {
@@ -30,7 +35,8 @@ def file_changes(changes: Iterable[Change], *, counted: bool) -> tuple[FileChang
     }
     listed: list[FileChange] = []
     for change in changes:
-        lines = line_counts(change) if counted else None
+        shown = shows(change.path)
+        lines = line_counts(change) if counted and shown else None
         listed.append(
             FileChange(
                 path=show_name(change.path),
@@ -43,21 +49,31 @@ def file_changes(changes: Iterable[Change], *, counted: bool) -> tuple[FileChang
                 moved_from=_shown(gone.get(change.after)) if change.before is None else None,
                 added=lines[0] if lines else None,
                 removed=lines[1] if lines else None,
+                protected=not shown,
             )
         )
     return tuple(listed)
 
 
-def changes_result(total: Sum, since: str | None) -> ChangesResult:
+def changes_result(total: Sum, since: str | None, shows: Shows) -> ChangesResult:
     """Return what steps come to as `changes` tells it.
 
     Args:
         total: What they come to.
         since: The checkpoint that they begin at, or None.
+        shows: Tells whether the content of a path may be shown now, whatever could be shown when it changed.
     """
-    files = file_changes(total.changes, counted=True)
-    patch = b"".join(git_patch(total.changes))
+    files = file_changes(total.changes, counted=True, shows=shows)
+    patch = b"".join(git_patch(change for change in total.changes if shows(change.path)))
     notes = tuple(f"{quote(path)} was also changed by somebody else meanwhile" for path in total.foreign)
+    hidden = [file.path for file in files if file.protected]
+    if hidden:
+        more = f" and {len(hidden) - _NAMES_SHOWN} more" if len(hidden) > _NAMES_SHOWN else ""
+        names = ", ".join(map(quote, hidden[:_NAMES_SHOWN]))
+        notes += (f"not in the patch, as reading it is not allowed: {names}{more}",)
+    if total.lost:
+        paths = "1 path that was" if total.lost == 1 else f"{total.lost} paths that were"
+        notes += (f"{paths} changed long ago: left out, as the journal does not know any more how it was",)
     paths = "1 path" if len(files) == 1 else f"{len(files)} paths"
     head = f"{paths} changed." if files else "Nothing is changed."
     lines = [head, *notes, *file_lines(files), *patch_lines(patch)]
@@ -70,8 +86,9 @@ def file_lines(files: Sequence[FileChange]) -> list[str]:
     for file in files[:_FILES_SHOWN]:
         kind = "" if file.type == "file" else f" {file.type}"
         counts = "" if file.added is None else f" +{file.added} -{file.removed}"
+        hidden = " (protected)" if file.protected else ""
         origin = f" (moved from {quote(file.moved_from)})" if file.moved_from else ""
-        lines.append(f"{file.action}{kind} {quote(file.path)}{counts}{origin}")
+        lines.append(f"{file.action}{kind} {quote(file.path)}{counts}{origin}{hidden}")
     if len(files) > _FILES_SHOWN:
         lines.append(footer(f"{len(files) - _FILES_SHOWN} more"))
     return lines

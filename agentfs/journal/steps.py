@@ -24,10 +24,51 @@ class Sum(NamedTuple):
     Attributes:
         changes: One for each path that is not as it was.
         foreign: The paths that somebody else changed between two of the steps.
+        lost: How many paths are not in it, because the journal does not know any more how they were.
     """
 
     changes: tuple[Change, ...]
     foreign: tuple[str, ...]
+    lost: int = 0
+
+
+class Total:
+    """What steps come to, added one after the other: several changes of one path are put into one.
+
+    Args:
+        start: What it begins with.
+    """
+
+    def __init__(self, start: Sum | None = None) -> None:
+        self._changes = {change.path: change for change in start.changes} if start else {}
+        self._foreign = dict.fromkeys(start.foreign) if start else {}
+        self._lost = start.lost if start else 0
+
+    def add(self, changes: Iterable[Change]) -> None:
+        """Add the changes of one more step."""
+        for change in changes:
+            known = self._changes.get(change.path)
+            if known is None:
+                self._changes[change.path] = change
+                continue
+            if known.after != change.before:
+                self._foreign[change.path] = None
+            self._changes[change.path] = Change(change.path, known.before, change.after)
+
+    def cut(self, most: int) -> None:
+        """Drop what is as it was, and the paths known longest that are more than so many."""
+        self._changes = {
+            path: change for path, change in self._changes.items() if change.before != change.after
+        }
+        for known in (self._changes, self._foreign):
+            while len(known) > most:
+                del known[next(iter(known))]
+                self._lost += 1
+
+    def sum(self) -> Sum:
+        """Return what they come to."""
+        changed = (change for change in self._changes.values() if change.before != change.after)
+        return Sum(tuple(changed), tuple(self._foreign), self._lost)
 
 
 def summed(steps: Iterable[Step]) -> Sum:
@@ -39,21 +80,10 @@ def summed(steps: Iterable[Step]) -> Sum:
     Returns:
         What they come to.
     """
-    firsts: dict[str, Change] = {}
-    lasts: dict[str, Change] = {}
-    foreign: dict[str, None] = {}
+    total = Total()
     for step in steps:
-        for change in step.changes:
-            known = lasts.get(change.path)
-            if known is None:
-                firsts[change.path] = change
-            elif known.after != change.before:
-                foreign[change.path] = None
-            lasts[change.path] = change
-    changes = [Change(path, firsts[path].before, last.after) for path, last in lasts.items()]
-    return Sum(
-        tuple(change for change in changes if change.before != change.after), tuple(path for path in foreign)
-    )
+        total.add(step.changes)
+    return total.sum()
 
 
 def taken_back(steps: Iterable[Step]) -> Sum:

@@ -3,13 +3,40 @@
 import zlib
 from collections import OrderedDict
 from dataclasses import replace
-from functools import partial
 from threading import Lock
+from weakref import WeakValueDictionary, ref
 
 from agentfs.disk import Change, FileState, Spool, State
 
 MEMORY = 8 * 1024 * 1024
 _SMALL = 512
+_MOST_HELD = 2_000  # contents in memory, however small
+
+
+class Content:
+    """One content that is kept, for as long as anybody holds this; called, it returns the bytes.
+
+    Args:
+        store: Where it is kept.
+        digest: Its hash.
+
+    Attributes:
+        digest: Its hash.
+        data: The bytes, where they are in memory.
+        place: Where they begin in a file, and how many there are, where they are in one.
+    """
+
+    __slots__ = ("__weakref__", "_store", "data", "digest", "place")
+
+    def __init__(self, store: "Store", digest: str) -> None:
+        self._store = store
+        self.digest = digest
+        self.data: bytes | None = None
+        self.place: tuple[int, int] = (0, 0)
+
+    def __call__(self) -> bytes:
+        """Return the bytes."""
+        return self._store.read(self)
 
 
 class Store:
@@ -20,17 +47,20 @@ class Store:
     """
 
     def __init__(self, memory: int = MEMORY) -> None:
-        self._lock = Lock()
+        self._adding, self._lock = Lock(), Lock()
         self._memory = memory
-        self._held: OrderedDict[str, bytes] = OrderedDict()
+        self._contents: WeakValueDictionary[str, Content] = WeakValueDictionary()
+        # Those in memory, the latest used last, with what each takes; one that nobody holds goes in its turn.
+        self._held: OrderedDict[str, tuple[ref[Content], int]] = OrderedDict()
         self._held_bytes = 0
-        self._places: dict[str, tuple[int, int]] = {}
         self._spool = Spool()
 
     @property
     def bytes_in_memory(self) -> int:
         """Bytes of the contents held in memory."""
-        return self._held_bytes
+        with self._lock:
+            held = [content() for content, _ in self._held.values()]
+        return sum(len(content.data or b"") for content in held if content is not None)
 
     @property
     def bytes_on_disk(self) -> int:
@@ -51,54 +81,71 @@ class Store:
         """
         return Change(change.path, self._kept(change.before), self._kept(change.after))
 
-    def get(self, digest: str) -> bytes:
-        """Return a content that was kept.
+    def content(self, digest: str) -> Content:
+        """Return what loads a content, which is kept already or will be.
 
         Args:
             digest: Its hash.
         """
+        with self._adding:
+            content = self._contents.get(digest)
+            if content is None:
+                content = self._contents[digest] = Content(self, digest)
+            return content
+
+    def read(self, content: Content) -> bytes:
+        """Return the bytes of a content."""
         with self._lock:
-            held = self._held.get(digest)
-            if held is not None:
-                self._held.move_to_end(digest)
-                return held
-            start, size = self._places[digest]
-        return zlib.decompress(self._spool.read(start, size))
+            data = content.data
+            if data is not None:
+                if content.digest in self._held:
+                    self._held.move_to_end(content.digest)
+                return data
+        return zlib.decompress(self._spool.read(*content.place))
 
     def close(self) -> None:
         """Drop all."""
         with self._lock:
+            for content in list(self._contents.values()):
+                content.data = None
+            self._contents.clear()
             self._held.clear()
-            self._places.clear()
             self._held_bytes = 0
         self._spool.close()
 
     def _kept(self, state: State | None) -> State | None:
         if not isinstance(state, FileState):
             return state
-        with self._lock:
-            known = state.digest in self._held or state.digest in self._places
-        if not known:
-            self._put(state.digest, state.load())
-        return replace(state, load=partial(self.get, state.digest))
+        with self._adding:
+            content = self._contents.get(state.digest)
+            if content is None:
+                content = Content(self, state.digest)
+                self._put(content, state.load())
+                self._contents[state.digest] = content
+        return replace(state, load=content)
 
-    def _put(self, digest: str, data: bytes) -> None:
+    def _put(self, content: Content, data: bytes) -> None:
+        """Keep a content that is new."""
         with self._lock:
-            if digest in self._held:
-                return
-            self._held[digest] = data
+            content.data = data
+            self._drop(content.digest)
+            self._held[content.digest] = (ref(content), len(data))
             self._held_bytes += len(data)
             try:
-                while self._held_bytes > self._memory:
+                while self._held_bytes > self._memory or len(self._held) > _MOST_HELD:
                     self._spill(next(iter(self._held)))
             except BaseException:
-                if self._held.pop(digest, None) is not None:
-                    self._held_bytes -= len(data)
+                self._drop(content.digest)
                 raise
 
     def _spill(self, digest: str) -> None:
-        data = self._held[digest]
-        packed = zlib.compress(data, 1 if len(data) > _SMALL else 0)
-        self._places[digest] = (self._spool.append(packed), len(packed))
-        del self._held[digest]
-        self._held_bytes -= len(data)
+        content = self._held[digest][0]()
+        if content is not None and content.data is not None:
+            packed = zlib.compress(content.data, 1 if len(content.data) > _SMALL else 0)
+            content.place = (self._spool.append(packed), len(packed))
+            content.data = None
+        self._drop(digest)
+
+    def _drop(self, digest: str) -> None:
+        _, size = self._held.pop(digest, (None, 0))
+        self._held_bytes -= size

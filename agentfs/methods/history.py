@@ -42,7 +42,9 @@ class History(Held):
         """
         _check_steps(steps)
         travel = self._journal.go(
-            self._root, lambda at, _: at - _within(at, steps, "undo"), max_bytes=self.limits.file_bytes
+            self._root,
+            lambda line: line.at - _within(line.at - line.first, steps, "undo", line.first),
+            max_bytes=self.limits.file_bytes,
         )
         return self._told("Undid", travel)
 
@@ -63,7 +65,7 @@ class History(Held):
         _check_steps(steps)
         travel = self._journal.go(
             self._root,
-            lambda at, count: at + _within(count - at, steps, "redo"),
+            lambda line: line.at + _within(line.end - line.at, steps, "redo"),
             max_bytes=self.limits.file_bytes,
         )
         return self._told("Redid", travel)
@@ -88,7 +90,7 @@ class History(Held):
 
         made, moved = self._journal.checkpoint(name)
         text = f"Checkpoint {quote(made)}" + (", moved here from an earlier state." if moved else ".")
-        return CheckpointResult(made, len(self._journal.steps), text=text)
+        return CheckpointResult(made, self._journal.at, text=text)
 
     @gated("change")
     def rollback(self, to: str) -> UndoResult:
@@ -134,11 +136,11 @@ class History(Held):
                 the transaction first changed it; nothing is changed then.
         """
         from agentfs.disk.staged import Staged
-        from agentfs.journal import Journal
+        from agentfs.journal import Journal, Timeline
         from agentfs.journal.report import conflict_error
 
         staged = Staged(self._root)
-        journal = staged.recorder = Journal()
+        journal = staged.recorder = Journal(timeline=Timeline(bounded=False))
         shown = self._shown.fork(staged.is_staged)
         inner = copy(self)
         inner.__dict__.update(_root=staged, _journal=journal, _shown=shown, _state=None)
@@ -160,6 +162,7 @@ class History(Held):
             staged.close()
             journal.close()
 
+    @gated("read")
     def changes(self, since: str | None = None) -> ChangesResult:
         """Show all that you changed, as one patch.
 
@@ -170,14 +173,14 @@ class History(Held):
             The files, and the patch in git's format.
 
         Raises:
-            AgentFSError: `not_found` for an unknown checkpoint, with those there are.
+            AgentFSError: `not_found` for an unknown checkpoint, with those there are; `refused`.
         """
         from agentfs.journal.report import changes_result
 
         total = self._journal.since(since)
         usable = tuple(change for change in total.changes if self._root.usable(change.path))
         named = tuple(path for path in total.foreign if self._root.usable(path))
-        return changes_result(total._replace(changes=usable, foreign=named), since)
+        return changes_result(total._replace(changes=usable, foreign=named), since, self._root.may_show_kept)
 
     def _begin(self, state: str | os.PathLike[str] | None) -> None:
         """Begin the journal and the memory, or go on with those of a state directory."""
@@ -233,10 +236,15 @@ def _check_steps(steps: int) -> None:
         )
 
 
-def _within(there: int, steps: int, verb: str) -> int:
+def _within(there: int, steps: int, verb: str, put_together: int = 0) -> int:
     if steps > there:
+        message = f"Only {_count(there, 'step')} can be {verb}ne."
+        if not there:
+            message = f"There is nothing to {verb}."
+        if put_together:
+            message += f" The first {_count(put_together, 'step')} are too long ago: they were put together."
         raise InvalidArgumentError(
-            f"There is nothing to {verb}." if not there else f"Only {_count(there, 'step')} can be {verb}ne.",
+            message,
             hint=Message("Call ", call(verb, steps=there), ".") if there else "",
             details={"parameter": "steps", "steps": there},
         )

@@ -195,6 +195,7 @@ class FileChange(Value):
         moved_from: The path that the same content was taken from, or None.
         added: Lines that were added; None where they are not counted, as in a binary file.
         removed: Lines that were removed, or None.
+        protected: Whether its content is not shown, because it is protected or a rule denies reading it.
     """
 
     path: str
@@ -203,3 +204,4 @@ class FileChange(Value):
     moved_from: str | None = None
     added: int | None = None
     removed: int | None = None
+    protected: bool = False

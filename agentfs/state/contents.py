@@ -2,12 +2,11 @@
 
 import zlib
 from collections.abc import Mapping
-from threading import Lock
 
 from agentfs.disk import digest_of
 from agentfs.disk.log_file import LogFile
 from agentfs.errors import InputOutputError
-from agentfs.journal import Store
+from agentfs.journal import Content, Store
 from agentfs.state.records import HEAD_BYTES, record
 
 CONTENT = 2
@@ -25,7 +24,6 @@ class KeptContents(Store):
     def __init__(self, log: LogFile) -> None:
         super().__init__()
         self._log = log
-        self._adding = Lock()
 
     @property
     def bytes_on_disk(self) -> int:
@@ -33,33 +31,34 @@ class KeptContents(Store):
         return self._log.size
 
     def know(self, places: Mapping[str, tuple[int, int]]) -> None:
-        """Learn which contents are there already.
+        """Learn where the contents are that steps name.
 
         Args:
             places: The start and size of what holds each, by its hash.
         """
-        self._places = dict(places)
+        for digest, content in list(self._contents.items()):
+            content.place = places[digest]
 
-    def get(self, digest: str) -> bytes:
-        """Return a content that was kept.
+    def read(self, content: Content) -> bytes:
+        """Return the bytes of a content.
 
         Args:
-            digest: Its hash.
+            content: The content.
 
         Raises:
             InputOutputError: io: it is not as it was kept.
         """
-        payload = self._log.read(*self._places[digest])
+        payload = self._log.read(*content.place)
         try:
             data = payload[DIGEST_BYTES + 1 :]
             data = zlib.decompress(data) if payload[DIGEST_BYTES : DIGEST_BYTES + 1] == b"z" else data
         except zlib.error:
             data = b""
-        if digest_of(data) != digest:
+        if digest_of(data) != content.digest:
             raise InputOutputError(
                 "A content that the journal kept is damaged in the state directory; nothing was done.",
                 hint="Undo fewer steps, or edit the file.",
-                details={"digest": digest},
+                details={"digest": content.digest},
             )
         return data
 
@@ -68,13 +67,10 @@ class KeptContents(Store):
         super().close()
         self._log.close()
 
-    def _put(self, digest: str, data: bytes) -> None:
+    def _put(self, content: Content, data: bytes) -> None:
         packed = zlib.compress(data, 1) if len(data) > _SMALL else data
         mark = b"z" if len(packed) < len(data) else b"-"
-        payload = bytes.fromhex(digest) + mark + (packed if mark == b"z" else data)
-        with self._adding:
-            if digest in self._places:
-                return
-            # Not brought to the disk yet: the step that names it follows, and both go together.
-            start = self._log.append(record(CONTENT, payload))
-            self._places[digest] = (start + HEAD_BYTES, len(payload))
+        payload = bytes.fromhex(content.digest) + mark + (packed if mark == b"z" else data)
+        # Not brought to the disk yet: the step that names it follows, and both go together.
+        start = self._log.append(record(CONTENT, payload))
+        content.place = (start + HEAD_BYTES, len(payload))

@@ -1,19 +1,19 @@
 """What the file of a journal says: its records as values, and back. Pure."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 from agentfs.disk import Change, FileState, State
 from agentfs.disk.repair import plain_of, state_of
-from agentfs.journal import Step
+from agentfs.journal import Step, Sum
 
 # The kinds of records; CONTENT is 2.
-HEADER, STEP, TRAVEL, DONE, VOID, PART, CHECKPOINT = 1, 3, 4, 5, 6, 7, 8
+HEADER, STEP, TRAVEL, DONE, VOID, PART, CHECKPOINT, TOGETHER, BASE = 1, 3, 4, 5, 6, 7, 8, 9, 10
 
-Load = Callable[[str], bytes]
+# Returns what loads a content, by its hash.
+Load = Callable[[str], Callable[[], bytes]]
 
 
 class NotWrittenHereError(ValueError):
@@ -40,12 +40,22 @@ def checkpoint_payload(name: str, place: int) -> bytes:
     return _json([name, place])
 
 
+def together_payload(place: int) -> bytes:
+    """Return the payload of TOGETHER: the steps before a place were put together."""
+    return _json(place)
+
+
+def base_payload(total: Sum, first: int) -> bytes:
+    """Return the payload of BASE: what the first steps come to, and how many they are."""
+    return _json([first, total.lost, list(total.foreign), _changes(total.changes)])
+
+
 def step_in(payload: bytes, load: Load) -> Step:
     """Return what a STEP says.
 
     Args:
         payload: Its payload.
-        load: Returns a content by its hash.
+        load: Returns what loads a content, by its hash.
 
     Raises:
         NotWrittenHereError: It says what no step does.
@@ -85,13 +95,33 @@ def checkpoint_in(payload: bytes) -> tuple[str, int]:
             raise NotWrittenHereError
 
 
-def digests_of(step: Step) -> set[str]:
-    """Return the hashes of the contents that a step names."""
-    states = [state for change in step.changes for state in (change.before, change.after)]
+def together_in(payload: bytes) -> int:
+    """Return what a TOGETHER says: the place before which steps were put together."""
+    match _plain(payload):
+        case int() as place:
+            return place
+        case _:
+            raise NotWrittenHereError
+
+
+def base_in(payload: bytes, load: Load) -> tuple[Sum, int]:
+    """Return what a BASE says: what its steps come to, and how many they are."""
+    match _plain(payload):
+        case [int() as first, int() as lost, [*foreign], [*changes]] if first > 0:
+            if all(isinstance(path, str) for path in foreign):
+                return Sum(tuple(_change(change, load) for change in changes), tuple(foreign), lost), first
+        case _:
+            pass
+    raise NotWrittenHereError
+
+
+def digests_of(changes: Iterable[Change]) -> set[str]:
+    """Return the hashes of the contents that changes name."""
+    states = [state for change in changes for state in (change.before, change.after)]
     return {state.digest for state in states if isinstance(state, FileState)}
 
 
-def _changes(changes: tuple[Change, ...]) -> list[Any]:
+def _changes(changes: Iterable[Change]) -> list[Any]:
     return [[change.path, plain_of(change.before), plain_of(change.after)] for change in changes]
 
 
@@ -107,7 +137,7 @@ def _state(plain: Any, load: Load) -> State | None:
     if not _is_state(plain):
         raise NotWrittenHereError
     state = state_of(plain)
-    return replace(state, load=partial(load, state.digest)) if isinstance(state, FileState) else state
+    return replace(state, load=load(state.digest)) if isinstance(state, FileState) else state
 
 
 def _is_state(plain: Any) -> bool:

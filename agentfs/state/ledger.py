@@ -1,5 +1,7 @@
 """The ledger of a journal that outlives its process: what is to be done is written down before it is."""
 
+from contextlib import suppress
+
 from agentfs.disk import Change
 from agentfs.disk.log_file import LogFile
 from agentfs.errors import AgentFSError
@@ -41,6 +43,14 @@ class KeptLedger(Ledger):
         else:
             self._owed = record(entries.VOID)
         self._pay()
+
+    def put_together(self, place: int) -> None:
+        """Write down that the steps before a place were put together.
+
+        Where that fails they are put together when the file is next opened.
+        """
+        with suppress(AgentFSError):
+            self._write(record(entries.TOGETHER, entries.together_payload(place)))
 
     def checkpoint(self, name: str, place: int) -> None:
         """Write down a checkpoint; a later step brings it to the disk."""

@@ -111,9 +111,9 @@ def read_journal(path: str | os.PathLike[str], root: str | None = None) -> Journ
 
 def _looked_at(log: LogFile) -> Journal:
     contents = KeptContents(log)
-    said = replayed(log, contents.get)
+    said = replayed(log, contents.content)
     contents.know(said.places)
-    return Journal(contents, steps=said.steps, at=said.at, checkpoints=said.checkpoints)
+    return Journal(contents, timeline=said.line)
 
 
 def root_of(path: str | os.PathLike[str]) -> str:
@@ -191,19 +191,18 @@ def _root_in(content: bytes, path: str) -> str:
 def _journal(directory: StateDirectory, log: LogFile, root: Root) -> tuple[Journal, tuple[str, ...]]:
     contents = KeptContents(log)
     try:
-        said = replayed(log, contents.get)
+        said = replayed(log, contents.content)
         if said.end < log.size:
             log.cut(said.end)
         if log.size > _SLACK and log.size > 2 * needed_bytes(said) + _SLACK:
             log.replace(rewritten(log, said))
-            said = replayed(log, contents.get)
+            said = replayed(log, contents.content)
     except Damage as damage:
         raise _damaged(directory.path, JOURNAL, damage) from None
     contents.know(said.places)
     ledger = KeptLedger(log, looking(root))
     told = settled(said, ledger, root)
-    journal = Journal(contents, ledger, steps=said.steps, at=said.at, checkpoints=said.checkpoints)
-    return journal, told
+    return Journal(contents, ledger, said.line), told
 
 
 def _damaged(directory: str, name: str, damage: Damage) -> InputOutputError:

@@ -29,7 +29,7 @@ def settled(said: Replayed, ledger: KeptLedger, root: Root) -> tuple[str, ...]:
         found = Found(pending.changes, looking(root))
         ledger.settle(found.made, whole=found.whole)
         if found.made:
-            said.add(Step(found.made, pending.time))
+            said.line.add(Step(found.made, pending.time))
         else:
             _remove_directories(found.unmade, root)
     else:
@@ -37,13 +37,13 @@ def settled(said: Replayed, ledger: KeptLedger, root: Root) -> tuple[str, ...]:
         found = Found(way.changes, looking(root))
         ledger.settle((), whole=found.whole)
         if found.whole:
-            said.at = pending[1]
+            said.line.go(pending[1])
     said.pending = None
     return tuple(_told(found, travel=not isinstance(pending, Step)))
 
 
 def _way(said: Replayed, start: int, end: int) -> Sum:
-    steps = said.steps[min(start, end) : max(start, end)]
+    steps = said.line.between(min(start, end), max(start, end))
     return taken_back(steps) if end < start else summed(steps)
 
 

@@ -1,9 +1,11 @@
 """Reading the file of a journal: what it comes to, and what was under way when its process died."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from agentfs.disk import Change
 from agentfs.disk.log_file import LogFile
-from agentfs.journal import Step
+from agentfs.journal import Step, Timeline
 from agentfs.state import entries
 from agentfs.state.contents import CONTENT, DIGEST_BYTES
 from agentfs.state.entries import Load, NotWrittenHereError
@@ -18,17 +20,13 @@ class Replayed:
     """What the file of a journal comes to.
 
     Attributes:
-        steps: The steps, those that were taken back too.
-        at: How many of them stand.
-        checkpoints: How many steps stood at each checkpoint.
+        line: The steps, those that were undone too.
         places: Where each content is: start and size.
         pending: What was begun and not settled: a step, or from where to where the journal was to go.
         end: Where the last whole record ends.
     """
 
-    steps: list[Step] = field(default_factory=list[Step])
-    at: int = 0
-    checkpoints: dict[str, int] = field(default_factory=dict[str, int])
+    line: Timeline = field(default_factory=Timeline)
     places: dict[str, tuple[int, int]] = field(default_factory=dict[str, tuple[int, int]])
     pending: Step | Travel | None = None
     end: int = 0
@@ -36,15 +34,11 @@ class Replayed:
     @property
     def needed(self) -> set[str]:
         """The hashes of the contents that steps name."""
-        return {digest for step in self.steps for digest in entries.digests_of(step)}
-
-    def add(self, step: Step) -> None:
-        """Let a step stand, in the place of those that were taken back."""
-        del self.steps[self.at :]
-        for name in [name for name, place in self.checkpoints.items() if place > self.at]:
-            del self.checkpoints[name]
-        self.steps.append(step)
-        self.at += 1
+        steps = self.line.between(self.line.first, self.line.end)
+        named = (step.changes for step in steps)
+        return entries.digests_of(
+            change for changes in (self.line.base.sum().changes, *named) for change in changes
+        )
 
 
 def replayed(log: LogFile, load: Load) -> Replayed:
@@ -52,7 +46,7 @@ def replayed(log: LogFile, load: Load) -> Replayed:
 
     Args:
         log: The file.
-        load: Returns a content by its hash, once all is read.
+        load: Returns what loads a content, by its hash, once all is read.
 
     Returns:
         What it comes to.
@@ -86,33 +80,45 @@ def _take(said: Replayed, found: Record, load: Load) -> None:
             said.places[payload.hex()] = found.start, found.size
         case entries.STEP:
             said.pending = entries.step_in(payload, load)
-            if not entries.digests_of(said.pending) <= said.places.keys():
-                raise NotWrittenHereError
+            _check_known(said, said.pending.changes)
         case entries.TRAVEL:
             start, end = entries.travel_in(payload)
-            if start != said.at or not 0 <= end <= len(said.steps):
+            if start != said.line.at or not said.line.first <= end <= said.line.end:
                 raise NotWrittenHereError
             said.pending = start, end
         case entries.DONE:
             _settle(said, pending)
         case entries.PART if isinstance(pending, Step):
-            said.add(entries.part_in(payload, pending))
+            said.line.add(entries.part_in(payload, pending))
         case entries.PART if pending is None:
             pass
         case entries.VOID:
             pass
         case entries.CHECKPOINT:
             name, place = entries.checkpoint_in(payload)
-            if place != said.at:
+            if place != said.line.at:
                 raise NotWrittenHereError
-            said.checkpoints.pop(name, None)
-            said.checkpoints[name] = place
+            said.line.name(name)
+        case entries.TOGETHER:
+            place = entries.together_in(payload)
+            if not said.line.first < place <= said.line.at:
+                raise NotWrittenHereError
+            said.line.put_together(place)
+        case entries.BASE if not said.line.end:
+            base, first = entries.base_in(payload, load)
+            _check_known(said, base.changes)
+            said.line.begin(base, first)
         case _:
             raise NotWrittenHereError
 
 
 def _settle(said: Replayed, pending: Step | Travel | None) -> None:
     if isinstance(pending, Step):
-        said.add(pending)
+        said.line.add(pending)
     elif pending is not None:
-        said.at = pending[1]
+        said.line.go(pending[1])
+
+
+def _check_known(said: Replayed, changes: Iterable[Change]) -> None:
+    if not entries.digests_of(changes) <= said.places.keys():
+        raise NotWrittenHereError

@@ -7,7 +7,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from agentfs import Policy, Workspace
+from agentfs import Policy, Protect, Workspace
+from agentfs.cli import main
 from agentfs.disk import by_descriptor
 from agentfs.errors import AgentFSError, RefusedError
 
@@ -241,3 +242,82 @@ def test_a_link_swapped_during_a_write_puts_nothing_where_it_is_denied(tree, pol
                 continue
     assert naive, "the attack did not work against the naive way"
     assert not [name for name in everything_below(tree / "secret") if name.startswith("ours")]
+
+
+def edited_before(tree):
+    """A workspace that let a file be edited, which is protected, or denied, only later."""
+    with Workspace(tree, state=tree.parent / "state") as ws:
+        ws.edit("secret/k.txt", SECRET, f"{SECRET}\nmore of {SECRET}")
+        ws.write("secret/new.txt", f"{SECRET}\n")
+        ws.read("secret/new.txt")
+        ws.delete("secret/new.txt")
+        ws.write("public/new.txt", "harmless\n")
+
+
+@pytest.mark.parametrize("policy", [
+    Policy(protect=Protect(read=[*Protect().read, "secret/"])),
+    Policy(deny=["read(secret/**)"]), Policy(deny=["*(secret/k.txt)"]), Policy(deny=["changes(secret/**)"]),
+])  # fmt: skip
+def test_changes_shows_no_content_that_may_not_be_read_any_more(tree, tmp_path, policy):
+    edited_before(tree)
+    with Workspace(tree, policy=policy, state=tmp_path / "state") as ws:
+        changes = ws.changes()
+        tool = ws.tools(["changes"]).call("changes", {})
+        with ws.transaction() as tx:
+            tx.write("public/other.txt", "harmless\n")
+            staged = tx.changes()
+    answers = [str(changes), str(changes.to_dict()), changes.patch.decode(), tool.content, str(tool.data)]
+    for answer in answers:
+        assert SECRET not in answer
+        assert "harmless" in answer
+    assert "harmless" in str(staged)
+    hidden = next(file for file in changes.files if file.path == "secret/k.txt")
+    assert (hidden.action, hidden.protected, hidden.added, hidden.removed) == ("changed", True, None, None)
+    assert changes.notes == ('not in the patch, as reading it is not allowed: "secret/k.txt"',)
+
+
+@pytest.mark.parametrize("policy", [
+    Policy(protect=Protect(read=[*Protect().read, "secret/"])), Policy(deny=["read(secret/**)"]),
+])  # fmt: skip
+def test_an_undo_that_is_refused_shows_no_content_that_may_not_be_read_any_more(tree, tmp_path, policy):
+    edited_before(tree)
+    (tree / "secret" / "k.txt").write_text(f"{SECRET}, by somebody else\n")
+    with Workspace(tree, policy=policy, state=tmp_path / "state") as ws:
+        steps = ws.checkpoint().steps
+        with pytest.raises(AgentFSError) as refused:
+            ws.undo(steps)
+        assert refused.value.code in ("protected", "refused")
+        assert SECRET not in str(refused.value) + str(refused.value.details)
+
+
+def test_changes_is_asked_for_as_every_method_is(tree, tmp_path):
+    edited_before(tree)
+    asked = []
+    ask = Policy(permission=lambda request: asked.append((request.method, request.act)))
+    for policy in (Policy(deny=["changes"]), Policy(deny=["read"]), ask):
+        with Workspace(tree, policy=policy, state=tmp_path / "state") as ws, pytest.raises(RefusedError):
+            ws.changes()
+    assert asked == [("changes", "read")]
+
+
+def test_changes_shows_no_second_name_of_a_protected_file(tree, tmp_path):
+    os.link(tree / "secret" / "k.txt", tree / "twin.txt")
+    os.rename(tree / "secret" / "k.txt", tree / "k.txt")
+    with Workspace(tree, policy=Policy(hardlinks="inplace"), state=tmp_path / "state") as ws:
+        ws.edit("twin.txt", SECRET, f"more of {SECRET}")
+    later = Policy(hardlinks="inplace", protect=Protect(read=["k.txt"]))
+    with Workspace(tree, policy=later, state=tmp_path / "state") as ws:
+        assert SECRET not in ws.changes().text + ws.changes().patch.decode()
+
+
+def test_the_commands_show_no_protected_content_that_was_changed_before(tree, tmp_path, capfdbinary):
+    (tree / ".env").write_text(f"KEY={SECRET}\n")
+    with Workspace(tree, policy=Policy(protect=Protect(read=[])), state=tmp_path / "state") as ws:
+        ws.edit(".env", SECRET, f"{SECRET}{SECRET}")
+        ws.write("public/new.txt", "harmless\n")
+    for command in (["diff"], ["diff", "--json"], ["log"], ["log", "--json"]):
+        assert main([*command, "--state", str(tmp_path / "state")]) == 0
+        told, warned = capfdbinary.readouterr()
+        assert SECRET.encode() not in told + warned
+        assert b"new.txt" in told
+        assert (b"not in the patch" in warned) is (command[0] == "diff")

@@ -1,0 +1,193 @@
+"""The journal's memory is bounded by number too: the oldest steps are put together, and undo says so."""
+
+import gc
+import shutil
+import tracemalloc
+
+import pytest
+
+from agentfs import InvalidArgumentError, NotFoundError, Policy, Workspace
+from agentfs.cli import main
+from agentfs.journal import timeline
+from tests.conftest import needs
+from tests.journal.judges import as_git_sees, git_applied, snapshot
+
+POLICY = Policy(overwrite="always", durability="fast")
+
+
+@pytest.fixture
+def few(monkeypatch):
+    """A journal that keeps 10 steps, or 11 until some are put together."""
+    monkeypatch.setattr(timeline, "MAX_STEPS", 10)
+
+
+@pytest.fixture(params=[False, True], ids=["memory", "state"])
+def opened(request, tmp_path):
+    """Returns what opens the workspace, again too; with a state directory the journal goes on."""
+    top = tmp_path / "root"
+    top.mkdir()
+    (top / "old").write_text("old\n")
+    (top / "kept").write_text("kept\n")
+    shutil.copytree(top, tmp_path / "original")
+    state = tmp_path / "state" if request.param else None
+    current = []
+
+    def reopen():
+        if current and state is None:
+            return current[0]
+        if current:
+            current.pop().close()
+        current.append(Workspace(top, policy=POLICY, state=state))
+        return current[0]
+
+    yield reopen
+    current[0].close()
+
+
+def test_memory_does_not_grow_with_the_number_of_steps(tmp_path, monkeypatch):
+    monkeypatch.setattr(timeline, "MAX_STEPS", 200)
+    with Workspace(tmp_path, policy=POLICY) as ws:
+        held = []
+        tracemalloc.start()
+        try:
+            for number in range(3000):
+                ws.write("a", f"{number}\n")
+                ws.checkpoint("here")
+                if number in (999, 2999):
+                    gc.collect()
+                    held.append(tracemalloc.get_traced_memory()[0])
+        finally:
+            tracemalloc.stop()
+    assert held[1] - held[0] < 400_000, "1.6 kB and more for each of 2,000 steps before"
+
+
+def test_a_step_of_many_changes_counts_as_many(tmp_path, monkeypatch):
+    monkeypatch.setattr(timeline, "MAX_CHANGES", 20)
+    with Workspace(tmp_path, policy=POLICY) as ws:
+        for number in range(5):
+            with ws.transaction() as tx:
+                for name in range(9):
+                    tx.write(f"{name}", f"{number}\n")
+        for number in (3, 2):
+            ws.undo()
+            assert {(tmp_path / f"{name}").read_text() for name in range(9)} == {f"{number}\n"}
+        with pytest.raises(InvalidArgumentError, match="The first 3 steps are too long ago"):
+            ws.undo()
+        with ws.transaction() as tx:
+            for name in range(50):
+                tx.write(f"many{name}", "x\n")
+        ws.undo()  # however many changes the last step has, it can be undone
+        assert not (tmp_path / "many0").exists()
+
+
+@needs("git")
+def test_what_is_too_long_ago_is_not_undone_and_is_still_in_the_patch(few, opened, tmp_path, capsys):
+    top = tmp_path / "root"
+    ws = opened()
+    ws.checkpoint("start")
+    ws.edit("old", "old", "new")
+    ws.write("d/gone", "x\n")
+    ws.delete("d/gone")
+    ws.move("kept", "moved")
+    for number in range(20):
+        ws.write("a", f"{number}\n")
+        ws.checkpoint(f"turn-{number}")
+    ws = opened()
+    for _ in range(2):
+        changes = ws.changes()
+        assert as_git_sees(git_applied(tmp_path / "original", changes.patch, tmp_path / "scratch")) == (
+            as_git_sees(snapshot(top))
+        )
+        assert changes.notes == ()
+        ws = opened()
+    with pytest.raises(NotFoundError) as caught:
+        ws.rollback("start")
+    assert "checkpoints among them are gone" in str(caught.value)
+    with pytest.raises(InvalidArgumentError) as refused:
+        ws.undo(24)
+    there = refused.value.details["steps"]
+    assert 10 <= there <= 11
+    said = str(refused.value)
+    assert f"Only {there} steps can be undone. The first {24 - there} steps are too long ago" in said
+    assert f"undo(steps={there})" in said
+    assert ws.undo(there).undoable == 0
+    assert (top / "a").read_text() == f"{19 - there}\n"
+    with pytest.raises(InvalidArgumentError, match=f"nothing to undo. The first {24 - there} steps"):
+        ws.undo()
+    assert ws.redo(there).steps == there
+    ws.rollback("turn-12")
+    assert (top / "a").read_text() == "12\n"
+    ws.rollback("turn-19")
+    if (tmp_path / "state").exists():
+        arguments = ["--state", str(tmp_path / "state")]
+        assert main(["log", *arguments]) == 0
+        lines = capsys.readouterr().out.splitlines()
+        assert lines[0].endswith('checkpoint "turn-19"')
+        assert lines[1].startswith("24  ")
+        assert lines[-1].startswith(f"{24 - there}  earlier")
+        assert lines[-1].endswith("  the steps up to here, put together")
+
+
+def test_a_file_of_the_journal_that_is_written_anew_keeps_what_was_put_together(few, tmp_path, monkeypatch):
+    from agentfs.state import opening
+
+    monkeypatch.setattr(opening, "_SLACK", 0)
+    top, state = tmp_path / "root", tmp_path / "state"
+    top.mkdir()
+    patches = []
+    for turn in range(4):
+        with Workspace(top, policy=POLICY, state=state) as ws:
+            if patches:
+                assert ws.changes().patch == patches[-1]
+            ws.write(f"turn{turn}", "x\n")
+            for number in range(30):
+                ws.write("a", f"{turn} {number}\n" * 200)
+            patches.append(ws.changes().patch)
+    assert (state / "journal").stat().st_size < 60_000
+    with Workspace(top, policy=POLICY, state=state) as ws:
+        ws.undo(10)
+        assert (top / "a").read_text() == "3 19\n" * 200
+        assert sorted(file.path for file in ws.changes().files) == ["a", "turn0", "turn1", "turn2", "turn3"]
+
+
+def test_a_journal_written_before_there_was_a_bound_is_opened(tmp_path, monkeypatch):
+    top, state = tmp_path / "root", tmp_path / "state"
+    top.mkdir()
+    with Workspace(top, policy=POLICY, state=state) as ws:
+        for number in range(30):
+            ws.write("a", f"{number}\n")
+        ws.undo(25)
+        ws.redo(20)
+    monkeypatch.setattr(timeline, "MAX_STEPS", 10)
+    for _ in range(2):
+        with Workspace(top, policy=POLICY, state=state) as ws:
+            ws.undo(5)
+            assert (top / "a").read_text() == "19\n"
+            ws.redo(10)
+            assert (top / "a").read_text() == "29\n"
+            ws.undo(5)
+    with Workspace(top, policy=POLICY, state=state) as ws, pytest.raises(InvalidArgumentError) as refused:
+        ws.undo(10)
+    assert "The first 20 steps" in str(refused.value)
+
+
+def test_paths_that_the_base_no_longer_holds_are_said(tmp_path, monkeypatch):
+    monkeypatch.setattr(timeline, "MAX_STEPS", 10)
+    monkeypatch.setattr(timeline, "MAX_CHANGES", 15)
+    with Workspace(tmp_path, policy=POLICY) as ws:
+        for number in range(60):
+            ws.write(f"f{number:02}", "x\n")
+        changes = ws.changes()
+    assert len(changes.files) < 40
+    assert changes.files[-1].path == "f59"
+    assert f"{60 - len(changes.files)} paths that were changed long ago" in changes.notes[0]
+
+
+def test_checkpoints_are_bounded(tmp_path, monkeypatch):
+    monkeypatch.setattr(timeline, "MAX_CHECKPOINTS", 100)
+    with Workspace(tmp_path) as ws:
+        for number in range(150):
+            ws.checkpoint(f"turn-{number}")
+        ws.rollback("turn-149")
+        with pytest.raises(NotFoundError):
+            ws.rollback("turn-1")
