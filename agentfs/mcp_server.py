@@ -8,6 +8,7 @@ from urllib.parse import unquote, urlsplit
 
 from mcp import MCPError, types
 from mcp.server.lowlevel import Server
+from pydantic import ValidationError
 
 import agentfs
 from agentfs.calls.outcome import refused
@@ -144,7 +145,11 @@ class WorkspaceServer:
             try:
                 async with asyncio.timeout(_ROOTS_SECONDS):
                     listed = await session.send_request(types.ListRootsRequest(), types.ListRootsResult)
-            except (MCPError, TimeoutError) as error:  # what lies outside of them is not known
+            except (
+                MCPError,
+                TimeoutError,
+                ValidationError,
+            ) as error:  # what lies outside of them is not known
                 raise RefusedError(
                     "The client has roots but did not tell them, so nothing may be used.",
                     hint="Nothing was done. Try again once the client answers, or tell the user.",
@@ -177,11 +182,14 @@ def _view_of(workspace: Workspace, only: list[str] | None) -> Workspace:
 
 
 def _path_of(root: types.Root) -> str | None:
-    parts = urlsplit(str(root.uri))
-    if parts.scheme != "file" or parts.netloc not in ("", "localhost"):
+    try:
+        parts = urlsplit(str(root.uri))
+        path = unquote(parts.path)
+        if parts.scheme != "file" or parts.netloc not in ("", "localhost") or not os.path.isabs(path):
+            return None
+        return os.path.realpath(path)
+    except ValueError:  # no URL, or no path
         return None
-    path = os.path.realpath(unquote(parts.path))
-    return path if os.path.isabs(path) else None
 
 
 def _reporting(context: _Context) -> Callable[[int], None]:

@@ -276,6 +276,7 @@ def _lines(fd: int) -> Iterator[bytes]:
 def _diverted(fd: int, instead: int) -> Generator[int]:
     """Give what a descriptor stands for under another one; meanwhile it stands for something else."""
     kept = os.dup(fd)
+    os.set_blocking(kept, True)
     os.dup2(instead, fd)
     try:
         yield kept

@@ -18,12 +18,12 @@ HELLO = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"na
 class Server:
     """A server in a process of its own, spoken to in bytes."""
 
-    def __init__(self, tree, *options):
+    def __init__(self, tree, *options, capabilities=None):
         command = [sys.executable, "-m", "agentfs", "mcp", "--root", str(tree), *options]
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "PYTHONWARNINGS": "error"}
         pipe = subprocess.PIPE
         self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, env=environment)
-        self.send(request(0, "initialize", HELLO))
+        self.send(request(0, "initialize", {**HELLO, "capabilities": capabilities or {}}))
         assert self.answer()["id"] == 0
         self.send(b'{"jsonrpc":"2.0","method":"notifications/initialized"}')
 
@@ -36,8 +36,8 @@ class Server:
 
 
 @contextmanager
-def running(tree, *options):
-    server = Server(tree, *options)
+def running(tree, *options, capabilities=None):
+    server = Server(tree, *options, capabilities=capabilities)
     try:
         yield server
     finally:
@@ -120,6 +120,22 @@ def test_a_frame_without_end_is_not_kept(server):
     assert server.answer()["error"]["message"] == "The frame is over 67,108,864 bytes."
     server.send(read(b'{"path":"a.txt"}', b"99"))
     assert server.answer()["id"] == 99
+
+
+@pytest.mark.parametrize("listed", [
+    {"roots": [{"uri": "file:///%00"}]}, {"roots": [{"uri": "file:a.txt"}]},
+    {"roots": [{"uri": "file://elsewhere/"}]}, {"roots": [{"uri": "file://["}]}, {"roots": [{"uri": "http://x/"}]},
+    {"roots": [{"uri": ""}]}, {"roots": []}, {"roots": None}, {},
+], ids=range(9))  # fmt: skip
+def test_roots_that_are_no_paths_open_nothing(tree, listed):
+    with running(tree, capabilities={"roots": {}}) as server:
+        server.send(read(b'{"path":"a.txt"}'))
+        asked = server.answer()
+        assert asked["method"] == "roots/list"
+        server.send(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": listed}).encode())
+        answer = server.answer()
+        assert (answer["id"], answer["result"]["isError"]) == (7, True)
+        assert "1|one" not in str(answer)
 
 
 def long_search(tree) -> bytes:
