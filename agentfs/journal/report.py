@@ -72,8 +72,8 @@ def changes_result(total: Sum, since: str | None, shows: Shows) -> ChangesResult
         names = ", ".join(map(quote, hidden[:_NAMES_SHOWN]))
         notes += (f"not in the patch, as reading it is not allowed: {names}{more}",)
     if total.lost:
-        paths = "1 path that was" if total.lost == 1 else f"{total.lost} paths that were"
-        notes += (f"{paths} changed long ago: left out, as the journal does not know any more how it was",)
+        count = "1 path" if total.lost == 1 else f"{total.lost} paths"
+        notes += (f"left out: {count} changed long ago, whose first state is not kept any more",)
     paths = "1 path" if len(files) == 1 else f"{len(files)} paths"
     head = f"{paths} changed." if files else "Nothing is changed."
     lines = [head, *notes, *file_lines(files), *patch_lines(patch)]

@@ -180,7 +180,7 @@ def test_paths_that_the_base_no_longer_holds_are_said(tmp_path, monkeypatch):
         changes = ws.changes()
     assert len(changes.files) < 40
     assert changes.files[-1].path == "f59"
-    assert f"{60 - len(changes.files)} paths that were changed long ago" in changes.notes[0]
+    assert f"left out: {60 - len(changes.files)} paths changed long ago" in changes.notes[0]
 
 
 def test_checkpoints_are_bounded(tmp_path, monkeypatch):

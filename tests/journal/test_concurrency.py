@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from agentfs import AgentFSError, Edit, LineChange, Policy, Workspace
+from tests.conftest import needs
 from tests.journal.judges import as_git_sees, git_applied, snapshot
 
 THREADS = 16
@@ -171,6 +172,7 @@ def soak(
     return total
 
 
+@needs("git")
 @pytest.mark.parametrize("state", [False, True], ids=["memory", "state"])
 def test_a_journal_that_many_threads_write_can_be_undone_to_the_beginning(tmp_path, state):
     total = soak(tmp_path, rounds=2, seconds=60, calls=25, state=state)
@@ -178,6 +180,7 @@ def test_a_journal_that_many_threads_write_can_be_undone_to_the_beginning(tmp_pa
     assert total["done"] > 100
 
 
+@needs("git")
 @pytest.mark.long
 def test_the_soak_of_five_minutes(tmp_path):
     for kind in ("memory", "state"):
