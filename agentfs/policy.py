@@ -71,13 +71,15 @@ class Protect(Value):
     def __post_init__(self) -> None:
         for each in fields(self):
             patterns = getattr(self, each.name)
-            if isinstance(patterns, str) or not all(
-                isinstance(pattern, str) and set(pattern.removeprefix("!").split("/")) - {"", "."}
-                for pattern in patterns
-            ):
+            if isinstance(patterns, str) or not all(map(_names_something, patterns)):
                 msg = f"Protect.{each.name} must be a list of name patterns, not {patterns!r}."
                 raise InvalidArgumentError(msg)
             object.__setattr__(self, each.name, tuple(patterns))
+
+
+def _names_something(pattern: object) -> bool:
+    names = set(pattern.removeprefix("!").split("/")) if isinstance(pattern, str) else set[str]()
+    return bool(names - {"", "."}) and ".." not in names  # no real path has a `..` in it
 
 
 @dataclass(frozen=True, eq=False, repr=False)

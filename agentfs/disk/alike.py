@@ -1,11 +1,11 @@
 """Names that look the same and are not: one letter in two Unicode forms, composed and decomposed."""
 
-import os
 import unicodedata
 from collections.abc import Iterable
 
 from agentfs.disk.backend import Handle
 from agentfs.disk.base import Base
+from agentfs.disk.names import first_names
 
 
 def same_letters(one: str, other: str) -> bool:
@@ -40,12 +40,7 @@ def twin_notes(base: Base, handle: Handle, name: str) -> list[str]:
     if name.isascii():
         return []
     try:
-        opened = base.backend.open_directory(handle, ".")
-        try:
-            with os.scandir(opened) as found:
-                alike = any(same_letters(entry.name, name) for entry in found)
-        finally:
-            base.backend.close(opened)
+        alike = any(same_letters(other, name) for other in first_names(base, handle))
     except OSError:
         return []
     return ["another name in its directory looks the same: it has another Unicode form"] if alike else []

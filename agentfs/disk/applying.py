@@ -80,20 +80,19 @@ def repair(base: Base, root_path: str) -> list[str]:
         What was done, in words; nothing where all was well.
     """
     told: list[str] = []
-    for rows, done, log in left_behind(base, root_path):
+    for rows, left, log in left_behind(base, root_path):
         plans = [Plan(change, stage, fresh, backup) for change, stage, fresh, backup in rows]
-        if done:
-            _batch_of(base, plans).tidy()
-        else:
-            told += _taken_back(base, root_path, plans, log)
+        told += _taken_back(base, root_path, plans, left, log)
     return told
 
 
-def _taken_back(base: Base, root_path: str, plans: Sequence[Plan], log: RepairLog) -> list[str]:
-    """Take one batch back, as far as its paths can be reached; return what was done, in words."""
+def _taken_back(
+    base: Base, root_path: str, plans: Sequence[Plan], paths: set[str], log: RepairLog
+) -> list[str]:
+    """Take paths of one batch back, as far as they can be reached; return what was done, in words."""
     blocked: dict[str, Exception] = {}
     lockable: list[str] = []
-    for path in [plan.change.path for plan in plans]:
+    for path in sorted(paths):
         try:
             _key(base, path)
             lockable.append(path)
@@ -101,28 +100,26 @@ def _taken_back(base: Base, root_path: str, plans: Sequence[Plan], log: RepairLo
             continue  # a file stands on the way: nothing can be there, and nothing has to be locked
         except (AgentFSError, OSError) as error:
             blocked[path] = error
-    batch = _batch_of(base, [plan for plan in plans if plan.change.path not in blocked])
+    batch = Batch(base, plans, _REPAIR_BYTES, lambda change, _: NotFoundError(change.path))
+    batch.resume()
+    batch.leave(blocked)
     foreign: tuple[str, ...] = ()
     try:
         with _locked(base, root_path, lockable):
-            foreign = batch.take_back()
+            foreign = batch.take_back(paths - blocked.keys())
     except (AgentFSError, OSError) as error:
-        blocked |= dict.fromkeys(batch.paths, error)
+        blocked |= dict.fromkeys(paths - blocked.keys(), error)
+        batch.leave(paths)
     reasons = {path: getattr(error, "message", str(error)) for path, error in blocked.items()}
     left = dict.fromkeys(batch.stuck, "") | {path: f": {reason}" for path, reason in reasons.items()}
-    if left:
-        log.keep_only(left)
+    batch.settle(log)
     told = [f"{_unfinished(path)} could not be taken back{why}" for path, why in left.items()]
-    if back := [path for path in batch.paths if path not in left]:
+    if back := sorted(paths - left.keys()):
         told.append(f"{_unfinished(*back)} was taken back")
     if foreign:
         there = ", ".join(map(quote, foreign))
         told.append(f"somebody else has changed {there} since, so that stays as it is")
     return told
-
-
-def _batch_of(base: Base, plans: Sequence[Plan]) -> Batch:
-    return Batch(base, plans, _REPAIR_BYTES, lambda change, _: NotFoundError(change.path))
 
 
 def _unfinished(*paths: str) -> str:

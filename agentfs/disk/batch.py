@@ -4,7 +4,7 @@ import errno
 import os
 import stat
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
 
@@ -56,6 +56,9 @@ class Batch:
         self._conflict = conflict
         self._leaving = leaving
         self._left: list[str] = []
+        # The paths whose change may have been made, and the second names that may be there.
+        self._touched: set[str] = set()
+        self._waiting: list[str] = []
         self._stuck: set[str] = set()
         self._patient_until = 0.0
 
@@ -80,9 +83,8 @@ class Batch:
                 step(plan)
         except BaseException as error:
             with calling.uncounted():
-                self.take_back()
-            if log is not None and self._stuck:
-                log.keep_only(self._stuck)
+                self.take_back(self._touched)
+                self.settle(log)
             known = failures.of_system(error, self.paths[0]) if isinstance(error, OSError) else error
             if self._stuck and isinstance(known, AgentFSError):
                 paths = ", ".join(map(quote, sorted(self._stuck)))
@@ -96,12 +98,26 @@ class Batch:
             raise known from None
         self._sync()
         if log is not None:
-            log.done()
-        self.tidy()
+            log.note_left(())
+        self._tidy()
+        self.settle(log)
         return tuple(self._left)
 
-    def take_back(self) -> tuple[str, ...]:
-        """Bring back what stood there before, as far as nobody else has changed it since.
+    def resume(self) -> None:
+        """Go on with the batch of another process, which may have made any of the second names."""
+        self._waiting = [
+            plan.staged(name) for plan in self._plans for name in (plan.fresh, plan.backup) if name
+        ]
+
+    def leave(self, paths: Iterable[str]) -> None:
+        """Count paths as not brought back, so that what is needed for that stays."""
+        self._stuck.update(paths)
+
+    def take_back(self, paths: Container[str]) -> tuple[str, ...]:
+        """Bring back what was there before, as far as nobody else has changed it since.
+
+        Args:
+            paths: The paths to bring back.
 
         Returns:
             The paths that somebody else has changed, and that stay as they are.
@@ -110,7 +126,7 @@ class Batch:
         undone: set[str] = set()
         for _, plan in reversed(self._steps()):
             path = plan.change.path
-            if path in undone:
+            if path in undone or path not in paths:
                 continue
             undone.add(path)
             restored = self._insist(partial(self._restore, plan))
@@ -118,8 +134,14 @@ class Batch:
                 self._stuck.add(path)
             elif not restored:
                 foreign.append(path)
-        self.tidy()
+        self._tidy()
         return tuple(foreign)
+
+    def settle(self, log: RepairLog | None) -> None:
+        """Keep the log for what could not be brought back or removed, if there is any."""
+        if log is not None and (self._stuck or self._waiting):
+            log.keep = True
+            log.note_left(self._stuck)
 
     @property
     def paths(self) -> list[str]:
@@ -131,12 +153,12 @@ class Batch:
         """The paths that could be brought back and were not, as the system kept failing."""
         return sorted(self._stuck)
 
-    def tidy(self) -> None:
-        """Remove what waited beside the files, but for what is still needed to bring one back."""
-        for plan in self._plans:
-            for name in (plan.fresh, "" if plan.change.path in self._stuck else plan.backup):
-                if name:
-                    self._insist(partial(self._clear, plan.staged(name)))
+    def _tidy(self) -> None:
+        """Remove the second names, but for those that are still needed to bring something back."""
+        needed = {plan.staged(plan.backup) for plan in self._plans if plan.change.path in self._stuck}
+        self._waiting = [
+            name for name in self._waiting if name in needed or not self._insist(partial(self._clear, name))
+        ]
 
     def _insist(self, act: Callable[[], bool]) -> bool | None:
         """Do something again while it fails: what stands in the way may be a link that comes and goes.
@@ -200,6 +222,7 @@ class Batch:
                 standing(self._base, change.path) as (there, name),
                 standing(self._base, plan.staged(plan.backup)) as (stage, backup),
             ):
+                self._waiting.append(plan.staged(plan.backup))
                 try:
                     backend.link_into(there.handle, name, stage.handle, backup)
                 except OSError as error:
@@ -208,6 +231,7 @@ class Batch:
                     self._create(stage.handle, backup, change.before, change.path)
         if isinstance(change.after, FileState | LinkState):
             with standing(self._base, plan.staged(plan.fresh)) as (stage, fresh):
+                self._waiting.append(plan.staged(plan.fresh))
                 if plan.source and self._link_from(plan.source, stage.handle, fresh):
                     return
                 try:
@@ -259,8 +283,10 @@ class Batch:
             if isinstance(change.before, FileState | LinkState):
                 # A program that does not take our lock may have written since.
                 self._check(plan, state_in(self._base, there, name, self._max_bytes))
+                self._touched.add(change.path)
                 backend.rename(stage.handle, fresh, there.handle, name)
                 return
+            self._touched.add(change.path)
             try:
                 backend.link_into(stage.handle, fresh, there.handle, name)
             except FileExistsError:
@@ -274,6 +300,7 @@ class Batch:
     def _remove(self, plan: Plan) -> None:
         with standing(self._base, plan.change.path) as (there, name):
             self._check(plan, state_in(self._base, there, name, self._max_bytes))
+            self._touched.add(plan.change.path)
             try:
                 self._base.backend.remove(there.handle, name)
             except OSError as error:
@@ -282,6 +309,7 @@ class Batch:
     def _make(self, plan: Plan) -> None:
         assert isinstance(plan.change.after, DirectoryState)  # noqa: S101 - `_steps` chose it
         with standing(self._base, plan.change.path) as (there, name):
+            self._touched.add(plan.change.path)
             try:
                 self._base.backend.make_directory(there.handle, name)
                 if plan.change.after.mode is not None:
@@ -291,6 +319,7 @@ class Batch:
 
     def _unmake(self, plan: Plan) -> None:
         with standing(self._base, plan.change.path) as (there, name):
+            self._touched.add(plan.change.path)
             try:
                 self._base.backend.remove_directory(there.handle, name)
             except OSError as error:

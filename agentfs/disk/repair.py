@@ -19,7 +19,6 @@ from agentfs.disk.states import Change, DirectoryState, FileState, LinkState, St
 from agentfs.errors import AgentFSError, InputOutputError
 
 _VERSION = 1
-_DONE = b"done"
 _LEFT = b"left "
 _PART = 1024 * 1024
 
@@ -48,18 +47,10 @@ class RepairLog:
         write_all(self._fd, content)
         os.fsync(self._fd)
 
-    def done(self) -> None:
-        """Say that the batch is whole, and only second names are left to be removed."""
-        self._note(_DONE)
-
-    def keep_only(self, paths: Iterable[str]) -> None:
-        """Keep the log, for these paths alone: all others are as they were before the batch."""
-        self.keep = True
-        self._note(_LEFT + json.dumps(sorted(paths)).encode())
-
-    def _note(self, line: bytes) -> None:
+    def note_left(self, paths: Iterable[str]) -> None:
+        """Write which paths are still to be taken back; of all others only second names may be left."""
         with suppress(OSError):
-            write_all(self._fd, b"\n" + line + b"\n")
+            write_all(self._fd, b"\n" + _LEFT + json.dumps(sorted(paths)).encode() + b"\n")
             os.fsync(self._fd)
 
     def close(self) -> None:
@@ -120,7 +111,7 @@ def _new_log(prefix: str) -> RepairLog:
         os.close(fd)
 
 
-def left_behind(base: Base, root_path: str) -> Generator[tuple[list[Row], bool, RepairLog]]:
+def left_behind(base: Base, root_path: str) -> Generator[tuple[list[Row], set[str], RepairLog]]:
     """Find the batches of dead processes; each log goes when the next one is asked for, unless it is kept.
 
     Args:
@@ -128,7 +119,7 @@ def left_behind(base: Base, root_path: str) -> Generator[tuple[list[Row], bool, 
         root_path: The root.
 
     Yields:
-        What a batch was to do, whether it is whole, and its log.
+        What a batch was to do, which of its paths are still to be taken back, and its log.
     """
     directory = lock_directory(root_path)
     if directory is None:
@@ -146,10 +137,10 @@ def left_behind(base: Base, root_path: str) -> Generator[tuple[list[Row], bool, 
             log.keep = True
             try:
                 if try_lock(fd) and still_named(fd, path):
-                    rows, done = _content(_whole(fd))
+                    rows, left = _content(_whole(fd))
                     log.keep = rows is None
                     if rows:
-                        yield rows, done, log
+                        yield rows, left, log
             except BaseException:
                 log.keep = True
                 raise
@@ -157,7 +148,7 @@ def left_behind(base: Base, root_path: str) -> Generator[tuple[list[Row], bool, 
                 log.close()
 
 
-def _content(log: bytes) -> tuple[list[Row] | None, bool]:
+def _content(log: bytes) -> tuple[list[Row] | None, set[str]]:
     """Return what a log says; None for what another version wrote."""
     first, *notes = log.split(b"\n")
     try:
@@ -165,12 +156,11 @@ def _content(log: bytes) -> tuple[list[Row] | None, bool]:
         rows = [_row_of(row) for row in content["rows"]] if content["version"] == _VERSION else None
     except (ValueError, KeyError, TypeError):
         rows = []  # it was never written to its end, so nothing had begun
+    left = {change.path for change, *_ in rows or ()}
     for note in notes:
-        # A note that was not written to its end is none.
-        if rows and note.startswith(_LEFT) and note.endswith(b"]"):
-            left = json.loads(note.removeprefix(_LEFT))
-            rows = [row for row in rows if row[0].path in left]
-    return rows, _DONE in notes
+        if note.startswith(_LEFT) and note.endswith(b"]"):  # one that was not written to its end is none
+            left = set(json.loads(note.removeprefix(_LEFT)))
+    return rows, left
 
 
 def _whole(fd: int) -> bytes:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from agentfs.disk.backend import Handle
 from agentfs.disk.base import Base
+from agentfs.disk.names import first_names
 
 STALE = 3600.0  # seconds after which a temporary is nobody's: a change takes a fraction of one
 _TEMPORARY = re.compile(r"\.agentfs-[0-9a-f]{16}\.tmp")
@@ -186,12 +187,7 @@ def sweep(base: Base, handle: Handle) -> None:
         if len(base.swept) >= _MAX_SWEPT:
             base.swept.clear()
         base.swept.add((here.st_dev, here.st_ino))
-        opened = base.backend.open_directory(handle, ".")
-        try:
-            with os.scandir(opened) as found:
-                names = [entry.name for entry in found if _TEMPORARY.fullmatch(entry.name)]
-        finally:
-            base.backend.close(opened)
+        names = [name for name in first_names(base, handle) if _TEMPORARY.fullmatch(name)]
     for name in names:
         with suppress(OSError):  # another process may have removed it just now
             if time.time() - base.backend.lstat(handle, name).st_mtime > STALE:

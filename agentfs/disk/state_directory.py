@@ -10,6 +10,7 @@ from weakref import WeakSet
 from agentfs.disk import failures
 from agentfs.disk.locks import try_lock
 from agentfs.disk.log_file import FLAGS, FULL, LogFile
+from agentfs.disk.mounts import is_mounted_below
 from agentfs.disk.paths import WINDOWS, quote
 from agentfs.disk.replacing import sync_file, write_all
 from agentfs.disk.root import Root
@@ -245,9 +246,9 @@ def read_small(path: str) -> bytes | None:
 
 def _check_apart(state: str, root: str) -> None:
     """Refuse a state directory in the tree, or around it, under whatever name."""
-    if _is_below(state, root):
+    if _is_below(state, root) or is_mounted_below(state, root):
         where, what = "inside of the workspace", "the model could read and change it there"
-    elif _is_below(root, state):
+    elif _is_below(root, state) or is_mounted_below(root, state):
         where, what = "around the workspace", "the workspace would be a part of it"
     else:
         return

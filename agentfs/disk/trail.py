@@ -8,6 +8,7 @@ import unicodedata
 from agentfs.disk import failures
 from agentfs.disk.backend import Handle
 from agentfs.disk.base import Base, Held
+from agentfs.disk.names import first_names
 from agentfs.disk.paths import MAX_PARTS, Asked, is_absolute, show_name, split_link, unshow_name
 from agentfs.disk.protected import Guard, fold
 from agentfs.errors import AgentFSError, NameTooLongError
@@ -314,18 +315,10 @@ class Trail:
         import difflib  # noqa: PLC0415 - only a miss needs it
         from itertools import islice  # noqa: PLC0415 - as above
 
-        backend = self._base.backend
         try:
-            handle = backend.open_directory(self.handle, ".")
+            names = list(islice(first_names(self._base, self.handle), _SIMILAR_NAMES))
         except OSError:
             return ()
-        try:
-            with os.scandir(handle) as found:
-                names = [entry.name for entry in islice(found, _SIMILAR_NAMES)]
-        except OSError:
-            return ()
-        finally:
-            backend.close(handle)
         folded = {unicodedata.normalize("NFC", other).casefold(): other for other in names}
         wanted = unicodedata.normalize("NFC", name).casefold()
         close = difflib.get_close_matches(wanted, folded, n=2, cutoff=0.75)

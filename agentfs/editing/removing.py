@@ -17,6 +17,8 @@ from agentfs.results import DeleteResult, EntryType, MoveResult
 from agentfs.shown import Shown
 from agentfs.text import decode, is_binary
 
+_COUNTED = 100  # entries of a directory that an error counts
+
 
 def delete_path(root: Root, shown: Shown, limits: Limits, path: str) -> DeleteResult:
     """Delete a file whose present version has been seen, a link, or an empty directory.
@@ -118,10 +120,11 @@ def move_path(root: Root, shown: Shown, limits: Limits, path: str, to: str) -> M
 
 def _check_empty(root: Root, path: str) -> None:
     with root.open_directory(path) as directory:
-        names = directory.scan()
+        names = next(directory.scan_parts(_COUNTED), ())
     if names:
+        count = f"{len(names)} or more" if len(names) == _COUNTED else len(names)
         raise NotAFileError(
-            f"The directory {quote(path)} is not empty: {len(names)} in it.",
+            f"The directory {quote(path)} is not empty: {count} in it.",
             hint=Message("Call ", call("ls", path=path), ", and delete what is in it first."),
             details={"path": path, "entries": len(names)},
         )

@@ -282,7 +282,7 @@ def test_a_pattern_with_empty_names_is_that_without_them():
         assert not guard.covers("b")
 
 
-@pytest.mark.parametrize("wrong", [".env", [1], [""], ["/"], ["./"], ["!."]])
+@pytest.mark.parametrize("wrong", [".env", [1], [""], ["/"], ["./"], ["!."], ["a/../b"], [".."]])
 def test_a_list_of_patterns_must_be_one(wrong):
     with pytest.raises(InvalidArgumentError):
         Protect(read=wrong)

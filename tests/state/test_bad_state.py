@@ -52,19 +52,35 @@ def test_it_must_not_lie_in_the_tree_through_a_link(root, tmp_path):
 
 
 @pytest.mark.skipif(not can_mount(), reason="only a user who may mount has a second name for a directory")
-def test_it_must_not_lie_in_the_tree_through_a_mount(root, tmp_path):
-    (tmp_path / "twin").mkdir()
+@pytest.mark.parametrize(
+    ("source", "point", "state", "said"),
+    [
+        ("root", "twin", "twin/state", "lies inside"),
+        ("root/sub dir", "twin", "twin/state", "lies inside"),
+        ("root/sub dir", "twin", "twin", "lies inside"),
+        ("elsewhere", "root/sub dir", "elsewhere/state", "lies inside"),
+        ("elsewhere/deep", "root/sub dir", "elsewhere/deep/state", "lies inside"),
+        (".", "twin", "twin", "lies around"),
+        ("elsewhere", "twin", "twin/state", "apart"),
+        ("elsewhere/deep", "root/sub dir", "elsewhere/state", "apart"),
+    ],
+)
+def test_it_must_not_lie_in_the_tree_through_a_mount(root, tmp_path, source, point, state, said):
+    for name in ("twin", "elsewhere/deep", "root/sub dir"):
+        (tmp_path / name).mkdir(parents=True, exist_ok=True)
+    assert root == tmp_path / "root"
     code = (
         "import sys; from agentfs import AgentFSError, Workspace\n"
         "try: Workspace(sys.argv[1], state=sys.argv[2])\n"
-        "except AgentFSError as error: print(error.message)"
+        "except AgentFSError as error: print(error.message)\n"
+        "else: print('apart')"
     )
-    script = (
-        f'mount --bind {root} {tmp_path}/twin && exec {sys.executable} -c "$0" {root} {tmp_path}/twin/state'
-    )
-    command = ["unshare", "-m", "sh", "-c", script, code]
-    assert "lies inside" in subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    assert os.listdir(root) == ["a.txt"]
+    script = f'mount --bind "{tmp_path}/{source}" "{tmp_path}/{point}" && exec {sys.executable} -c "$0" "$@"'
+    command = ["unshare", "-m", "sh", "-c", script, code, str(root), str(tmp_path / state)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert said in done.stdout
+    assert sorted(os.listdir(root)) == ["a.txt", "sub dir"]
+    assert os.listdir(root / "sub dir") == []
 
 
 def test_the_tree_must_not_lie_in_it(root, tmp_path):

@@ -1,0 +1,86 @@
+"""Changes in directories of very many names, and in directories whose names come slowly."""
+
+import os
+import time
+from collections.abc import Iterator
+from contextlib import nullcontext
+from typing import Self
+
+import pytest
+
+from agentfs import AgentFSError, NotAFileError, Workspace
+
+
+class Counted:
+    """What `os.scandir` returns, with its entries counted and each of them slow."""
+
+    seen = 0
+    pause = 0.0
+
+    def __init__(self, real) -> None:
+        self.real = real
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.real.close()
+
+    def close(self) -> None:
+        self.real.close()
+
+    def __iter__(self) -> Iterator[os.DirEntry]:
+        return self
+
+    def __next__(self) -> os.DirEntry:
+        entry = next(self.real)
+        Counted.seen += 1
+        time.sleep(Counted.pause)
+        return entry
+
+
+@pytest.fixture
+def many(tmp_path, monkeypatch):
+    (tmp_path / "d").mkdir()
+    for number in range(3000):
+        (tmp_path / "d" / f"{number}").touch()
+    real = os.scandir
+    monkeypatch.setattr(os, "scandir", lambda *path: Counted(real(*path)))
+    monkeypatch.setattr(Counted, "seen", 0)
+    with Workspace(tmp_path) as ws:
+        yield ws
+
+
+def test_delete_of_a_directory_does_not_list_all_of_it_first(many):
+    with pytest.raises(NotAFileError, match="100 or more in it") as caught:
+        many.delete("d")
+    assert caught.value.details["entries"] == 100
+    assert Counted.seen <= 200
+
+
+def test_delete_of_a_directory_counts_the_little_that_is_in_it(ws, tmp_path):
+    (tmp_path / "d").mkdir()
+    for name in "abc":
+        (tmp_path / "d" / name).touch()
+    with pytest.raises(NotAFileError, match="3 in it"):
+        ws.delete("d")
+    for name in "abc":
+        (tmp_path / "d" / name).unlink()
+    ws.delete("d")
+    assert not (tmp_path / "d").exists()
+
+
+@pytest.mark.parametrize("name", ["delete", "write", "write twin", "edit"])
+def test_a_directory_whose_names_come_slowly_holds_no_call_up(many, monkeypatch, name):
+    """All of the names would take 15 seconds."""
+    monkeypatch.setattr(Counted, "pause", 0.005)
+    calls = {
+        "delete": lambda: many.delete("d"),
+        "write": lambda: many.write("d/new", "x"),
+        "write twin": lambda: many.write("d/n\u00fc", "x"),
+        "edit": lambda: many.edit("d/none", "x", "y"),
+    }
+    start = time.monotonic()
+    with nullcontext() if name.startswith("write") else pytest.raises(AgentFSError):
+        calls[name]()
+    assert time.monotonic() - start < 5

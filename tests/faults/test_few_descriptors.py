@@ -1,0 +1,83 @@
+"""Each change with only so many descriptors left: it is made or not made, and no second name stays."""
+
+import gc
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from agentfs import AgentFSError, Policy, Workspace
+from tests.journal.judges import snapshot
+
+resource = pytest.importorskip("resource")
+
+
+def transaction(ws: Workspace) -> None:
+    with ws.transaction() as tx:
+        tx.edit("a", "old", "new")
+        tx.write("made/x/y", "new\n")
+        tx.move("d/c", "moved/c")
+        tx.edit("d/e/f", "old", "new")
+        tx.delete("b")
+
+
+CHANGES: dict[str, Callable[[Workspace], Any]] = {
+    "write": lambda ws: ws.write("new/deep/x", "new\n"),
+    "edit": lambda ws: ws.edit("d/e/f", "old", "new"),
+    "delete": lambda ws: ws.delete("d/e/f"),
+    "move": lambda ws: ws.move("d/c", "new/deep/c"),
+    "transaction": transaction,
+    "undo": lambda ws: ws.undo(),
+}
+
+
+@contextmanager
+def only(count: int) -> Iterator[None]:
+    """Let this process open only so many descriptors more."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    highest = max(map(int, os.listdir("/proc/self/fd" if os.path.isdir("/proc/self/fd") else "/dev/fd")))
+    taken: list[int] = []
+    resource.setrlimit(resource.RLIMIT_NOFILE, (highest + count + 2, hard))
+    try:
+        while True:
+            try:
+                taken.append(os.dup(0))
+            except OSError:
+                break
+        for _ in range(count):
+            os.close(taken.pop())
+        yield
+    finally:
+        for fd in taken:
+            os.close(fd)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+@pytest.mark.parametrize("name", list(CHANGES))
+def test_with_few_descriptors_a_change_is_made_or_not_made_and_no_second_name_stays(tmp_path, name):
+    made = set()
+    for count in range(20):
+        top = tmp_path / f"root{count}"
+        (top / "d/e").mkdir(parents=True)
+        for file in ("a", "b", "d/c", "d/e/f"):
+            (top / file).write_text("old\n")
+        with Workspace(top, policy=Policy(overwrite="always", durability="fast")) as ws:
+            transaction(ws)  # so that all modules are loaded, and there is something to undo
+            if name != "undo":
+                ws.undo()
+            before = snapshot(top)
+            gc.collect()
+            try:
+                with only(count):
+                    CHANGES[name](ws)
+            except AgentFSError:
+                assert snapshot(top) == before, count
+            else:
+                made.add(count)
+                assert not [path for path in snapshot(top) if ".agentfs-" in path], count
+        with Workspace(top) as ws:
+            assert not ws.repaired, f"with {count} descriptors it was left to whoever opens the tree next"
+    assert 0 not in made
+    assert 19 in made
