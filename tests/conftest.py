@@ -4,6 +4,7 @@ import atexit
 import os
 import runpy
 import shutil
+import signal
 import subprocess
 import sys
 import tarfile
@@ -57,6 +58,9 @@ settings.load_profile("unhurried")
 # The user's own global excludes would hold in every tree of the tests.
 os.environ["XDG_CONFIG_HOME"] = "/nonexistent"
 os.environ["GIT_CONFIG_GLOBAL"] = os.devnull
+
+# A shell lets what it runs in the background ignore SIGINT, and each process that the tests start.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # And the locks of the tests would lie in the user's own cache: see what is run here, and by each process that
 # the tests start.
