@@ -1,12 +1,11 @@
 """What the command line prints: for a terminal without characters that act on it, and in colour."""
 
-import json
 import os
 import re
 import sys
 from typing import Any
 
-from agentfs.text import escaped_controls, shown_controls
+from agentfs.text import shown_controls, to_json
 
 
 def print_text(text: str, *, coloured: bool = False) -> None:
@@ -28,7 +27,7 @@ def print_json(value: Any, *, indent: int | None = None) -> None:
         value: The value.
         indent: The spaces of each level; None for one line.
     """
-    print(escaped_controls(json.dumps(value, indent=indent, ensure_ascii=False)))
+    print(to_json(value, indent=indent))
 
 
 def print_patch(patch: bytes) -> None:

@@ -6,9 +6,10 @@ in the names of the workspace's methods, which keeps its parts. A toolset render
 and leaves out the sentences that none of its tools can follow. Pure.
 """
 
-import json
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple, Self, TypeAlias, TypedDict, cast
+
+from agentfs.visible import to_json
 
 
 class NextCall(TypedDict):
@@ -222,7 +223,4 @@ def _retry_text(retry: Retry) -> str:
 
 
 def _assigned(name: str, value: Any) -> str:
-    written = json.dumps(value, ensure_ascii=False)
-    if not written.isprintable():  # what could not be seen is escaped, so that the JSON still has it
-        written = "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in written)
-    return f"{name}={written}"
+    return f"{name}={to_json(value)}"

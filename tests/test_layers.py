@@ -11,6 +11,7 @@ SPLIT = {"calls", "permissions"}
 
 # From the bottom up; rooms on one line are siblings and may not import one another.
 LAYERS = [
+    {"visible"},
     {"messages"},
     {"errors", "values"},
     {"calls.calling", "calls.events", "calls.interrupts", "permissions.asking"},

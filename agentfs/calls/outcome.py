@@ -17,6 +17,7 @@ from agentfs.results import (
     WriteResult,
 )
 from agentfs.signatures.tools import Tool
+from agentfs.visible import one_line, quoted, to_json
 
 _SHORT = 120
 
@@ -36,16 +37,16 @@ def answered(tool: Tool, values: Mapping[str, Any], returned: Any) -> ToolResult
         return ToolResult(
             success=True,
             content=returned.text,
-            short_result=_summary(returned) or _first_line(returned.text),
+            short_result=_summary(returned) or first_line(returned.text),
             images=returned.images if isinstance(returned, ReadResult) else (),
             file_path=getattr(returned, "path", path),
             data=returned.to_dict(),
             next=returned.next,
         )
     if isinstance(returned, str):
-        return ToolResult(True, returned, _first_line(returned), file_path=path)
-    content = json.dumps(returned, ensure_ascii=False, default=_plain)
-    return ToolResult(True, content, _first_line(content), file_path=path, data=json.loads(content))
+        return ToolResult(True, returned, first_line(returned), file_path=path)
+    content = to_json(returned, default=_plain)
+    return ToolResult(True, content, first_line(content), file_path=path, data=json.loads(content))
 
 
 def refused(
@@ -61,7 +62,7 @@ def refused(
     return ToolResult(
         success=False,
         content=str(error),
-        short_result=_first_line(error.message),
+        short_result=first_line(error.message),
         error={"code": error.code, "message": error.message},
         file_path=_file_path(tool, values or {}),
         data=error.to_dict(),
@@ -80,11 +81,11 @@ def broken(error: Exception, tool: Tool | None, values: Mapping[str, Any]) -> To
     told = error.strerror if isinstance(error, OSError) else str(error)
     reason = f"{type(error).__name__}: {told}" if told else type(error).__name__
     called = tool.name if tool else "The call"
-    message = f"{called} failed with an error of its own, not of the arguments: {_first_line(reason)}."
+    message = f"{called} failed with an error of its own, not of the arguments: {first_line(reason)}."
     return ToolResult(
         success=False,
         content=f"{message}\nTry it another way; repeating the same call will hardly help.",
-        short_result=_first_line(message),
+        short_result=first_line(message),
         error={"code": "internal", "message": message},
         file_path=_file_path(tool, values),
     )
@@ -102,12 +103,13 @@ def _file_path(tool: Tool | None, values: Mapping[str, Any]) -> str | None:
 def _summary(result: Result) -> str:
     match result:
         case ReadResult():
-            return f"Read {result.path}: lines {result.start_line}-{result.end_line} of {result.total_lines}"
+            shown = f"lines {result.start_line}-{result.end_line} of {result.total_lines}"
+            return f"Read {one_line(result.path)}: {shown}"
         case WriteResult():
             done = "Created" if result.created else "Wrote"
-            return f"{done} {result.path}, {_count(result.bytes_written, 'byte')}"
+            return f"{done} {one_line(result.path)}, {_count(result.bytes_written, 'byte')}"
         case EditResult():
-            return f"Edited {result.path}: {_count(result.replacements, 'replacement')}"
+            return f"Edited {one_line(result.path)}: {_count(result.replacements, 'replacement')}"
         case ListResult():
             return _count(result.total, "entry", "entries")
         case GlobResult():
@@ -123,8 +125,13 @@ def _count(number: int, one: str, several: str = "") -> str:
     return f"{number:,} {one if number == 1 else several or one + 's'}"
 
 
-def _first_line(text: str) -> str:
-    line = next((line.strip() for line in text[:10_000].split("\n") if line.strip()), "")
+def first_line(text: str) -> str:
+    """Return the first line of a text that holds anything, short and on one line, for a person.
+
+    Args:
+        text: The text.
+    """
+    line = quoted(next((line.strip() for line in text[:10_000].split("\n") if line.strip()), ""))
     return line if len(line) <= _SHORT else f"{line[: _SHORT - 1]}…"
 
 

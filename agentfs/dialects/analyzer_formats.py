@@ -3,13 +3,12 @@
 What each is, and about how many tokens it takes, is in `docs/dialects/tree-sitter-analyzer.md`.
 """
 
-import json
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal
 
 from agentfs.results import GrepResult, Match
 from agentfs.search.excerpts import without_marks
-from agentfs.text import estimate_tokens
+from agentfs.text import estimate_tokens, to_json
 
 Format = Literal["total_only", "count_only_matches", "summary_only", "group_by_file", "full"]
 
@@ -31,7 +30,7 @@ def as_text(value: Any) -> str:
     Args:
         value: What JSON can show.
     """
-    return json.dumps(value, ensure_ascii=False)
+    return to_json(value)
 
 
 def shaped(result: GrepResult, shape: Format, absolute: Callable[[str], str], room: int, beside: int) -> Any:

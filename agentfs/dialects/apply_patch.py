@@ -12,6 +12,7 @@ from agentfs.dialects.v4a import Operation, place_hunks, read_patch
 from agentfs.errors import AlreadyExistsError
 from agentfs.results import EditResult, ToolResult
 from agentfs.signatures.offers import Offer
+from agentfs.text import one_line
 from agentfs.workspace import Workspace
 
 NAME = "apply_patch"
@@ -114,8 +115,9 @@ def _apply(workspace: Any, operation: Operation) -> list[str]:
 
 def _told(operations: Sequence[Operation], done: Sequence[Sequence[str]]) -> ToolResult:
     marks = {"add": "A", "delete": "D", "update": "M"}
-    lines = [f"{marks[each.kind]} {each.to or each.path}" for each in operations]
-    notes = [f"[{each.path}: {note}]" for each, said in zip(operations, done, strict=True) for note in said]
+    lines = [f"{marks[each.kind]} {one_line(each.to or each.path)}" for each in operations]
+    names = [one_line(each.path) for each in operations]
+    notes = [f"[{name}: {note}]" for name, said in zip(names, done, strict=True) for note in said]
     files = [{"kind": each.kind, "path": each.path, "to": each.to} for each in operations]
     count = len(files)
     return ToolResult(

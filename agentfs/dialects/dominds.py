@@ -5,7 +5,6 @@ annotations`: the hints become schemas.
 """
 
 import inspect
-import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -18,6 +17,7 @@ from agentfs.errors import InvalidArgumentError, NotAFileError, PastEndError
 from agentfs.messages import Message, NextCall, call
 from agentfs.results import GrepResult, ListResult, ReadResult
 from agentfs.signatures.offers import Offer
+from agentfs.visible import literal, to_json
 from agentfs.workspace import Workspace
 
 Case = Literal["smart", "sensitive", "insensitive"]
@@ -188,7 +188,7 @@ def _read(workspace: Workspace, path: str, lines: _Lines) -> ReadResult:
         if found.kind != "directory":
             raise
     if found.kind == "directory":
-        shown = json.dumps(path, ensure_ascii=False)
+        shown = to_json(path)
         raise NotAFileError(f"{shown} is a directory.", hint=Message("Call ", call("ls", path=path), "."))
     if found.next is None or (last is not None and found.end_line >= last):
         return found
@@ -214,7 +214,7 @@ def _asked(lines: str | None, max_lines: int) -> _Lines:
     first, last = (int(found[1] or 1), int(found[2]) if found[2] else None) if found else (0, None)
     if first < 1 or (last is not None and last < first):
         raise InvalidArgumentError(
-            f"`range` must be lines from 1, first to last, not {lines!r}.",
+            f"`range` must be lines from 1, first to last, not {literal(lines)}.",
             hint="Pass 10~50, 300~ (to the end), ~20 (the first 20) or ~ (all).",
             details={"argument": "range", "value": lines},
         )

@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from agentfs.dialects.rg_args import read_arguments
@@ -24,6 +25,10 @@ _AROUND = ("context_before", "context_after", "before", "after", "context")
 _NEWLINES = {"\r\n": "crlf", "\r": "cr", "mixed": "mixed"}
 
 
+# Whose values stand on one line, whatever they hold.
+_yaml = partial(to_yaml, one_line=("path", "name", "target", "pattern", "literal"))
+
+
 def as_yaml(answer: Answer) -> ToolResult:
     """Return the result whose text is its data as YAML; a failure is told in the form of the document.
 
@@ -32,7 +37,7 @@ def as_yaml(answer: Answer) -> ToolResult:
     """
     problem = problem_of(answer)
     document = answer.result.data if problem is None else {"status": "error", **problem._asdict()}
-    return replace(answer.result, content=to_yaml(document), data=document)
+    return replace(answer.result, content=_yaml(document), data=document)
 
 
 class Documents:
@@ -173,7 +178,7 @@ class Documents:
             left = {"truncated": True, "total": total} if count < total else {}
             return {"status": "ok", **head, name: list(items[:count]), **left, **more}
 
-        count = most_that_fit(len(items), lambda some: to_yaml(document(some)), self._limits)
+        count = most_that_fit(len(items), lambda some: _yaml(document(some)), self._limits)
         return replace(answer.result, data=document(count))
 
 

@@ -10,6 +10,7 @@ from agentfs.errors import InvalidArgumentError
 from agentfs.matching.pattern import compile_pattern, escape
 from agentfs.messages import Retry
 from agentfs.search.filters import parse_filesize
+from agentfs.visible import literal
 
 Shows = Literal["lines", "matches", "files", "counts"]
 
@@ -129,7 +130,7 @@ def _sets(name: str, value: Any = True) -> _Take:
 def _number(name: str, least: int = 0) -> _Take:
     def take(meant: RgArguments, option: str, text: str) -> None:
         if not re.fullmatch(r"[0-9]{1,9}", text.strip()) or int(text) < least:
-            raise _wrong(f"{option} needs a number from {least}, not {text!r}.", option)
+            raise _wrong(f"{option} needs a number from {least}, not {literal(text)}.", option)
         meant.others[name] = int(text)
 
     return take
@@ -167,7 +168,7 @@ def _encoding(meant: RgArguments, option: str, text: str) -> None:
 
 def _sort(meant: RgArguments, option: str, text: str) -> None:
     if text not in _SORTS:
-        raise _wrong(f"{option} takes {', '.join(_SORTS)}, not {text!r}.", option)
+        raise _wrong(f"{option} takes {', '.join(_SORTS)}, not {literal(text)}.", option)
     meant.others["sort"] = _SORTS[text]
 
 
@@ -175,13 +176,15 @@ def _max_filesize(meant: RgArguments, option: str, text: str) -> None:
     try:
         parse_filesize(text)
     except InvalidArgumentError:
-        raise _wrong(f"{option} needs a size from 1, such as 500K or 1M, not {text!r}.", option) from None
+        raise _wrong(
+            f"{option} needs a size from 1, such as 500K or 1M, not {literal(text)}.", option
+        ) from None
     meant.others["max_filesize"] = text
 
 
 def _color(_meant: RgArguments, option: str, text: str) -> None:
     if text not in _COLORS:
-        raise _wrong(f"{option} takes {', '.join(_COLORS)}, not {text!r}.", option)
+        raise _wrong(f"{option} takes {', '.join(_COLORS)}, not {literal(text)}.", option)
 
 
 def _nothing(_meant: RgArguments, _option: str, _text: str) -> None:
@@ -330,7 +333,7 @@ def _options(words: Iterator[str]) -> Iterator[tuple[str, str]]:
         elif word.startswith("-") and word not in ("-", "--"):
             yield from _cluster(word, words)
         else:
-            raise _wrong(f"{word!r} in `rg_args` is no option.", word)
+            raise _wrong(f"{literal(word)} in `rg_args` is no option.", word)
 
 
 def _cluster(word: str, words: Iterator[str]) -> Iterator[tuple[str, str]]:

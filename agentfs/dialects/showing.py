@@ -1,6 +1,5 @@
 """What renderers share: a failure in three parts, an answer as JSON, lines as they are. Pure."""
 
-import json
 import os
 from collections.abc import Callable
 from dataclasses import fields, replace
@@ -10,6 +9,7 @@ from agentfs.errors import AgentFSError
 from agentfs.results import Match, ReadResult, Skipped, ToolResult
 from agentfs.search.excerpts import without_marks
 from agentfs.signatures.offers import Answer
+from agentfs.visible import to_json
 from agentfs.workspace import Workspace
 
 
@@ -49,7 +49,7 @@ def as_json(answer: Answer, value: Any) -> ToolResult:
         answer: What a renderer is given.
         value: What JSON can show.
     """
-    return replace(answer.result, content=json.dumps(value, ensure_ascii=False), data=value)
+    return replace(answer.result, content=to_json(value), data=value)
 
 
 def absolute_in(workspace: Workspace) -> Callable[[str], str]:

@@ -23,7 +23,7 @@ from agentfs.errors import (
 )
 from agentfs.results import EditResult, ListResult, NextCall, ReadResult, Result, ToolResult, WriteResult
 from agentfs.signatures.offers import Answer, Offer
-from agentfs.text import visible
+from agentfs.text import one_line, visible
 from agentfs.workspace import Workspace
 
 NAME = "str_replace_based_edit_tool"
@@ -189,14 +189,14 @@ def _render(answer: Answer) -> ToolResult:
         case ReadResult(kind="text") as read:
             content = _lines_as_cat(read, content)
         case ListResult():
-            path = answer.arguments["path"]
+            path = one_line(answer.arguments["path"])
             content = (
                 f"Here're the files and directories up to {_LEVELS} levels deep in {path}, "
                 f"excluding hidden items:\n{content}"
             )
         case WriteResult() as written:
             done = "File created successfully at" if written.created else "The file was overwritten at"
-            content = "\n".join([f"{done}: {written.path}", *written.notes])
+            content = "\n".join([f"{done}: {one_line(written.path)}", *written.notes])
         case EditResult() as edited:
             content = _edited(edited)
         case AgentFSError() as error:
@@ -211,16 +211,18 @@ def _lines_as_cat(read: ReadResult, text: str) -> str:
     lines = text.split("\n")
     count = read.end_line - read.start_line + 1 if read.total_lines else 0
     shown = [_NUMBERED.sub(lambda found: f"{found[1]:>6}\t{found[2]}", line) for line in lines[:count]]
-    return "\n".join([f"Here's the result of running `cat -n` on {read.path}:", *shown, *lines[count:]])
+    head = f"Here's the result of running `cat -n` on {one_line(read.path)}:"
+    return "\n".join([head, *shown, *lines[count:]])
 
 
 def _edited(edited: EditResult) -> str:
-    head = f"The file {edited.path} has been edited."
+    path = one_line(edited.path)
+    head = f"The file {path} has been edited."
     notes = list(edited.notes)
     if edited.applied_via not in {"exact", "offset"}:
         notes.append(f"old_str was found by {edited.applied_via.replace('_', ' ')}")
     return "\n".join([
-        f"{head} Here's the result of running `cat -n` on a snippet of {edited.path}:",
+        f"{head} Here's the result of running `cat -n` on a snippet of {path}:",
         *_snippet(edited.diff),
         *(f"[{note}]" for note in notes),
         _REVIEW,
@@ -249,9 +251,9 @@ def _snippet(diff: str) -> list[str]:
 
 def _failed(answer: Answer, error: AgentFSError) -> ToolResult:
     """Say what failed in the words that the models know, and then what the workspace knows of it."""
-    path = answer.arguments.get("path", "")
+    path = one_line(str(answer.arguments.get("path", "")))
     old = str(answer.arguments.get("old_str", ""))
-    shown = old if len(old) <= _ECHO_CHARS else f"{old[:_ECHO_CHARS]}…"
+    shown = visible(old if len(old) <= _ECHO_CHARS else f"{old[:_ECHO_CHARS]}…")
     more = [error.message, *error.places(), error.hint]
     match error:
         case NotFoundError():

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from agentfs.calls.outcome import first_line
 from agentfs.dialects.analyzer_answers import Asked, Raisable, answer_of, listed
 from agentfs.dialects.analyzer_formats import MOST_MATCHES, SAMPLES, UNBOUNDED, Format
 from agentfs.dialects.analyzer_names import stands_for
@@ -377,7 +378,9 @@ def _render(answer: Answer, tool: str, language: Language) -> ToolResult:
     details = answer.outcome.details if isinstance(answer.outcome, AgentFSError) else {}
     said = told(problem, details, tool, language, answer.names)
     error = {"code": said.code, "message": said.message}
-    failed = answer._replace(result=replace(answer.result, short_result=said.message, error=error))
+    failed = answer._replace(
+        result=replace(answer.result, short_result=first_line(said.message), error=error)
+    )
     return as_json(failed, {"error": said._asdict()})
 
 

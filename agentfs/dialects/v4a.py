@@ -17,6 +17,7 @@ from agentfs.editing.miss import miss
 from agentfs.editing.places import ambiguous
 from agentfs.editing.tolerance import tolerated
 from agentfs.errors import AgentFSError, AmbiguousError, InvalidArgumentError, NoMatchError
+from agentfs.visible import literal
 
 Span = tuple[int, int, str]
 
@@ -131,7 +132,7 @@ class _Reader:
             header = _HEADER.fullmatch(line)
             if header is None:
                 headers = ", ".join(f"'*** {kind} File: path'" for kind in ("Add", "Delete", "Update"))
-                raise self._wrong(f"{line[:80]!r} is no header of a file; the headers are {headers}")
+                raise self._wrong(f"{literal(line[:80])} is no header of a file; the headers are {headers}")
             self.at += 1
             path = header[2].strip()
             if header[1] == "Add":
@@ -163,7 +164,7 @@ class _Reader:
                 continue
             hunks.append(self._hunk(first=not hunks))
         if not hunks and to is None:
-            raise self._wrong(f"the update of {path!r} is empty")
+            raise self._wrong(f"the update of {literal(path)} is empty")
         return Operation("update", path, to=to, hunks=tuple(hunks))
 
     def _hunk(self, *, first: bool) -> Hunk:
@@ -177,7 +178,7 @@ class _Reader:
                 anchors.append(anchor)
             self.at += 1
         if not begun and not first:
-            raise self._wrong(f"a hunk begins with '@@', not with {self.lines[self.at][:80]!r}")
+            raise self._wrong(f"a hunk begins with '@@', not with {literal(self.lines[self.at][:80])}")
         lines: list[str] = []
         while self.at < self.last:
             line = self.lines[self.at] or " "

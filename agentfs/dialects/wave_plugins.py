@@ -6,11 +6,13 @@ from collections.abc import Awaitable, Callable, Mapping, Sized
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias, cast
 
+from agentfs.calls.outcome import first_line
 from agentfs.dialects.wave import DIALECT, WaveResult
 from agentfs.errors import AgentFSError, InvalidArgumentError
 from agentfs.permissions.asking import Allow, Deny, Mode, Permission, PermissionAnswer, PermissionRequest
 from agentfs.policy import Policy
 from agentfs.text import visible
+from agentfs.visible import literal
 from agentfs.workspace import Workspace
 
 CanUseTool: TypeAlias = Callable[[str, Any], bool | Awaitable[bool]]
@@ -99,7 +101,7 @@ class ToolPlugin:
         asked = ToolContext.of(context)
         mode = _MODES.get(asked.permission_mode or "default")
         if mode is None:
-            return _refused("refused", f"The permission mode {asked.permission_mode!r} is not known.")
+            return _refused("refused", f"The permission mode {literal(asked.permission_mode)} is not known.")
         policy = _policy(self.workspace.policy, asked, mode, (self.name, args))
         try:
             workspace = self.workspace.view(policy=policy, workdir=asked.workdir)
@@ -177,7 +179,7 @@ def _all_of(asked: list[Permission]) -> Permission:
 
 
 def _refused(code: str, message: str) -> WaveResult:
-    return WaveResult(False, message, message, {"code": code, "message": message})
+    return WaveResult(False, message, first_line(message), {"code": code, "message": message})
 
 
 def _shortened(path: str, workdir: str) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from agentfs.errors import InvalidPathError, NameTooLongError, OutsideWorkspaceError
+from agentfs.visible import one_line, quoted, unvisible
 
 MAX_PATH_BYTES = 4096
 MAX_NAME_BYTES = 255
@@ -26,7 +27,7 @@ class Asked(NamedTuple):
         parts: Its names and `..`, without empty parts and `.`; from the root on.
         directory: Whether it ends as only a directory may, in `/`, `/.` or `/..`.
         climbs: Whether it holds a `..`.
-        escaped: Whether it holds what may be a byte shown as `\xe9`.
+        escaped: Whether it holds what may be a byte shown as `\xe9`, or a character as `⟦U+202E⟧`.
     """
 
     parts: tuple[str, ...]
@@ -91,7 +92,7 @@ def split_path(path: str, roots: Sequence[tuple[str, ...]], *, windows: bool = W
         parts,
         directory=pieces[-1] in {"", ".", ".."} if pieces else True,
         climbs=".." in parts,
-        escaped="\\x" in path,
+        escaped="\\x" in path or "⟦U+" in path,
     )
 
 
@@ -185,9 +186,9 @@ def path_from(start: str, path: str) -> str:
 
 
 def unshow_name(name: str) -> str:
-    r"""Return the name that is shown so: `\xe9` as the byte; the name itself where it shows no byte."""
-    escaped = re.sub(r"\\x([89a-f][0-9a-f])", lambda found: chr(0xDC00 + int(found[1], 16)), name)
-    return escaped if show_name(escaped) == name else name
+    r"""Return the name that is shown so: `\xe9` as the byte, `⟦U+202E⟧` as the character; else the same."""
+    escaped = re.sub(r"\\x([89a-f][0-9a-f])", lambda found: chr(0xDC00 + int(found[1], 16)), unvisible(name))
+    return escaped if name in {show_name(escaped), one_line(show_name(escaped))} else name
 
 
 def quote(path: str) -> str:
@@ -195,9 +196,7 @@ def quote(path: str) -> str:
     shown = show_name(path)
     if len(shown) > 240:
         shown = f"{shown[:120]}…{shown[-60:]}"
-    if not shown.isprintable():
-        shown = "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in shown)
-    return f'"{shown}"'
+    return f'"{quoted(shown)}"'
 
 
 def _has_drive(path: str) -> bool:

@@ -96,8 +96,10 @@ class Trail:
             if name == "..":
                 self._climb()
                 continue
-            if self._asked.escaped and "\\x" in name:
-                name = self._spelling(name)
+            if self._asked.escaped:
+                written, name = name, self._spelling(name)
+                parts = tuple(name if part == written else part for part in self._asked.parts)
+                self._asked = self._asked._replace(parts=parts)
             last = not pending and not self._directory
             self._check_usable(name, on_the_way=not last)
             if last:

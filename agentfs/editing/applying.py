@@ -17,6 +17,7 @@ from agentfs.messages import Joined, Message, ParameterName, ToolName
 from agentfs.policy import Matching
 from agentfs.results import Edit
 from agentfs.versions import Hunk
+from agentfs.visible import literal
 
 _OLD, _NEW = ParameterName("old_string"), ParameterName("new_string")
 
@@ -268,7 +269,7 @@ def _check_ascii(name: str, text: str, path: str) -> None:
             Message(
                 f"{quote(path)} is in an unknown 8-bit encoding, and ",
                 ParameterName(name),
-                f" holds {character!r}.",
+                f" holds {literal(character)}.",
             ),
             hint=Message(
                 "Choose ",

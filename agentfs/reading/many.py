@@ -8,7 +8,7 @@ from agentfs.errors import AgentFSError, InvalidArgumentError, TimedOutError
 from agentfs.limits import Limits
 from agentfs.messages import Joined, Message, NextCall, ParameterName
 from agentfs.results import ReadManyResult, ReadResult
-from agentfs.text import estimate_tokens, footer, visible
+from agentfs.text import estimate_tokens, footer, one_line
 
 _LEAST = 40  # tokens; a file for which no more are left is left to the next call
 
@@ -56,7 +56,7 @@ def read_several(
     for path in paths:
         if parts and left < _LEAST:
             break
-        head = f"== {visible(path)} =="
+        head = f"== {one_line(path)} =="
         try:
             page = read(path, replace(limits, output_tokens=max(left - count(head) - 1, 1)))
         except TimedOutError:

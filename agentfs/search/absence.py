@@ -10,8 +10,9 @@ from agentfs.errors import AgentFSError
 from agentfs.limits import Limits
 from agentfs.matching.pattern import MOST_CHARACTERS, escape
 from agentfs.messages import FirstOf, Message, Retry
-from agentfs.search.leftout import OPENED, one_line, why_left_out
+from agentfs.search.leftout import OPENED, why_left_out
 from agentfs.search.request import Request
+from agentfs.visible import one_line
 from agentfs.walking.walk import MOST_LEFT_OUT, LeftOut
 
 _SECONDS = 0.5  # for each of the two looks

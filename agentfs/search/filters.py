@@ -11,6 +11,7 @@ from datetime import datetime
 from agentfs.disk import Directory
 from agentfs.errors import AgentFSError, InvalidArgumentError
 from agentfs.messages import Message, ParameterName
+from agentfs.visible import literal
 from agentfs.walking.ignore import Listed
 
 TYPES = {"f": "file", "d": "directory", "l": "symlink", "x": "executable", "e": "empty"}
@@ -50,7 +51,7 @@ def parse_types(types: str | Sequence[str] | None) -> frozenset[str]:
         found = [words[each]] if each in words else list(each.replace(",", "").replace(" ", ""))
         if not found or any(letter not in TYPES for letter in found):
             raise InvalidArgumentError(
-                f"There is no type {each!r}.",
+                f"There is no type {literal(each)}.",
                 hint=f"The types are {', '.join(f'{letter} ({word})' for letter, word in TYPES.items())}.",
                 details={"argument": "types", "types": dict(TYPES)},
             )
@@ -95,7 +96,7 @@ def _size_test(text: str) -> Callable[[int], bool]:
     found = _SIZE.fullmatch(text.strip())
     if not found:
         raise InvalidArgumentError(
-            f"{text!r} is no size.",
+            f"{literal(text)} is no size.",
             hint="Pass +10M for at least, -10k for at most, or 512b for exactly that; M is 1000k, Mi 1024ki.",
             details={"argument": "size"},
         )
@@ -122,7 +123,7 @@ def parse_filesize(size: int | str) -> int:
         raise InvalidArgumentError(
             Message(
                 ParameterName("max_filesize", quoted=True),
-                f" must be a number of bytes from 1, or such as 500K or 1M, not {size}.",
+                f" must be a number of bytes from 1, or such as 500K or 1M, not {literal(size)}.",
             ),
             hint="Leave it out for no such bound.",
             details={"argument": "max_filesize"},
@@ -154,7 +155,7 @@ def parse_moment(text: str, argument: str) -> float:
         return datetime.fromisoformat(given).timestamp()  # naive means local, as with fd
     except (ValueError, OverflowError, OSError):
         raise InvalidArgumentError(
-            f"{text!r} is neither a duration nor a date.",
+            f"{literal(text)} is neither a duration nor a date.",
             hint='Pass a duration such as "2d" or "90min", or a date such as "2026-11-20 10:00:00".',
             details={"argument": argument},
         ) from None

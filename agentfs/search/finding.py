@@ -18,7 +18,7 @@ from agentfs.results import GlobResult
 from agentfs.search.collecting import Collection, Sort, Wanted, collect
 from agentfs.search.elsewhere import suggesting
 from agentfs.search.filters import Filter, all_of, parse_extensions, parse_moment, parse_sizes, parse_types
-from agentfs.search.leftout import OPENED, one_line, say_reached, say_skipped, why_left_out
+from agentfs.search.leftout import OPENED, say_reached, say_skipped, why_left_out
 from agentfs.search.paging import (
     as_list,
     check_choice,
@@ -29,6 +29,7 @@ from agentfs.search.paging import (
     paths_of,
 )
 from agentfs.text import Step, continuation, fitted, footer
+from agentfs.visible import literal, one_line
 from agentfs.walking.globs import compile_descent, compile_exclude, compile_globs, hidden_names
 
 Case = Literal["smart", "sensitive", "insensitive"]
@@ -433,8 +434,8 @@ def bind_to_search(root: Root, globs: Sequence[str], path: str) -> list[str]:
         start = None if negation else _LITERAL_START.match(rest)
         if start and start[1] != ".." and not _exists(root, path, start[1]):
             raise OutsideWorkspaceError(
-                f"The glob {glob!r} begins with '/', which means the search directory, "
-                f"and there is no {start[1]!r} in it.",
+                f"The glob {literal(glob)} begins with '/', which means the search directory, "
+                f"and there is no {literal(start[1])} in it.",
                 hint=Message(
                     "Only the workspace can be searched: leave out the '/', and put a directory in ",
                     ParameterName("path", quoted=True),
@@ -452,7 +453,7 @@ def _relative(root: Root, glob: str, path: str) -> str:
         base = f"/{directory.path}/" if directory.path else "/"
     if not below.startswith(base):
         raise OutsideWorkspaceError(
-            f"The glob {glob!r} does not lie in the search directory {path!r}.",
+            f"The glob {literal(glob)} does not lie in the search directory {literal(path)}.",
             hint=Message(
                 "Leave out ", ParameterName("path", quoted=True), ", or make the glob relative to it."
             ),

@@ -21,13 +21,14 @@ from agentfs.search.elsewhere import suggesting
 from agentfs.search.engine import find_rg, nominated
 from agentfs.search.excerpts import excerpts
 from agentfs.search.grep_text import content_lines, count_lines_shown, summary_lines, totals_shown
-from agentfs.search.leftout import one_line, say_reached, say_skipped
+from agentfs.search.leftout import say_reached, say_skipped
 from agentfs.search.line_naming import NameLines
 from agentfs.search.paging import check_offset, check_page
 from agentfs.search.request import Engine, Request
 from agentfs.search.smaller import smaller
 from agentfs.search.sources import Outcome, Run, Sources
 from agentfs.text import continuation, footer
+from agentfs.visible import one_line
 from agentfs.walking.rules import slashed
 from agentfs.walking.walk import LeftOut
 

@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 
 from agentfs.results import FileCount, GrepResult, Match
-from agentfs.search.leftout import one_line
 from agentfs.text import visible
+from agentfs.visible import one_line
 
 
 def content_lines(matches: Sequence[Match], *, numbers: bool = True) -> list[str]:

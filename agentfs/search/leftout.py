@@ -6,7 +6,7 @@ from agentfs.disk import Root, show_name
 from agentfs.errors import AgentFSError
 from agentfs.messages import Joined, Message, ParameterName, Retry
 from agentfs.results import Skipped
-from agentfs.text import visible
+from agentfs.text import one_line
 from agentfs.walking.rules import rules_for
 from agentfs.walking.walk import VCS_NAMES
 
@@ -30,15 +30,6 @@ _WORDS = (
 
 # Opens hidden and ignored names in the same call.
 OPENED = Retry({"include_ignored": True})
-
-
-def one_line(text: str) -> str:
-    """Return a path or rule so that it stays on its line and can forge none.
-
-    Args:
-        text: What is shown.
-    """
-    return visible(text).replace("\n", "⟦U+000A⟧").replace("\t", "⟦U+0009⟧")
 
 
 def say_skipped(skipped: Skipped, *, can_open: bool) -> str:

@@ -13,9 +13,10 @@ from agentfs.messages import Joined, Message, NextCall, ParameterName
 from agentfs.results import Entry, ListResult, Skipped
 from agentfs.search.elsewhere import suggesting
 from agentfs.search.finding import bind_to_search
-from agentfs.search.leftout import one_line, say_reached, say_skipped
+from agentfs.search.leftout import say_reached, say_skipped
 from agentfs.search.paging import as_list, check_choice, check_offset, check_page, next_page, paths_of
 from agentfs.text import Step, continuation, fitted, footer
+from agentfs.visible import one_line
 from agentfs.walking.globs import compile_exclude
 from agentfs.walking.ignore import Listed
 from agentfs.walking.rules import slashed

@@ -5,6 +5,7 @@ from typing import Any, TypeVar
 
 from agentfs.errors import InvalidArgumentError, PastEndError
 from agentfs.messages import Message, NextCall, ParameterName
+from agentfs.visible import literal
 
 MAX_TIMEOUT = 30.0
 
@@ -103,7 +104,8 @@ def check_choice(argument: str, value: _Choice, choices: Sequence[str]) -> _Choi
     if value not in choices:
         raise InvalidArgumentError(
             Message(
-                ParameterName(argument, quoted=True), f" must be one of {', '.join(choices)}, not {value!r}."
+                ParameterName(argument, quoted=True),
+                f" must be one of {', '.join(choices)}, not {literal(value)}.",
             ),
             hint=f"Leave it out for {choices[0]}.",
             details={"argument": argument, "choices": list(choices)},

@@ -19,7 +19,7 @@ from agentfs.text.line_ids import bodies_of, carried_ids, fresh_ids, moved_lines
 from agentfs.text.lines import count_lines, end_of, lf_view, line_start, newline_of, split_lines, without_end
 from agentfs.text.render import continuation, cut_line, footer, number_shown, numbered, visible_bodies
 from agentfs.text.tokens import estimate_tokens
-from agentfs.text.visible import escaped_controls, shown_controls, unvisible, visible
+from agentfs.visible import one_line, quoted, shown_controls, to_json, unvisible, visible
 
 __all__ = [
     "HEAD",
@@ -39,7 +39,6 @@ __all__ = [
     "decode_in",
     "encode",
     "end_of",
-    "escaped_controls",
     "estimate_tokens",
     "fits",
     "fitted",
@@ -54,8 +53,11 @@ __all__ = [
     "newline_of",
     "number_shown",
     "numbered",
+    "one_line",
+    "quoted",
     "shown_controls",
     "split_lines",
+    "to_json",
     "unified_diff",
     "unvisible",
     "visible",

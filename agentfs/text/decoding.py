@@ -6,6 +6,7 @@ from typing import NamedTuple
 from agentfs.errors import BinaryError, EncodingError, InvalidArgumentError
 from agentfs.messages import Message, ParameterName
 from agentfs.text.lines import count_lines
+from agentfs.visible import literal
 
 UNKNOWN_8BIT = "unknown-8bit"
 HEAD = 8192  # the bytes at the start of a file that tell whether it is binary
@@ -69,7 +70,7 @@ def encode(text: str, encoding: str) -> bytes:
     except UnicodeEncodeError as error:
         character = text[error.start]
         line = count_lines(text[: error.start] + "x")
-        shown = f"{character!r} (U+{ord(character):04X})"
+        shown = f"{literal(character)} (U+{ord(character):04X})"
         raise EncodingError(
             f"The encoding {encoding} cannot hold the character {shown} in line {line} of the text.",
             hint="Use only characters that the file's encoding has, or escapes of the file's own language.",
@@ -223,7 +224,7 @@ def codec_name(encoding: str) -> str:
         "".encode(name)
     except (LookupError, ValueError, TypeError):
         raise InvalidArgumentError(
-            f"No text encoding is called {encoding!r}.",
+            f"No text encoding is called {literal(encoding)}.",
             hint="Pass a name such as utf-8, latin-1 or shift_jis.",
             details={"argument": "encoding", "encoding": encoding},
         ) from None

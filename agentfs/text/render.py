@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from agentfs.messages import FirstOf, Joined, Message, NextCall
 from agentfs.text.lines import without_end
-from agentfs.text.visible import visible
+from agentfs.visible import visible
 
 
 def numbered(lines: Sequence[str], first: int, *, width: int | None = None, mark: str = "|") -> list[str]:

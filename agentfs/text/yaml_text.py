@@ -7,10 +7,10 @@ in double quotes; a text that needs them keeps its lines apart all the same.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, cast
 
-from agentfs.text.visible import visible
+from agentfs.visible import visible
 
 # A plain string begins with a letter, so that it is no number, date or tag; it has neither `:` nor `#`.
 _PLAIN = re.compile(
@@ -23,29 +23,34 @@ _NAMED = {"\0": "\\0", "\t": "\\t", "\n": "\\n", "\r": "\\r", "\x1b": "\\e", '"'
 _STEP = "  "
 
 
-def to_yaml(value: Mapping[str, Any]) -> str:
+def to_yaml(value: Mapping[str, Any], *, one_line: Collection[str] = ()) -> str:
     """Write a mapping as YAML.
 
     Args:
         value: Names of letters and underscores, to None, booleans, integers, strings, mappings of the same
             kind, and lists of these.
+        one_line: The names whose strings stand on one line, whatever they hold.
 
     Returns:
         The document, with a line end at its end.
     """
-    return "".join(f"{line}\n" for line in _mapping(value, ""))
+    return "".join(f"{line}\n" for line in _mapping(value, "", one_line))
 
 
-def _mapping(value: Mapping[str, Any], indent: str) -> Iterator[str]:
+def _mapping(value: Mapping[str, Any], indent: str, one_line: Collection[str]) -> Iterator[str]:
     for name, item in value.items():
-        yield from _item(f"{indent}{name}:", item, indent)
+        head = f"{indent}{name}:"
+        if name in one_line and isinstance(item, str) and "\n" in item:
+            yield f'{head} "{_escaped(item)}"'
+        else:
+            yield from _item(head, item, indent, one_line)
 
 
-def _item(head: str, value: Any, indent: str) -> Iterator[str]:
+def _item(head: str, value: Any, indent: str, one_line: Collection[str]) -> Iterator[str]:
     """Write what stands behind `name:` or `-`; `indent` is that of the mapping or list that it is in."""
     inner = indent + _STEP
     if isinstance(value, Mapping) and value:
-        lines = _mapping(cast("Mapping[str, Any]", value), inner)
+        lines = _mapping(cast("Mapping[str, Any]", value), inner, one_line)
         if head.endswith("-"):  # the first name stands behind the dash
             yield f"{head} {next(lines).removeprefix(inner)}"
         else:
@@ -54,7 +59,7 @@ def _item(head: str, value: Any, indent: str) -> Iterator[str]:
     elif isinstance(value, (list, tuple)) and value:
         yield head
         for each in cast("Sequence[Any]", value):
-            yield from _item(f"{inner}-", each, inner)
+            yield from _item(f"{inner}-", each, inner, one_line)
     elif isinstance(value, str):
         yield from _string(head, value, inner)
     else:
@@ -120,7 +125,8 @@ def _opened(line: str, start: str) -> str:
 
 def _escaped(text: str) -> str:
     if visible(text) == text and not _UNPRINTABLE.search(text):
-        return text.replace("\\", "\\\\").replace('"', '\\"').replace("\t", "\\t")
+        plain = text.replace("\\", "\\\\").replace('"', '\\"')
+        return plain.replace("\t", "\\t").replace("\n", "\\n")
     return "".join(map(_character, text))
 
 

@@ -5,6 +5,7 @@ from fnmatch import fnmatchcase
 
 from agentfs.errors import InvalidArgumentError
 from agentfs.messages import FirstOf, Joined, Message, ParameterName, Retry
+from agentfs.visible import literal
 
 # What `rg --type-list` of ripgrep 15 says, and a little more. `.x` is an extension, `x*` the beginning of a
 # name, `*x*` a part of one, what has other wildcards a glob, and anything else a whole name (with a `=` where
@@ -353,7 +354,7 @@ def _known(name: str) -> str:
         Message("To choose files by name, ", by_name, "."), Message("Leave ", ParameterName("type"), " out.")
     )
     raise InvalidArgumentError(
-        f"There is no file type {name!r}.",
+        f"There is no file type {literal(name)}.",
         hint=Joined(" ", nearest, otherwise),
         details={"type": name, "nearest": near, "types": type_names()},
     )

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from agentfs.errors import InvalidPatternError, OutsideWorkspaceError
 from agentfs.messages import Message, ParameterName
+from agentfs.visible import literal
 from agentfs.walking import wildcards
 
 MAX_LENGTH = 4096
@@ -212,7 +213,7 @@ def expand(pattern: str, most: int = MAX_EXPANDED, most_characters: int = MAX_CH
     for each in expanded:
         if ".." in each.split("/"):
             raise OutsideWorkspaceError(
-                f"The glob {each!r} has a part '..', which leads out of the search directory.",
+                f"The glob {literal(each)} has a part '..', which leads out of the search directory.",
                 hint=Message(
                     "Put the directory to search in ",
                     ParameterName("path", quoted=True),
@@ -290,7 +291,7 @@ def _tokens(pattern: str) -> list[str]:
         tokens = wildcards.tokenize(pattern)
     except wildcards.MalformedPatternError as error:
         raise InvalidPatternError(
-            f"The glob {pattern!r} is malformed: {error}.",
+            f"The glob {literal(pattern)} is malformed: {error}.",
             hint="Put a backslash before a character that is meant as it is, for example '\\['.",
             details={"pattern": pattern},
         ) from None

@@ -1,10 +1,12 @@
+import json
 import unicodedata
 
 import pytest
+import regex
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentfs.text import unvisible, visible
+from agentfs.text import one_line, quoted, to_json, unvisible, visible
 
 PIECES = (
     *("⟦U+202E⟧", "⟦", "U+", "202E", "⟧", "⟦U+27E6⟧", "⟦U+1F600⟧", "⟦U+0041⟧", "⟦U+00202E⟧", "\x1b", "\r"),
@@ -25,7 +27,15 @@ tricky = st.lists(st.sampled_from(PIECES), max_size=12).map("".join)
         ("tag\U000e0041\U000e007f", "tag⟦U+E0041⟧⟦U+E007F⟧"),
         ("a\u2028b", "a⟦U+2028⟧b"),
         ("👨\u200d👩\u200d👧 ❤\ufe0f", "👨\u200d👩\u200d👧 ❤\ufe0f"),
-        ("\ufeffmid", "\ufeffmid"),
+        ("\ufeffmid", "⟦U+FEFF⟧mid"),
+        ("zero\u200bwidth\u2060\xad", "zero⟦U+200B⟧width⟦U+2060⟧⟦U+00AD⟧"),
+        ("a\u200db\u200c", "a⟦U+200D⟧b⟦U+200C⟧"),
+        ("x\ufe0f \ufe0e", "x⟦U+FE0F⟧ ⟦U+FE0E⟧"),
+        ("❤\ufe0f\ufe0f\U000e0101", "❤\ufe0f⟦U+FE0F⟧⟦U+E0101⟧"),
+        ("葛\U000e0100 \u3164\u115f\uffa0", "葛⟦U+E0100⟧ ⟦U+3164⟧⟦U+115F⟧⟦U+FFA0⟧"),
+        ("1\ufe0f\u20e3 1\ufe0f", "1\ufe0f\u20e3 1⟦U+FE0F⟧"),
+        ("👩🏽\u200d💻 🏳\ufe0f\u200d🌈 👩\u200d", "👩🏽\u200d💻 🏳\ufe0f\u200d🌈 👩⟦U+200D⟧"),
+        ("می\u200cخواهم क्\u200dष", "می\u200cخواهم क्\u200dष"),
         ("⟦x⟧ ⟦U+⟧", "⟦x⟧ ⟦U+⟧"),
         ("⟦U+202E⟧", "⟦U+27E6⟧U+202E⟧"),
     ],
@@ -66,6 +76,38 @@ def test_line_feeds_stay_where_they_are(text):
     assert visible(text) == "\n".join(visible(line) for line in text.split("\n"))
 
 
+@given(st.text() | tricky)
+def test_a_name_stays_on_its_line_in_each_form(text):
+    for shown in (one_line(text), quoted(text), to_json(text)):
+        assert "\n" not in shown
+        assert "\t" not in shown
+        assert visible(shown.replace("⟦", "")) == shown.replace("⟦", ""), "nothing hidden is left"
+    assert unvisible(one_line(text)) == text
+
+
+@given(st.text() | tricky)
+def test_json_that_shows_everything_is_read_back_exactly(text):
+    assert json.loads(to_json({"text": [text]})) == {"text": [text]}
+
+
+def test_nothing_that_unicode_calls_ignorable_is_left_alone():
+    ignorable = regex.compile(r"\p{Default_Ignorable_Code_Point}")
+    left = [
+        f"U+{code:04X}" for code in range(0x110000) if ignorable.match(c := chr(code)) and visible(c) == c
+    ]
+    assert left == []
+
+
+def test_every_emoji_keeps_its_selector_and_its_joiner():
+    pictures = regex.compile(r"\p{Extended_Pictographic}")
+    reserved = regex.compile(r"\p{Cn}")  # versions of Unicode differ in what may become a picture
+    for code in range(0x80, 0x110000):
+        picture = chr(code)
+        if pictures.match(picture) and not reserved.match(picture):
+            text = f"{picture}\ufe0f\u200d{picture}"
+            assert visible(text) == text, f"U+{code:04X}"
+
+
 def test_every_character_alone_comes_back():
     for code in range(0x110000):
         character = chr(code)
@@ -76,7 +118,7 @@ def test_every_character_alone_comes_back():
 
 
 @pytest.mark.parametrize(
-    "text", ["⟦U+0041⟧", "⟦U+110000⟧", "⟦U+FFFFFF⟧", "⟦U+00202E⟧", "⟦U+202e⟧", "⟦U+200D⟧"]
+    "text", ["⟦U+0041⟧", "⟦U+110000⟧", "⟦U+FFFFFF⟧", "⟦U+00202E⟧", "⟦U+202e⟧", "⟦U+00E9⟧"]
 )
 def test_what_visible_never_makes_stays_as_it_is(text):
     assert unvisible(text) == text

@@ -9,8 +9,8 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
-from agentfs.text.visible import visible
 from agentfs.text.yaml_text import to_yaml
+from agentfs.visible import visible
 
 
 def by_ruamel(text, version):

@@ -1,0 +1,171 @@
+"""Characters that cannot be seen, or that reorder text, made visible: what every text for a model passes.
+
+Hidden are the C0 and C1 controls and DEL, the marks and overrides of bidirectional text, the line and
+paragraph separators, what Unicode calls default ignorable (zero-width characters, fillers, variation
+selectors, tag characters), annotation marks, and lone surrogates, which no wire can carry. A joiner or
+selector stays where it belongs: in an emoji, and between letters of scripts that are written with joiners.
+
+`visible` is for contents, whose tabs and line feeds stay, and `one_line` for names, which keep neither. Both
+show `⟦U+202E⟧`; a text that holds `⟦U+202E⟧` literally has its bracket shown as `⟦U+27E6⟧`. `quoted` and
+`to_json` show the same characters as the escapes of JSON.
+"""
+
+import json
+import re
+from functools import cache
+from typing import Any
+
+_OPEN = "⟦"
+_IGNORABLE = (  # Default_Ignorable_Code_Point of Unicode 16, but for the joiners and selectors of emoji
+    "\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f"
+    "\u3164\ufe00-\ufe0d\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
+    "\U000e0000-\U000e0fff"
+)
+_HIDDEN_CLASS = f"\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ufff9-\ufffb\ud800-\udfff{_IGNORABLE}"
+_EMOJI = (  # Extended_Pictographic of Unicode 16; of the symbols from 2600 to 27BF, all
+    "\xa9\xae\u203c\u2049\u2122\u2139\u2194-\u2199\u21a9\u21aa\u231a\u231b\u2328\u23cf\u23e9-\u23f3\u23f8-\u23fa"
+    "\u24c2\u25aa\u25ab\u25b6\u25c0\u25fb-\u25fe\u2600-\u27bf\u2934\u2935\u2b05-\u2b07\u2b1b\u2b1c\u2b50\u2b55"
+    "\u3030\u303d\u3297\u3299\U0001f000-\U0001faff\U0001fc00-\U0001fffd"
+)
+_JOINED = (  # blocks of scripts written with joiners: Arabic to Sinhala, Myanmar, Khmer, Mongolian …
+    "\u0620-\u0dff\u1000-\u109f\u1780-\u17b3\u17b6-\u17ff\u1820-\u18af\u1a20-\u1bff\ua840-\ua87f\ua8e0-\ua8ff"
+    "\uaa60-\uaa7f\uabc0-\uabff\U00011000-\U00011fff"
+)
+_JOINERS = "\u200c\u200d\ufe0e\ufe0f"
+_STAYING = (  # what stands behind a joiner or selector that stays
+    f"(?<=[{_EMOJI}][\ufe0e\ufe0f])"  # text or picture
+    "|(?<=[0-9#*]\ufe0f)(?=\u20e3)"  # a keycap
+    f"|(?:(?<=[{_EMOJI}]\u200d)|(?<=[{_EMOJI}]\ufe0f\u200d))(?=[{_EMOJI}])"  # a sequence
+    f"|(?<=[{_JOINED}][\u200c\u200d])(?=[{_JOINED}])"
+)
+_shown = re.compile(rf"{_OPEN}U\+([0-9A-F]{{4,6}})⟧")
+_ASCII_CONTROLS = bytes((*range(9), *range(11, 32), 127))
+
+
+@cache  # compiled when first needed: it takes as long as the rest of the package takes to load
+def _hidden(*, name: bool, bracket: bool) -> re.Pattern[str]:
+    """Return what finds a hidden character, in a name tab and line feed too, and a bracket to be shown."""
+    # One class in front is looked for many times faster than several alternatives.
+    return re.compile(
+        f"[{_HIDDEN_CLASS}{_JOINERS}{chr(9) + chr(10) if name else ''}{_OPEN if bracket else ''}]"
+        f"(?:(?<![{_JOINERS}{_OPEN}])|(?<=[{_JOINERS}])(?!{_STAYING})|(?<={_OPEN})(?=U\\+[0-9A-F]{{4,6}}⟧))"
+    )
+
+
+@cache
+def _printable() -> re.Pattern[str]:
+    """Return what finds a character that Python calls printable, and that is hidden all the same."""
+    return re.compile(
+        "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
+    )
+
+
+def visible(text: str) -> str:
+    r"""Show the characters of a content that a reader cannot see but could be fooled by.
+
+    Args:
+        text: Any text; `\t` and `\n` stay as they are.
+
+    Returns:
+        The text with each such character as `⟦U+202E⟧`; `unvisible` gives back the text exactly.
+    """
+    if text.isascii():
+        # Deleting from bytes costs a tenth of a search by a character class, and most text is clean.
+        raw = text.encode("ascii")
+        if len(raw.translate(None, _ASCII_CONTROLS)) == len(raw):
+            return text
+    elif (
+        _OPEN not in text
+        and text.replace("\n", "").replace("\t", "").isprintable()
+        and not _printable().search(text)
+    ):
+        return text
+    return _hidden(name=False, bracket=True).sub(_show, text)
+
+
+def one_line(text: str) -> str:
+    r"""Show a name or a path so that it stays on its line and can forge none.
+
+    Args:
+        text: What is shown; `\t` and `\n` are shown too.
+
+    Returns:
+        The text on one line; `unvisible` gives back the text exactly.
+    """
+    return (
+        text if _is_plain(text) and _OPEN not in text else _hidden(name=True, bracket=True).sub(_show, text)
+    )
+
+
+def quoted(text: str) -> str:
+    r"""Show a name or a path for a place between quotes.
+
+    Args:
+        text: What is shown.
+
+    Returns:
+        The text on one line, with `\u202e` for what is hidden, as JSON has it.
+    """
+    return text if _is_plain(text) else _hidden(name=True, bracket=False).sub(_escape, text)
+
+
+def literal(value: Any) -> str:
+    """Return a value that was sent as Python writes it, on one line and with everything visible.
+
+    Args:
+        value: What was sent.
+    """
+    return quoted(repr(value))
+
+
+def to_json(value: Any, **options: Any) -> str:
+    """Return a value as JSON that shows everything: what is hidden stands as its escape.
+
+    Args:
+        value: What JSON can show.
+        **options: As `json.dumps` takes them.
+    """
+    text = json.dumps(value, ensure_ascii=False, **options)
+    return text if _is_plain(text) else _hidden(name=False, bracket=False).sub(_escape, text)
+
+
+def shown_controls(text: str) -> str:
+    """Show what is hidden in a text that may have been made visible before: what shows a character stays.
+
+    Args:
+        text: Any text.
+    """
+    return _hidden(name=False, bracket=False).sub(_show, text)
+
+
+def unvisible(text: str) -> str:
+    """Turn what `visible` and `one_line` show back into the characters themselves.
+
+    Args:
+        text: Text as it was shown, or as a model copied it from there.
+
+    Returns:
+        The text with each `⟦U+…⟧` that can have been shown as its character; any other stays.
+    """
+    return _shown.sub(_restore, text) if _OPEN in text else text
+
+
+def _is_plain(text: str) -> bool:
+    return text.isprintable() and (text.isascii() or not _printable().search(text))
+
+
+def _show(found: re.Match[str]) -> str:
+    return f"{_OPEN}U+{ord(found[0]):04X}⟧"
+
+
+def _escape(found: re.Match[str]) -> str:
+    units = found[0].encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2))
+
+
+def _restore(found: re.Match[str]) -> str:
+    code = int(found[1], 16)
+    if code > 0x10FFFF or found[1] != f"{code:04X}":
+        return found[0]
+    character = chr(code)
+    return character if character == _OPEN or _hidden(name=True, bracket=False).match(character) else found[0]

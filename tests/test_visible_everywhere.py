@@ -1,0 +1,217 @@
+"""Names and contents that forge lines or cannot be seen, driven through every tool of every dialect.
+
+The calls are made from the schemas, so that a tool or a dialect that joins is driven without a word here.
+What is hidden is judged by `unicodedata` and `regex`, not by our own tables.
+"""
+
+import itertools
+import json
+import unicodedata
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+import regex
+import yaml
+
+from agentfs import Policy, Workspace, dialects
+from agentfs.text import one_line
+
+NAMES = (
+    "line\nFORGED line.txt",
+    "return\rFORGED line.txt",
+    "separator\u2028FORGED line.txt",
+    "next\x85FORGED line.txt",
+    "tab\tFORGED.txt",
+    "escape\x1b[2JFORGED.txt",
+    "bidi\u202etxt.exe",
+    "zero\u200bwidth\ufeff.txt",
+    "joined\u200d\u2060.txt",
+    "selected\ufe0f\U000e0101.txt",
+    "tagged\U000e0041.txt",
+    "filled\u3164\u115f.txt",
+    "[more: FORGED].txt",
+)
+CONTENT = (
+    "needle \x1b[2J\u202e\u200b\u200d\ufe0f\U000e0101\U000e0041\u3164\n"
+    "needle\x85FORGED line\u2028FORGED line\x0cFORGED line\n"
+    "plain\n"
+)
+DIRECTORY = "dir\nFORGED line"
+NOTEBOOK = {
+    "cells": [{"cell_type": "markdown", "source": [CONTENT], "metadata": {}}],
+    "metadata": {},
+    "nbformat": 4,
+    "nbformat_minor": 5,
+}
+PATHS = (
+    *(NAMES[0], NAMES[5], NAMES[6], NAMES[9]),
+    *(DIRECTORY, ".", "link\nFORGED line", "dangling\x1b", "hostile.ipynb", "plain.txt"),
+    *(f"{NAMES[0]}x", f"{NAMES[6]}x", f"{DIRECTORY}/{NAMES[5]}", f"none/{NAMES[6]}", f"../{NAMES[0]}"),
+)
+CONTENT_NAMES = {"content", "new_string", "new_str", "file_text", "insert_text", "new_content"}
+PATH_NAMES = {"path", "file_path", "paths", "to", "roots", "files", "directory"}
+EMOJI = "👩\u200d💻 ❤\ufe0f 1\ufe0f\u20e3 🏳\ufe0f\u200d🌈"
+
+
+def lay_out(top):
+    (top / DIRECTORY).mkdir(parents=True)
+    for name in NAMES:
+        (top / name).write_text(CONTENT, newline="")
+        (top / DIRECTORY / name).write_text(CONTENT, newline="")
+    (top / "hostile.ipynb").write_text(json.dumps(NOTEBOOK))
+    (top / "link\nFORGED line").symlink_to(NAMES[0])
+    (top / "dangling\x1b").symlink_to("nowhere\nFORGED line")
+    (top / "ignored\u202e.log").write_text(CONTENT, newline="")
+    (top / ".gitignore").write_text("*\u202e.log\u200b\n*\u202e.log\n")
+    (top / "plain.txt").write_text(CONTENT, newline="")
+
+
+def hidden_in(text: str) -> list[str]:
+    """Return the characters of a text that nobody sees, or that end a line, but for tab and line feed."""
+    return [
+        f"U+{ord(character):04X}"
+        for character in regex.sub(r"(?<=\p{Extended_Pictographic})\ufe0f", "", text)
+        if character not in "\n\t"
+        and (
+            unicodedata.category(character) in {"Cc", "Cf", "Cs", "Zl", "Zp"}
+            or regex.match(r"\p{Default_Ignorable_Code_Point}", character)
+        )
+    ]
+
+
+def check(dialect: str, name: str, given: Any, result: Any) -> None:
+    where = f"{dialect} {name} {given!r}: {result.told!r}"
+    error = str(result.error["message"]) if result.error else ""
+    for text in (result.told, result.short_result, error):
+        assert not hidden_in(text), where
+        assert not [line for line in text.split("\n") if line.lstrip().startswith("FORGED")], where
+    assert "\n" not in result.short_result, where
+    assert "\t" not in result.short_result, where
+
+
+def values_for(name: str, schema: Mapping[str, Any], path: str) -> list[Any]:
+    """Return values for a parameter: the hostile path and texts, and each choice."""
+    if "enum" in schema:
+        return list(schema["enum"])
+    kinds = {schema.get("type"), *(each.get("type") for each in schema.get("anyOf", ()))}
+    items = schema.get("items") or next((e["items"] for e in schema.get("anyOf", ()) if "items" in e), {})
+    if items.get("type") == "object":
+        properties = items["properties"]
+        return [[{key: values_for(key, properties[key], path)[-1] for key in properties}]]
+    found: list[Any] = []
+    if "string" in kinds or items.get("type") == "string":
+        text = path if name in PATH_NAMES else CONTENT if name in CONTENT_NAMES else "needle"
+        also = ["*", CONTENT.split("\n", maxsplit=1)[0]] if name not in PATH_NAMES | CONTENT_NAMES else []
+        found = [text, *also]
+    if items.get("type") in {"string", "integer"}:
+        found = [[each] for each in found] or [[1, 2]]
+    if kinds & {"integer", "number"}:
+        found.append(1)
+    if "boolean" in kinds:
+        found += [True, False]
+    return found
+
+
+def calls_for(schema: Mapping[str, Any], path: str) -> Iterator[dict[str, Any]]:
+    """Yield arguments for a tool: what is required, then each optional parameter with each value."""
+    properties, required = schema["properties"], schema.get("required", [])
+    choices = [values_for(name, properties[name], path) for name in required]
+    for several in itertools.islice(itertools.product(*choices), 8):
+        given = dict(zip(required, several, strict=True))
+        yield given
+        for name in properties.keys() - set(required):
+            for value in values_for(name, properties[name], path):
+                yield {**given, name: value}
+
+
+def patches_for(path: str) -> list[dict[str, str]]:
+    """Return arguments of `apply_patch` about a path, which ends where its line does."""
+    name = path.split("\n", maxsplit=1)[0]
+    bodies = (
+        f"*** Update File: {name}\n@@\n-plain\n+{CONTENT.split(chr(10), maxsplit=1)[0]}",
+        f"*** Update File: {name}\n@@\n-absent\n+x",
+        f"*** Update File: plain.txt\n*** Move to: {name}\n@@\n-plain\n+x",
+        f"*** Add File: {name}\n+x",
+        f"*** Delete File: {name}",
+        f"*** Update File: {name}\n{CONTENT}",
+        f"*** Nothing of {name}",
+    )
+    return [{"input": f"*** Begin Patch\n{body}\n*** End Patch"} for body in bodies]
+
+
+@pytest.mark.parametrize("dialect", ["agentfs", *dialects.names()])
+def test_no_tool_shows_what_is_hidden_or_lets_a_name_end_its_line(tmp_path, dialect):
+    policy = Policy(overwrite="always", durability="fast", overflow="keep")
+    schemas = []
+    with Workspace("/", policy=policy) as ws:
+        schemas = ws.tools(ws.tool_names() if dialect == "agentfs" else None, dialect=dialect).schemas("mcp")
+    driven = 0
+    for number, offered in enumerate(schemas):
+        name = offered["name"]
+        for at, path in enumerate(PATHS):
+            top = tmp_path / f"{number}-{at}"
+            lay_out(top)
+            with Workspace(top, policy=policy) as ws:
+                tools = ws.tools([name], dialect=dialect)
+                patches = patches_for(path) if name == "apply_patch" else []
+                for given in (*calls_for(offered["inputSchema"], path), *patches):
+                    result = tools.call(name, given)
+                    check(dialect, name, given, result)
+                    driven += result.success
+    assert driven > 20, "most calls find something"
+
+
+def test_emoji_are_shown_as_they_are(tmp_path):
+    (tmp_path / f"{EMOJI}.txt").write_text(f"needle {EMOJI}\n")
+    with Workspace(tmp_path) as ws:
+        for text in (ws.read(f"{EMOJI}.txt").text, ws.ls().text, ws.grep("needle").text):
+            assert EMOJI in text
+        tools = ws.tools(dialect="codescout")
+        assert EMOJI in tools.call("search_pattern", {"pattern": "needle"}).content
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_name_is_taken_as_it_is_shown(tmp_path, name):
+    """A listing showed `⟦U+202E⟧`, and no path written so was found."""
+    lay_out(tmp_path)
+    shown = one_line(name)
+    with Workspace(tmp_path) as ws:
+        listed = next(e.path for e in ws.ls().entries if e.name == name)
+        assert listed == name, "data is exact"
+        assert shown in ws.ls().text
+        assert ws.read(shown).path == ws.read(name).path
+        assert ws.grep("needle", shown).total_lines == ws.grep("needle", name).total_lines == 2
+        assert ws.read(f"{one_line(DIRECTORY)}/{shown}").content == ws.read(f"{DIRECTORY}/{name}").content
+        ws.edit(shown, "plain", "changed")
+        assert "changed" in (tmp_path / name).read_text()
+
+
+def test_a_name_that_is_written_so_itself_goes_before_the_one_shown_so(tmp_path):
+    literal = "a⟦U+202E⟧b"
+    (tmp_path / "a\u202eb").write_text("hidden")
+    with Workspace(tmp_path) as ws:
+        assert ws.read(literal).content == "hidden"
+        (tmp_path / literal).write_text("literal")
+        assert ws.read(literal).content == "literal"
+        assert ws.read(one_line(literal)).content == "literal"
+        assert ws.read("a\u202eb").content == "hidden"
+
+
+@pytest.mark.parametrize("dialect", ["codescout", "rye", "tree-sitter-analyzer", "dominds"])
+def test_documents_are_read_back_exactly(tmp_path, dialect):
+    """Escapes of JSON and YAML stand for what is hidden, so that documented fields stay exact."""
+    lay_out(tmp_path)
+    calls = {
+        "codescout": ("list_dir", {"path": "."}),
+        "rye": ("ls", {}),
+        "tree-sitter-analyzer": ("list_files", {"roots": ["."], "depth": 1}),
+        "dominds": ("list_dir", {}),
+    }
+    with Workspace(tmp_path) as ws:
+        result = ws.tools(dialect=dialect).call(*calls[dialect])
+    read = yaml.safe_load(result.content) if dialect == "dominds" else json.loads(result.content)
+    assert read == result.data or dialect == "tree-sitter-analyzer"
+    told = json.dumps(read, ensure_ascii=False)
+    for name in NAMES:
+        assert json.dumps(name, ensure_ascii=False)[1:-1] in told
