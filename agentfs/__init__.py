@@ -3,7 +3,6 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from agentfs.calls.events import Coercion, Event
 from agentfs.errors import (
     AccessError,
     AgentFSError,
@@ -42,8 +41,9 @@ from agentfs.errors import (
     UnknownToolError,
     UnreadError,
 )
+from agentfs.events import Coercion, Event
 from agentfs.limits import Limits
-from agentfs.permissions.asking import Allow, Deny, PermissionRequest
+from agentfs.permissions import Allow, Deny, PermissionRequest
 from agentfs.policy import Policy, Protect
 from agentfs.results import (
     ChangesResult,
@@ -72,8 +72,8 @@ from agentfs.results import (
 from agentfs.workspace import Workspace
 
 if TYPE_CHECKING:
-    from agentfs.signatures.offers import Answer, Offer
-    from agentfs.toolset import Toolset
+    from agentfs.tools.offer import RenderContext, ToolOffer
+    from agentfs.tools.toolset import Toolset
 
 __version__ = "0.1.0"
 
@@ -83,7 +83,6 @@ __all__ = [
     "Allow",
     "AlreadyExistsError",
     "AmbiguousError",
-    "Answer",
     "ArgumentError",
     "BinaryError",
     "BusyError",
@@ -121,7 +120,6 @@ __all__ = [
     "NotDirectoryError",
     "NotFoundError",
     "NotRegularError",
-    "Offer",
     "OutsideWorkspaceError",
     "OverlapError",
     "PastEndError",
@@ -134,12 +132,14 @@ __all__ = [
     "ReadOnlyError",
     "ReadResult",
     "RefusedError",
+    "RenderContext",
     "Result",
     "Skipped",
     "StaleError",
     "SystemFailure",
     "TimedOutError",
     "TooLargeError",
+    "ToolOffer",
     "ToolResult",
     "Toolset",
     "UndoResult",
@@ -152,9 +152,9 @@ __all__ = [
 
 # What makes tools loads when it is first asked for, so that an import takes no longer than a workspace needs.
 _LATE = {
-    "Answer": "agentfs.signatures.offers",
-    "Offer": "agentfs.signatures.offers",
-    "Toolset": "agentfs.toolset",
+    "RenderContext": "agentfs.tools.offer",
+    "ToolOffer": "agentfs.tools.offer",
+    "Toolset": "agentfs.tools.toolset",
 }
 
 

@@ -7,15 +7,15 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
-from agentfs.calls import calling
+from agentfs import call_context
 from agentfs.cli_history import add_commands, opened
 from agentfs.cli_output import print_error, print_json, print_text
 from agentfs.errors import AgentFSError, EncodingError, InputOutputError, InvalidArgumentError
-from agentfs.forms.schema import FORMATS
 from agentfs.policy import Policy
 from agentfs.results import ToolResult
-from agentfs.signatures.hints import Choice, Either, Kind, ListOf, Maybe, Parameter, Scalar
-from agentfs.signatures.tools import Tool, exposable, full_description, tool_of
+from agentfs.tools.schema import FORMATS
+from agentfs.tools.spec import Tool, exposable, full_description, tool_of
+from agentfs.tools.types import EnumOf, Kind, ListOf, OptionalOf, Parameter, Scalar, UnionOf
 from agentfs.workspace import Workspace
 
 NOTHING_FOUND = 1
@@ -171,14 +171,14 @@ def _settings(kind: Kind, name: str) -> dict[str, Any]:
             return {"action": "store_true"}
         case Scalar():
             return {"type": _TYPES[kind.type], "metavar": name.upper()}
-        case Choice():
+        case EnumOf():
             shown = ",".join(json.dumps(value).strip('"') for value in kind.values)
             return {"type": _TYPES[kind.type], "choices": kind.values, "metavar": f"{{{shown}}}"}
-        case Either() if any(isinstance(option, ListOf) for option in kind.options):
+        case UnionOf() if any(isinstance(option, ListOf) for option in kind.options):
             return {"action": "append", "metavar": name.upper()}
         case ListOf(item=Scalar()):
             return {"action": "append", "metavar": name.upper()}
-        case Maybe():
+        case OptionalOf():
             return _settings(kind.kind, name)
         case _:
             return {"metavar": "JSON"}
@@ -191,11 +191,11 @@ def _run_tool(arguments: argparse.Namespace) -> int:
         given["content"] = _standard_input()
     with opened(arguments.root, arguments.state) as workspace:
         tools = workspace.tools([tool.name], expose={tool.name: exposable(getattr(workspace, tool.name))})
-        token = calling.current.set(calling.Call(tool.name, on_progress=_progress()))
+        token = call_context.current.set(call_context.Call(tool.name, on_progress=_progress()))
         try:
             result = tools.call(tool.name, given)
         finally:
-            calling.current.reset(token)
+            call_context.current.reset(token)
     return _show(result, as_json=arguments.json)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from agentfs.cli_output import print_error, print_json, print_patch, print_text
-from agentfs.disk import guard_of
+from agentfs.fs import name_matcher
 from agentfs.journal import Journal, Step
 from agentfs.journal.report import changes_result, file_changes, step_words
 from agentfs.policy import Policy
@@ -136,7 +136,7 @@ def _checkpoint(arguments: argparse.Namespace) -> int:
 
 def _diff(arguments: argparse.Namespace) -> int:
     # By the names that are protected now: the workspace that made the changes may have protected fewer.
-    protected = guard_of(Policy().protect.read).covers
+    protected = name_matcher(Policy().protect.read).covers
     total = read_journal(arguments.state, arguments.root).since(arguments.since)
     changes = changes_result(total, arguments.since, lambda path: not protected(path))
     for note in changes.notes:

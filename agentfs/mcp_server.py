@@ -11,12 +11,12 @@ from mcp.server.lowlevel import Server
 from pydantic import ValidationError
 
 import agentfs
-from agentfs.calls.outcome import refused
-from agentfs.calls.replies import SentCall, message_for
 from agentfs.errors import AgentFSError, RefusedError
 from agentfs.mcp_stdio import stdio
 from agentfs.policy import Policy
-from agentfs.toolset import Toolset
+from agentfs.providers.calls import ToolCall, message_for
+from agentfs.tools.result import refused
+from agentfs.tools.toolset import Toolset
 from agentfs.workspace import Workspace
 
 _ROOTS_SECONDS = 10.0  # how long a client may take to tell its roots
@@ -107,7 +107,7 @@ class WorkspaceServer:
         return types.ListToolsResult(tools=tools)
 
     async def _call(self, context: _Context, params: types.CallToolRequestParams) -> types.CallToolResult:
-        sent = SentCall(self._format, None, params.name, params.arguments)
+        sent = ToolCall(self._format, None, params.name, params.arguments)
         try:
             tools = await self._narrowed(context)
         except AgentFSError as error:

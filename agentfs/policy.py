@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import ClassVar, Literal, get_args, get_origin
 
 from agentfs.errors import InvalidArgumentError
-from agentfs.permissions.asking import Mode, Permission, Rule, rule_of
+from agentfs.permissions import Mode, Permission, Rule, rule_of
 from agentfs.values import Value
 
 Overwrite = Literal["seen", "always", "never"]

@@ -6,8 +6,8 @@ from copy import copy
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self
 
-from agentfs.calls.events import OnEvent
 from agentfs.errors import InvalidArgumentError, UnknownToolError
+from agentfs.events import OnEvent
 from agentfs.limits import Limits
 from agentfs.methods.changing import Changing
 from agentfs.methods.current import Current
@@ -18,7 +18,7 @@ from agentfs.policy import Policy
 from agentfs.results import Containment, Result
 
 if TYPE_CHECKING:  # of methods that are no tools, so no schema is made from these
-    from agentfs.toolset import Toolset
+    from agentfs.tools.toolset import Toolset
 
 _FOR_PROGRAMS = ("splice",)  # its spans are offsets, which no model counts
 _ENGINES = ("python", "ripgrep")
@@ -79,9 +79,9 @@ class Workspace(Reading, Changing, Searching, History, Current):
                 For the state directory `invalid_argument` (not outside, another tree's, another program's),
                 `busy`, `io` (damaged).
         """
-        from agentfs.disk import Root
-        from agentfs.outputs import Outputs
-        from agentfs.remembered import Remembered
+        from agentfs.cache import FileCache
+        from agentfs.fs import Root
+        from agentfs.output_store import OutputStore
 
         if engine not in _ENGINES:
             raise InvalidArgumentError(
@@ -95,8 +95,8 @@ class Workspace(Reading, Changing, Searching, History, Current):
         self.on_event = on_event
         self._root = Root(root, self.policy)
         self._begin(state)
-        self._indexes: Remembered[Any] = Remembered()
-        self._outputs = Outputs()
+        self._indexes: FileCache[Any] = FileCache()
+        self._outputs = OutputStore()
 
     @property
     def root(self) -> str:
@@ -157,7 +157,7 @@ class Workspace(Reading, Changing, Searching, History, Current):
             from agentfs.dialects import find
 
             return find(dialect).tools(self, names, expose=expose, prefix=prefix)
-        from agentfs.toolset import Toolset
+        from agentfs.tools.toolset import Toolset
 
         chosen = DEFAULT_TOOLS if names is None else names
         there = self.tool_names()

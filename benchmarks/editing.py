@@ -7,8 +7,8 @@ import tracemalloc
 from pathlib import Path
 
 from agentfs import AgentFSError, Limits, Policy, Workspace
-from agentfs.disk import Root
-from agentfs.shown import Shown
+from agentfs.fs import Root
+from agentfs.read_tracker import ReadTracker
 
 ROUNDS = 7
 LINE = "    value_{0} = compute({0}, 'some words', other={0})\n"
@@ -100,7 +100,7 @@ def missed(ws, old):
 
 def memory():
     tracemalloc.start()
-    shown = Shown()
+    shown = ReadTracker()
     text = text_of(1_000_000)
     for number in range(100):
         content = f"{number}\n{text}"

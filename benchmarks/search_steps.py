@@ -9,10 +9,10 @@ import time
 from collections.abc import Callable
 
 from agentfs import Limits, Policy, Workspace
-from agentfs.disk import Contents, Root
-from agentfs.matching.pattern import compile_pattern
-from agentfs.matching.sieve import Sieve
-from agentfs.walking.walk import Walk
+from agentfs.fs import ReadBuffer, Root
+from agentfs.patterns.compile import compile_pattern
+from agentfs.patterns.prefilter import Prefilter
+from agentfs.tree.walk import Walk
 
 NEEDLE = "zz_no_such_name_zz"
 FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
@@ -28,8 +28,8 @@ def scan(tree: str) -> None:
 
 def open_all(root: Root, *, read: bool, look: bool) -> None:
     """Walk, and open what the walk finds, past the door."""
-    contents = Contents(2**26)
-    judge = Sieve(contents).judge_of(compile_pattern(NEEDLE))
+    contents = ReadBuffer(2**26)
+    judge = Prefilter(contents).judge_of(compile_pattern(NEEDLE))
     for visit in Walk(root, "", max_entries=10**7, deadline=None):
         handle = visit.directory.handle
         for entry in visit.files:

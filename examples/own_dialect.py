@@ -7,12 +7,12 @@ replaces a file without asking whether it was read.
 
 import tempfile
 
-from agentfs import Answer, Offer, ToolResult, Workspace
+from agentfs import RenderContext, ToolOffer, ToolResult, Workspace
 from agentfs.dialects import Dialect, as_json, problem_of, register
 from agentfs.results import GlobResult, NextCall, ReadResult, WriteResult
 
 
-def offers(workspace: Workspace) -> list[Offer]:
+def offers(workspace: Workspace) -> list[ToolOffer]:
     """Make the three tools; each stands on methods of the workspace."""
 
     def read(file: str, first: int = 1, last: int | None = None) -> ReadResult:
@@ -26,15 +26,15 @@ def offers(workspace: Workspace) -> list[Offer]:
         return workspace.read(file, first, None if last is None else max(last - first + 1, 1))
 
     return [
-        Offer(read, name="cat"),
-        Offer(
+        ToolOffer(read, name="cat"),
+        ToolOffer(
             workspace.glob,
             name="find",
             parameters={"pattern": "name"},
             hide=("offset", "include_ignored"),
             follow=find_instead,
         ),
-        Offer(workspace.write, name="put", parameters={"path": "file", "content": "text"}),
+        ToolOffer(workspace.write, name="put", parameters={"path": "file", "content": "text"}),
     ]
 
 
@@ -45,7 +45,7 @@ def find_instead(call: NextCall) -> dict[str, object] | None:
     return {"name": "*", **call["arguments"]}
 
 
-def render(answer: Answer) -> ToolResult:
+def render(answer: RenderContext) -> ToolResult:
     """Make the answer of this contract from the workspace's own."""
     if problem := problem_of(answer):
         return as_json(answer, {"ok": False, "why": problem.message, "hint": problem.hint})

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agentfs.forms.schema import FORMATS
+from agentfs.tools.schema import FORMATS
 
 
 def run(*arguments: str, cwd: Path, stdin: str = "") -> subprocess.CompletedProcess[str]:

@@ -10,13 +10,13 @@ from agentfs import AgentFSError, Workspace
 
 NAMES = """
 Allow Coercion Deny Event PermissionRequest
-AccessError AgentFSError AlreadyExistsError AmbiguousError Answer ArgumentError BinaryError BusyError
+AccessError AgentFSError AlreadyExistsError AmbiguousError ArgumentError BinaryError BusyError
 ContentError Edit EditError EditResult EncodingError Entry FileCount GlobResult GrepResult Image
 InputOutputError InvalidArgumentError InvalidPathError InvalidPatternError Limits LineChange
 LinkLoopError ListResult Match NameTooLongError NoChangeError NoMatchError NotAFileError NotDirectoryError
-NotFoundError NotRegularError Offer OutsideWorkspaceError OverlapError PastEndError PathError Policy
-Protect ProtectedError ReadManyResult ReadOnlyError ReadResult RefusedError Result Skipped StaleError
-SystemFailure TimedOutError TooLargeError ToolResult Toolset UnknownLineError UnknownToolError UnreadError
+NotFoundError NotRegularError OutsideWorkspaceError OverlapError PastEndError PathError Policy
+Protect ProtectedError ReadManyResult ReadOnlyError ReadResult RefusedError RenderContext Result Skipped StaleError
+SystemFailure TimedOutError TooLargeError ToolOffer ToolResult Toolset UnknownLineError UnknownToolError UnreadError
 Workspace WriteResult ChangesResult CheckpointResult DeleteResult FileChange MoveResult UndoResult
 """.split()  # noqa: SIM905 - a list of strings would be five times as long
 

@@ -6,7 +6,15 @@ file, as `examples/own_dialect.py` shows.
 
 from agentfs.dialects.dialect import Dialect
 from agentfs.dialects.registry import find, names, register
-from agentfs.dialects.showing import Problem, absolute_in, as_json, content_of, left_out, lines_of, problem_of
+from agentfs.dialects.rendering import (
+    Problem,
+    absolute_in,
+    as_json,
+    content_of,
+    left_out,
+    lines_of,
+    problem_of,
+)
 
 __all__ = [
     "Dialect",

@@ -5,10 +5,10 @@ from typing import Any
 
 from agentfs.dialects.analyzer_formats import Format, as_text, fitting, full_tokens, shaped, with_short_paths
 from agentfs.dialects.analyzer_names import FINDING, SEARCHING
-from agentfs.dialects.showing import absolute_in
+from agentfs.dialects.rendering import absolute_in
 from agentfs.messages import say
 from agentfs.results import Entry, GlobResult, GrepResult, Skipped, ToolResult
-from agentfs.search.leftout import say_skipped
+from agentfs.search.skip_report import describe_skipped
 from agentfs.text import estimate_tokens
 from agentfs.workspace import Workspace
 
@@ -226,7 +226,7 @@ def _said_of_time(skipped: Skipped, way: str) -> list[str]:
 
 
 def _left_out(skipped: Skipped, *, opens: bool) -> list[str]:
-    said = say_skipped(skipped, can_open=False)
+    said = describe_skipped(skipped, can_open=False)
     if not opens and (skipped.hidden or skipped.ignored):
         said += " (hidden=true and no_ignore=true search hidden and ignored names)"
     return [said] if said else []

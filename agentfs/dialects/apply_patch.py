@@ -11,8 +11,8 @@ from agentfs.dialects.dialect import Dialect
 from agentfs.dialects.v4a import Operation, place_hunks, read_patch
 from agentfs.errors import AlreadyExistsError
 from agentfs.results import EditResult, ToolResult
-from agentfs.signatures.offers import Offer
 from agentfs.text import one_line
+from agentfs.tools.offer import ToolOffer
 from agentfs.workspace import Workspace
 
 NAME = "apply_patch"
@@ -64,7 +64,7 @@ def custom_tool() -> dict[str, Any]:
     return {"type": "custom", "name": NAME, "description": _DESCRIPTION, "format": definition}
 
 
-def offers(workspace: Workspace) -> Sequence[Offer]:
+def offers(workspace: Workspace) -> Sequence[ToolOffer]:
     """Make the one tool.
 
     Args:
@@ -82,7 +82,7 @@ def offers(workspace: Workspace) -> Sequence[Offer]:
             done = [_apply(changes, operation) for operation in operations]
         return _told(operations, done)
 
-    return [Offer(apply_patch, description=_DESCRIPTION, effect="edit")]
+    return [ToolOffer(apply_patch, description=_DESCRIPTION, effect="edit")]
 
 
 def _apply(workspace: Any, operation: Operation) -> list[str]:

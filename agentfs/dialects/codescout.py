@@ -14,7 +14,7 @@ from agentfs.dialects.dialect import Dialect
 from agentfs.errors import InvalidArgumentError, PastEndError
 from agentfs.limits import Limits
 from agentfs.results import EditResult, GlobResult, GrepResult, ListResult, NextCall, ReadResult
-from agentfs.signatures.offers import Offer
+from agentfs.tools.offer import ToolOffer
 from agentfs.workspace import Workspace
 
 _LIMITS: Mapping[str, Any] = {
@@ -29,7 +29,7 @@ _LIMITS: Mapping[str, Any] = {
 _TOKENS = 16  # for each byte of a file: more than any text of it has
 
 
-def offers(workspace: Workspace) -> Sequence[Offer]:
+def offers(workspace: Workspace) -> Sequence[ToolOffer]:
     """Make the six tools.
 
     Args:
@@ -141,11 +141,11 @@ def offers(workspace: Workspace) -> Sequence[Offer]:
         return _inserted(workspace, path, new_string, insert)
 
     made = [
-        Offer(read, name="read_file", follow=_follow_read),
-        Offer(ls, name="list_dir", follow=_follow_list),
-        Offer(grep, name="search_pattern", parameters={"limit": "max_results"}),
-        Offer(glob, name="find_file", parameters={"limit": "max_results"}),
-        Offer(
+        ToolOffer(read, name="read_file", follow=_follow_read),
+        ToolOffer(ls, name="list_dir", follow=_follow_list),
+        ToolOffer(grep, name="search_pattern", parameters={"limit": "max_results"}),
+        ToolOffer(glob, name="find_file", parameters={"limit": "max_results"}),
+        ToolOffer(
             workspace.write,
             name="create_file",
             description="Create a new file, or overwrite an existing one without warning; parent directories "
@@ -156,7 +156,7 @@ def offers(workspace: Workspace) -> Sequence[Offer]:
             },
             preset={"encoding": "utf-8", "newline": "given"},
         ),
-        Offer(edit, name="edit_file", order=("path", "old_string")),
+        ToolOffer(edit, name="edit_file", order=("path", "old_string")),
     ]
     render = partial(answered, workspace=workspace, unbounded=unbounded)
     return [replace(each, render=render) for each in made]

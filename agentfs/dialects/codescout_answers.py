@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from agentfs.dialects.showing import absolute_in, as_json, content_of, left_out, lines_of, problem_of
+from agentfs.dialects.rendering import absolute_in, as_json, content_of, left_out, lines_of, problem_of
 from agentfs.results import (
     EditResult,
     GlobResult,
@@ -15,8 +15,8 @@ from agentfs.results import (
     ToolResult,
     WriteResult,
 )
-from agentfs.signatures.offers import Answer
 from agentfs.text import newline_of
+from agentfs.tools.offer import RenderContext
 from agentfs.workspace import Workspace
 
 PAGE = 50  # entries of a page of list_dir
@@ -33,7 +33,7 @@ def is_paged(arguments: Mapping[str, Any]) -> bool:
     return full or bool(arguments.get("offset")) or arguments.get("limit", PAGE) != PAGE
 
 
-def answered(answer: Answer, *, workspace: Workspace, unbounded: Workspace) -> ToolResult:
+def answered(answer: RenderContext, *, workspace: Workspace, unbounded: Workspace) -> ToolResult:
     """Return an answer in the form of the document.
 
     Args:
@@ -77,7 +77,7 @@ def answered(answer: Answer, *, workspace: Workspace, unbounded: Workspace) -> T
             return answer.result
 
 
-def refused(answer: Answer) -> ToolResult:
+def refused(answer: RenderContext) -> ToolResult:
     """Return a failure in the form of the document.
 
     Args:
@@ -87,7 +87,9 @@ def refused(answer: Answer) -> ToolResult:
     return as_json(answer, {"error": problem._asdict()}) if problem else answer.result
 
 
-def _page(answer: Answer, read: ReadResult, workspace: Workspace, unbounded: Workspace) -> dict[str, Any]:
+def _page(
+    answer: RenderContext, read: ReadResult, workspace: Workspace, unbounded: Workspace
+) -> dict[str, Any]:
     if read.kind != "text":
         shown = {"content": read.content, "total_lines": read.total_lines, "kind": read.kind}
         return {**shown, "note": answer.result.content} if not read.content else shown
@@ -137,7 +139,7 @@ def _cut(content: str, lines: Sequence[str], most: int) -> str:
     return "".join(parts)
 
 
-def _listing(answer: Answer, listed: ListResult, absolute: Callable[[str], str]) -> dict[str, Any]:
+def _listing(answer: RenderContext, listed: ListResult, absolute: Callable[[str], str]) -> dict[str, Any]:
     entries = [f"{absolute(entry.path)}{'/' if entry.is_dir else ''}" for entry in listed.entries]
     told: dict[str, Any] = {}
     if is_paged(answer.arguments):
@@ -154,7 +156,7 @@ def _listing(answer: Answer, listed: ListResult, absolute: Callable[[str], str])
     return {"entries": entries, **told, **_left_out(listed)}
 
 
-def _line_ends(answer: Answer, edited: EditResult) -> tuple[str, ...]:
+def _line_ends(answer: RenderContext, edited: EditResult) -> tuple[str, ...]:
     """Say where an old text counted as found although its line ends are not those of the file."""
     given = newline_of(answer.arguments.get("old_string") or "")
     if given is None or given == edited.newline:
@@ -164,7 +166,7 @@ def _line_ends(answer: Answer, edited: EditResult) -> tuple[str, ...]:
 
 
 def _counted(
-    answer: Answer, found: GrepResult | GlobResult, shown: int, total: int, noun: str, way: str
+    answer: RenderContext, found: GrepResult | GlobResult, shown: int, total: int, noun: str, way: str
 ) -> dict[str, Any]:
     """Return how much there is, how to see more of it, and why nothing was found."""
     told: dict[str, Any] = {"total": total}
@@ -179,7 +181,7 @@ def _left_out(found: GlobResult | GrepResult | ListResult) -> dict[str, Any]:
     return {"left_out": reasons} if reasons else {}
 
 
-def _done(answer: Answer, made: WriteResult | EditResult, notes: tuple[str, ...]) -> ToolResult:
+def _done(answer: RenderContext, made: WriteResult | EditResult, notes: tuple[str, ...]) -> ToolResult:
     """Say that it is done, and in the notes what else there is to say of it."""
     done = as_json(answer, "ok")
     return replace(done, data={"result": "ok", "path": made.path, "notes": list(notes)}, notes=notes)

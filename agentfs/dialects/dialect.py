@@ -8,8 +8,8 @@ from agentfs.errors import UnknownToolError
 from agentfs.limits import Limits
 from agentfs.policy import Policy
 from agentfs.results import ToolResult
-from agentfs.signatures.offers import Answer, Offer
-from agentfs.toolset import Toolset
+from agentfs.tools.offer import RenderContext, ToolOffer
+from agentfs.tools.toolset import Toolset
 from agentfs.workspace import Workspace
 
 _Rules = TypeVar("_Rules", Limits, Policy)
@@ -30,10 +30,10 @@ class Dialect:
     """
 
     name: str
-    offers: Callable[[Workspace], Sequence[Offer]]
+    offers: Callable[[Workspace], Sequence[ToolOffer]]
     limits: Mapping[str, Any] = field(default_factory=dict[str, Any])
     policy: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    render: Callable[[Answer], ToolResult] | None = None
+    render: Callable[[RenderContext], ToolResult] | None = None
 
     def tools(
         self,
@@ -91,5 +91,5 @@ def _preset(own: _Rules, preset: Mapping[str, Any]) -> _Rules:
     return replace(own, **left) if left else own
 
 
-def _name(offer: Offer) -> str:
+def _name(offer: ToolOffer) -> str:
     return offer.name or str(getattr(offer.target, "__name__", ""))

@@ -16,7 +16,7 @@ from agentfs.dialects.rg_args import ALLOWED, read_arguments, retried
 from agentfs.errors import InvalidArgumentError, NotAFileError, PastEndError
 from agentfs.messages import Message, NextCall, call
 from agentfs.results import GrepResult, ListResult, ReadResult
-from agentfs.signatures.offers import Offer
+from agentfs.tools.offer import ToolOffer
 from agentfs.visible import literal, to_json
 from agentfs.workspace import Workspace
 
@@ -37,7 +37,7 @@ class _Lines(NamedTuple):
     most: int
 
 
-def offers(workspace: Workspace) -> Sequence[Offer]:
+def offers(workspace: Workspace) -> Sequence[ToolOffer]:
     """Make the seven tools.
 
     Args:
@@ -146,19 +146,20 @@ def offers(workspace: Workspace) -> Sequence[Offer]:
     a_line = f"{limits.grep_line_chars:,} characters of a line"
     around = f"{limits.context_lines:,} lines on either side of a match"
     return (
-        Offer(ls, name="list_dir", render=documents.list_dir, description=_described(
+        ToolOffer(ls, name="list_dir", render=documents.list_dir, description=_described(
             ls, f"At most {limits.list_entries:,} entries.")),
-        Offer(read, name="read_file", follow=_follow, render=documents.read_file, description=_described(
+        ToolOffer(read, name="read_file", follow=_follow, render=documents.read_file, description=_described(
             read, f"At most {limits.read_bytes:,} bytes, and {limits.line_chars:,} characters of a line.")),
-        Offer(ripgrep_files, render=documents.ripgrep_files, description=_described(
+        ToolOffer(ripgrep_files, render=documents.ripgrep_files, description=_described(
             ripgrep_files, f"{at_most} files.")),
-        Offer(ripgrep_snippets, renames=_AROUND, render=documents.ripgrep_snippets, description=_described(
+        ToolOffer(
+            ripgrep_snippets, renames=_AROUND, render=documents.ripgrep_snippets, description=_described(
             ripgrep_snippets, f"{at_most} snippets, {a_line}, and {around}.")),
-        Offer(ripgrep_count, render=documents.ripgrep_count, description=_described(
+        ToolOffer(ripgrep_count, render=documents.ripgrep_count, description=_described(
             ripgrep_count, f"{at_most} files; `total_count` is the sum of all.")),
-        Offer(ripgrep_fixed, render=documents.ripgrep_fixed, description=_described(
+        ToolOffer(ripgrep_fixed, render=documents.ripgrep_fixed, description=_described(
             ripgrep_fixed, f"{at_most} matches, and {a_line}.")),
-        Offer(grep, name="ripgrep_search", render=documents.ripgrep_search, vary=retried, description=
+        ToolOffer(grep, name="ripgrep_search", render=documents.ripgrep_search, vary=retried, description=
             _described(grep, f"{at_most} results, {a_line}, and {around}.\nrg_args takes `{ALLOWED}`; "
             "`--no-ignore -.` searches ignored and hidden files.")),
     )  # fmt: skip

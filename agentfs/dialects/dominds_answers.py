@@ -7,14 +7,14 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
+from agentfs.dialects.rendering import left_out, lines_of, problem_of
 from agentfs.dialects.rg_args import read_arguments
-from agentfs.dialects.showing import left_out, lines_of, problem_of
 from agentfs.limits import Limits
 from agentfs.results import Entry, GrepResult, ListResult, Match, ReadResult, Skipped, ToolResult
 from agentfs.search.excerpts import without_marks
-from agentfs.signatures.offers import Answer
 from agentfs.text import most_that_fit
 from agentfs.text.yaml_text import to_yaml
+from agentfs.tools.offer import RenderContext
 
 _Document = dict[str, Any]
 
@@ -29,7 +29,7 @@ _NEWLINES = {"\r\n": "crlf", "\r": "cr", "mixed": "mixed"}
 _yaml = partial(to_yaml, one_line=("path", "name", "target", "pattern", "literal"))
 
 
-def as_yaml(answer: Answer) -> ToolResult:
+def as_yaml(answer: RenderContext) -> ToolResult:
     """Return the result whose text is its data as YAML; a failure is told in the form of the document.
 
     Args:
@@ -50,7 +50,7 @@ class Documents:
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
 
-    def list_dir(self, answer: Answer) -> ToolResult:
+    def list_dir(self, answer: RenderContext) -> ToolResult:
         """Return the result whose data is the document of a directory."""
         found = answer.outcome
         if not isinstance(found, ListResult):
@@ -59,7 +59,7 @@ class Documents:
         entries = [_entry(each) for each in found.entries]
         return self._fitted(answer, head, "entries", entries, found.total, _left_out(found.skipped))
 
-    def read_file(self, answer: Answer) -> ToolResult:
+    def read_file(self, answer: RenderContext) -> ToolResult:
         """Return the result whose data is the document of a file."""
         found = answer.outcome
         if not isinstance(found, ReadResult):
@@ -105,7 +105,7 @@ class Documents:
             lines["encoding"] = found.encoding
         return lines
 
-    def ripgrep_files(self, answer: Answer) -> ToolResult:
+    def ripgrep_files(self, answer: RenderContext) -> ToolResult:
         """Return the result whose data is the document of the files with a match."""
         found = answer.outcome
         if not isinstance(found, GrepResult):
@@ -114,11 +114,11 @@ class Documents:
         files = [{"path": path} for path in found.counts]
         return self._fitted(answer, head, "matches", files, found.total_files, _beside(found, answer))
 
-    def ripgrep_snippets(self, answer: Answer) -> ToolResult:
+    def ripgrep_snippets(self, answer: RenderContext) -> ToolResult:
         """Return the result whose data is the document of snippets under `matches`."""
         return self._snippets(answer, "pattern", "matches")
 
-    def ripgrep_count(self, answer: Answer) -> ToolResult:
+    def ripgrep_count(self, answer: RenderContext) -> ToolResult:
         """Return the result whose data is the document of counts."""
         found = answer.outcome
         if not isinstance(found, GrepResult):
@@ -128,11 +128,11 @@ class Documents:
         more = {"total_count": found.total_matches, **_beside(found, answer)}
         return self._fitted(answer, head, "counts", counts, found.total_files, more)
 
-    def ripgrep_fixed(self, answer: Answer) -> ToolResult:
+    def ripgrep_fixed(self, answer: RenderContext) -> ToolResult:
         """Return the result whose data is the document of a fixed string."""
         return self._snippets(answer, "literal", "matches")
 
-    def ripgrep_search(self, answer: Answer) -> ToolResult:
+    def ripgrep_search(self, answer: RenderContext) -> ToolResult:
         """Return the result whose data is the document of what `rg_args` asks for, under `results`."""
         found = answer.outcome
         if not isinstance(found, GrepResult):
@@ -156,7 +156,7 @@ class Documents:
         more = {"total_count": found.total_matches if by_match else found.total_lines, **more}
         return self._fitted(answer, head, "results", counts, found.total_files, more)
 
-    def _snippets(self, answer: Answer, asked: str, name: str) -> ToolResult:
+    def _snippets(self, answer: RenderContext, asked: str, name: str) -> ToolResult:
         found = answer.outcome
         if not isinstance(found, GrepResult):
             return answer.result
@@ -170,7 +170,13 @@ class Documents:
         return self._fitted(answer, head, name, snippets, total, more)
 
     def _fitted(
-        self, answer: Answer, head: _Document, name: str, items: Sequence[Any], total: int, more: _Document
+        self,
+        answer: RenderContext,
+        head: _Document,
+        name: str,
+        items: Sequence[Any],
+        total: int,
+        more: _Document,
     ) -> ToolResult:
         """Return the result with as many items as the budget holds, and what there is besides."""
 
@@ -244,13 +250,13 @@ def _parts(match: Match) -> list[_Document]:
     ]
 
 
-def _lines_asked(answer: Answer) -> int:
+def _lines_asked(answer: RenderContext) -> int:
     """Return how many lines on a side of a match were asked for."""
     asked = {**answer.arguments, **read_arguments(answer.arguments.get("rg_args")).others}
     return max(asked.get(name) or 0 for name in _AROUND)
 
 
-def _beside(found: GrepResult, answer: Answer) -> _Document:
+def _beside(found: GrepResult, answer: RenderContext) -> _Document:
     """Return what a search has to say besides what it found."""
     notes: list[str] = []
     if not found.total_lines:

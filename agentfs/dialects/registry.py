@@ -2,9 +2,9 @@
 
 from importlib import import_module
 
-from agentfs.arguments.aliases import nearest
 from agentfs.dialects.dialect import Dialect
 from agentfs.errors import InvalidArgumentError
+from agentfs.tools.aliases import nearest
 
 # The module of each; it has the dialect as `DIALECT`.
 _MODULES = {

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from agentfs.errors import InvalidArgumentError
-from agentfs.matching.pattern import compile_pattern, escape
 from agentfs.messages import Retry
+from agentfs.patterns.compile import compile_pattern, escape
 from agentfs.search.filters import parse_filesize
 from agentfs.visible import literal
 

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 from agentfs.dialects.dialect import Dialect
-from agentfs.dialects.showing import Problem, as_json, content_of, left_out, lines_of, problem_of
+from agentfs.dialects.rendering import Problem, as_json, content_of, left_out, lines_of, problem_of
 from agentfs.errors import AgentFSError, EncodingError
 from agentfs.limits import Limits
 from agentfs.results import (
@@ -25,7 +25,7 @@ from agentfs.results import (
     ToolResult,
     WriteResult,
 )
-from agentfs.signatures.offers import Answer, Offer
+from agentfs.tools.offer import RenderContext, ToolOffer
 from agentfs.workspace import Workspace
 
 # The directories that glob, grep and ls leave out wherever they lie.
@@ -41,7 +41,7 @@ _MOST_IDS = 500  # of those that a refusal lists
 _PLACE = re.compile(r"^ *[0-9]+ ([0-9a-f]{6,})\|", re.MULTILINE)
 
 
-def offers(workspace: Workspace) -> Sequence[Offer]:
+def offers(workspace: Workspace) -> Sequence[ToolOffer]:
     """Make the six tools.
 
     Args:
@@ -116,7 +116,7 @@ def offers(workspace: Workspace) -> Sequence[Offer]:
     file = {"path": "file_path"}
     about = {"path": "Path to file (relative to project root or absolute)."}
     made = [
-        Offer(
+        ToolOffer(
             workspace.read,
             name="read",
             description="Read a file; each line is shown as `[LID:a3f2c1] line`. The ids are for edit_lines, "
@@ -129,11 +129,11 @@ def offers(workspace: Workspace) -> Sequence[Offer]:
             },
             preset={"line_ids": True, "room": _ROOM},
         ),
-        Offer(write, parameters=file),
-        Offer(edit_lines, parameters=file, methods={"edit_lines": {}, "edit": {}}),
-        Offer(glob),
-        Offer(grep, parameters={"glob": "include"}),
-        Offer(ls),
+        ToolOffer(write, parameters=file),
+        ToolOffer(edit_lines, parameters=file, methods={"edit_lines": {}, "edit": {}}),
+        ToolOffer(glob),
+        ToolOffer(grep, parameters={"glob": "include"}),
+        ToolOffer(ls),
     ]
     render = partial(_render, limits=workspace.limits)
     return [
@@ -147,7 +147,7 @@ def _bare(line_id: str | None) -> str | None:
     return line_id if line_id is None else line_id.strip().strip("[]").removeprefix("LID:")
 
 
-def _render(answer: Answer, *, limits: Limits) -> ToolResult:
+def _render(answer: RenderContext, *, limits: Limits) -> ToolResult:
     if not answer.result.success:
         return answer.result  # `_refused` tells of it
     shown: dict[str, Any] = {}
@@ -185,12 +185,12 @@ def _render(answer: Answer, *, limits: Limits) -> ToolResult:
     return as_json(answer, {"success": True, **shown})
 
 
-def _refused(answer: Answer) -> ToolResult:
+def _refused(answer: RenderContext) -> ToolResult:
     problem = problem_of(answer)
     return as_json(answer, _failed(answer, problem)) if problem else answer.result
 
 
-def _page(answer: Answer, read: ReadResult, line_chars: int) -> dict[str, Any]:
+def _page(answer: RenderContext, read: ReadResult, line_chars: int) -> dict[str, Any]:
     output, more = answer.result.content, {}
     count = read.end_line - read.start_line + 1 if read.total_lines else 0
     truncated = read.truncated_by is not None
@@ -214,7 +214,7 @@ def _page(answer: Answer, read: ReadResult, line_chars: int) -> dict[str, Any]:
     }
 
 
-def _matches(answer: Answer, found: GrepResult) -> dict[str, Any]:
+def _matches(answer: RenderContext, found: GrepResult) -> dict[str, Any]:
     lines: list[str] = []
     matches: list[dict[str, Any]] = []
     for match in found.matches:
@@ -226,7 +226,7 @@ def _matches(answer: Answer, found: GrepResult) -> dict[str, Any]:
     return {"output": "\n".join(lines), "matches": matches, **_counted(answer, found, len(matches))}
 
 
-def _counted(answer: Answer, found: GlobResult | GrepResult, count: int) -> dict[str, Any]:
+def _counted(answer: RenderContext, found: GlobResult | GrepResult, count: int) -> dict[str, Any]:
     """Return how much is shown; how much there is where that is more, and why where it is nothing."""
     shown: dict[str, Any] = {"count": count, "truncated": found.truncated}
     if found.truncated:
@@ -258,7 +258,7 @@ def _noted(notes: Sequence[str]) -> dict[str, Any]:
     return {"notes": list(notes)} if notes else {}
 
 
-def _failed(answer: Answer, problem: Problem) -> dict[str, Any]:
+def _failed(answer: RenderContext, problem: Problem) -> dict[str, Any]:
     shown: dict[str, Any] = {
         "success": False,
         "error": _PLACE.sub(r"[LID:\1] ", problem.message),

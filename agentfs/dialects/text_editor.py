@@ -22,8 +22,8 @@ from agentfs.errors import (
     UnreadError,
 )
 from agentfs.results import EditResult, ListResult, NextCall, ReadResult, Result, ToolResult, WriteResult
-from agentfs.signatures.offers import Answer, Offer
 from agentfs.text import one_line, visible
+from agentfs.tools.offer import RenderContext, ToolOffer
 from agentfs.workspace import Workspace
 
 NAME = "str_replace_based_edit_tool"
@@ -52,7 +52,7 @@ def native_tool(max_characters: int | None = None) -> dict[str, Any]:
     return tool if max_characters is None else {**tool, "max_characters": max_characters}
 
 
-def offers(workspace: Workspace) -> Sequence[Offer]:
+def offers(workspace: Workspace) -> Sequence[ToolOffer]:
     """Make the one tool.
 
     Args:
@@ -93,7 +93,7 @@ def offers(workspace: Workspace) -> Sequence[Offer]:
         return workspace.splice(path, lambda content: [_insertion(content, int(line), text)])
 
     return [
-        Offer(
+        ToolOffer(
             str_replace_based_edit_tool,
             effect="edit",
             methods={name: {"command": command} for name, command in _COMMANDS.items()},
@@ -183,7 +183,7 @@ def _follow(call: NextCall) -> Mapping[str, Any] | None:
     return view
 
 
-def _render(answer: Answer) -> ToolResult:
+def _render(answer: RenderContext) -> ToolResult:
     content = answer.result.content
     match answer.outcome:
         case ReadResult(kind="text") as read:
@@ -249,7 +249,7 @@ def _snippet(diff: str) -> list[str]:
     return [*shown, f"[{left} more lines]"] if left else shown
 
 
-def _failed(answer: Answer, error: AgentFSError) -> ToolResult:
+def _failed(answer: RenderContext, error: AgentFSError) -> ToolResult:
     """Say what failed in the words that the models know, and then what the workspace knows of it."""
     path = one_line(str(answer.arguments.get("path", "")))
     old = str(answer.arguments.get("old_str", ""))

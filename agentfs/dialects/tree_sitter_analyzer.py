@@ -9,20 +9,27 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from agentfs.calls.outcome import first_line
 from agentfs.dialects.analyzer_answers import Asked, Raisable, answer_of, listed
 from agentfs.dialects.analyzer_formats import MOST_MATCHES, SAMPLES, UNBOUNDED, Format
+from agentfs.dialects.analyzer_messages import (
+    FORMATS,
+    Language,
+    describe,
+    language_of_environment,
+    told,
+    wrong,
+)
 from agentfs.dialects.analyzer_names import stands_for
-from agentfs.dialects.analyzer_words import FORMATS, Language, describe, language_of_environment, told, wrong
 from agentfs.dialects.dialect import Dialect
-from agentfs.dialects.showing import as_json, problem_of
+from agentfs.dialects.rendering import as_json, problem_of
 from agentfs.errors import AgentFSError, InvalidPatternError, OutsideWorkspaceError, UnknownToolError
 from agentfs.limits import HARD_FILE_BYTES
 from agentfs.messages import Message, Retry
 from agentfs.results import GlobResult, GrepResult, ToolResult
 from agentfs.search.filters import parse_filesize, parse_types
-from agentfs.signatures.offers import Answer, Offer
-from agentfs.walking.globs import compile_globs
+from agentfs.tools.offer import RenderContext, ToolOffer
+from agentfs.tools.result import first_line
+from agentfs.tree.globs import compile_globs
 from agentfs.workspace import Workspace
 
 NAME = "tree-sitter-analyzer"
@@ -48,10 +55,10 @@ def in_language(language: Language | None = None) -> Dialect:
         language: The language of its errors; None for that of the environment, asked at each error.
     """
 
-    def offers(workspace: Workspace) -> Sequence[Offer]:
+    def offers(workspace: Workspace) -> Sequence[ToolOffer]:
         return _offers(workspace, language)
 
-    def refused(answer: Answer) -> ToolResult:
+    def refused(answer: RenderContext) -> ToolResult:
         """Tell of a tool that is not there as any of those that are would."""
         if not isinstance(answer.outcome, UnknownToolError):
             return answer.result
@@ -105,7 +112,7 @@ class _Search(Asked):
         }
 
 
-def _offers(workspace: Workspace, language: Language | None) -> Sequence[Offer]:
+def _offers(workspace: Workspace, language: Language | None) -> Sequence[ToolOffer]:
     """Make the three tools."""
 
     def list_files(
@@ -251,11 +258,11 @@ def _offers(workspace: Workspace, language: Language | None) -> Sequence[Offer]:
             workspace, asked, found, notes, opens=hidden and no_ignore, raisable=raisable, files=files
         )
 
-    def render(tool: str) -> Callable[[Answer], ToolResult]:
+    def render(tool: str) -> Callable[[RenderContext], ToolResult]:
         return lambda answer: _render(answer, tool, language or language_of_environment())
 
     return [
-        Offer(
+        ToolOffer(
             tool,
             **describe(tool.__name__, inspect.signature(tool).parameters),
             parameters={"limit": "file_limit"} if tool is find_and_grep else {},
@@ -371,7 +378,7 @@ def _are_globs(given: list[str]) -> bool:
     return True
 
 
-def _render(answer: Answer, tool: str, language: Language) -> ToolResult:
+def _render(answer: RenderContext, tool: str, language: Language) -> ToolResult:
     problem = problem_of(answer)
     if problem is None:
         return answer.result

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from itertools import groupby, takewhile
 from typing import Literal, NamedTuple, NoReturn
 
-from agentfs.disk import quote
-from agentfs.editing.matching import occurrences
-from agentfs.editing.miss import miss
-from agentfs.editing.places import ambiguous
-from agentfs.editing.tolerance import tolerated
+from agentfs.editing.diagnostics import explain_no_match
+from agentfs.editing.exact_match import occurrences
+from agentfs.editing.places import explain_ambiguous
+from agentfs.editing.tolerant_match import tolerated
 from agentfs.errors import AgentFSError, AmbiguousError, InvalidArgumentError, NoMatchError
+from agentfs.fs import quote
 from agentfs.visible import literal
 
 Span = tuple[int, int, str]
@@ -279,7 +279,7 @@ def _placed(text: str, hunk: Hunk, begin: int, above: tuple[str, ...], where: tu
         raise failure
     if found[0].start != found[-1].start:
         block, starts = "\n".join(hunk.old), sorted(place.start for place in found)
-        _refuse(hunk, where, ambiguous(text, block, starts, where[1]))
+        _refuse(hunk, where, explain_ambiguous(text, block, starts, where[1]))
     return found[0]
 
 
@@ -320,7 +320,9 @@ def _located(text: str, hunk: Hunk, start: int, where: tuple[int, str]) -> _Foun
             at = start + places[0]
             return _Found(at, at + len(_joined(old)), _changes(lines, at, old, new))
         if places:
-            _refuse(hunk, where, ambiguous(text, "\n".join(old), [start + at for at in places], where[1]))
+            _refuse(
+                hunk, where, explain_ambiguous(text, "\n".join(old), [start + at for at in places], where[1])
+            )
     for lines in tries:
         old, new = _sides(lines)
         steps = tolerated(region, _joined(old), _joined(new))
@@ -340,8 +342,8 @@ def _located(text: str, hunk: Hunk, start: int, where: tuple[int, str]) -> _Foun
             return fitted[0]
         if fitted:
             starts = [place.start for place in fitted]
-            _refuse(hunk, where, ambiguous(text, "\n".join(old), starts, where[1]))
-    return _refuse(hunk, where, miss(text, "\n".join(hunk.old), "\n".join(hunk.new), where[1]))
+            _refuse(hunk, where, explain_ambiguous(text, "\n".join(old), starts, where[1]))
+    return _refuse(hunk, where, explain_no_match(text, "\n".join(hunk.old), "\n".join(hunk.new), where[1]))
 
 
 def _sides(lines: Sequence[str]) -> tuple[list[str], list[str]]:

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from agentfs.dialects.dialect import Dialect
 from agentfs.errors import AlreadyExistsError
 from agentfs.results import Edit, EditResult, GrepResult, ListResult, ToolResult, WriteResult
-from agentfs.signatures.offers import Answer, Offer
+from agentfs.tools.offer import RenderContext, ToolOffer
 from agentfs.workspace import Workspace
 
 _FILE = {"path": "file_path"}
@@ -34,7 +34,7 @@ class WaveResult(ToolResult):
         return {"success": self.success, "content": self.content, **there}
 
 
-def wave_result(answer: Answer) -> WaveResult:
+def wave_result(answer: RenderContext) -> WaveResult:
     """Return the result as one of this dialect.
 
     Args:
@@ -44,7 +44,7 @@ def wave_result(answer: Answer) -> WaveResult:
     return WaveResult(**{field.name: getattr(result, field.name) for field in fields(result)})
 
 
-def offers(workspace: Workspace) -> Sequence[Offer]:
+def offers(workspace: Workspace) -> Sequence[ToolOffer]:
     """Make the seven tools.
 
     Args:
@@ -130,8 +130,8 @@ def offers(workspace: Workspace) -> Sequence[Offer]:
             return changes.multi_edit(path, edits[1:] if created else edits)
 
     return (
-        Offer(workspace.read, name="Read", parameters=_FILE, descriptions=_FILE_TOLD),
-        Offer(
+        ToolOffer(workspace.read, name="Read", parameters=_FILE, descriptions=_FILE_TOLD),
+        ToolOffer(
             workspace.write,
             name="Write",
             parameters=_FILE,
@@ -143,16 +143,16 @@ def offers(workspace: Workspace) -> Sequence[Offer]:
             },
             preset={"newline": "given"},
         ),
-        Offer(edit, name="Edit", parameters=_FILE, effect="edit"),
-        Offer(multi_edit, name="MultiEdit", parameters=_FILE, effect="edit"),
-        Offer(ls, name="LS"),
-        Offer(
+        ToolOffer(edit, name="Edit", parameters=_FILE, effect="edit"),
+        ToolOffer(multi_edit, name="MultiEdit", parameters=_FILE, effect="edit"),
+        ToolOffer(ls, name="LS"),
+        ToolOffer(
             workspace.glob,
             name="Glob",
             descriptions={"path": "Directory to search, absolute or relative to the working directory."},
             hide=("limit", "offset", "include_ignored"),
         ),
-        Offer(
+        ToolOffer(
             grep,
             name="Grep",
             parameters={

@@ -6,12 +6,12 @@ from collections.abc import Awaitable, Callable, Mapping, Sized
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias, cast
 
-from agentfs.calls.outcome import first_line
 from agentfs.dialects.wave import DIALECT, WaveResult
 from agentfs.errors import AgentFSError, InvalidArgumentError
-from agentfs.permissions.asking import Allow, Deny, Mode, Permission, PermissionAnswer, PermissionRequest
+from agentfs.permissions import Allow, Deny, Mode, Permission, PermissionAnswer, PermissionRequest
 from agentfs.policy import Policy
 from agentfs.text import visible
+from agentfs.tools.result import first_line
 from agentfs.visible import literal
 from agentfs.workspace import Workspace
 

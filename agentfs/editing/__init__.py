@@ -1,14 +1,14 @@
 """Changing files: `write`, `edit`, `multi_edit`, `edit_lines` and `splice`."""
 
+from agentfs.editing.apply_edit import EditOptions
+from agentfs.editing.delete_move import delete_path, move_path
 from agentfs.editing.edit import edit_file
 from agentfs.editing.edit_lines import edit_lines_file
-from agentfs.editing.landing import Terms
-from agentfs.editing.removing import delete_path, move_path
 from agentfs.editing.splice import splice_file
 from agentfs.editing.write import WriteTerms, write_file
 
 __all__ = [
-    "Terms",
+    "EditOptions",
     "WriteTerms",
     "delete_path",
     "edit_file",

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from itertools import accumulate
 
 from agentfs.editing.closest import word_likeness
-from agentfs.editing.matching import occurrences
-from agentfs.editing.tolerance import BLANK, tolerated
+from agentfs.editing.exact_match import occurrences
+from agentfs.editing.tolerant_match import BLANK, tolerated
 from agentfs.text import bodies_of, moved_lines
 
 Span = tuple[int, int]

@@ -3,27 +3,27 @@
 from collections.abc import Sequence
 from typing import get_args
 
-from agentfs.disk import Current, Root
-from agentfs.editing.applying import Applied, Matcher, apply_edits, check_edits
+from agentfs.editing.apply_edit import EditOptions, change_text
+from agentfs.editing.diagnostics import Known
 from agentfs.editing.document import Document
-from agentfs.editing.landing import Terms, change_text
-from agentfs.editing.miss import Known
+from agentfs.editing.engine import Applied, MatchOptions, apply_edits, check_edits
 from agentfs.errors import InvalidArgumentError
+from agentfs.fs import Current, Root
 from agentfs.limits import Limits
 from agentfs.messages import Message, ParameterName
 from agentfs.policy import Matching
+from agentfs.read_tracker import ReadTracker
 from agentfs.results import Edit, EditResult
-from agentfs.shown import Shown
 
 
 def edit_file(
     root: Root,
-    shown: Shown,
+    shown: ReadTracker,
     limits: Limits,
     path: str,
     edits: Sequence[Edit],
     *,
-    terms: Terms | None = None,
+    terms: EditOptions | None = None,
     match: Matching | None = None,
 ) -> EditResult:
     """Replace texts in a file, in order, all or nothing, in one write.
@@ -69,7 +69,7 @@ def edit_file(
     def apply(before: Document, current: Current) -> Applied:
         versions = [version.text for version in shown.texts(current.real_path) if version.text is not None]
         known = Known(versions, lambda: others(current.real_path))
-        matcher = Matcher(matching, known)
+        matcher = MatchOptions(matching, known)
         return apply_edits(before, edits, path=current.path, max_bytes=limits.file_bytes, matcher=matcher)
 
-    return change_text(root, shown, limits, path, apply, terms or Terms(), unit="replacement")
+    return change_text(root, shown, limits, path, apply, terms or EditOptions(), unit="replacement")

@@ -4,29 +4,29 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import accumulate
 
-from agentfs.disk import Current, Root, quote, revision_of
-from agentfs.editing.applying import Applied, apply_places
+from agentfs.editing.apply_edit import EditOptions, change_text
 from agentfs.editing.document import Document
-from agentfs.editing.landing import Terms, change_text
-from agentfs.editing.line_choice import Lines, chosen
-from agentfs.editing.matching import Place, to_lf
+from agentfs.editing.engine import Applied, apply_places
+from agentfs.editing.exact_match import Place, to_lf
+from agentfs.editing.line_ids import Lines, chosen
 from agentfs.editing.splicing import View
 from agentfs.errors import InvalidArgumentError, StaleError, UnreadError
+from agentfs.fs import Current, Root, quote, revision_of
 from agentfs.limits import Limits
 from agentfs.messages import Joined, Message, ParameterName, ToolName, call
+from agentfs.read_tracker import ReadTracker
 from agentfs.results import EditResult, LineChange
-from agentfs.shown import Shown
 from agentfs.text import bodies_of
 
 
 def edit_lines_file(
     root: Root,
-    shown: Shown,
+    shown: ReadTracker,
     limits: Limits,
     path: str,
     changes: Sequence[LineChange],
     *,
-    terms: Terms,
+    terms: EditOptions,
     fresh: bool = False,
 ) -> EditResult:
     """Replace lines of a file that are named by their ids; checked as a whole, made in one write.
@@ -94,7 +94,7 @@ def edit_lines_file(
     return change_text(root, shown, limits, path, apply, terms, unit="change")
 
 
-def _check_fresh(shown: Shown, current: Current, revision: str) -> None:
+def _check_fresh(shown: ReadTracker, current: Current, revision: str) -> None:
     given = shown.given(current.real_path)
     if given == revision:
         return

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from agentfs.disk import quote
-from agentfs.editing.matching import MOST_COUNTED
+from agentfs.editing.exact_match import MOST_COUNTED
 from agentfs.errors import AmbiguousError
+from agentfs.fs import quote
 from agentfs.messages import Joined, Message, ParameterName
 from agentfs.text import cut_line, numbered, visible
 
@@ -14,7 +14,7 @@ LINE_CHARS = 160
 _OLD, _NEW = ParameterName("old_string"), ParameterName("new_string")
 
 
-def ambiguous(view: str, old: str, starts: Sequence[int], path: str) -> AmbiguousError:
+def explain_ambiguous(view: str, old: str, starts: Sequence[int], path: str) -> AmbiguousError:
     """Name each place where an old text stands, with its line.
 
     Args:

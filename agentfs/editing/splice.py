@@ -2,28 +2,28 @@
 
 from collections.abc import Callable, Sequence
 
-from agentfs.disk import Current, Root, quote
-from agentfs.editing.applying import Applied, apply_places
+from agentfs.editing.apply_edit import EditOptions, change_text
 from agentfs.editing.document import Document
-from agentfs.editing.landing import Terms, change_text
-from agentfs.editing.matching import Place, to_lf
+from agentfs.editing.engine import Applied, apply_places
+from agentfs.editing.exact_match import Place, to_lf
 from agentfs.editing.splicing import View
 from agentfs.errors import InvalidArgumentError, OverlapError
+from agentfs.fs import Current, Root, quote
 from agentfs.limits import Limits
+from agentfs.read_tracker import ReadTracker
 from agentfs.results import EditResult
-from agentfs.shown import Shown
 
 Span = tuple[int, int, str]
 
 
 def splice_file(
     root: Root,
-    shown: Shown,
+    shown: ReadTracker,
     limits: Limits,
     path: str,
     spans: Sequence[Span] | Callable[[str], Sequence[Span]],
     *,
-    terms: Terms,
+    terms: EditOptions,
 ) -> EditResult:
     r"""Replace character ranges of a file, in one write.
 

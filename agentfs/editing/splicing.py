@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from agentfs.editing.matching import Place
+from agentfs.editing.exact_match import Place
 from agentfs.text import lf_view
 
 

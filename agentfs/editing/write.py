@@ -4,15 +4,15 @@ import codecs
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from agentfs.disk import Current, Root, quote
 from agentfs.editing.document import UNKNOWN_8BIT
+from agentfs.editing.overwrite_guard import check_overwrite
 from agentfs.editing.report import plural, with_diff
-from agentfs.editing.unseen import check_overwrite
 from agentfs.errors import BinaryError, EncodingError, InvalidArgumentError, TooLargeError
+from agentfs.fs import Current, Root, quote
 from agentfs.limits import Limits
 from agentfs.messages import Joined, Message, ParameterName, ToolName
+from agentfs.read_tracker import ReadTracker
 from agentfs.results import WriteResult
-from agentfs.shown import Shown
 from agentfs.text import Decoded, bom_of, codec_name, count_lines, decode, decode_as, newline_of, unified_diff
 
 LineEnds = Literal["keep", "given", "\n", "\r\n", "\r"]
@@ -66,7 +66,7 @@ class Content:
 
 
 def write_file(
-    root: Root, shown: Shown, limits: Limits, path: str, content: str, terms: WriteTerms | None = None
+    root: Root, shown: ReadTracker, limits: Limits, path: str, content: str, terms: WriteTerms | None = None
 ) -> WriteResult:
     """Create a file, or replace the whole content of one that has been seen.
 

@@ -3,11 +3,11 @@
 from collections.abc import Callable
 from copy import copy
 
-from agentfs.disk import Change, DirectoryState, Root, State
 from agentfs.errors import AgentFSError
+from agentfs.fs import Change, DirectoryNode, Node, Root
 
 MOST_BYTES = 200 * 1024 * 1024  # the largest file that any workspace changes
-Look = Callable[[str], State | None]
+Look = Callable[[str], Node | None]
 
 
 def looking(root: Root) -> Look:
@@ -63,8 +63,8 @@ class Found:
 
 
 def _makes_directory(change: Change) -> bool:
-    return change.before is None and isinstance(change.after, DirectoryState)
+    return change.before is None and isinstance(change.after, DirectoryNode)
 
 
 def _removes_directory(change: Change) -> bool:
-    return isinstance(change.before, DirectoryState) and change.after is None
+    return isinstance(change.before, DirectoryNode) and change.after is None

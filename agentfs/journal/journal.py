@@ -6,8 +6,8 @@ from contextlib import AbstractContextManager, contextmanager
 from threading import RLock
 from typing import NamedTuple
 
-from agentfs.disk import Change, Root, quote
 from agentfs.errors import AgentFSError, BusyError, InvalidArgumentError, NotFoundError, StaleError
+from agentfs.fs import Change, Root, quote
 from agentfs.journal.ledger import Ledger
 from agentfs.journal.steps import Step, Sum, summed, taken_back
 from agentfs.journal.store import Store

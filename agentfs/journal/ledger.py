@@ -1,6 +1,6 @@
 """What a journal tells of itself while it is kept: here to nobody."""
 
-from agentfs.disk import Change
+from agentfs.fs import Change
 from agentfs.journal.found import Found, Look
 from agentfs.journal.steps import Step
 

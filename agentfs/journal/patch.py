@@ -6,7 +6,7 @@ import zlib
 from collections.abc import Iterable, Iterator
 from hashlib import sha1
 
-from agentfs.disk import Change, FileState, LinkState, State
+from agentfs.fs import Change, FileNode, LinkNode, Node
 from agentfs.text import hunks
 
 _NOTHING = "0" * 40
@@ -52,10 +52,10 @@ def line_counts(change: Change) -> tuple[int, int] | None:
     return lines.count("+"), lines.count("-")
 
 
-def _entry(state: State | None) -> tuple[str, bytes] | None:
-    if isinstance(state, FileState):
+def _entry(state: Node | None) -> tuple[str, bytes] | None:
+    if isinstance(state, FileNode):
         return ("100755" if state.mode & 0o100 else "100644"), state.load()
-    if isinstance(state, LinkState):
+    if isinstance(state, LinkNode):
         return "120000", os.fsencode(state.target)
     return None
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Iterable, Sequence
 
-from agentfs.disk import Change, DirectoryState, FileState, LinkState, State, quote, show_name
 from agentfs.errors import StaleError
+from agentfs.fs import Change, DirectoryNode, FileNode, LinkNode, Node, display_name, quote
 from agentfs.journal.patch import git_patch, line_counts
 from agentfs.journal.steps import Step, Sum, is_move
 from agentfs.messages import Message, call
@@ -30,8 +30,8 @@ def file_changes(
         shows: Tells whether the content of a path may be shown, for what is said of it.
     """
     changes = sorted(changes, key=lambda change: change.path)
-    gone: dict[State | None, str] = {
-        c.before: c.path for c in changes if c.after is None and not isinstance(c.before, DirectoryState)
+    gone: dict[Node | None, str] = {
+        c.before: c.path for c in changes if c.after is None and not isinstance(c.before, DirectoryNode)
     }
     listed: list[FileChange] = []
     for change in changes:
@@ -39,7 +39,7 @@ def file_changes(
         lines = line_counts(change) if counted and shown else None
         listed.append(
             FileChange(
-                path=show_name(change.path),
+                path=display_name(change.path),
                 action="created"
                 if change.before is None
                 else "deleted"
@@ -127,7 +127,7 @@ def patch_lines(patch: bytes) -> list[str]:
     return shown
 
 
-def conflict_error(change: Change, found: State | None, *, back: bool | None = None) -> StaleError:
+def conflict_error(change: Change, found: Node | None, *, back: bool | None = None) -> StaleError:
     """Return the error for a path that somebody else has changed.
 
     Args:
@@ -141,32 +141,32 @@ def conflict_error(change: Change, found: State | None, *, back: bool | None = N
         what = f"{path} is not there any more"
     elif change.before is None:
         what = f"There is something at {path} by now"
-    elif isinstance(found, FileState) and isinstance(change.before, FileState):
+    elif isinstance(found, FileNode) and isinstance(change.before, FileNode):
         same = found.digest == change.before.digest
         what = f"The mode of {path} has changed" if same else f"{path} has changed since"
     else:
         what = f"At {path} stands something else by now"
     diff = b"".join(git_patch([Change(change.path, change.before, found)]))
     lines = patch_lines(diff)
-    read, then = call("read", path=show_name(change.path)), "change what is to be different."
+    read, then = call("read", path=display_name(change.path)), "change what is to be different."
     return StaleError(
         f"{what}, by somebody else; nothing was {doing}." + (" This is what changed:" if lines else ""),
         hint=Message("Call ", read, f" to see it, and {then}")
-        if isinstance(found, FileState)
+        if isinstance(found, FileNode)
         else f"Look at what is there now, and {then}",
         details={
-            "path": show_name(change.path),
+            "path": display_name(change.path),
             "diff": diff.decode("utf-8", "backslashreplace"),
             "places": lines,
         },
     )
 
 
-def _type_of(state: State | None) -> EntryType:
-    if isinstance(state, LinkState):
+def _type_of(state: Node | None) -> EntryType:
+    if isinstance(state, LinkNode):
         return "symlink"
-    return "directory" if isinstance(state, DirectoryState) else "file"
+    return "directory" if isinstance(state, DirectoryNode) else "file"
 
 
 def _shown(path: str | None) -> str | None:
-    return None if path is None else show_name(path)
+    return None if path is None else display_name(path)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from agentfs.disk import Change, DirectoryState
+from agentfs.fs import Change, DirectoryNode
 
 
 class Step(NamedTuple):
@@ -101,7 +101,7 @@ def is_move(step: Step) -> tuple[str, str] | None:
     files = [
         c
         for c in step.changes
-        if not isinstance(c.before, DirectoryState) and not isinstance(c.after, DirectoryState)
+        if not isinstance(c.before, DirectoryNode) and not isinstance(c.after, DirectoryNode)
     ]
     gone = [c for c in files if c.after is None]
     come = [c for c in files if c.before is None]

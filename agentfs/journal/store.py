@@ -6,7 +6,7 @@ from dataclasses import replace
 from threading import Lock
 from weakref import WeakValueDictionary, ref
 
-from agentfs.disk import Change, FileState, Spool, State
+from agentfs.fs import Change, FileNode, Node, Spool
 
 MEMORY = 8 * 1024 * 1024
 _SMALL = 512
@@ -113,8 +113,8 @@ class Store:
             self._held_bytes = 0
         self._spool.close()
 
-    def _kept(self, state: State | None) -> State | None:
-        if not isinstance(state, FileState):
+    def _kept(self, state: Node | None) -> Node | None:
+        if not isinstance(state, FileNode):
             return state
         with self._adding:
             content = self._contents.get(state.digest)

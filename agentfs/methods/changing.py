@@ -3,8 +3,8 @@
 from collections.abc import Callable, Sequence
 from typing import Literal
 
+from agentfs.enforcement import gated
 from agentfs.methods.held import Held
-from agentfs.permissions.gate import gated
 from agentfs.results import DeleteResult, Edit, EditResult, LineChange, MoveResult, WriteResult
 
 
@@ -82,10 +82,10 @@ class Changing(Held):
             AgentFSError: `no_match`, `ambiguous` with each place, `no_change`, `stale` for another version
                 than expected, `binary`, `encoding`, `too_large`, `read_only`, `not_found`.
         """
-        from agentfs.editing import Terms, edit_file
+        from agentfs.editing import EditOptions, edit_file
 
         edits = [Edit(old_string, new_string, replace_all)]
-        terms = Terms(encoding, expect_revision, preview)
+        terms = EditOptions(encoding, expect_revision, preview)
         return edit_file(self._root, self._shown, self.limits, path, edits, terms=terms, match=match)
 
     @gated("edit")
@@ -118,9 +118,9 @@ class Changing(Held):
         Raises:
             AgentFSError: As `edit`, naming the edit that failed.
         """
-        from agentfs.editing import Terms, edit_file
+        from agentfs.editing import EditOptions, edit_file
 
-        terms = Terms(encoding, expect_revision, preview)
+        terms = EditOptions(encoding, expect_revision, preview)
         return edit_file(self._root, self._shown, self.limits, path, edits, terms=terms, match=match)
 
     @gated("edit")
@@ -152,9 +152,9 @@ class Changing(Held):
             AgentFSError: `unread` where no ids were given, `unknown_line` and `stale` with the current ids,
                 `overlap`, `invalid_argument`, and what `edit` raises.
         """
-        from agentfs.editing import Terms, edit_lines_file
+        from agentfs.editing import EditOptions, edit_lines_file
 
-        terms = Terms(encoding, expect_revision, preview)
+        terms = EditOptions(encoding, expect_revision, preview)
         return edit_lines_file(self._root, self._shown, self.limits, path, changes, terms=terms, fresh=fresh)
 
     @gated("edit")
@@ -185,9 +185,9 @@ class Changing(Held):
             AgentFSError: `invalid_argument` for a range that does not lie in the text, `overlap`, and what
                 `edit` raises.
         """
-        from agentfs.editing import Terms, splice_file
+        from agentfs.editing import EditOptions, splice_file
 
-        terms = Terms(encoding, expect_revision, preview)
+        terms = EditOptions(encoding, expect_revision, preview)
         return splice_file(self._root, self._shown, self.limits, path, spans, terms=terms)
 
     @gated("change")

@@ -85,7 +85,7 @@ class Current(Held):
         return _facts(again) == _facts(result)
 
     def _has_revision(self, path: str, revision: str) -> bool:
-        from agentfs.disk import revision_of, revision_of_stat
+        from agentfs.fs import revision_of, revision_of_stat
 
         kept = self._outputs.get(path)
         if kept is not None:

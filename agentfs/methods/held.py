@@ -9,11 +9,11 @@ from agentfs.policy import Policy
 from agentfs.results import ReadResult, Result
 
 if TYPE_CHECKING:  # loaded when a tree is opened
-    from agentfs.disk import Root
+    from agentfs.cache import FileCache
+    from agentfs.fs import Root
     from agentfs.journal import Journal
-    from agentfs.outputs import Outputs
-    from agentfs.remembered import Remembered
-    from agentfs.shown import Shown
+    from agentfs.output_store import OutputStore
+    from agentfs.read_tracker import ReadTracker
 
 _R = TypeVar("_R", bound=Result)
 
@@ -25,9 +25,9 @@ class Held:
     limits: Limits
     engine: Literal["python", "ripgrep"]
     _root: "Root"
-    _shown: "Shown"
-    _indexes: "Remembered[Any]"
-    _outputs: "Outputs"
+    _shown: "ReadTracker"
+    _indexes: "FileCache[Any]"
+    _outputs: "OutputStore"
     _journal: "Journal"
 
     def keep(self, kept: Result | str, *, kind: str = "out") -> str:
@@ -40,7 +40,7 @@ class Held:
         Returns:
             The name, such as `@out_1f3a`. The oldest are dropped first.
         """
-        from agentfs.outputs import Output
+        from agentfs.output_store import Output
 
         if isinstance(kept, ReadResult) and self._outputs.get(kept.path) is None:
             return self._outputs.keep(Output("", kept.path), kind)

@@ -6,12 +6,12 @@ from contextlib import contextmanager
 from copy import copy
 from typing import TYPE_CHECKING, Self
 
-from agentfs.calls import calling
-from agentfs.calls.interrupts import run_to_end
+from agentfs import call_context
+from agentfs.enforcement import gated
 from agentfs.errors import InvalidArgumentError
+from agentfs.interrupts import run_to_end
 from agentfs.messages import Message, ParameterName, call
 from agentfs.methods.held import Held
-from agentfs.permissions.gate import gated
 from agentfs.results import ChangesResult, CheckpointResult, UndoResult
 
 if TYPE_CHECKING:  # loaded when a tree is opened
@@ -86,7 +86,7 @@ class History(Held):
             raise InvalidArgumentError(
                 f"A checkpoint's name has 1 to {_MAX_NAME} characters.", details={"parameter": "name"}
             )
-        from agentfs.disk import quote
+        from agentfs.fs import quote
 
         made, moved = self._journal.checkpoint(name)
         text = f"Checkpoint {quote(made)}" + (", moved here from an earlier state." if moved else ".")
@@ -106,7 +106,7 @@ class History(Held):
             AgentFSError: `not_found` for an unknown checkpoint, with those there are; `stale` for a file that
                 somebody else has changed since, with the diff.
         """
-        from agentfs.disk import quote
+        from agentfs.fs import quote
 
         travel = self._journal.go(self._root, to, max_bytes=self.limits.file_bytes)
         return self._told(f"Went to checkpoint {quote(to)}:", travel)
@@ -135,11 +135,11 @@ class History(Held):
             AgentFSError: `stale` at the end, with the diff, for a file that somebody else has changed since
                 the transaction first changed it; nothing is changed then.
         """
-        from agentfs.disk.staged import Staged
+        from agentfs.fs.overlay import OverlayRoot
         from agentfs.journal import Journal, Timeline
         from agentfs.journal.report import conflict_error
 
-        staged = Staged(self._root)
+        staged = OverlayRoot(self._root)
         journal = staged.recorder = Journal(timeline=Timeline(bounded=False))
         shown = self._shown.fork(staged.is_staged)
         inner = copy(self)
@@ -150,7 +150,7 @@ class History(Held):
             nonlocal committed
             changes = journal.since(None).changes
             if changes:
-                with calling.limited(self.limits.timeout):
+                with call_context.limited(self.limits.timeout):
                     self._root.apply(changes, max_bytes=self.limits.file_bytes, conflict=conflict_error)
             committed = True
 
@@ -186,9 +186,9 @@ class History(Held):
         """Begin the journal and the memory, or go on with those of a state directory."""
         if state is None:
             from agentfs.journal import Journal, Ledger, looking
-            from agentfs.shown import Shown
+            from agentfs.read_tracker import ReadTracker
 
-            self._journal, self._shown = Journal(ledger=Ledger(looking(self._root))), Shown()
+            self._journal, self._shown = Journal(ledger=Ledger(looking(self._root))), ReadTracker()
         else:
             from agentfs.state import open_state
 
@@ -207,11 +207,11 @@ class History(Held):
             self._state.close()
 
     def _told(self, done: str, travel: "Travel") -> UndoResult:
-        from agentfs.disk import FileState, quote, revision_of
+        from agentfs.fs import FileNode, quote, revision_of
         from agentfs.journal.report import file_changes, file_lines
 
         for change in travel.changes:
-            if isinstance(change.after, FileState) and self._shown.knows(change.path):
+            if isinstance(change.after, FileNode) and self._shown.knows(change.path):
                 self._shown.record_return(change.path, revision_of(change.after.load()))
         files = file_changes(travel.changes, counted=False)
         notes = tuple(f"the directory {quote(path)} stays: something else is in it" for path in travel.left)

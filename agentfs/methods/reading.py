@@ -3,11 +3,11 @@
 import time
 from dataclasses import replace
 
-from agentfs.calls import calling
+from agentfs import call_context
+from agentfs.enforcement import gated
 from agentfs.errors import NotAFileError, NotFoundError
 from agentfs.limits import Limits
 from agentfs.methods.held import Held
-from agentfs.permissions.gate import gated
 from agentfs.results import ReadManyResult, ReadResult
 
 # Of one glob: more than any budget has room for.
@@ -80,9 +80,9 @@ class Reading(Held):
             listed = directory_answer(path, listing)
             return replace(listed, made_by=("read", (path, offset, limit), {}))
         except NotFoundError as error:
-            from agentfs.search import say_elsewhere
+            from agentfs.search import add_suggestions
 
-            say_elsewhere(self._root, path, error)
+            add_suggestions(self._root, path, error)
             raise
 
     @gated("read")
@@ -100,11 +100,11 @@ class Reading(Held):
             AgentFSError: `invalid_pattern`, `outside_workspace`, `invalid_argument` for a bad budget. What
                 is wrong with one file stands in its place in the answer.
         """
-        from agentfs.disk import quote
+        from agentfs.fs import quote
         from agentfs.reading import read_file, read_several
         from agentfs.search import glob_files
 
-        until = calling.deadline(self.limits.timeout / 2)  # the rest is for reading
+        until = call_context.deadline(self.limits.timeout / 2)  # the rest is for reading
         named: list[str] = []
         notes: list[str] = []
         asked = [paths] if isinstance(paths, str) else list(paths)

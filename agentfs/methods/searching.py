@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from typing import Annotated, Literal, TypeAlias
 
+from agentfs.enforcement import gated
 from agentfs.methods.current import repeatable
 from agentfs.methods.held import Held
-from agentfs.permissions.gate import gated
 from agentfs.results import GlobResult, GrepResult, ListResult
-from agentfs.signatures.shown_as import ShownAs
+from agentfs.tools.model_type import ShownAs
 
 # A program may search several places at once; a model is told of one.
 Paths: TypeAlias = Annotated[str | Sequence[str], ShownAs(str)]
@@ -297,7 +297,7 @@ class Searching(Held):
             AgentFSError: `invalid_pattern` with the place of the mistake, `not_found`, `outside_workspace`,
                 `invalid_argument`, `past_end`.
         """
-        from agentfs.search import Request, grep, line_namer
+        from agentfs.search import Request, grep, line_id_source
 
         kept = self._outputs.get(path) if isinstance(path, str) else None
         text = None if kept is None or kept.path else kept.text
@@ -335,7 +335,7 @@ class Searching(Held):
             samples=samples,
             once=once,
         )
-        name_lines = line_namer(self._root, self._shown, self.limits, fresh=fresh) if named else None
+        name_lines = line_id_source(self._root, self._shown, self.limits, fresh=fresh) if named else None
         return self._whole_kept(
             grep(self._root, self.limits, request, kept=text, engine=self.engine, name_lines=name_lines)
         )

@@ -2,13 +2,13 @@
 
 import base64
 
-from agentfs.disk import OpenFile, quote, revision_of, revision_of_stat
 from agentfs.errors import BinaryError, TooLargeError
+from agentfs.fs import OpenFile, quote, revision_of, revision_of_stat
 from agentfs.limits import Limits
 from agentfs.messages import Joined, NextCall
-from agentfs.reading.asked import Asked
-from agentfs.reading.kinds import hex_rows, kind_of
-from agentfs.reading.pictures import Picture, flaw_of, picture_of
+from agentfs.reading.filetypes import hex_rows, kind_of
+from agentfs.reading.images import ImageInfo, picture_of, validate_image
+from agentfs.reading.request import ReadRequest
 from agentfs.reading.sections import Document, Section, document_answer
 from agentfs.results import Image, ReadResult
 from agentfs.text import Step, continuation, fitted, footer, is_binary
@@ -17,7 +17,9 @@ _ROWS = 32  # of a hex view when no limit is given: it is for a look at a header
 _PDF = b"%PDF-"
 
 
-def media_of(file: OpenFile, head: bytes, limits: Limits, asked: Asked) -> tuple[ReadResult | None, str]:
+def media_of(
+    file: OpenFile, head: bytes, limits: Limits, asked: ReadRequest
+) -> tuple[ReadResult | None, str]:
     """Answer for a file that is no plain text.
 
     Args:
@@ -63,7 +65,7 @@ def binary_answer(file: OpenFile, head: bytes, limits: Limits) -> ReadResult:
     return _described(file, limits, "binary", said)
 
 
-def hex_answer(file: OpenFile, limits: Limits, asked: Asked) -> ReadResult:
+def hex_answer(file: OpenFile, limits: Limits, asked: ReadRequest) -> ReadResult:
     """Show bytes in hexadecimal; offset and limit count rows of sixteen."""
     size = file.stat.st_size
     total = -(-size // 16)
@@ -92,7 +94,7 @@ def hex_answer(file: OpenFile, limits: Limits, asked: Asked) -> ReadResult:
     return fitted(limits, Step(max(len(rows), 1), answer))
 
 
-def _image_answer(file: OpenFile, limits: Limits, picture: Picture) -> ReadResult:
+def _image_answer(file: OpenFile, limits: Limits, picture: ImageInfo) -> ReadResult:
     size = file.stat.st_size
     data = b"" if size > limits.file_bytes else file.read(limits.file_bytes)
     # The size of some stands behind more than the head.
@@ -101,14 +103,14 @@ def _image_answer(file: OpenFile, limits: Limits, picture: Picture) -> ReadResul
     said = f"{quote(file.path)}: {picture.name} image{drawn}, {size} bytes"
     if size > limits.file_bytes:
         return _described(file, limits, "image", f"{said}; not shown: over {limits.file_bytes} bytes")
-    if flaw := flaw_of(data, picture):
+    if flaw := validate_image(data, picture):
         return _described(file, limits, "image", f"{said}; not shown: {flaw}")
     if len(data) <= limits.image_bytes and max(picture.width, picture.height) <= limits.image_side:
         return _described(file, limits, "image", said, _image(data, picture.media_type))
     return _smaller(file, limits, data, picture, said)
 
 
-def _smaller(file: OpenFile, limits: Limits, data: bytes, picture: Picture, said: str) -> ReadResult:
+def _smaller(file: OpenFile, limits: Limits, data: bytes, picture: ImageInfo, said: str) -> ReadResult:
     from agentfs.reading.scaling import scaled  # noqa: PLC0415 - few images need it
 
     made = scaled(data, picture.name, most_bytes=limits.image_bytes, longest=limits.image_side)
@@ -124,7 +126,7 @@ def _smaller(file: OpenFile, limits: Limits, data: bytes, picture: Picture, said
     return _described(file, limits, "image", f"{said}; not shown: {why}")
 
 
-def _pdf_answer(file: OpenFile, limits: Limits, asked: Asked) -> ReadResult:
+def _pdf_answer(file: OpenFile, limits: Limits, asked: ReadRequest) -> ReadResult:
     from agentfs.reading.pdf import Pdf  # noqa: PLC0415 - few calls need it
 
     if file.stat.st_size > limits.file_bytes:
@@ -138,7 +140,7 @@ def _pdf_answer(file: OpenFile, limits: Limits, asked: Asked) -> ReadResult:
     return document_answer(document, limits, asked)
 
 
-def _notebook_answer(file: OpenFile, limits: Limits, asked: Asked) -> tuple[ReadResult | None, str]:
+def _notebook_answer(file: OpenFile, limits: Limits, asked: ReadRequest) -> tuple[ReadResult | None, str]:
     from agentfs.reading.notebook import NotANotebookError, cells_of, section_of  # noqa: PLC0415 - as above
 
     data = file.read(limits.file_bytes)

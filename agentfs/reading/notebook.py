@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, TypeGuard
 
-from agentfs.reading.pictures import flaw_of, picture_of
+from agentfs.reading.images import picture_of, validate_image
 from agentfs.reading.sections import Section
 from agentfs.results import Image
 from agentfs.text import lf_view
@@ -103,7 +103,7 @@ def _image(encoded: str, images: list[Image], image_bytes: int) -> str:
     if picture is None:
         return "[an image of no known format]"
     what = f"{picture.name} image, {picture.width}x{picture.height}, {len(data)} bytes"
-    flaw = flaw_of(data, picture)
+    flaw = validate_image(data, picture)
     if flaw or len(data) > image_bytes:
         return f"[{what}; not shown: {flaw or f'over {image_bytes} bytes'}]"
     images.append(Image(base64.b64encode(data).decode(), picture.media_type))

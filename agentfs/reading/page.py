@@ -9,7 +9,7 @@ from agentfs.text import cut_line, end_of, line_start, number_shown, visible_bod
 
 
 # Named tuples in this room: a frozen dataclass takes eight times as long to import.
-class Stretch(NamedTuple):
+class LineSlice(NamedTuple):
     """Lines that follow one another in a file, as far as a page may need them.
 
     Attributes:
@@ -35,7 +35,7 @@ class Stretch(NamedTuple):
         last_ended = self.ended or count < len(self.parts)
         return self.end.join(self.parts[:count]) + (self.end if last_ended else "")
 
-    def head(self, count: int) -> "Stretch":
+    def head(self, count: int) -> "LineSlice":
         """Return the first `count` of the lines."""
         if count >= len(self.parts):
             return self
@@ -62,7 +62,7 @@ class Page(NamedTuple):
     unheld: str = ""
 
 
-def stretch_of(text: str, first: int, count: int) -> Stretch:
+def stretch_of(text: str, first: int, count: int) -> LineSlice:
     """Take lines out of a text.
 
     Args:
@@ -77,8 +77,8 @@ def stretch_of(text: str, first: int, count: int) -> Stretch:
     parts = text[line_start(text, first, end) :].split(end, count)
     rest = parts.pop()
     if len(parts) == count or not rest:
-        return Stretch(first, parts, end)
-    return Stretch(first, [*parts, rest], end, ended=False)
+        return LineSlice(first, parts, end)
+    return LineSlice(first, [*parts, rest], end, ended=False)
 
 
 def from_column(parts: Sequence[str], column: int, end: str, *, ended: bool) -> list[str]:
@@ -102,7 +102,7 @@ def from_column(parts: Sequence[str], column: int, end: str, *, ended: bool) -> 
     return cut
 
 
-def page_of(stretch: Stretch, limits: Limits) -> Page:
+def page_of(stretch: LineSlice, limits: Limits) -> Page:
     """Show as many lines of a stretch as the byte budget of the text holds, and always the first.
 
     Args:
@@ -146,7 +146,7 @@ def _with_id(line: str, name: str) -> str:
     return f"{number} {name}{mark}{body}"
 
 
-def _bodies(stretch: Stretch) -> Sequence[str]:
+def _bodies(stretch: LineSlice) -> Sequence[str]:
     if stretch.end == "\r":
         return stretch.parts
     lines = "\n".join(stretch.parts)

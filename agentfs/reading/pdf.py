@@ -5,8 +5,8 @@ import logging
 from io import BytesIO
 from typing import Any
 
-from agentfs.disk import quote
 from agentfs.errors import BinaryError
+from agentfs.fs import quote
 from agentfs.reading.sections import Section
 from agentfs.text import lf_view
 

@@ -2,20 +2,20 @@
 
 from dataclasses import replace
 
-from agentfs.disk import OpenFile, Root, link_note, quote, revision_of, revision_of_stat
+from agentfs.cache import FileCache
 from agentfs.errors import BinaryError, EncodingError, StaleError, TimedOutError
+from agentfs.fs import OpenFile, Root, link_note, quote, revision_of, revision_of_stat
 from agentfs.limits import Limits
 from agentfs.messages import Message, ParameterName
+from agentfs.read_tracker import ReadTracker
 from agentfs.reading import stream
-from agentfs.reading.answer import Known, empty_answer, page_answer, whole_ranges
-from agentfs.reading.asked import Asked, asked_of
-from agentfs.reading.economy import economised
-from agentfs.reading.index import Index, survey
+from agentfs.reading.line_index import LineIndex, build_index
 from agentfs.reading.media import binary_answer, media_of
-from agentfs.reading.page import Stretch, from_column, stretch_of
-from agentfs.remembered import Remembered
+from agentfs.reading.page import LineSlice, from_column, stretch_of
+from agentfs.reading.repeat_reads import shorten_repeat
+from agentfs.reading.request import ReadRequest, asked_of
+from agentfs.reading.result import TextInfo, empty_answer, page_answer, whole_ranges
 from agentfs.results import ReadResult
-from agentfs.shown import Shown
 from agentfs.text import HEAD, count_lines, decode, decode_in, newline_of
 
 _NO_IDS = "no line ids: the file is too large to be remembered"
@@ -23,7 +23,7 @@ _NO_IDS = "no line ids: the file is too large to be remembered"
 
 def read_file(
     root: Root,
-    shown: Shown,
+    shown: ReadTracker,
     limits: Limits,
     path: str,
     offset: int = 1,
@@ -34,7 +34,7 @@ def read_file(
     column: int = 1,
     line_ids: bool = False,
     room: int | None = None,
-    indexes: Remembered[Index | None] | None = None,
+    indexes: FileCache[LineIndex | None] | None = None,
 ) -> ReadResult:
     """Read one page of a file.
 
@@ -74,7 +74,7 @@ def read_file(
             if len(data) <= limits.file_bytes:
                 economy = root.policy.reread == "diff"
                 return _read_held(file, data, shown, limits, asked, notes, economy=economy)
-        return _read_streamed(file, head, shown, limits, asked, indexes or Remembered(), notes)
+        return _read_streamed(file, head, shown, limits, asked, indexes or FileCache(), notes)
 
 
 def read_kept(name: str, text: str, limits: Limits, offset: int, limit: int | None) -> ReadResult:
@@ -96,7 +96,7 @@ def read_kept(name: str, text: str, limits: Limits, offset: int, limit: int | No
     asked = asked_of(offset, limit, None, raw=False, column=1)
     data = text.encode("utf-8", "surrogatepass")
     total = count_lines(text)
-    known = Known(name, revision_of(data), len(data), total, "utf-8", newline_of(text), b"")
+    known = TextInfo(name, revision_of(data), len(data), total, "utf-8", newline_of(text), b"")
     first = asked.first(name, total)
     if not total:
         return empty_answer(known)
@@ -104,7 +104,7 @@ def read_kept(name: str, text: str, limits: Limits, offset: int, limit: int | No
     return page_answer(known, stretch_of(text, first, count), limits, asked)[1]
 
 
-def _told(shown: Shown, file: OpenFile, answer: ReadResult) -> ReadResult:
+def _told(shown: ReadTracker, file: OpenFile, answer: ReadResult) -> ReadResult:
     """Remember what was shown of a file that is no text: cells, pages, rows, or the image."""
     if answer.end_line or answer.images:
         lines = (answer.start_line, answer.end_line, answer.total_lines)
@@ -115,9 +115,9 @@ def _told(shown: Shown, file: OpenFile, answer: ReadResult) -> ReadResult:
 def _read_held(
     file: OpenFile,
     data: bytes,
-    shown: Shown,
+    shown: ReadTracker,
     limits: Limits,
-    asked: Asked,
+    asked: ReadRequest,
     notes: list[str],
     *,
     economy: bool,
@@ -129,7 +129,7 @@ def _read_held(
         return _told(shown, file, binary_answer(file, data[:HEAD], limits))
     text = decoded.text
     total = count_lines(text)
-    known = Known(file.path, revision, len(data), total, decoded.encoding, newline_of(text), decoded.bom)
+    known = TextInfo(file.path, revision, len(data), total, decoded.encoding, newline_of(text), decoded.bom)
     first = asked.first(file.path, total)
     if total == 0:
         shown.record_read(file.real_path, revision, text, 0, 0, 0)
@@ -145,7 +145,7 @@ def _read_held(
         notes = notes if ids else [*notes, _NO_IDS]
     page, result = page_answer(known, stretch, limits, asked, notes)
     if economy:
-        result = economised(shown, file.real_path, result, asked)
+        result = shorten_repeat(shown, file.real_path, result, asked)
     for start, last in whole_ranges(page) if asked.column == 1 else ():
         shown.record_read(file.real_path, revision, text, start, last, total)
     shown_ids = tuple(stretch.ids[: len(page.shown)])
@@ -155,20 +155,20 @@ def _read_held(
 def _read_streamed(
     file: OpenFile,
     head: bytes,
-    shown: Shown,
+    shown: ReadTracker,
     limits: Limits,
-    asked: Asked,
-    indexes: Remembered[Index | None],
+    asked: ReadRequest,
+    indexes: FileCache[LineIndex | None],
     notes: list[str],
 ) -> ReadResult:
     revision = revision_of_stat(file.stat)
     key = (file.real_path, asked.encoding)
-    index = indexes.get(key, revision, lambda: survey(file, head, asked.encoding, limits.timeout))
+    index = indexes.get(key, revision, lambda: build_index(file, head, asked.encoding, limits.timeout))
     if index is None and asked.encoding is None:
         return _told(shown, file, binary_answer(file, head, limits))
     if index is None:
         raise EncodingError(f"{quote(file.path)} is not text in {asked.encoding}.")
-    known = Known(
+    known = TextInfo(
         file.path,
         revision,
         max(index.size, file.stat.st_size),
@@ -208,7 +208,9 @@ def _too_long(file: OpenFile, total: int, limits: Limits) -> TimedOutError:
     )
 
 
-def _taken(file: OpenFile, index: Index, first: int, count: int, limits: Limits, asked: Asked) -> Stretch:
+def _taken(
+    file: OpenFile, index: LineIndex, first: int, count: int, limits: Limits, asked: ReadRequest
+) -> LineSlice:
     try:
         stretch = stream.take(file, index, first, count, limits, asked.column)
     except UnicodeError:

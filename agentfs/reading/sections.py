@@ -5,7 +5,7 @@ from typing import Literal, NamedTuple
 
 from agentfs.limits import Limits
 from agentfs.messages import FirstOf, Joined, Message, NextCall, ToolName
-from agentfs.reading.asked import Asked
+from agentfs.reading.request import ReadRequest
 from agentfs.results import Image, ReadResult
 from agentfs.text import Step, continuation, cut_line, fitted, footer, visible_bodies
 
@@ -48,7 +48,7 @@ class Document(NamedTuple):
     section: Callable[[int], Section]
 
 
-def document_answer(document: Document, limits: Limits, asked: Asked) -> ReadResult:
+def document_answer(document: Document, limits: Limits, asked: ReadRequest) -> ReadResult:
     """Show as many cells or pages as the budgets hold, and at least a part of one.
 
     Args:
@@ -104,7 +104,7 @@ _AS_JSON = Message(ToolName("edit"), " works on its JSON")
 _EDITED_AS_JSON = FirstOf(Message(_AS_JSON, ", as ", ToolName("grep"), " shows it"), _AS_JSON)
 
 
-def _answer(document: Document, sections: Sequence[Section], first: int, asked: Asked) -> ReadResult:
+def _answer(document: Document, sections: Sequence[Section], first: int, asked: ReadRequest) -> ReadResult:
     last = first + len(sections) - 1 if sections else 0
     following: NextCall | None = None
     if last < document.total:

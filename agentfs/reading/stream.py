@@ -3,15 +3,17 @@
 from collections.abc import Iterator
 from itertools import chain
 
-from agentfs.disk import OpenFile
+from agentfs.fs import OpenFile
 from agentfs.limits import Limits
-from agentfs.reading.index import Index
-from agentfs.reading.page import Stretch, from_column
+from agentfs.reading.line_index import LineIndex
+from agentfs.reading.page import LineSlice, from_column
 
 MOST_HELD = 1024 * 1024  # characters of one page; a longer line is not held whole
 
 
-def take(file: OpenFile, index: Index, first: int, count: int, limits: Limits, column: int = 1) -> Stretch:
+def take(
+    file: OpenFile, index: LineIndex, first: int, count: int, limits: Limits, column: int = 1
+) -> LineSlice:
     """Take lines out of a file, no more than one page can need.
 
     Args:
@@ -52,13 +54,13 @@ def take(file: OpenFile, index: Index, first: int, count: int, limits: Limits, c
     rest = parts.pop()
     ended, unheld = True, ""
     if column > 1 and not text and dropped is not None:
-        return Stretch(first, [""], end, ended=False)  # the last line is shorter, and nothing ends it
+        return LineSlice(first, [""], end, ended=False)  # the last line is shorter, and nothing ends it
     if len(parts) < count and rest and (whole or not ends):
         parts, ended = [*parts, rest], False
         unheld = "" if whole else _beyond(file, index, first, dropped or 0, text, texts)
     if column > 1:
         parts = [*parts[:1], *from_column(parts[1:], column, end, ended=ended)]
-    return Stretch(first, parts, end, ended=ended, unheld=unheld)
+    return LineSlice(first, parts, end, ended=ended, unheld=unheld)
 
 
 def _least_shown(text: str, end: str, most: int, column: int) -> int:
@@ -72,7 +74,7 @@ def _least_shown(text: str, end: str, most: int, column: int) -> int:
     return len("".join(lines).encode()) + 2 * len(lines)
 
 
-def _skip(texts: Iterator[str], count: int, end: str, index: Index) -> tuple[int | None, Iterator[str]]:
+def _skip(texts: Iterator[str], count: int, end: str, index: LineIndex) -> tuple[int | None, Iterator[str]]:
     """Drop characters of the line that begins here, but not its end.
 
     Returns:
@@ -105,7 +107,9 @@ def _pairs_whole(texts: Iterator[str]) -> Iterator[str]:
         yield held
 
 
-def _beyond(file: OpenFile, index: Index, line: int, dropped: int, held: str, texts: Iterator[str]) -> str:
+def _beyond(
+    file: OpenFile, index: LineIndex, line: int, dropped: int, held: str, texts: Iterator[str]
+) -> str:
     """Say how much a line has beyond what is held of it."""
     if index.states is None:
         return f"{index.length_of(file, line) - dropped - _bytes_in(held, index)} bytes"
@@ -118,5 +122,5 @@ def _beyond(file: OpenFile, index: Index, line: int, dropped: int, held: str, te
     return f"{length} characters"
 
 
-def _bytes_in(text: str, index: Index) -> int:
+def _bytes_in(text: str, index: LineIndex) -> int:
     return len(text.encode()) if index.encoding == "utf-8" else len(text)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
-from agentfs.calls.events import Coercion
+from agentfs.events import Coercion
 from agentfs.messages import NextCall
 from agentfs.results.base import Result, plain
 from agentfs.results.parts import Entry, EntryType, FileChange, FileCount, Image, Match, Newline, Skipped

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from agentfs.matching.lines import Hit
+from agentfs.patterns.line_matches import LineMatch
 from agentfs.results import Match
 from agentfs.text import cut_line
 
@@ -12,7 +12,7 @@ _BLOCK_LINES = 10  # a match over several lines may be as long as this many line
 def excerpts(
     path: str,
     text: str,
-    hits: Sequence[Hit],
+    hits: Sequence[LineMatch],
     *,
     before: int,
     after: int,

@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from agentfs.disk import Directory
 from agentfs.errors import AgentFSError, InvalidArgumentError
+from agentfs.fs import Directory
 from agentfs.messages import Message, ParameterName
+from agentfs.tree.gitignore import Listed
 from agentfs.visible import literal
-from agentfs.walking.ignore import Listed
 
 TYPES = {"f": "file", "d": "directory", "l": "symlink", "x": "executable", "e": "empty"}
 

@@ -6,31 +6,31 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal, get_args
 
-from agentfs.calls import calling
-from agentfs.disk import Contents, Directory, Root, quote, show_name, size_of, typed
+from agentfs import call_context
 from agentfs.errors import AccessError, AgentFSError
+from agentfs.fs import Directory, ReadBuffer, Root, display_name, quote, size_of, typed
 from agentfs.limits import Limits
-from agentfs.matching.hits import Search
-from agentfs.matching.lines import Hit, Tally, as_text, lines_within
-from agentfs.matching.pattern import S
-from agentfs.matching.sieve import Sieve
 from agentfs.messages import Joined
+from agentfs.patterns.compile import S
+from agentfs.patterns.line_matches import Counts, LineMatch, as_text, lines_within
+from agentfs.patterns.line_search import Search
+from agentfs.patterns.prefilter import Prefilter
 from agentfs.results import FileCount, GrepResult, Match, NextCall, Skipped
-from agentfs.search.absence import Glance, absence_notes, empty_group_note
-from agentfs.search.elsewhere import suggesting
-from agentfs.search.engine import find_rg, nominated
 from agentfs.search.excerpts import excerpts
-from agentfs.search.grep_text import content_lines, count_lines_shown, summary_lines, totals_shown
-from agentfs.search.leftout import say_reached, say_skipped
-from agentfs.search.line_naming import NameLines
+from agentfs.search.files import FileBatch, Outcome, SearchFiles
+from agentfs.search.fit_output import fit_output
+from agentfs.search.hints import Probe, absence_notes, empty_group_note
+from agentfs.search.line_ids import NameLines
 from agentfs.search.paging import check_offset, check_page
+from agentfs.search.render import content_lines, count_lines_shown, summary_lines, totals_shown
 from agentfs.search.request import Engine, Request
-from agentfs.search.smaller import smaller
-from agentfs.search.sources import Outcome, Run, Sources
+from agentfs.search.ripgrep import find_rg, nominated
+from agentfs.search.skip_report import describe_skipped, describe_stop
+from agentfs.search.suggestions import suggesting
 from agentfs.text import continuation, footer
+from agentfs.tree.ignore_sources import slashed
+from agentfs.tree.walk import Excluded
 from agentfs.visible import one_line
-from agentfs.walking.rules import slashed
-from agentfs.walking.walk import LeftOut
 
 _Reason = Literal["protected", "binary", "too_large", "undecodable", "unreadable"]
 
@@ -85,18 +85,18 @@ class _Grep:
         limits: Limits,
         request: Request,
         began: float,
-        left_out: Sequence[LeftOut] | None = None,
+        left_out: Sequence[Excluded] | None = None,
     ) -> None:
         self.root = root
         self.limits = limits
         self.request = request
         self.pattern = pattern = request.compiled()
         self.began = began
-        self.deadline = calling.deadline(request.seconds(limits))
-        self.sources = Sources(root, limits, request, self.deadline, left_out=left_out)
+        self.deadline = call_context.deadline(request.seconds(limits))
+        self.sources = SearchFiles(root, limits, request, self.deadline, left_out=left_out)
         self.most_bytes = request.file_bytes(limits)
-        self.contents = Contents(self.most_bytes)
-        self.sieve = Sieve(self.contents, request.encoding)
+        self.contents = ReadBuffer(self.most_bytes)
+        self.sieve = Prefilter(self.contents, request.encoding)
         self.judge = self.sieve.judge_of(pattern)
         self.in_text = Search(pattern, pattern.form, self.deadline)
         self.in_ascii = None if pattern.ascii is None else Search(pattern, pattern.ascii, self.deadline)
@@ -105,7 +105,9 @@ class _Grep:
         self.end = self.first + check_page(request.limit, request.offset, limits.grep_results)
         self.entries = 0
         self.matches: list[Match] = []
-        self.pending: list[tuple[str, str, list[Hit]]] = []  # hits of files whose context is not yet known
+        self.pending: list[
+            tuple[str, str, list[LineMatch]]
+        ] = []  # hits of files whose context is not yet known
         self.counts: dict[str, FileCount] = {}
         self.total_matches = self.total_lines = self.total_files = self.searched = 0
         self.left_out: dict[_Reason, int] = dict.fromkeys(get_args(_Reason), 0)
@@ -149,11 +151,11 @@ class _Grep:
             self.nominated = nominated(rg, self.root.path, directories, self.request, seconds)
         self.engine = "python" if self.nominated is None else "ripgrep"
 
-    def _run(self, run: Run) -> None:
+    def _run(self, run: FileBatch) -> None:
         names = run.names
         for first in range(0, len(names), _BETWEEN_LOOKS):
             some = names[first : first + _BETWEEN_LOOKS]
-            calling.step(0)  # the walk has counted them
+            call_context.step(0)  # the walk has counted them
             if time.monotonic() > self.deadline:
                 self.stopped_in = run.prefix + some[0]
                 raise TimeoutError
@@ -184,7 +186,7 @@ class _Grep:
     def _judge_size(self, size: int) -> Literal["too_large"] | None:
         return "too_large" if size > self.most_bytes else None
 
-    def _judged(self, run: Run, name: str, outcome: Outcome) -> None:
+    def _judged(self, run: FileBatch, name: str, outcome: Outcome) -> None:
         """Go on with a file that is not passed over."""
         if outcome == "may_match":
             self._content(run.prefix + name)
@@ -205,15 +207,15 @@ class _Grep:
     def _content(self, path: str) -> None:
         content = None if self.in_ascii is None else self.sieve.ascii()
         if content is not None and self.in_ascii is not None:
-            self._search(show_name(path), content, self.in_ascii)
+            self._search(display_name(path), content, self.in_ascii)
         elif (text := self.sieve.text()) is None:
             self._leave_out("undecodable")
         else:
-            self._search(show_name(path), text, self.in_text)
+            self._search(display_name(path), text, self.in_text)
 
     def _search(self, path: str, text: S, search: Search[S]) -> None:
-        tally = Tally()
-        kept: list[Hit] = []
+        tally = Counts()
+        kept: list[LineMatch] = []
         try:
             most = self.request.max_count
             wants_samples = self._wants_samples()
@@ -242,7 +244,7 @@ class _Grep:
     def _wants_samples(self) -> bool:
         return self.request.output_mode == "summary" and self.first <= self.entries < self.end
 
-    def _found(self, path: str, text: str, count: FileCount, kept: list[Hit]) -> None:
+    def _found(self, path: str, text: str, count: FileCount, kept: list[LineMatch]) -> None:
         self.total_files += 1
         self.total_lines += count.lines
         self.total_matches += count.matches
@@ -312,7 +314,9 @@ class _Grep:
             elapsed_ms=round((time.monotonic() - self.began) * 1000),
             next=following,
         )
-        return smaller(result, self.limits, self.first, self._render, self._following, by_line=self.by_line)
+        return fit_output(
+            result, self.limits, self.first, self._render, self._following, by_line=self.by_line
+        )
 
     def _following(self, end: int) -> NextCall | None:
         return self.request.next_page(end) if end < self.entries else None
@@ -348,7 +352,7 @@ class _Grep:
                 self._stop_shown(),
                 self._context_shown(),
                 empty_group_note(self.request),
-                say_skipped(result.skipped, can_open=not self.request.include_ignored),
+                describe_skipped(result.skipped, can_open=not self.request.include_ignored),
             )
         )
         return Joined("\n", *body)
@@ -361,8 +365,8 @@ class _Grep:
         return Joined("; ", shown, continuation(result.next))
 
     def _stop_shown(self) -> str:
-        said = say_reached(self.skipped, self.request.seconds(self.limits))
-        last = one_line(show_name(self.stopped_in))
+        said = describe_stop(self.skipped, self.request.seconds(self.limits))
+        last = one_line(display_name(self.stopped_in))
         return Joined(" ", said, f"(it was searching {last})") if self.stopped_in else said
 
     def _context_shown(self) -> str:
@@ -371,7 +375,7 @@ class _Grep:
         return f"context is at most {most}" if asked > most and self.by_line else ""
 
 
-def glance(root: Root, limits: Limits, request: Request, left_out: Sequence[LeftOut] | None) -> Glance:
+def glance(root: Root, limits: Limits, request: Request, left_out: Sequence[Excluded] | None) -> Probe:
     """Count the matching lines of another search, and name the first file that has one.
 
     Args:
@@ -383,4 +387,4 @@ def glance(root: Root, limits: Limits, request: Request, left_out: Sequence[Left
     look = replace(request, output_mode="files_with_matches", limit=None, offset=0, timeout=None)
     search = _Grep(root, limits, look, time.monotonic(), left_out)
     search.run()
-    return Glance(search.total_lines, next(iter(search.counts), ""), search.skipped.reached is None)
+    return Probe(search.total_lines, next(iter(search.counts), ""), search.skipped.reached is None)

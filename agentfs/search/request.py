@@ -7,9 +7,9 @@ from typing import Any, Literal, get_args
 
 from agentfs.errors import InvalidArgumentError
 from agentfs.limits import HARD_FILE_BYTES, Limits
-from agentfs.matching.pattern import Pattern, compile_pattern, escape
-from agentfs.matching.syntax import has_capital
 from agentfs.messages import Message, NextCall, ParameterName
+from agentfs.patterns.compile import Pattern, compile_pattern, escape
+from agentfs.patterns.syntax import has_capital
 from agentfs.results import GlobResult
 from agentfs.search.filters import parse_filesize
 from agentfs.search.paging import check_choice, check_timeout, next_page, paths_of

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable, Iterator
 
-from agentfs.disk import Change
-from agentfs.disk.log_file import LogFile
+from agentfs.fs import Change
+from agentfs.fs.log_file import LogFile
 from agentfs.journal import Step
 from agentfs.state import entries
 from agentfs.state.contents import CONTENT

@@ -3,9 +3,9 @@
 import zlib
 from collections.abc import Mapping
 
-from agentfs.disk import digest_of
-from agentfs.disk.log_file import LogFile
 from agentfs.errors import InputOutputError
+from agentfs.fs import digest_of
+from agentfs.fs.log_file import LogFile
 from agentfs.journal import Content, Store
 from agentfs.state.records import HEAD_BYTES, record
 

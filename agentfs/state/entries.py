@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
-from agentfs.disk import Change, FileState, State
-from agentfs.disk.repair import plain_of, state_of
+from agentfs.fs import Change, FileNode, Node
+from agentfs.fs.recovery_log import plain_of, state_of
 from agentfs.journal import Step, Sum
 
 # The kinds of records; CONTENT is 2.
@@ -118,7 +118,7 @@ def base_in(payload: bytes, load: Load) -> tuple[Sum, int]:
 def digests_of(changes: Iterable[Change]) -> set[str]:
     """Return the hashes of the contents that changes name."""
     states = [state for change in changes for state in (change.before, change.after)]
-    return {state.digest for state in states if isinstance(state, FileState)}
+    return {state.digest for state in states if isinstance(state, FileNode)}
 
 
 def _changes(changes: Iterable[Change]) -> list[Any]:
@@ -133,11 +133,11 @@ def _change(plain: Any, load: Load) -> Change:
             raise NotWrittenHereError
 
 
-def _state(plain: Any, load: Load) -> State | None:
+def _state(plain: Any, load: Load) -> Node | None:
     if not _is_state(plain):
         raise NotWrittenHereError
     state = state_of(plain)
-    return replace(state, load=load(state.digest)) if isinstance(state, FileState) else state
+    return replace(state, load=load(state.digest)) if isinstance(state, FileNode) else state
 
 
 def _is_state(plain: Any) -> bool:

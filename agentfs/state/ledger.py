@@ -2,9 +2,9 @@
 
 from contextlib import suppress
 
-from agentfs.disk import Change
-from agentfs.disk.log_file import LogFile
 from agentfs.errors import AgentFSError
+from agentfs.fs import Change
+from agentfs.fs.log_file import LogFile
 from agentfs.journal import Ledger, Look, Step
 from agentfs.state import entries
 from agentfs.state.records import record

@@ -9,11 +9,11 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from agentfs.disk.log_file import LogFile
 from agentfs.errors import AgentFSError
-from agentfs.shown import Shown
+from agentfs.fs.log_file import LogFile
+from agentfs.line_ranges import ReadRecord
+from agentfs.read_tracker import ReadTracker
 from agentfs.state.records import Damage, Record, record, records
-from agentfs.versions import ShownVersion
 
 MEMORY_HEADER = b"agentfs shown 1"
 _HEADER, _TEXT, _VERSION, _NAMES, _GENERATION, _GIVEN = 1, 2, 3, 4, 5, 6
@@ -23,7 +23,7 @@ _PAUSE = 5.0  # seconds until a full disk is tried again
 Key = tuple[str, str]
 
 
-class KeptShown(Shown):
+class KeptShown(ReadTracker):
     """The memory of one workspace, which outlives its process.
 
     Args:
@@ -69,7 +69,7 @@ class KeptShown(Shown):
                 self._log.close()
                 self._log = None
 
-    def _keep(self, real_path: str, version: ShownVersion, text: str | None) -> None:
+    def _keep(self, real_path: str, version: ReadRecord, text: str | None) -> None:
         key = (real_path, version.revision)
         new = text is not None and key not in self._texts
         super()._keep(real_path, version, text)
@@ -101,7 +101,7 @@ class KeptShown(Shown):
             super()._keep_text(key, text)
         elif found.kind == _VERSION:
             path, revision, ranges, total, whole, held = json.loads(payload)
-            version = ShownVersion(revision, tuple((first, last) for first, last in ranges), total, whole)
+            version = ReadRecord(revision, tuple((first, last) for first, last in ranges), total, whole)
             super()._keep(path, version, self._texts.get((path, revision)) if held else None)
         elif found.kind == _NAMES:
             key, names = _parted(payload)
@@ -163,7 +163,7 @@ class KeptShown(Shown):
                 yield record(_VERSION, _version_payload(path, version, held=False))
 
 
-def _version_payload(path: str, version: ShownVersion, *, held: bool) -> bytes:
+def _version_payload(path: str, version: ReadRecord, *, held: bool) -> bytes:
     plain = [path, version.revision, version.ranges, version.total, version.whole, held]
     return json.dumps(plain, separators=(",", ":")).encode()
 

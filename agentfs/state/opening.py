@@ -4,10 +4,10 @@ import json
 import os
 from typing import Any, NamedTuple, cast
 
-from agentfs.disk import Root, quote
-from agentfs.disk.log_file import LogFile
-from agentfs.disk.state_directory import StateDirectory, read_small
 from agentfs.errors import InputOutputError, InvalidArgumentError
+from agentfs.fs import Root, quote
+from agentfs.fs.log_file import LogFile
+from agentfs.fs.state_directory import StateDirectory, read_small
 from agentfs.journal import Journal, looking
 from agentfs.state import entries
 from agentfs.state.compaction import needed_bytes, rewritten

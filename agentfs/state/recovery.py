@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from agentfs.disk import Change, DirectoryState, Root, quote
 from agentfs.errors import AgentFSError, NotFoundError
+from agentfs.fs import Change, DirectoryNode, Root, quote
 from agentfs.journal import MOST_BYTES, Found, Step, Sum, looking, summed, taken_back
 from agentfs.state.ledger import KeptLedger
 from agentfs.state.replay import Replayed
@@ -73,7 +73,7 @@ def _listed(changes: tuple[Change, ...]) -> str:
 
 
 def _is_directory(change: Change) -> bool:
-    return isinstance(change.before or change.after, DirectoryState)
+    return isinstance(change.before or change.after, DirectoryNode)
 
 
 def _remove_directories(unmade: tuple[Change, ...], root: Root) -> None:

@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from agentfs.disk import Change
-from agentfs.disk.log_file import LogFile
+from agentfs.fs import Change
+from agentfs.fs.log_file import LogFile
 from agentfs.journal import Step, Timeline
 from agentfs.state import entries
 from agentfs.state.contents import CONTENT, DIGEST_BYTES

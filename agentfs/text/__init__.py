@@ -1,6 +1,5 @@
 """Pure text: decode, split lines, make visible, number, cut, diff, estimate tokens."""
 
-from agentfs.text.budget import Step, fits, fitted, most_that_fit
 from agentfs.text.decoding import (
     HEAD,
     UNKNOWN_8BIT,
@@ -15,6 +14,7 @@ from agentfs.text.decoding import (
     is_binary,
 )
 from agentfs.text.diff import hunks, unified_diff
+from agentfs.text.fit import Step, fits, fitted, most_that_fit
 from agentfs.text.line_ids import bodies_of, carried_ids, fresh_ids, moved_lines
 from agentfs.text.lines import count_lines, end_of, lf_view, line_start, newline_of, split_lines, without_end
 from agentfs.text.render import continuation, cut_line, footer, number_shown, numbered, visible_bodies

@@ -1,6 +1,6 @@
 """Unified diffs that `git apply` takes."""
 
-from agentfs.text.comparing import changes_between, grouped
+from agentfs.text.common_lines import changes_between, grouped
 from agentfs.text.lines import lf_view
 
 

@@ -7,7 +7,7 @@ new gets one that no line had, so that a name never comes to mean another line.
 
 from collections.abc import Iterable, Sequence
 
-from agentfs.text.comparing import Change, changes_between
+from agentfs.text.common_lines import Change, changes_between
 from agentfs.text.lines import lf_view
 
 SHORTEST = 6

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from agentfs import AgentFSError, Limits, Offer, Policy, Toolset, Workspace, dialects
+from agentfs import AgentFSError, Limits, Policy, ToolOffer, Toolset, Workspace, dialects
 from agentfs.dialects import Dialect, problem_of
 from agentfs.errors import NoMatchError, NotFoundError, OutsideWorkspaceError
 from agentfs.messages import Joined, Message, ParameterName, Retry, ToolName, call
@@ -19,8 +19,8 @@ from agentfs.policy import VIEWED
 ROOT = Path(__file__).parents[2]
 
 
-def small(workspace: Workspace) -> list[Offer]:
-    return [Offer(workspace.read, name="show"), Offer(workspace.write, name="put")]
+def small(workspace: Workspace) -> list[ToolOffer]:
+    return [ToolOffer(workspace.read, name="show"), ToolOffer(workspace.write, name="put")]
 
 
 def test_the_dialects_of_the_package_are_found_and_each_makes_tools(ws):
@@ -148,7 +148,7 @@ def read(path: str, offset: int = 1) -> str:
 
 def test_a_hint_names_what_is_offered_and_no_word_besides(ws):
     """Words such as "read", "edit" and "write" are English unless they name a tool, quoted or not."""
-    shown = Offer(read, name="Show", parameters={"path": "file", "offset": "from"})
+    shown = ToolOffer(read, name="Show", parameters={"path": "file", "offset": "from"})
     said = 'Call fs_Show(file="a", from=3) first, or edit, write or grep by hand.'
     again = 'If it was that, pass file="call grep" and leave out from.'
     answer = Toolset([shown], prefix="fs_").call("fs_Show", {"file": "a", "from": 2})
@@ -158,7 +158,7 @@ def test_a_hint_names_what_is_offered_and_no_word_besides(ws):
         {"name": "fs_Show", "arguments": {"file": "a", "from": 3}},
         {"name": "fs_Show", "arguments": {"file": "call grep"}},
     ]
-    both = Toolset([shown, Offer(ws.write, name="Put")]).call("Show", {"file": "a"})
+    both = Toolset([shown, ToolOffer(ws.write, name="Put")]).call("Show", {"file": "a"})
     assert "Call Put to make it." in both.data["hint"]
 
 
@@ -174,7 +174,7 @@ def test_an_error_keeps_its_class_and_its_details_and_is_pickled_whole():
         )
 
     told = []
-    offer = Offer(
+    offer = ToolOffer(
         edit, parameters={"old_string": "old_str"}, render=lambda answer: told.append(answer.outcome)
     )
     Toolset([offer]).call("edit", {"old_str": "x"})
@@ -195,7 +195,7 @@ def test_a_footer_advises_only_what_can_be_passed(ws):
     ws.write("b.py", "pass include_ignored=true\n")
     text = Toolset([ws.grep]).call("grep", {"pattern": "include_ignored"}).content
     assert "(pass include_ignored=true for hidden" in text
-    hidden = Toolset([Offer(ws.grep, hide=("include_ignored",))])
+    hidden = Toolset([ToolOffer(ws.grep, hide=("include_ignored",))])
     text = hidden.call("grep", {"pattern": "include_ignored"}).content
     assert text.count("include_ignored") == 1
     assert "1|pass include_ignored=true\n" in text
@@ -206,7 +206,7 @@ def test_a_footer_under_a_change_names_what_is_offered(ws):
     ws.write("a.txt", "".join(f"{n}\n" for n in range(300)))
     own = ws.write("a.txt", "call read\n" * 300)
     ws.undo()
-    tools = Toolset([ws.write, Offer(ws.read, name="Read")])
+    tools = Toolset([ws.write, ToolOffer(ws.read, name="Read")])
     text = tools.call("write", {"path": "a.txt", "content": "call read\n" * 300}).content
     assert text.splitlines()[-1].endswith("call Read to see the file]")
     assert text.splitlines()[:-1] == own.text.splitlines()[:-1]
@@ -249,11 +249,11 @@ def test_the_example_of_an_own_dialect(ws, capsys):
 
 
 def test_a_problem_has_three_parts(ws):
-    from agentfs import Answer, Toolset
+    from agentfs import RenderContext, Toolset
 
     seen = []
 
-    def note(answer: Answer):
+    def note(answer: RenderContext):
         seen.append(problem_of(answer))
         return answer.result
 
@@ -266,7 +266,7 @@ def test_a_problem_has_three_parts(ws):
         return str(1 / (len(path) - 1))
 
     ws.write("a.txt", "x\nx\n")
-    tools = Toolset([Offer(ws.edit, render=note), Offer(bug, render=note)])
+    tools = Toolset([ToolOffer(ws.edit, render=note), ToolOffer(bug, render=note)])
     tools.call("edit", {"path": "a.txt", "old_string": "x", "new_string": "y"})
     tools.call("bug", {"path": "."})
     tools.call("bug", {"path": "ab"})

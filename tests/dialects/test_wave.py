@@ -11,7 +11,7 @@ from agentfs import Image, Policy, Workspace
 from agentfs.dialects.wave import DIALECT, WaveResult
 from agentfs.dialects.wave_plugins import ToolContext, plugins
 from agentfs.errors import InvalidArgumentError
-from agentfs.permissions.asking import Allow, Deny
+from agentfs.permissions import Allow, Deny
 from tests.dialects.trees import lay_out, lay_out_large
 
 TREE = {

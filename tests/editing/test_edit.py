@@ -7,20 +7,20 @@ from types import SimpleNamespace
 
 import pytest
 
-from agentfs.disk import Root, revision_of
 from agentfs.editing import edit_file, write_file
 from agentfs.errors import AgentFSError
+from agentfs.fs import Root, revision_of
 from agentfs.limits import Limits
 from agentfs.policy import Policy
+from agentfs.read_tracker import ReadTracker
 from agentfs.results import Edit
-from agentfs.shown import Shown
 from tests.conftest import needs
 
 
 @pytest.fixture
 def room(tmp_path):
     """One file, f.txt, and the calls on it."""
-    shown = Shown()
+    shown = ReadTracker()
     with Root(tmp_path, Policy()) as root:
 
         def edits(*pairs, limits=None, path="f.txt"):

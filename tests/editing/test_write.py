@@ -4,13 +4,13 @@ from types import SimpleNamespace
 import pytest
 
 from agentfs import Workspace
-from agentfs.disk import Root, revision_of
 from agentfs.editing import WriteTerms, edit_file, write_file
 from agentfs.errors import AgentFSError
+from agentfs.fs import Root, revision_of
 from agentfs.limits import Limits
 from agentfs.policy import Policy
+from agentfs.read_tracker import ReadTracker
 from agentfs.results import Edit
-from agentfs.shown import Shown
 
 
 @pytest.fixture
@@ -19,7 +19,7 @@ def room_of(tmp_path):
     roots = []
 
     def make(**policy):
-        root, shown = Root(tmp_path, Policy(**policy)), Shown()
+        root, shown = Root(tmp_path, Policy(**policy)), ReadTracker()
         roots.append(root)
 
         def write(content, path="f.txt", limits=None):

@@ -14,9 +14,9 @@ MOST = 64  # MiB above the start
 MEASURED = """
 import os, resource, sys
 from agentfs import AgentFSError, Edit, Limits, LineChange, Policy, Workspace
-from agentfs.disk import linux
+from agentfs.fs import openat2
 if sys.argv[3] == "walk":
-    linux.open_beneath = lambda *_: -1
+    openat2.open_beneath = lambda *_: -1
 path = sys.argv[2]
 ws = Workspace(sys.argv[1], policy=Policy(overwrite="always", durability="fast"), limits=Limits(timeout=0.3))
 calls = {

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from agentfs import AgentFSError, InputOutputError, Workspace
-from agentfs.disk import contents, locks
+from agentfs.fs import lock, read_buffer
 from tests.journal.judges import snapshot
 
 CALLS = [
@@ -89,7 +89,7 @@ class Fault:
             monkeypatch.setattr(os, name, self.wrap(name, getattr(os, name)))
         monkeypatch.setattr(fcntl, "flock", self.wrap("flock", fcntl.flock))
         for name in ("_read_at", "_byte_at"):
-            monkeypatch.setattr(contents, name, self.wrap(name, getattr(contents, name)))
+            monkeypatch.setattr(read_buffer, name, self.wrap(name, getattr(read_buffer, name)))
 
     def wrap(self, name: str, call: Callable[..., Any]) -> Callable[..., Any]:
         def wrapped(*args: Any, **options: Any) -> Any:
@@ -134,7 +134,7 @@ def run(
             code = "ok"
         seam.at = -1
         assert descriptors() <= held, "a descriptor was left open"
-    assert not locks._held
+    assert not lock._held
     return code
 
 

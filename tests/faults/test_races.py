@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from agentfs import AgentFSError, Policy, Workspace
-from tests.disk.mechanisms import force
+from tests.fs.mechanisms import force
 
 SECRET = "the secret outside"
 ATTACK = """

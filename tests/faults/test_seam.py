@@ -8,7 +8,7 @@ import resource
 import pytest
 
 from agentfs import AgentFSError, Policy
-from agentfs.disk import Root, locks
+from agentfs.fs import Root, lock
 
 ERRNOS = [errno.ENOSPC, errno.EIO, errno.EDQUOT, errno.EACCES, errno.EXDEV, errno.EMFILE, errno.EPERM]
 # What a change asks of the system, by the names in `os`; each is made to fail at each of its calls in turn.
@@ -73,7 +73,7 @@ def test_a_failure_of_any_call_leaves_old_or_new(tmp_path, monkeypatch, call, pa
                 assert names in (["f"], ["f", "x"]), (call, at, names)
             if fault.count < at:
                 break
-    assert not locks._held
+    assert not lock._held
     assert "ok" in outcomes
     assert outcomes <= {"ok", "io", "busy"}
 

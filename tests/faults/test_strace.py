@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from agentfs import Policy
-from agentfs.disk import Root, replacing
+from agentfs.fs import Root, temporary
 from tests.faults.tracing import needs_tracing, numbered, run_traced
 
 OLD, NEW = b"old content\n" * 400, b"new content, and longer\n" * 400
 CHANGE = """
 import sys
-from agentfs.disk import Root
+from agentfs.fs import Root
 from agentfs.errors import AgentFSError
 from agentfs.policy import Policy
 new = b"new content, and longer\\n" * 400
@@ -87,7 +87,7 @@ def kill_at_each(tmp_path, monkeypatch, path, *, step):
         tree = fresh(tmp_path, str(number))
         said = change_under(tree, path, tmp_path / f"log{number}", f"{name}:signal=KILL:when={at}")
         strays = list(tree.rglob("*.tmp"))
-        monkeypatch.setattr(replacing, "STALE", -1.0)
+        monkeypatch.setattr(temporary, "STALE", -1.0)
         with Root(tree, Policy()) as root:  # no lock is held, and what was left is swept
             state = state_of(tree, path)
             root.change(path, lambda _: NEW + b"2", max_bytes=1 << 20)

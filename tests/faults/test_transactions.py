@@ -216,7 +216,7 @@ def both_edited(ws):
 
 
 def test_what_cannot_be_taken_back_now_is_taken_back_when_the_tree_is_opened_again(tmp_path, monkeypatch):
-    from agentfs.disk import batch
+    from agentfs.fs import batch
 
     top = fresh(tmp_path / "root")
     old = snapshot(top)
@@ -308,12 +308,12 @@ def test_a_root_opens_although_a_directory_of_an_unfinished_change_has_become_so
 
 
 def test_a_root_opens_although_the_lock_of_an_unfinished_change_cannot_be_had(tmp_path, monkeypatch):
-    from agentfs.disk import locks
+    from agentfs.fs import lock
 
     top = tmp_path / "root"
     died_between_two_renames(top)
     with monkeypatch.context() as patch:
-        patch.setattr(locks.FileLock, "_lock_file", lambda *_: (_ for _ in ()).throw(OSError(28, "No space")))
+        patch.setattr(lock.FileLock, "_lock_file", lambda *_: (_ for _ in ()).throw(OSError(28, "No space")))
         with Workspace(top) as ws:
             assert len(ws.repaired) == 2
             assert all("could not be taken back: [Errno 28] No space" in line for line in ws.repaired)

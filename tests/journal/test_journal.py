@@ -16,8 +16,8 @@ from agentfs import (
     StaleError,
     Workspace,
 )
-from agentfs.disk import Change, FileState, Spool, by_descriptor
 from agentfs.errors import InputOutputError
+from agentfs.fs import Change, FileNode, Spool, syscalls
 from agentfs.journal import Journal, Store
 from tests.conftest import needs
 from tests.journal.judges import snapshot
@@ -287,9 +287,9 @@ def test_changes_made_side_by_side_are_all_undone(ws, tmp_path):
 
 def test_contents_go_to_the_disk_when_they_are_many(tmp_path):
     store = Store(memory=1000)
-    kept = [store.keep(Change(str(i), None, FileState.of(0o644, os.urandom(300)))) for i in range(50)]
+    kept = [store.keep(Change(str(i), None, FileNode.of(0o644, os.urandom(300)))) for i in range(50)]
     for change in kept:
-        assert FileState.of(0o644, change.after.load()) == change.after
+        assert FileNode.of(0o644, change.after.load()) == change.after
     assert store.bytes_in_memory <= 1000
     assert store.bytes_on_disk >= 46 * 300
     store.close()
@@ -342,7 +342,7 @@ def test_the_methods_are_tools_by_name(ws):
 def test_an_interrupt_right_after_the_rename_leaves_a_step(tmp_path, monkeypatch, kept):
     (tmp_path / "root").mkdir()
     (tmp_path / "root" / "a").write_text("one\n")
-    rename = by_descriptor.replace
+    rename = syscalls.replace
 
     def interrupted(*names):
         rename(*names)
@@ -350,7 +350,7 @@ def test_an_interrupt_right_after_the_rename_leaves_a_step(tmp_path, monkeypatch
 
     with Workspace(tmp_path / "root", state=tmp_path / "state" if kept else None) as ws:
         with monkeypatch.context() as patched:
-            patched.setattr(by_descriptor, "replace", interrupted)
+            patched.setattr(syscalls, "replace", interrupted)
             with pytest.raises(KeyboardInterrupt):
                 ws.edit("a", "one", "two")
         assert (tmp_path / "root" / "a").read_text() == "two\n"

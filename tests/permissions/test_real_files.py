@@ -9,8 +9,8 @@ import pytest
 
 from agentfs import Policy, Protect, Workspace
 from agentfs.cli import main
-from agentfs.disk import by_descriptor
 from agentfs.errors import AgentFSError, RefusedError
+from agentfs.fs import syscalls
 
 SECRET = "the-secret-text"
 
@@ -141,7 +141,7 @@ def fold_names(monkeypatch):
         return folded
 
     for name in ("enter", "open_directory", "open_beneath", "open_file", "create_file", "lstat"):
-        monkeypatch.setattr(by_descriptor, name, folding(getattr(by_descriptor, name), 1))
+        monkeypatch.setattr(syscalls, name, folding(getattr(syscalls, name), 1))
 
 
 @pytest.mark.parametrize("path", ["SECRET/k.txt", "Secret/K.TXT", "secret/K.txt"])

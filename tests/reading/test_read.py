@@ -7,13 +7,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agentfs import Workspace
-from agentfs.disk import OpenFile, Root, revision_of
+from agentfs.cache import FileCache
 from agentfs.errors import AgentFSError
+from agentfs.fs import OpenFile, Root, revision_of
 from agentfs.limits import Limits
 from agentfs.policy import Policy
-from agentfs.reading import index, read_file, stream
-from agentfs.remembered import Remembered
-from agentfs.shown import Shown
+from agentfs.read_tracker import ReadTracker
+from agentfs.reading import line_index, read_file, stream
 from agentfs.text import fits
 
 HELD = Limits()
@@ -26,7 +26,7 @@ class Place:
     def __init__(self, directory):
         self.directory = Path(directory)
         self.root = Root(directory, Policy())
-        self.shown = Shown()
+        self.shown = ReadTracker()
 
     def put(self, content, name="f"):
         path = self.directory / name
@@ -301,7 +301,7 @@ def test_the_pages_put_together_are_the_file(place, text, encoding, limit, sizes
     for file_bytes in (10_000, 1):
         limits = Limits(read_bytes=read_bytes, line_chars=20, read_lines=7, file_bytes=file_bytes)
         with pytest.MonkeyPatch.context() as patched:
-            patched.setattr(index, "BLOCK", chunk)
+            patched.setattr(line_index, "BLOCK", chunk)
             assert pages(place, limit, limits) == text
 
 
@@ -322,7 +322,7 @@ def test_a_streamed_page_is_the_page_of_the_file_held(place, content, offset, li
     for file_bytes in (10_000, 1):
         limits = Limits(read_bytes=60, line_chars=12, read_lines=4, file_bytes=file_bytes)
         with pytest.MonkeyPatch.context() as patched:
-            patched.setattr(index, "BLOCK", chunk)
+            patched.setattr(line_index, "BLOCK", chunk)
             try:
                 page = place.read(offset, limit, limits=limits, encoding=encoding, column=column)
                 outcomes.append(page.to_dict() | {"text": page.text})
@@ -334,7 +334,7 @@ def test_a_streamed_page_is_the_page_of_the_file_held(place, content, offset, li
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
 def test_a_line_too_long_to_be_held_is_shown_at_its_start_and_counted(place, monkeypatch, encoding):
-    monkeypatch.setattr(index, "BLOCK", 64)
+    monkeypatch.setattr(line_index, "BLOCK", 64)
     monkeypatch.setattr(stream, "MOST_HELD", 1000)
     place.put(("first\n" + "é" * 9000 + "\nlast\n").encode(encoding))
     limits = Limits(file_bytes=1, line_chars=100)
@@ -356,7 +356,7 @@ def test_a_line_too_long_to_be_held_is_shown_at_its_start_and_counted(place, mon
 @both
 @pytest.mark.parametrize("end", ["\n", "\r\n", ""])
 def test_a_long_line_is_read_along_by_column(place, limits, monkeypatch, end):
-    monkeypatch.setattr(index, "BLOCK", 64)
+    monkeypatch.setattr(line_index, "BLOCK", 64)
     monkeypatch.setattr(stream, "MOST_HELD", 1000)
     line = "".join(chr(97 + number % 26) for number in range(4321)) + end
     place.put("first\n" + line)
@@ -395,9 +395,9 @@ def test_a_named_encoding_wins_and_one_that_does_not_fit_is_an_error(place, limi
 def test_the_lines_of_a_file_are_counted_once_a_version(place, monkeypatch):
     place.put(TEN)
     counted = []
-    survey = index.survey
+    survey = line_index.build_index
     monkeypatch.setattr("agentfs.reading.read.survey", lambda *a: counted.append(1) or survey(*a))
-    indexes = Remembered()
+    indexes = FileCache()
     for offset in (1, -1, 5):
         place.read(offset, limits=STREAMED, indexes=indexes)
     assert len(counted) == 1
@@ -412,7 +412,7 @@ def test_no_more_of_a_large_file_is_read_than_fills_the_page(place, monkeypatch,
     lines = 4_000_000 // len(line.encode())
     place.put(line * lines)
     offset = int(part * lines) or 1
-    indexes = Remembered()
+    indexes = FileCache()
     limits = Limits(file_bytes=1, output_tokens=10**6)
     place.read(limits=limits, indexes=indexes)
     read_at, got = OpenFile.read_at, []
@@ -426,8 +426,8 @@ def test_no_more_of_a_large_file_is_read_than_fills_the_page(place, monkeypatch,
     assert result.truncated_by == "bytes"
     # The head of the file; the block in which the page begins, for its place; and what the page needs: a
     # quarter of a block, and one more where most of each line is not shown.
-    needed = 8192 + index.BLOCK // 4 + index.BLOCK * line.startswith("xx")
-    assert sum(map(len, got)) <= index.BLOCK * (offset != 1) + needed
+    needed = 8192 + line_index.BLOCK // 4 + line_index.BLOCK * line.startswith("xx")
+    assert sum(map(len, got)) <= line_index.BLOCK * (offset != 1) + needed
     monkeypatch.undo()
     assert result.text == place.read(offset, 10**9, limits=Limits(output_tokens=10**6)).text
 

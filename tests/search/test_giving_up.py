@@ -6,11 +6,10 @@ import time
 
 import pytest
 
-from agentfs import Workspace
-from agentfs.calls import calling
-from agentfs.matching.hits import Search
-from agentfs.matching.lines import Tally
-from agentfs.matching.pattern import compile_pattern
+from agentfs import Workspace, call_context
+from agentfs.patterns.compile import compile_pattern
+from agentfs.patterns.line_matches import Counts
+from agentfs.patterns.line_search import Search
 
 HOSTILE = "^(a|aa)+$"
 LONG = "a" * 80 + "b"
@@ -63,7 +62,7 @@ def test_what_was_found_at_once_stands_when_there_is_no_time_to_look_again(after
         search._sweep, search._never_empty = Tired(search._sweep, after), True
         return search
 
-    found, tally = [], Tally()
+    found, tally = [], Counts()
     with pytest.raises(TimeoutError):
         found.extend(tired().hits(TEXT))
     with pytest.raises(TimeoutError):
@@ -155,14 +154,14 @@ def test_a_long_literal_in_either_case_takes_no_longer_than_its_time(tmp_path, o
 
 
 def test_a_search_that_nobody_waits_for_ends_soon():
-    call = calling.Call("grep")
+    call = call_context.Call("grep")
     compiled = compile_pattern(HOSTILE)
     search = Search(compiled, compiled.form, time.monotonic() + 60)
 
     def run():
-        calling.current.set(call)
-        with pytest.raises(calling.Abandoned):
-            search.count(LONG, Tally())
+        call_context.current.set(call)
+        with pytest.raises(call_context.Cancelled):
+            search.count(LONG, Counts())
 
     thread = threading.Thread(target=run)
     thread.start()

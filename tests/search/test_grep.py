@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from agentfs.disk import Root
 from agentfs.errors import AgentFSError
+from agentfs.fs import Root
 from agentfs.limits import Limits
 from agentfs.policy import Policy
 from agentfs.search import Request, grep
@@ -373,7 +373,7 @@ def test_what_is_wrong_with_a_call_has_its_code(tree, search, tmp_path, kwargs, 
 
 
 def test_an_unknown_type_names_the_nearest():
-    from agentfs.walking.filetypes import compile_types
+    from agentfs.tree.types import compile_types
 
     with pytest.raises(AgentFSError, match="pyhton") as caught:
         compile_types(["pyhton"])

@@ -7,8 +7,8 @@ import re
 import pytest
 
 from agentfs import InvalidArgumentError, Limits, Policy, Workspace
-from agentfs.disk import Contents
 from agentfs.errors import NotFoundError, OutsideWorkspaceError, RefusedError
+from agentfs.fs import ReadBuffer
 from agentfs.search.excerpts import without_marks
 
 FILES = {
@@ -267,8 +267,8 @@ def test_the_files_of_a_page_are_found_without_a_search_of_the_whole_tree(tmp_pa
 
 def test_the_second_look_opens_only_what_was_left_out(tree, monkeypatch):
     opened = []
-    fill = Contents.fill
-    monkeypatch.setattr(Contents, "fill", lambda self, fd: opened.append(0) or fill(self, fd))
+    fill = ReadBuffer.fill
+    monkeypatch.setattr(ReadBuffer, "fill", lambda self, fd: opened.append(0) or fill(self, fd))
     assert "1 line in hidden or ignored files, as in .hidden.txt" in tree.grep(r"secret\w+d").text
     # Four files that are searched, and of those left out: .hidden.txt, .gitignore, build/out.txt, x.log.
     assert len(opened) == 8
@@ -287,7 +287,7 @@ def test_a_search_lets_go_of_its_buffer_at_once(tree):
         ):
             for pattern in ("value", r"\w+", "value|one", "no such text"):
                 tree.grep(pattern, **options)
-        assert not any(isinstance(each, Contents) for each in gc.get_objects())
+        assert not any(isinstance(each, ReadBuffer) for each in gc.get_objects())
     finally:
         gc.enable()
 

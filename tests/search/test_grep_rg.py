@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 import regex
 
-from agentfs.disk import Root
+from agentfs.fs import Root
 from agentfs.limits import Limits
 from agentfs.policy import Policy, Protect
 from agentfs.search import Request, grep
-from agentfs.walking.filetypes import compile_types, type_names
+from agentfs.tree.types import compile_types, type_names
 from tests.conftest import needs, program
 
 RG = os.environ.get("AGENTFS_RG") or program("rg")

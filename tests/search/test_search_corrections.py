@@ -131,15 +131,15 @@ def test_regression_directories_that_became_files_meanwhile_end_in_no_index_erro
     ws: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (Path(ws.root) / ".hidden").write_text("needle\n")
-    from agentfs.search import sources
+    from agentfs.search import files
 
-    among = sources.Sources._among
+    among = files.SearchFiles._among
 
-    def replaced(self: sources.Sources, left_out: object):
+    def replaced(self: files.SearchFiles, left_out: object):
         shutil.rmtree(ws.root + "/src")
         Path(ws.root, "src").write_text("x")
         return among(self, left_out)  # type: ignore[arg-type]
 
     (Path(ws.root) / "src/.hidden").write_text("needle\n")
-    monkeypatch.setattr(sources.Sources, "_among", replaced)
+    monkeypatch.setattr(files.SearchFiles, "_among", replaced)
     assert ws.grep("needle", "src", glob="*.txt").total_lines == 0

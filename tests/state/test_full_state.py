@@ -11,8 +11,8 @@ import sys
 import pytest
 
 from agentfs import AgentFSError, Policy, Workspace
-from agentfs.disk import log_file, state_directory
 from agentfs.errors import InputOutputError
+from agentfs.fs import log_file, state_directory
 from tests.journal.judges import can_mount, snapshot
 
 

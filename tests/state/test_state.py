@@ -17,8 +17,8 @@ from agentfs import (
     UnreadError,
     Workspace,
 )
-from agentfs.disk import by_descriptor
 from agentfs.errors import InputOutputError
+from agentfs.fs import syscalls
 from agentfs.state import read_journal
 from tests.journal.judges import snapshot
 
@@ -231,7 +231,7 @@ def test_a_change_that_fails_is_no_step_afterwards(root, reopened, monkeypatch):
         raise OSError(5, "it fails")
 
     with monkeypatch.context() as patched:
-        patched.setattr(by_descriptor, "replace", fail)
+        patched.setattr(syscalls, "replace", fail)
         with pytest.raises(InputOutputError):
             ws.edit("a", "1", "2")
     assert snapshot(root) == before
@@ -241,7 +241,7 @@ def test_a_change_that_fails_is_no_step_afterwards(root, reopened, monkeypatch):
 
 
 def test_an_interrupt_after_the_rename_leaves_the_step_in_the_journal(root, reopened, monkeypatch):
-    rename = by_descriptor.replace
+    rename = syscalls.replace
 
     def interrupted(*names):
         rename(*names)
@@ -249,7 +249,7 @@ def test_an_interrupt_after_the_rename_leaves_the_step_in_the_journal(root, reop
 
     ws = reopened()
     with monkeypatch.context() as patched:
-        patched.setattr(by_descriptor, "replace", interrupted)
+        patched.setattr(syscalls, "replace", interrupted)
         with pytest.raises(KeyboardInterrupt):
             ws.edit("a.txt", "one", "1")
     assert (root / "a.txt").read_text().startswith("1\n")

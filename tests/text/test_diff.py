@@ -5,7 +5,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agentfs.text import comparing, unified_diff
+from agentfs.text import common_lines, unified_diff
 from tests.conftest import needs
 
 pytestmark = needs("git")
@@ -52,7 +52,7 @@ def test_git_makes_the_after_file_of_the_diff(tmp_path, before, after, context):
 @given(whole, whole, st.sampled_from([0, 2]), st.sampled_from([0, 10, 60]))
 def test_a_diff_divided_at_lines_that_stand_once_applies_too(tmp_path, before, after, context, looks):
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(comparing, "_MOST_LOOKS", looks)
+        patched.setattr(common_lines, "_MOST_LOOKS", looks)
         diff = unified_diff(before, after, "f", context=context)
     if before != after:
         assert applied(tmp_path, before, diff) == after

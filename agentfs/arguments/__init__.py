@@ -1,1 +1,0 @@
-"""From a model's JSON to typed arguments: taken leniently, checked strictly. Pure."""

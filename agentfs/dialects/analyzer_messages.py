@@ -1,0 +1,281 @@
+"""What `tree-sitter-analyzer` says: descriptions, errors in two languages, examples. Pure."""
+
+import json
+import os
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal
+
+from agentfs.dialects.analyzer_formats import Format
+from agentfs.dialects.rendering import Problem
+from agentfs.errors import InvalidArgumentError
+from agentfs.messages import FirstOf, Message, Names, ToolName, say
+
+Language = Literal["en", "ja"]
+
+FORMATS: Mapping[Format, str] = {
+    "total_only": "~10 tokens",
+    "count_only_matches": "~50-200 tokens",
+    "summary_only": "~500-2000 tokens",
+    "group_by_file": "~2000-10000 tokens",
+}
+_FULL = "~2000-50000+ tokens"
+
+_LADDER = f"""\
+🎯 RECOMMENDED WORKFLOW (Most Efficient Approach):
+1. START with total_only=true for initial count validation ({FORMATS["total_only"]})
+2. IF more detail needed, use count_only_matches=true for file distribution ({FORMATS["count_only_matches"]})
+3. IF context needed, use summary_only=true for overview ({FORMATS["summary_only"]})
+4. ONLY use full results when specific content review is required ({_FULL})
+💡 For a review by file, group_by_file=true ({FORMATS["group_by_file"]}); optimize_paths=true takes 10-30% \
+off any format with paths.
+⚠️ total_only, count_only_matches, summary_only and group_by_file exclude one another: set one at most."""
+
+_LIST_FILES = """\
+List files and directories by name, type, size and time: no contents are read.
+💡 An entry takes ~40 tokens; narrow with pattern, extensions, types or depth before you raise limit.
+🎯 To search contents use search_content; to search the contents of what is found here, find_and_grep.
+⚠️ At most 2000 entries unless limit says otherwise, never over 10000."""
+
+_SEARCH_CONTENT = f"""\
+Search the contents of files, with a regular expression unless told otherwise.
+{_LADDER}
+⚠️ Give roots or files, not both."""
+
+_FIND_AND_GREP = f"""\
+Find files by name, type, size and time, then search their contents: list_files and search_content in one.
+💡 Narrow the files first: what is not found is not searched.
+{_LADDER}"""
+
+_DESCRIPTIONS: Mapping[str, str] = {
+    "list_files": _LIST_FILES,
+    "search_content": _SEARCH_CONTENT,
+    "find_and_grep": _FIND_AND_GREP,
+}
+_PARAMETERS: Mapping[str, str] = {
+    "roots": "Directories to search, inside the project.",
+    "files": "Files to search, in place of roots.",
+    "pattern": "Regular expression to be found in the name of a file; with glob a glob for all of the name.",
+    "glob": "Take pattern as a glob.",
+    "types": "What to find: f(ile), d(irectory), l(ink), x (executable), e(mpty).",
+    "extensions": "Extensions without the dot, such as py.",
+    "exclude": "Globs of files and directories to leave out.",
+    "depth": "Levels to descend; 1 is what lies in a root itself.",
+    "follow_symlinks": "Follow links that lead inside the project.",
+    "hidden": "Search names that begin with a dot too.",
+    "no_ignore": "Search names that .gitignore leaves out too.",
+    "size": "Sizes such as +10M (at least), -1k (at most); M is 10^6 bytes, Mi 2^20.",
+    "changed_within": "Only what was changed since: 2d, 90min, or a date.",
+    "changed_before": "Only what was changed before: 2weeks, or a date.",
+    "full_path_match": "Look for pattern in the path from the project root.",
+    "absolute": "Of no effect: all paths are absolute.",
+    "limit": "Most entries to return, up to 10000.",
+    "sort": "Order of the files: by path, newest first, or largest first.",
+    "query": "Regular expression to search for, or plain text with regex=false.",
+    "regex": "Take query as a regular expression.",
+    "fixed_strings": "Take query as plain text.",
+    "word": "Only whole words.",
+    "case": "How letters match; smart ignores case unless query has a capital.",
+    "multiline": "Let a match span lines.",
+    "include_globs": "Only files that match one of these globs.",
+    "exclude_globs": "Globs of files and directories to leave out of the search.",
+    "max_filesize": "Size of the largest file to search, up to 200M; M is 2^20 bytes. Default 10M.",
+    "context_before": "Lines to show before each match.",
+    "context_after": "Lines to show after each match.",
+    "encoding": "Codec of files that are not UTF-8 and have no byte order mark, such as shift_jis.",
+    "max_count": "Most matching lines of one file.",
+    "timeout_ms": "Milliseconds that the search of contents may take, up to 30000.",
+    "total_only": (
+        f"🎯 Only the number of matches ({FORMATS['total_only']}): how much is there? `partial` beside it "
+        "means: of some files only."
+    ),
+    "count_only_matches": (
+        f"🎯 Only the number of matches in each file ({FORMATS['count_only_matches']}): where is most?"
+    ),
+    "summary_only": f"🎯 Files with a few sample lines ({FORMATS['summary_only']}): what is it like?",
+    "group_by_file": f"💡 All matches, each file named once ({FORMATS['group_by_file']}): for a review.",
+    "optimize_paths": "💡 Say once what all paths begin with (10-30% fewer tokens); goes with every format.",
+}
+_OF_FIND_AND_GREP: Mapping[str, str] = {
+    "types": "Which files: f(ile), l(ink), x (executable), e(mpty).",
+    "limit": "Most files to search, the first in the order of sort; up to 10000.",
+}
+
+_GUIDE: Mapping[Language, str] = {
+    "en": "💡 Tokens: " + " < ".join(f"{name} {cost}" for name, cost in FORMATS.items()) + f" < full {_FULL}",
+    "ja": "💡 トークン数の目安: "
+    + " < ".join(f"{name} {cost}" for name, cost in FORMATS.items())
+    + f" < 全結果 {_FULL}",
+}
+
+# What the dialect itself finds wrong: message and hint.
+_OWN: Mapping[str, Mapping[Language, tuple[str, str]]] = {
+    "formats": {
+        "en": ("{given} exclude one another.", "Set one of them to true, or none for the full results."),
+        "ja": (
+            "{given} は同時に指定できません。",
+            "いずれか一つだけを true にするか、すべて省いてください。",
+        ),
+    },
+    "no_query": {
+        "en": ("query is empty.", "Pass the text or regular expression to search for."),
+        "ja": ("query が空です。", "検索する文字列か正規表現を指定してください。"),
+    },
+    "no_place": {
+        "en": ("Neither roots nor files is given.", "Pass roots (directories) or files."),
+        "ja": ("roots も files も指定されていません。", "roots（ディレクトリ）か files を指定してください。"),
+    },
+    "two_places": {
+        "en": ("Both roots and files are given.", "Pass roots (directories) or files, not both."),
+        "ja": ("roots と files の両方が指定されています。", "どちらか一方だけを指定してください。"),
+    },
+    "least": {
+        "en": ("{name} must be at least {least}, not {value}.", "Leave {name} out for the usual."),
+        "ja": (
+            "{name} は {least} 以上でなければなりません（{value}）。",
+            "{name} を省くと通常の値になります。",
+        ),
+    },
+    "no_files": {
+        "en": ("types names nothing that has contents.", "Leave types out, or add f for files."),
+        "ja": ("types に内容を持つ種類がありません。", "types を省くか、ファイルを表す f を加えてください。"),
+    },
+}
+
+_LOOK_JA = FirstOf(
+    Message(ToolName("ls"), " で存在するパスを確認してください。"), "存在するパスを確認してください。"
+)
+# What agentfs finds wrong, by its code; what it says in detail follows in brackets.
+_CODES_JA: Mapping[str, tuple[str, str]] = {
+    "outside_workspace": (
+        "プロジェクトルートの外は参照できません。",
+        "ルートからの相対パスを指定してください。",
+    ),
+    "not_found": ("指定されたパスが見つかりません。", _LOOK_JA),
+    "not_a_file": ("ファイルではありません。", "ファイルのパスを指定してください。"),
+    "not_a_directory": ("ディレクトリではありません。", "ディレクトリのパスを指定してください。"),
+    "not_regular": ("通常のファイルではありません。", "別のファイルを指定してください。"),
+    "link_loop": ("シンボリックリンクが循環しています。", "別のパスを指定してください。"),
+    "invalid_path": ("パスが正しくありません。", "パスの文字を確認してください。"),
+    "name_too_long": ("名前が長すぎます。", "パスを短くしてください。"),
+    "protected": ("このファイルの内容は保護されています。", "別のファイルを指定してください。"),
+    "refused": ("この呼び出しは許可されていません。", "同じ呼び出しを繰り返さないでください。"),
+    "encoding": ("文字コードが正しくありません。", "encoding を確認してください。"),
+    "invalid_argument": ("引数が正しくありません。", "引数を直して、もう一度呼び出してください。"),
+    "invalid_pattern": (
+        "パターンが正しくありません。",
+        "文字どおりに検索するには fixed_strings=true を指定してください。",
+    ),
+}
+# In a name, a path or a glob nothing but a backslash takes a character as it is.
+_ESCAPE_JA = "文字どおりに扱う記号の前には \\ を付けてください。"
+_OTHER_JA = ("実行できませんでした。", "別の方法を試してください。")
+
+_EXAMPLE: Mapping[Language, str] = {"en": "🎯 Example: ", "ja": "🎯 使用例: "}
+_SEARCH: Mapping[str, Any] = {"roots": ["."], "query": "TODO"}
+_EXAMPLES: Mapping[str, Mapping[str, Any]] = {
+    "list_files": {"roots": ["."], "pattern": "*.py", "glob": True, "limit": 100},
+    "search_content": {**_SEARCH, "total_only": True},
+    "find_and_grep": {**_SEARCH, "extensions": ["py"], "summary_only": True},
+}
+# An example that has the parameter which was wrong.
+_WITH: Mapping[str, Any] = {
+    "pattern": "test",
+    "types": ["f"],
+    "extensions": ["py"],
+    "exclude": ["node_modules"],
+    "depth": 2,
+    "size": ["+10k"],
+    "changed_within": "2d",
+    "changed_before": "2026-01-01",
+    "limit": 100,
+    "file_limit": 100,
+    "max_filesize": "10M",
+    "max_count": 5,
+    "timeout_ms": 4000,
+    "context_before": 2,
+    "context_after": 2,
+    "encoding": "shift_jis",
+    "case": "sensitive",
+    "include_globs": ["*.py"],
+    "exclude_globs": ["*.min.js"],
+    "sort": "mtime",
+    "summary_only": True,
+    "total_only": True,
+}
+
+
+def describe(tool: str, parameters: Iterable[str]) -> dict[str, Any]:
+    """Return the descriptions of a tool and its parameters, as an offer takes them.
+
+    Args:
+        tool: The tool.
+        parameters: The names of its parameters.
+    """
+    told = {**_PARAMETERS, **(_OF_FIND_AND_GREP if tool == "find_and_grep" else {})}
+    return {"description": _DESCRIPTIONS[tool], "descriptions": {name: told[name] for name in parameters}}
+
+
+def wrong(what: str, argument: str, **values: str) -> InvalidArgumentError:
+    """Return the error for what the dialect itself finds wrong.
+
+    Args:
+        what: A name of `_OWN`.
+        argument: The parameter that it is about.
+        **values: What its message is filled with.
+    """
+    message, hint = _OWN[what]["en"]
+    details = {"argument": argument, "said": what, "values": values}
+    return InvalidArgumentError(message.format(**values), hint=hint.format(**values), details=details)
+
+
+def language_of_environment() -> Language:
+    """Return the language of errors: `AGENTFS_LANGUAGE`, else the locale, else English."""
+    for name in ("AGENTFS_LANGUAGE", "LC_ALL", "LC_MESSAGES", "LANG"):
+        if value := os.environ.get(name):
+            return "ja" if value.lower().startswith(("ja", "japanese")) else "en"
+    return "en"
+
+
+def told(
+    problem: Problem, details: Mapping[str, Any], tool: str, language: Language, names: Names
+) -> Problem:
+    """Return a failure as it is told: in a language, with an example that works as given.
+
+    Args:
+        problem: The failure.
+        details: The facts of the error.
+        tool: What was called, without a prefix.
+        language: The language.
+        names: What the tools at hand are called.
+    """
+    message, hint = problem.message, problem.hint
+    own = _OWN.get(str(details.get("said", "")))
+    if own is not None:
+        message, hint = (text.format(**details["values"]) for text in own[language])
+    elif language == "ja":
+        said, way = (say(text, names) for text in _CODES_JA.get(problem.code, _OTHER_JA))
+        if problem.code == "invalid_pattern" and details.get("argument") != "query":
+            way = _ESCAPE_JA
+        message, hint = f"{said}（{message}）", f"{way}（{hint}）" if hint else way
+    lines = [hint, f"{_EXAMPLE[language]}{json.dumps(example(tool, problem.code, details))}"]
+    if tool != "list_files" and problem.code in ("invalid_argument", "invalid_pattern"):
+        lines.append(_GUIDE[language])
+    return Problem(problem.code, f"⚠️ {message}", "\n".join(line for line in lines if line))
+
+
+def example(tool: str, code: str, details: Mapping[str, Any]) -> dict[str, Any]:
+    """Return arguments of a tool that work, with the parameter that was wrong.
+
+    Args:
+        tool: The tool.
+        code: The code of the error.
+        details: The facts of the error.
+    """
+    problems: list[dict[str, str]] = details.get("problems") or [{}]
+    argument = str(details.get("argument") or problems[0].get("parameter", "")).partition("[")[0]
+    if code == "invalid_pattern" and argument == "query":
+        return {**_SEARCH, "query": "f(x)", "fixed_strings": True}
+    if argument in _WITH:
+        least = {"roots": ["."]} if tool == "list_files" else _SEARCH
+        return {**least, argument: _WITH[argument]}
+    return dict(_EXAMPLES[tool])

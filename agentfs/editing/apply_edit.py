@@ -1,0 +1,147 @@
+"""One change of one text file: read, checked, applied, written, remembered and told."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from agentfs.editing.change_map import changed_ranges
+from agentfs.editing.document import Document
+from agentfs.editing.engine import Applied
+from agentfs.editing.external_changes import ExternalChanges, check_revision, external_changes_since
+from agentfs.editing.report import line_ranges, plural, with_diff
+from agentfs.errors import BinaryError, NotFoundError
+from agentfs.fs import Changed, Current, Root, quote, revision_of
+from agentfs.limits import Limits
+from agentfs.messages import Joined, Message, ParameterName, ToolName
+from agentfs.read_tracker import ReadTracker
+from agentfs.results import EditResult
+from agentfs.text import count_lines, newline_of, unified_diff
+
+_OLD, _NEW = ParameterName("old_string"), ParameterName("new_string")
+_TOLD = {
+    "trailing_whitespace": Message(_OLD, " was found with white space at line ends ignored"),
+    "indentation": Message(_OLD, " was found at another indentation, and ", _NEW, " shifted to it"),
+    "typography": Message(_OLD, " was found with typographic characters taken for plain ones"),
+    "visible_escapes": Message(_OLD, " was found with ⟦U+…⟧ taken for the character shown so"),
+}
+Apply = Callable[[Document, Current], Applied]
+
+
+@dataclass(frozen=True)
+class EditOptions:
+    """On what terms a file is changed.
+
+    Attributes:
+        encoding: The codec that the caller knows the file to have, or None.
+        expect_revision: The only version that may be changed, or None for whichever stands there.
+        preview: Whether to write nothing.
+    """
+
+    encoding: str | None = None
+    expect_revision: str | None = None
+    preview: bool = False
+
+
+def change_text(
+    root: Root, shown: ReadTracker, limits: Limits, path: str, apply: Apply, terms: EditOptions, *, unit: str
+) -> EditResult:
+    """Change a text file.
+
+    Args:
+        root: The door to the disk.
+        shown: What this workspace has shown; a change keeps "seen" as it was.
+        limits: For the size of the file.
+        path: The file.
+        apply: Makes the new document from the present one, or raises to leave the file as it is.
+        terms: On what terms.
+        unit: What is counted: "replacement".
+
+    Returns:
+        What was changed, with the diff.
+
+    Raises:
+        NotFoundError: `not_found`: there is no such file.
+        StaleError: `stale`: it is not the version that was expected.
+        BinaryError: `binary`: the file is no text.
+        EncodingError: `encoding`: it is not text in the codec given.
+        AgentFSError: What `apply` and the door raise.
+    """
+    outcome: list[tuple[Document, Applied]] = []
+
+    def compute(current: Current) -> bytes:
+        if current.data is None:
+            raise NotFoundError(
+                f"{quote(current.path)} does not exist, so there is nothing to edit.",
+                hint=Message(
+                    "Call ",
+                    Joined(
+                        ", or ",
+                        Message(ToolName("glob"), " to find the file"),
+                        Message(ToolName("write"), f" to create {quote(current.path)}"),
+                    ),
+                    ".",
+                ),
+                details={"path": current.path},
+            )
+        before = _document(current.data, current.path, terms.encoding)
+        check_revision(current, before.decoded.text, shown, terms.expect_revision)
+        applied = apply(before, current)
+        outcome[:] = [(before, applied)]
+        return applied.document.data
+
+    changed = root.change(path, compute, max_bytes=limits.file_bytes, preview=terms.preview)
+    before, applied = outcome[0]
+    text, after = before.decoded.text, applied.document.decoded.text
+    drift: ExternalChanges | None = None
+    if shown.knows(changed.real_path):
+        revision = revision_of(changed.before or b"")
+        drift = external_changes_since(shown, changed.real_path, revision, text)
+        if not terms.preview:
+            _remember(shown, changed, applied, drift, revision, text)
+    ranges = changed_ranges(applied.hunks, count_lines(after))
+    diff = unified_diff(text, after, changed.path)
+    notes = (*changed.notes, *applied.notes, *([drift.note] if drift else ()))
+    done = "Would edit (preview: nothing was written)" if terms.preview else "Edited"
+    count = plural(applied.replacements, unit)
+    found = [_TOLD[step] for step in applied.via.split(", ") if step in _TOLD]
+    how = Joined("; ", f"{done} {quote(changed.path)}: {count}", *found)
+    head = Message(how, f", now {line_ranges(ranges)}.")
+    made = EditResult(
+        path=changed.path,
+        replacements=applied.replacements,
+        applied_via=applied.via,
+        diff=diff,
+        changed=ranges,
+        revision=changed.revision,
+        newline=newline_of(text),
+        notes=notes,
+        lines_changed=applied.lines,
+    )
+    drifted = drift.shown if drift else ()
+    return with_diff(made, limits, diff, lambda lines: [head, *notes, *lines, *drifted])
+
+
+def _remember(
+    shown: ReadTracker,
+    changed: Changed,
+    applied: Applied,
+    drift: ExternalChanges | None,
+    revision: str,
+    text: str,
+) -> None:
+    if drift is not None:
+        shown.record_told(changed.real_path, revision, text, drift.hunks)
+    after = applied.document.decoded.text
+    shown.record_edit(
+        changed.real_path, revision, changed.revision, after, hunks=applied.hunks, total=count_lines(after)
+    )
+
+
+def _document(data: bytes, path: str, encoding: str | None) -> Document:
+    try:
+        return Document.of(data, encoding)
+    except BinaryError as error:
+        raise BinaryError(
+            f"{quote(path)} is binary, and only text can be edited.",
+            hint="Leave the file as it is, or choose another path.",
+            details={**error.details, "path": path},
+        ) from None

@@ -1,0 +1,238 @@
+"""Where every walk starts: the open root, and the rules that hold in it."""
+
+import os
+import stat
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from copy import copy
+from typing import Protocol
+
+from agentfs.fs.backend import Backend, Handle
+from agentfs.fs.path import display_name, path_from
+from agentfs.fs.protect import NameMatcher, name_matcher
+from agentfs.policy import Policy
+
+SETTLED = 3_000_000_000  # nanoseconds after which a file system gives a change another time
+
+
+class RootHandle:
+    """An open root, closed when the last call that uses it lets go of it.
+
+    So `close()` in one thread cannot take the descriptor away from a call in another, where its number may
+    by then stand for another directory.
+
+    Attributes:
+        handle: The root, open; -1 for a root that is closed.
+    """
+
+    __slots__ = ("_close", "handle")
+
+    def __init__(self, close: Callable[[Handle], None], handle: Handle) -> None:
+        self._close = close
+        self.handle = handle
+
+    def __del__(self) -> None:
+        if self.handle != -1:
+            self._close(self.handle)
+
+
+class Opened:
+    """The open root of a base and its copies, which are closed together.
+
+    Attributes:
+        held: The root.
+    """
+
+    __slots__ = ("held",)
+
+    def __init__(self, held: RootHandle) -> None:
+        self.held = held
+
+
+class Access(Protocol):
+    """What the permission rules say of the files of one call, asked on the real path of each."""
+
+    def denies_reading(self, real_path: str) -> bool:
+        """Tell whether a rule keeps the content of a file from the call."""
+        ...
+
+    def check_read(self, real_path: str) -> None:
+        """Raise RefusedError where the call may not show a file."""
+
+    def check_change(self, real_path: str) -> None:
+        """Raise RefusedError where the call may not change a file."""
+
+
+class RootContext:
+    """Where every walk starts.
+
+    Attributes:
+        backend: The calls of this system.
+        opened: The root, open, or closed; shared with every copy.
+        roots: The absolute spellings of the root, in parts.
+        unreadable: The names whose contents are not shown.
+        unwritable: The names that are not changed.
+        hardlinks: What a change does to a file of several names.
+        durability: What is brought to the disk before a change is done.
+        swept: The directories where stray temporaries were looked for.
+        follow: Whether links are followed.
+        workdir: The directory where relative paths start, from the root on, links resolved; "" is the root.
+        only: The directories outside of which nothing may be used or named, from the root on, links resolved;
+            None for the whole root.
+        access: What the permission rules say of the files of the call under way; None where there are none.
+    """
+
+    __slots__ = (
+        "_twins",
+        "access",
+        "backend",
+        "durability",
+        "follow",
+        "hardlinks",
+        "only",
+        "opened",
+        "roots",
+        "swept",
+        "unreadable",
+        "unwritable",
+        "workdir",
+    )
+
+    def __init__(
+        self, backend: Backend, held: RootHandle, roots: tuple[tuple[str, ...], ...], policy: Policy
+    ) -> None:
+        self.backend = backend
+        self.opened = Opened(held)
+        self.roots = roots
+        self.unreadable = name_matcher(tuple(policy.protect.read), backups=True)
+        self.unwritable = name_matcher(tuple(policy.protect.write))
+        self.follow = policy.symlinks == "inside"
+        self.workdir = ""
+        self.only: tuple[str, ...] | None = None
+        self.access: Access | None = None
+        self.hardlinks = policy.hardlinks
+        self.durability = policy.durability
+        self.swept: set[tuple[int, int]] = set()
+        self._twins: dict[NameMatcher, tuple[tuple[int, int], dict[tuple[int, int], str]]] = {}
+
+    @property
+    def held(self) -> RootHandle:
+        """The root, open."""
+        return self.opened.held
+
+    def shown(self, place: str) -> str:
+        """Return a path as it is shown: relative to the directory in which relative paths start.
+
+        Args:
+            place: The path from the root on, as the system spells it.
+
+        Returns:
+            The path; "" for that directory itself.
+        """
+        return display_name(path_from(self.workdir, place))
+
+    def starting_in(self, workdir: str) -> "RootContext":
+        """Return the same base, where relative paths start in a directory.
+
+        Args:
+            workdir: Its path from the root on, links resolved; "" is the root.
+        """
+        other = copy(self)
+        other.workdir = workdir
+        return other
+
+    def narrowed(self, only: tuple[str, ...] | None) -> "RootContext":
+        """Return the same base, where nothing outside of some directories may be used.
+
+        Args:
+            only: Their paths from the root on, links resolved; None for the whole root.
+        """
+        other = copy(self)
+        other.only = only
+        return other
+
+    def usable(self, place: str) -> bool:
+        """Tell whether a path lies where things may be used.
+
+        Args:
+            place: The path from the root on, links resolved.
+        """
+        return self.only is None or any(_is_in(place, top) for top in self.only)
+
+    def leads_to_usable(self, place: str) -> bool:
+        """Tell whether a directory lies above one that may be used.
+
+        Args:
+            place: Its path from the root on, links resolved.
+        """
+        return self.only is not None and any(_is_in(top, place) for top in self.only)
+
+    def following(self) -> "RootContext":
+        """Return the same base, where links are followed."""
+        other = copy(self)
+        other.follow = True
+        return other
+
+    def within(self, access: Access) -> "RootContext":
+        """Return the same base for one call.
+
+        Args:
+            access: What the permission rules say of its files.
+        """
+        other = copy(self)
+        other.access = access
+        return other
+
+    def is_twin(self, found: os.stat_result, guard: NameMatcher) -> bool:
+        """Tell whether a file or directory is, under another name, a protected one that stands in the root.
+
+        Args:
+            found: What the system says of it.
+            guard: The names that are protected.
+        """
+        return (found.st_dev, found.st_ino) in self._identities(guard)
+
+    def has_linked(self, guard: NameMatcher) -> bool:
+        """Tell whether a protected file that stands in the root has a second name.
+
+        Args:
+            guard: The names that are protected.
+        """
+        held = self.held
+        for name in self._identities(guard).values():
+            with suppress(OSError):
+                status = self.backend.lstat(held.handle, name)
+                if status.st_nlink > 1 and stat.S_ISREG(status.st_mode):
+                    return True
+        return False
+
+    def _identities(self, guard: NameMatcher) -> dict[tuple[int, int], str]:
+        """Return the protected names that stand in the root, by their identities.
+
+        They are remembered until a name in the root changes, which its times tell. These are coarse, so that
+        what has only just changed is asked for again each time.
+        """
+        held = self.held  # by this name it stays open for as long as it is used
+        lstat = self.backend.lstat
+        try:
+            root = lstat(held.handle, ".")
+        except OSError:
+            return {}
+        stamp = root.st_mtime_ns, root.st_ctime_ns
+        known = self._twins.get(guard)
+        if known is not None and known[0] == stamp:
+            return known[1]
+        found: dict[tuple[int, int], str] = {}
+        for name in guard.literals:
+            with suppress(OSError):
+                status = lstat(held.handle, name)
+                found[status.st_dev, status.st_ino] = name
+        # On Windows there is no time that nobody can set.
+        if isinstance(held.handle, int) and time.time_ns() - max(stamp) > SETTLED:
+            self._twins[guard] = stamp, found
+        return found
+
+
+def _is_in(place: str, directory: str) -> bool:
+    return not directory or place == directory or place.startswith(f"{directory}/")

@@ -1,0 +1,412 @@
+"""What the door hands out: an open file, and an open directory that the walk steps through."""
+
+import errno
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from itertools import islice
+from types import TracebackType
+from typing import Self, TypeVar
+
+from agentfs import call_context
+from agentfs.errors import AccessError
+from agentfs.fs import oserrors
+from agentfs.fs.backend import Handle
+from agentfs.fs.context import RootContext
+from agentfs.fs.entry import entry_of, where_it_leads
+from agentfs.fs.path import display_name
+from agentfs.fs.read_buffer import not_regular
+from agentfs.results import Entry
+
+# Asked of the system at once: a slow file is left after no more than this.
+_CHUNK = 64 * 1024
+
+Verdict = TypeVar("Verdict")
+
+
+class OpenFile:
+    """A regular file, open for reading. A context manager.
+
+    Attributes:
+        fd: The descriptor.
+        stat: What the system says of it, taken from the descriptor.
+        path: The path as it was asked for, from the root on, fit to show.
+        real_path: The path of the file itself, links resolved, as the system spells it.
+    """
+
+    __slots__ = ("fd", "path", "real_path", "stat")
+
+    def __init__(self, fd: int, found: os.stat_result, path: str, real_path: str) -> None:
+        self.fd = fd
+        self.stat = found
+        self.path = path
+        self.real_path = real_path
+
+    def read(self, limit: int) -> bytes:
+        """Return the first bytes of the file.
+
+        Args:
+            limit: The most bytes to return.
+
+        Returns:
+            The whole file when it is not longer; the size that the system claims is only a hint.
+
+        Raises:
+            InputOutputError: io, when the system fails to read.
+        """
+        chunks: list[bytes] = []
+        got = 0
+        # One byte more than the size that is claimed: a file that grows, or claims nothing, shows itself so.
+        want = min(self.stat.st_size + 1, _CHUNK)
+        try:
+            os.lseek(self.fd, 0, os.SEEK_SET)
+        except OSError as error:
+            raise oserrors.from_oserror(error, self.path) from None
+        while got < limit:
+            call_context.check()
+            try:
+                chunk = os.read(self.fd, min(limit - got, want))
+            except OSError as error:
+                raise oserrors.from_oserror(error, self.path) from None
+            if not chunk:
+                break
+            chunks.append(chunk)
+            got += len(chunk)
+            want = _CHUNK
+        return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+
+    def read_at(self, position: int, size: int) -> bytes:
+        """Return bytes from anywhere in the file.
+
+        Args:
+            position: Where they begin.
+            size: The most bytes to return.
+
+        Returns:
+            The bytes; fewer at the end of the file, none behind it.
+
+        Raises:
+            InputOutputError: io, when the system fails to read.
+        """
+        buffer = bytearray(size)
+        return bytes(memoryview(buffer)[: self.read_into(position, memoryview(buffer))])
+
+    def read_into(self, position: int, buffer: memoryview) -> int:
+        """Fill a buffer with bytes from anywhere in the file.
+
+        Args:
+            position: Where they begin.
+            buffer: Where they go, writable.
+
+        Returns:
+            How many there were: less than the buffer holds at the end of the file only.
+
+        Raises:
+            InputOutputError: io, when the system fails to read.
+        """
+        got = 0
+        while got < len(buffer):
+            call_context.check()
+            try:
+                count = _read_at(self.fd, position + got, buffer[got : got + _CHUNK])
+            except OSError as error:
+                raise oserrors.from_oserror(error, self.path) from None
+            if not count:
+                break
+            got += count
+        return got
+
+    def changed(self) -> bool:
+        """Tell whether the file has changed since it was opened, as far as its size and times tell."""
+        return _facts(os.fstat(self.fd)) != _facts(self.stat)
+
+    def close(self) -> None:
+        """Close the file; again is harmless."""
+        fd, self.fd = self.fd, -1
+        if fd >= 0:
+            with suppress(OSError):  # nothing was written that could be lost
+                os.close(fd)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class Directory:
+    """An open directory. A context manager.
+
+    Attributes:
+        path: The path as it was asked for, from the root on, fit to show; "" for the root.
+        real_path: The path of the directory itself, links resolved, as the system spells it; "" for the root.
+        handle: The descriptor, or the path on Windows.
+    """
+
+    __slots__ = ("_base", "_open", "handle", "path", "real_path")
+
+    def __init__(self, base: RootContext, handle: Handle, path: str, real_path: str) -> None:
+        self._base = base
+        self._open = base.backend.open_file
+        self.handle = handle
+        self.path = path
+        self.real_path = real_path
+
+    def scan(self) -> list[os.DirEntry[str]]:
+        """Return what is in the directory, in the system's order.
+
+        Returns:
+            The entries; their `stat` works as long as the directory is open.
+
+        Raises:
+            AgentFSError: io, when the system fails.
+        """
+        try:
+            with os.scandir(self.handle) as found:
+                return list(found)
+        except OSError as error:
+            raise oserrors.from_oserror(error, self.path or ".") from None
+
+    def scan_parts(self, size: int) -> Iterator[list[os.DirEntry[str]]]:
+        """Yield what is in the directory in parts, so that a giant one need not be held whole.
+
+        Args:
+            size: The most entries of a part.
+
+        Yields:
+            Entries as `scan` returns them; a part that is not full is the last.
+
+        Raises:
+            AgentFSError: io, when the system fails.
+        """
+        try:
+            with os.scandir(self.handle) as found:
+                while part := list(islice(found, size)):
+                    yield part
+                    if len(part) < size:
+                        return
+        except OSError as error:
+            raise oserrors.from_oserror(error, self.path or ".") from None
+
+    def followed(self, found: os.DirEntry[str]) -> os.stat_result | None:
+        """Return what stands where a link leads, or None: nothing inside, or links are not followed.
+
+        Args:
+            found: One of what `scan` returned.
+        """
+        return where_it_leads(self._base, self._real_child(found.name)).found if self._base.follow else None
+
+    def real_path_of(self, found: os.DirEntry[str]) -> str:
+        """Return the path of what a name stands for, from the root on, links inside resolved.
+
+        Args:
+            found: One of what `scan` returned.
+        """
+        own = self._real_child(found.name)
+        if not found.is_symlink() or not self._base.follow:
+            return own
+        return where_it_leads(self._base, own).real_path or own
+
+    def entry(self, found: os.DirEntry[str]) -> Entry:
+        """Return the typed entry of what a scan found.
+
+        Args:
+            found: One of what `scan` returned.
+
+        Returns:
+            The entry; a link is not followed, but says where it leads as long as that is inside.
+
+        Raises:
+            AgentFSError: not_found, when it is gone; io.
+        """
+        name = found.name
+        try:
+            status = found.stat(follow_symlinks=False)
+        except OSError as error:
+            raise oserrors.from_oserror(error, self._child(name)) from None
+        return entry_of(self._base, self._child(name), self._real_child(name), name, status)
+
+    def open_directory(self, name: str) -> "Directory":
+        """Open a directory in this one; a link is not followed.
+
+        Args:
+            name: A single name.
+
+        Returns:
+            The directory, to be closed by the caller.
+
+        Raises:
+            AgentFSError: not_found, not_a_directory, link_loop (a link stands there), io.
+        """
+        _check_name(name)
+        try:
+            handle = self._base.backend.open_directory(self.handle, name)
+        except OSError as error:
+            raise oserrors.from_oserror(error, self._child(name)) from None
+        return Directory(self._base, handle, self._child(name), self._real_child(name))
+
+    def open_file(self, name: str) -> OpenFile:
+        """Open a regular file that a walk needs, such as its rule files; a link is not followed.
+
+        A rule that denies reading holds. What a call was allowed to show does not: rule files lie above too.
+
+        Args:
+            name: A single name.
+
+        Returns:
+            The file, to be closed by the caller.
+
+        Raises:
+            AgentFSError: not_found, not_a_file, not_regular, link_loop (a link stands there), protected,
+                refused, io.
+        """
+        _check_name(name)
+        try:
+            fd = self._open(self.handle, name)
+        except OSError as error:
+            raise oserrors.from_oserror(error, self._child(name)) from None
+        opened = open_regular(self._base, fd, self._child(name), self._real_child(name), shown=False)
+        access = self._base.access
+        if access is not None and access.denies_reading(opened.real_path):
+            opened.close()
+            raise oserrors.protected(opened.path, opened.real_path)
+        return opened
+
+    def sift(
+        self,
+        names: Sequence[str],
+        fill: Callable[[int], int],
+        judge: Callable[[int], Verdict | None],
+        *,
+        linked: bool = True,
+    ) -> Iterator[tuple[str, Verdict | OSError | AccessError]]:
+        """Read one regular file of this directory after the other, and yield those that are not passed over.
+
+        Links are not followed. What a scan called a regular file is one when it is yielded, whatever stood
+        there while it was read.
+
+        Args:
+            names: Single names, as `scan` gave them for regular files.
+            fill: Given a descriptor, reads what is wanted of the file, and returns a number for `judge`; such
+                as `Contents.fill`.
+            judge: Given that number, returns None to pass the file over, or what to yield for it.
+            linked: Whether a protected file may have a second name, so that each file is asked who it is
+                before it is read; see `Root.has_linked_secrets`.
+
+        Yields:
+            The name, and what was judged; or the error for a file that cannot or must not be read.
+        """
+        handle, open_file, close = self.handle, self._open, os.close
+        unreadable = self._base.unreadable.within(self.real_path)
+        covers = None if unreadable.clears(names) else unreadable.covers
+        access = self._base.access
+        for name in names:
+            outcome: Verdict | OSError | AccessError | None
+            try:
+                if covers is not None and covers(name):
+                    raise oserrors.protected(self._child(name), self._base.shown(self._real_child(name)))
+                if access is not None:
+                    access.check_read(self._real_child(name))
+                if "/" in name:
+                    raise OSError(errno.EINVAL, "not a single name", name)  # noqa: TRY301 - a call takes longer
+                fd = open_file(handle, name)
+                try:
+                    if linked:
+                        self._check_shown(fd, name)
+                    outcome = judge(fill(fd))
+                    if outcome is not None:
+                        self._check_shown(fd, name)
+                finally:
+                    close(fd)
+            except (OSError, AccessError) as error:
+                outcome = error
+            if outcome is not None:
+                yield name, outcome
+
+    def _check_shown(self, fd: int, name: str) -> None:
+        """Raise for what is no regular file, or a protected one under another name."""
+        status = os.fstat(fd)
+        if not_regular(status):
+            raise OSError(errno.EINVAL, "not a regular file", name)
+        if status.st_nlink > 1 and self._base.is_twin(status, self._base.unreadable):
+            raise oserrors.protected(self._child(name), self._base.shown(self._real_child(name)))
+
+    def close(self) -> None:
+        """Close the directory; again is harmless."""
+        handle, self.handle = self.handle, -1
+        if handle != -1:
+            self._base.backend.close(handle)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _child(self, name: str) -> str:
+        shown = display_name(name)
+        return f"{self.path}/{shown}" if self.path else shown
+
+    def _real_child(self, name: str) -> str:
+        return f"{self.real_path}/{name}" if self.real_path else name
+
+
+def open_regular(base: RootContext, fd: int, path: str, real_path: str, *, shown: bool = True) -> OpenFile:
+    """Return an open file around a descriptor, or close it and raise when its contents are not to be shown.
+
+    Args:
+        base: Where walks start.
+        fd: The descriptor, taken over.
+        path: The path to show.
+        real_path: The path, links resolved.
+        shown: Whether the content is for the caller to see, so that the permission rules are asked.
+
+    Returns:
+        The open file.
+
+    Raises:
+        AgentFSError: protected; refused; not_a_file for a directory, not_regular for what else is no
+            regular file.
+    """
+    try:
+        found = os.fstat(fd)
+    except OSError as error:
+        os.close(fd)
+        raise oserrors.from_oserror(error, path) from None
+    if not_regular(found):
+        os.close(fd)
+        raise oserrors.not_regular(path, found.st_mode)
+    if base.unreadable.covers(real_path) or (found.st_nlink > 1 and base.is_twin(found, base.unreadable)):
+        os.close(fd)
+        raise oserrors.protected(path, base.shown(real_path))
+    if shown and base.access is not None:
+        try:
+            base.access.check_read(real_path)
+        except BaseException:
+            os.close(fd)
+            raise
+    return OpenFile(fd, found, path, real_path)
+
+
+def _facts(found: os.stat_result) -> tuple[int, int, int]:
+    return found.st_size, found.st_mtime_ns, found.st_ctime_ns
+
+
+def _read_at(fd: int, position: int, buffer: memoryview) -> int:
+    if hasattr(os, "preadv"):
+        return os.preadv(fd, [buffer], position)
+    os.lseek(fd, position, os.SEEK_SET)
+    chunk = os.read(fd, len(buffer))
+    buffer[: len(chunk)] = chunk
+    return len(chunk)
+
+
+def _check_name(name: str) -> None:
+    # The kernel follows links in all but the last part of a name, and `..` would leave the directory.
+    if "/" in name or "\0" in name or name in {"", "..", "."}:
+        msg = f"{name!r} is not a single name"
+        raise ValueError(msg)

@@ -1,0 +1,303 @@
+"""A root on which changes are only staged: they see one another, and reach the disk together, later."""
+
+import os
+import stat
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from dataclasses import replace
+from typing import Self
+
+from agentfs.errors import AgentFSError, ReadOnlyError, RefusedError
+from agentfs.fs import oserrors
+from agentfs.fs.apply_batch import check_protected
+from agentfs.fs.context import Access
+from agentfs.fs.file import Directory, OpenFile
+from agentfs.fs.node import Change, Conflict, DirectoryNode, FileNode, LinkNode, Node, Recorder
+from agentfs.fs.path import display_name, is_absolute, quote, split_link
+from agentfs.fs.replace import Changed, Current
+from agentfs.fs.resolve import MAX_LINKS
+from agentfs.fs.revision import revision_of
+from agentfs.fs.root import Root
+from agentfs.fs.temporary import write_all
+from agentfs.results import Entry, EntryType
+
+
+class _Overlay:
+    """What is staged; views of one root share it.
+
+    Attributes:
+        states: What is at each path that was changed.
+        below: How many staged files and links there are below each directory.
+        relinked: Whether a link has come or gone: paths then lead elsewhere than they do on disk.
+        open: Whether the transaction goes on.
+    """
+
+    def __init__(self) -> None:
+        self.states: dict[str, Node | None] = {}
+        self.below = Counter[str]()
+        self.relinked = False
+        self.open = True
+
+    def set(self, change: Change) -> None:
+        """Let a change be staged."""
+        path: str = change.path
+        added = (change.after is not None) - (self.states.get(path) is not None)
+        self.states[path] = change.after
+        self.relinked |= isinstance(change.before, LinkNode) or isinstance(change.after, LinkNode)
+        while "/" in path:
+            path = os.path.dirname(path)
+            self.below[path] += added
+
+    def close(self) -> None:
+        """Drop all."""
+        self.open = False
+        self.states.clear()
+        self.below.clear()
+
+
+class OverlayRoot(Root):
+    """What `Root` is, with changes kept in memory on top of it.
+
+    Args:
+        under: The root. It stays as it is.
+    """
+
+    def __init__(self, under: Root) -> None:
+        self._under = under.top
+        self._base = under._base  # noqa: SLF001 - it is a root itself
+        self.path = under.path
+        self.policy = under.policy
+        self.repaired = under.repaired
+        self.recorder: Recorder | None = None
+        self._overlay = _Overlay()
+
+    def within(self, access: Access) -> Self:
+        """Return the same staged root for one call."""
+        other = super().within(access)
+        other._under = self._under.within(access)  # noqa: SLF001 - its own
+        return other
+
+    def close(self) -> None:
+        """Drop what was staged; no other call works afterwards."""
+        self._overlay.close()
+
+    def open_file(self, path: str) -> OpenFile:
+        """Open a regular file for reading, as it is staged."""
+        real_path = self._resolve(path, creating=False)
+        if not self.is_staged(real_path):
+            # By its own name where it leads there on disk too: that is what an error then speaks of.
+            there = real_path or "." if self._overlay.relinked else self.from_top(path)
+            file = self._under.open_file(there)
+            file.path = self._shown(path, real_path)
+            return file
+        state = self.state(real_path, max_bytes=0)
+        if state is None:
+            raise oserrors.missing(path)
+        if not isinstance(state, FileNode):
+            raise oserrors.not_a_file(path)
+        if self._base.access is not None:
+            self._base.access.check_read(real_path)
+        with tempfile.TemporaryFile(prefix="agentfs-") as made:
+            fd = os.dup(made.fileno())
+        write_all(fd, state.load())
+        return OpenFile(fd, os.fstat(fd), self._shown(path, real_path), real_path)
+
+    def open_directory(self, path: str) -> Directory:
+        """Refuse: what is staged is in no directory yet."""
+        raise _directory(path)
+
+    def find_directory(self, path: str) -> Directory:
+        """Open a directory to learn where it is: directories are never staged."""
+        path = path or "."
+        real_path = self._resolve(path, creating=False)
+        directory = self._under.find_directory(real_path)
+        directory.path = self._shown(path, real_path)
+        return directory
+
+    def entry(self, path: str) -> Entry:
+        """Return what a path names, as it is staged."""
+        real_path = self.place(path)
+        if not self.is_staged(real_path):
+            entry = self._under.entry(real_path if self._overlay.relinked else self.from_top(path))
+            return replace(entry, path=self._shown(path, real_path) or ".")
+        state = self.state(real_path, max_bytes=0)
+        if state is None:
+            raise oserrors.missing(path)
+        name = display_name(os.path.basename(real_path))
+        directory = isinstance(state, DirectoryNode)
+        kind: EntryType = "directory" if directory else "symlink" if isinstance(state, LinkNode) else "file"
+        size = state.size if isinstance(state, FileNode) else None
+        target = display_name(state.target) if isinstance(state, LinkNode) else None
+        ext = "" if directory else os.path.splitext(name)[1][1:].lower()
+        shown = self._shown(path, real_path)
+        return Entry(shown, name, kind, is_dir=directory, size=size, ext=ext, target=target)
+
+    def place(self, path: str, *, creating: bool = False) -> str:
+        """Return where a path leads, links resolved but for the last."""
+        return self._resolve(path, follow=False, creating=creating)
+
+    def is_staged(self, real_path: str) -> bool:
+        """Tell whether anything is staged at a path whose links are resolved, or below it."""
+        return real_path in self._overlay.states or self._overlay.below[real_path] > 0
+
+    def state(self, real_path: str, *, max_bytes: int) -> Node | None:
+        """Return what is at a path, as it is staged."""
+        staged = self._overlay.states.get(real_path)
+        if staged is None and self._overlay.below[real_path]:
+            return DirectoryNode()
+        if real_path in self._overlay.states:
+            return staged
+        return self._under.state(real_path, max_bytes=max_bytes) if real_path else DirectoryNode()
+
+    def change(
+        self, path: str, compute: Callable[[Current], bytes], *, max_bytes: int, preview: bool = False
+    ) -> Changed:
+        """Stage a change of a file."""
+        self._check_may_change(path)
+        real_path = self._resolve(path)
+        state = self.state(real_path, max_bytes=max_bytes)
+        if isinstance(state, DirectoryNode | LinkNode):
+            raise oserrors.not_a_file(path)
+        check_protected(self._base, real_path, path)
+        before = None if state is None else state.load()
+        shown = self._shown(path, real_path)
+        after = compute(Current(shown, real_path, before, None))
+        if after != before:
+            if state is not None and not state.mode & 0o222:
+                raise oserrors.write_protected(path, state.mode)
+            if not self.is_staged(real_path):
+                self._under.check_replaceable(real_path, path)
+        if after != before and not preview:
+            mode = _new_mode(path) if state is None else state.mode
+            self._stage((Change(real_path, state, FileNode.of(mode, after)),), self.recorder)
+        return Changed(shown, real_path, before, after, before is None, revision_of(after), ())
+
+    def apply(
+        self,
+        changes: Sequence[Change],
+        *,
+        max_bytes: int,
+        conflict: Conflict,
+        recorder: Recorder | None = None,
+        leaving: bool = False,  # noqa: ARG002 - no directory is staged
+    ) -> tuple[str, ...]:
+        """Stage several changes: all of them, or none."""
+        for change in changes:
+            self._check_may_change(change.path)
+            if isinstance(change.before, DirectoryNode) or isinstance(change.after, DirectoryNode):
+                raise _directory(change.path)
+            check_protected(self._base, change.path, change.path)
+            present = self.state(change.path, max_bytes=max_bytes)
+            if present != change.before:
+                raise conflict(change, present)
+        self._stage(tuple(changes), recorder or self.recorder)
+        return ()
+
+    def _stage(self, changes: tuple[Change, ...], recorder: Recorder | None) -> None:
+        with nullcontext() if recorder is None else recorder.recording(changes):
+            for change in changes:
+                self._overlay.set(change)
+
+    def _resolve(self, path: str, *, follow: bool = True, creating: bool = True) -> str:
+        """Walk along a path, on disk and over what is staged.
+
+        Args:
+            path: As it was asked for.
+            follow: Whether a link at the end is followed.
+            creating: Whether directories on the way may be missing.
+        """
+        self._check_open()
+        asked = self._split(path)
+        pending = list(reversed(asked.parts))
+        real: list[str] = []
+        links, missing = 0, False
+        while pending:
+            name = pending.pop()
+            if name == ".." and missing:
+                raise oserrors.missing(path, self.shown("/".join(real)))
+            if name == "..":
+                if not real:
+                    raise oserrors.outside(path)
+                real.pop()
+                continue
+            here = "/".join([*real, name])
+            real_path = here if missing else self._under.top.place(here, creating=True)
+            state = None if missing else self._kind_at(real_path)
+            last = not pending and not asked.directory
+            if isinstance(state, LinkNode) and (follow or not last):
+                if not self._base.follow:
+                    raise oserrors.link_refused(path, self.shown(real_path))
+                led = split_link(state.target, self._base.roots)
+                if led is None:
+                    raise oserrors.outside(path, self.shown(real_path))
+                links += 1
+                if links > MAX_LINKS:
+                    raise oserrors.link_loop(path, MAX_LINKS)
+                real = [] if is_absolute(state.target) else real
+                pending += reversed(led.parts)
+                continue
+            if isinstance(state, FileNode) and not last:
+                raise oserrors.not_a_directory(path, self.shown(real_path))
+            if state is None and not last and not creating:
+                raise oserrors.missing(path, self.shown(real_path))
+            if state is None and not last and real_path in self._overlay.states:
+                raise RefusedError(
+                    f"{quote(self.shown(real_path))} was removed in this transaction,"
+                    " and becomes no directory in it.",
+                    hint="End the transaction first.",
+                    details={"path": display_name(path)},
+                )
+            missing = state is None
+            real = real_path.split("/")
+        return "/".join(real)
+
+    def _kind_at(self, real_path: str) -> Node | None:
+        """Return what is at a path, without the content of a file."""
+        try:
+            return self.state(real_path, max_bytes=0)
+        except AgentFSError:  # a file, and too large to be read; or one that whoever opens it is refused
+            return FileNode.of(0, b"")
+
+    def _shown(self, path: str, real_path: str) -> str:
+        """Return the path as it was asked for, normalised and fit to show; resolved where it climbs."""
+        asked = self._split(path)
+        return self._base.shown(real_path if asked.climbs else "/".join(asked.parts))
+
+    def _check_may_change(self, path: str) -> None:
+        self._check_open()
+        if self.policy.read_only:
+            raise ReadOnlyError(
+                f"{quote(path)} cannot be changed: this workspace may only be read.",
+                details={"path": display_name(path)},
+            )
+
+    def _check_open(self) -> None:
+        if not self._overlay.open:
+            raise RefusedError("This transaction has ended.", hint="Begin another one.")
+
+
+def _directory(path: str) -> RefusedError:
+    """Return the error for a directory: what is staged is in none yet."""
+    return RefusedError(
+        f"{quote(path)} is a directory, and changes that are made together are of files only.",
+        hint="Name the files in it one by one.",
+        details={"path": display_name(path)},
+    )
+
+
+def _new_mode(path: str) -> int:
+    """Return the permissions that the system gives a new file, as one that is made for that tells them.
+
+    The umask cannot be asked for without changing it, for all threads at once.
+    """
+    try:
+        with tempfile.TemporaryDirectory(prefix="agentfs-") as directory:
+            fd = os.open(os.path.join(directory, "new"), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+            try:
+                return stat.S_IMODE(os.fstat(fd).st_mode)
+            finally:
+                os.close(fd)
+    except OSError as error:
+        raise oserrors.from_oserror(error, path) from None

@@ -1,0 +1,581 @@
+"""The one door to the disk: every byte that is read or written goes through a `Root`."""
+
+import os
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from copy import copy
+from dataclasses import fields
+from types import TracebackType
+from typing import Self
+
+from agentfs.errors import (
+    AgentFSError,
+    InvalidArgumentError,
+    NotDirectoryError,
+    NotFoundError,
+    OutsideWorkspaceError,
+    ReadOnlyError,
+)
+from agentfs.fs import by_path, oserrors, syscalls
+from agentfs.fs.backend import Backend, Handle
+from agentfs.fs.context import Access, RootContext, RootHandle
+from agentfs.fs.entry import entry_of
+from agentfs.fs.file import Directory, OpenFile, open_regular
+from agentfs.fs.lock import lock_directory
+from agentfs.fs.node import Change, Conflict, Node, Recorder, node_at, open_parent, unfollowed
+from agentfs.fs.path import (
+    WINDOWS,
+    ParsedPath,
+    absolute_parts,
+    display_name,
+    is_absolute,
+    is_simple,
+    quote,
+    split_path,
+)
+from agentfs.fs.replace import Changed, Current, change_file
+from agentfs.fs.resolve import PathResolver
+from agentfs.fs.writable import check_replaceable
+from agentfs.policy import VIEWED, Policy
+from agentfs.results import Containment, Entry
+
+# By descriptor nothing can be swapped under a walk; by path, on Windows, that is not promised.
+BACKEND: Backend = by_path if WINDOWS else syscalls
+
+
+class Root:
+    """One directory tree, and the only way into it.
+
+    Every path is walked one name at a time from a descriptor on the root, each directory held open and no
+    link followed by the system, so that what is swapped meanwhile cannot lead outside. It may be used by
+    several threads. A context manager.
+
+    Attributes:
+        path: The root's absolute path, links resolved.
+        policy: What may be done.
+        recorder: Who is told of every change, or None.
+        repaired: What had to be done after a process died in the middle of several changes, in words.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], policy: Policy) -> None:
+        backend = BACKEND
+        given = os.path.abspath(path)
+        self.path = os.path.realpath(given)
+        self.policy = policy
+        self.recorder: Recorder | None = None
+        try:
+            handle = backend.open_root(self.path)
+        except FileNotFoundError:
+            raise NotFoundError(
+                f"The workspace root {quote(given)} does not exist.", details={"path": given}
+            ) from None
+        except NotADirectoryError:
+            raise NotDirectoryError(
+                f"The workspace root {quote(given)} is not a directory.", details={"path": given}
+            ) from None
+        except OSError as error:
+            raise oserrors.from_oserror(error, given) from None
+        # The root may be known to the model by either spelling.
+        roots = tuple(dict.fromkeys((absolute_parts(self.path), absolute_parts(given))))
+        held = RootHandle(backend.close, handle)
+        self._base = RootContext(backend, held, roots, policy)
+        # Nobody may write through a root that is only read, repairs neither.
+        self.repaired = () if policy.read_only else self._repaired()
+
+    def _repaired(self) -> tuple[str, ...]:
+        from agentfs.fs.apply_batch import repair  # noqa: PLC0415 - it loads when a tree is opened
+
+        return tuple(repair(self._base, self.path))
+
+    def under(self, policy: Policy) -> "Root":
+        """Return the same root under another policy; they are closed together.
+
+        Args:
+            policy: What may be done; it confines and protects as the present one does.
+
+        Raises:
+            InvalidArgumentError: It does not (`invalid_argument`).
+        """
+        for field in fields(policy):
+            if field.name not in VIEWED and getattr(policy, field.name) != getattr(self.policy, field.name):
+                raise InvalidArgumentError(
+                    f"A view of a workspace cannot have another Policy.{field.name}.",
+                    hint="Open a second workspace on the root.",
+                )
+        other = copy(self)
+        other.policy = policy
+        return other
+
+    def starting_in(self, workdir: str) -> "Root":
+        """Return the same root, where relative paths start in a directory and are shown from there.
+
+        Args:
+            workdir: A directory in the root; "" is the root itself.
+
+        Raises:
+            AgentFSError: As `find_directory`.
+        """
+        with self.find_directory(workdir) as directory:
+            real_path = directory.real_path
+        return self._from(real_path)
+
+    @property
+    def top(self) -> "Root":
+        """The same root, where relative paths start at the root itself."""
+        return self._from("") if self._base.workdir else self
+
+    @property
+    def whole(self) -> "Root":
+        """The same root, where all of it may be used: for ignore rules, which lie above what they ignore."""
+        return self._on(self._base.starting_in("").narrowed(None))
+
+    @property
+    def tops(self) -> list[str]:
+        """The directories from which everything that may be used is reached, as `top` takes them."""
+        return ["."] if self._base.only is None else [display_name(place) or "." for place in self._base.only]
+
+    def _from(self, workdir: str) -> "Root":
+        return self._on(self._base.starting_in(workdir))
+
+    def _on(self, base: RootContext) -> "Root":
+        other = copy(self)
+        other._base = base  # noqa: SLF001 - its own
+        return other
+
+    def narrowed(self, only: Sequence[str]) -> "Root":
+        """Return the same root, where nothing outside of some directories may be used or is named.
+
+        Args:
+            only: Directories in the root; what they name need not be there yet.
+
+        Raises:
+            AgentFSError: As `target`.
+        """
+        return self._on(self._base.narrowed(tuple(self.target(path)[1] for path in only)))
+
+    def from_top(self, path: str) -> str:
+        """Return a path as it is asked for at `top`.
+
+        Args:
+            path: As it is asked for here, or shown.
+        """
+        start = self._base.workdir
+        return path if not start or is_absolute(path) else f"{display_name(start)}/{path}"
+
+    def shown(self, real_path: str) -> str:
+        """Return a path as it is shown here.
+
+        Args:
+            real_path: From the root on, as the system spells it.
+        """
+        return self._base.shown(real_path) or "."
+
+    def usable(self, real_path: str) -> bool:
+        """Tell whether a path lies where things may be used and named.
+
+        Args:
+            real_path: From the root on, links resolved.
+        """
+        return self._base.usable(real_path)
+
+    def named(self, real_path: str) -> str | None:
+        """Return a path as it is shown here; None where it is not to be named.
+
+        Args:
+            real_path: From the root on, as the system spells it.
+        """
+        return self.shown(real_path) if self.usable(real_path) else None
+
+    def within(self, access: Access) -> Self:
+        """Return the same root for one call; they are closed together.
+
+        Args:
+            access: What the permission rules say of the files of the call.
+        """
+        other = copy(self)
+        other._base = self._base.within(access)  # noqa: SLF001 - its own
+        return other
+
+    def may_show(self, real_path: str) -> bool:
+        """Tell whether a file may be shown, for all that protected names and permission rules say.
+
+        Args:
+            real_path: Its path from the root on, links resolved.
+        """
+        access = self._base.access
+        denied = access is not None and access.denies_reading(real_path)
+        return not denied and self.usable(real_path) and not self._base.unreadable.covers(real_path)
+
+    def may_show_kept(self, real_path: str) -> bool:
+        """Tell whether what was kept of a file may be shown now.
+
+        Args:
+            real_path: Its path from the root on, links resolved; nothing need be there any more.
+        """
+        if not self.may_show(real_path):
+            return False
+        try:
+            with open_parent(self._base, real_path) as (trail, name):
+                found = self._base.backend.lstat(trail.handle, name)
+        except (AgentFSError, OSError):
+            return True
+        return found.st_nlink == 1 or not self._base.is_twin(found, self._base.unreadable)
+
+    def close(self) -> None:
+        """Close the root; again is harmless, calls under way end in peace, and no later one works."""
+        self._base.opened.held = RootHandle(self._base.backend.close, -1)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def containment(self) -> Containment:
+        """What confines calls to the root, and what keeps writers apart, as it works at this moment."""
+        held = self._base.held
+        mechanism = self._base.backend.mechanism(held.handle)
+        return {
+            "open": mechanism,
+            "atomic": mechanism != "verify-after-open",
+            "locks": "threads" if lock_directory(self.path) is None else "processes",
+            "engine": "python",
+        }
+
+    def open_file(self, path: str) -> OpenFile:
+        """Open a regular file for reading.
+
+        Args:
+            path: Relative to the root, or absolute inside it.
+
+        Returns:
+            The file, to be closed by the caller.
+
+        Raises:
+            AgentFSError: outside_workspace, not_found, not_a_file, not_a_directory, not_regular, link_loop,
+                invalid_path, name_too_long, protected, refused (a link, where none is followed), io.
+        """
+        base = self._base
+        plain = not base.workdir and is_simple(path)
+        asked = None if plain else self._split(path)
+        direct = path if asked is None else asked.direct
+        if direct and base.usable(direct):
+            held = base.held
+            fd = base.backend.open_beneath(held.handle, direct)
+            del held  # an exception that is kept must not keep the root open
+            if fd >= 0:
+                return open_regular(base, fd, direct if plain else base.shown(direct), direct)
+        trail = PathResolver(base, path, asked or self._split(path))
+        try:
+            while (name := trail.advance()) is not None:
+                try:
+                    fd = base.backend.open_file(trail.handle, name)
+                except OSError as error:
+                    if trail.follow(error, name):
+                        continue
+                    raise trail.failure(error, name) from None
+                return open_regular(base, fd, trail.shown(name), trail.place(name))
+            raise oserrors.not_a_file(path)
+        finally:
+            trail.let_go()
+
+    def open_directory(self, path: str) -> Directory:
+        """Open a directory.
+
+        Args:
+            path: Relative to the root, or absolute inside it; "" is the root.
+
+        Returns:
+            The directory, to be closed by the caller.
+
+        Raises:
+            AgentFSError: outside_workspace, not_found, not_a_directory, link_loop, invalid_path,
+                name_too_long, refused (a link, where none is followed), io.
+        """
+        base, asked = self._base, self._split_directory(path)
+        direct = "/".join(asked.parts)
+        if direct and not asked.climbs and not asked.escaped and base.usable(direct):
+            held = base.held
+            handle: Handle = base.backend.open_beneath(held.handle, direct, directory=True)
+            del held
+            if handle != -1:
+                return Directory(base, handle, base.shown(direct), direct)
+        trail = PathResolver(base, path, asked)
+        try:
+            while True:
+                name = trail.advance()
+                try:
+                    handle = base.backend.open_directory(trail.handle, name or ".")
+                except OSError as error:
+                    if name is not None and trail.follow(error, name):
+                        continue
+                    raise trail.failure(error, name) from None
+                return Directory(base, handle, trail.shown(name), trail.place(name))
+        finally:
+            trail.let_go()
+
+    def find_directory(self, path: str) -> Directory:
+        """Open a directory to learn where it stands, and not what is in it.
+
+        Args:
+            path: As `open_directory` takes it.
+
+        Raises:
+            AgentFSError: As `open_directory`.
+        """
+        return self.open_directory(path)
+
+    def entry(self, path: str) -> Entry:
+        """Return what a path names.
+
+        Args:
+            path: Relative to the root, or absolute inside it; "" is the root.
+
+        Returns:
+            The entry; a link at the end is not followed, but says where it leads as long as that is inside.
+
+        Raises:
+            AgentFSError: outside_workspace, not_found, not_a_directory, link_loop, invalid_path,
+                name_too_long, refused (a link on the way, where none is followed), io.
+        """
+        trail = PathResolver(self._base, path, self._split_directory(path))
+        try:
+            name = trail.advance()
+            try:
+                if name is None:
+                    handle = self._base.backend.open_directory(trail.handle, ".")
+                    self._base.backend.close(handle)
+                status = self._base.backend.lstat(trail.handle, name or ".")
+            except OSError as error:
+                raise trail.failure(error, name) from None
+            shown, place = trail.shown(name) or ".", trail.place(name)
+            return entry_of(self._base, shown, place, name or os.path.basename(shown), status)
+        finally:
+            trail.let_go()
+
+    def has_linked_secrets(self) -> bool:
+        """Tell whether a protected file of the root has a second name, which `Directory.sift` must know."""
+        return self._base.has_linked(self._base.unreadable)
+
+    def exists(self, path: str) -> bool:
+        """Tell whether a path names something; a link at the end counts, wherever it leads.
+
+        Args:
+            path: Relative to the root, or absolute inside it; "" is the root.
+
+        Returns:
+            Whether it is there.
+
+        Raises:
+            AgentFSError: as `entry`, except not_found and not_a_directory.
+        """
+        try:
+            self.entry(path)
+        except (NotFoundError, NotDirectoryError):
+            return False
+        return True
+
+    def change(
+        self, path: str, compute: Callable[[Current], bytes], *, max_bytes: int, preview: bool = False
+    ) -> Changed:
+        """Change a file, or create one with the directories above it, whole or not at all.
+
+        The file is read, `compute` returns its new content, and that replaces the old one by a rename, all
+        under a lock of that file. A link at the end is kept: what it leads to is changed, and created when it
+        is not there. Mode is kept, setuid and setgid are not.
+
+        Args:
+            path: Relative to the root, or absolute inside it.
+            compute: Returns the new content; the same bytes back mean that nothing is written. It raises to
+                leave the file as it is, and is called again when another program wrote in between.
+            max_bytes: The largest file that is read.
+            preview: Compute, and write nothing.
+
+        Returns:
+            What was done, or would be.
+
+        Raises:
+            AgentFSError: read_only, outside_workspace, not_a_file, not_a_directory, not_regular, link_loop,
+                invalid_path, name_too_long, protected, too_large, refused, busy, io, and what `compute`
+                raises.
+        """
+        asked = self._split(path)
+        if self.policy.read_only:
+            raise ReadOnlyError(
+                f"{quote(path)} cannot be changed: this workspace may only be read.",
+                details={"path": display_name(path)},
+            )
+        return change_file(
+            self._base,
+            self.path,
+            path,
+            asked,
+            compute,
+            max_bytes=max_bytes,
+            preview=preview,
+            recorder=self.recorder,
+        )
+
+    def apply(
+        self,
+        changes: Sequence[Change],
+        *,
+        max_bytes: int,
+        conflict: Conflict,
+        recorder: Recorder | None = None,
+        leaving: bool = False,
+    ) -> tuple[str, ...]:
+        """Make several changes as one: all of them, or none.
+
+        Missing directories above what is created are made.
+
+        Args:
+            changes: At most one for each path; what stands there must be what each says of before.
+            max_bytes: The largest file that is read.
+            conflict: Makes the error for a change that finds something else; it is given what stands there.
+            recorder: Who is told; by default the recorder of the root.
+            leaving: Whether a directory that is to go may stay, when something else is in it.
+
+        Returns:
+            The directories that stay.
+
+        Raises:
+            AgentFSError: read_only, busy, refused (a link stands on the way), io, and what `conflict` makes.
+        """
+        if self.policy.read_only:
+            raise ReadOnlyError("Nothing can be changed: this workspace may only be read.")
+        from agentfs.fs.apply_batch import apply_changes  # noqa: PLC0415 - as in `_repaired`
+
+        try:
+            return apply_changes(
+                self._base,
+                self.path,
+                changes,
+                max_bytes=max_bytes,
+                conflict=conflict,
+                recorder=recorder or self.recorder,
+                leaving=leaving,
+            )
+        except OSError as error:
+            raise oserrors.from_oserror(error, changes[0].path if changes else ".") from None
+
+    def target(self, path: str) -> tuple[str, str]:
+        """Return where a path leads, whether or not anything is there yet; the last link is followed too.
+
+        Args:
+            path: Relative to the root, or absolute inside it.
+
+        Returns:
+            The path as it was asked for, fit to show, and the real path; "" for the root.
+
+        Raises:
+            AgentFSError: outside_workspace, not_a_directory, link_loop, invalid_path, name_too_long, refused.
+        """
+        trail = PathResolver(self._base, path, self._split(path), creating=True)
+        try:
+            while (name := trail.advance()) is not None:
+                if trail.missing or not trail.follow_link(name):
+                    break
+            return trail.shown(name), trail.place(name)
+        finally:
+            trail.let_go()
+
+    def folds(self, real_path: str) -> bool:
+        """Tell whether the file system takes a path in other case for the same file.
+
+        Args:
+            real_path: From the root on, links resolved; what it names need not be there yet.
+        """
+        backend, parts = self._base.backend, real_path.split("/")
+        for count in range(len(parts), 0, -1):
+            name, other = parts[count - 1], parts[count - 1].swapcase()
+            if name == other:
+                continue
+            trail = PathResolver(unfollowed(self._base), real_path, ParsedPath(tuple(parts[:count])))
+            try:
+                trail.advance()
+                found = backend.lstat(trail.handle, name)
+            except (AgentFSError, OSError):
+                continue  # nothing is there: the directory above tells
+            else:
+                with suppress(OSError):
+                    return os.path.samestat(found, backend.lstat(trail.handle, other))
+                return False
+            finally:
+                trail.let_go()
+        with suppress(OSError):
+            return os.path.samefile(self.path, self.path.swapcase())
+        return False
+
+    def place(self, path: str, *, creating: bool = False) -> str:
+        """Return where a path leads: from the root on, links resolved but for the last.
+
+        Args:
+            path: Relative to the root, or absolute inside it.
+            creating: Whether directories on the way may be missing.
+
+        Returns:
+            The real path; "" for the root.
+
+        Raises:
+            AgentFSError: as `entry`; not_found for directories on the way only.
+        """
+        trail = PathResolver(self._base, path, self._split(path), creating=creating)
+        try:
+            return trail.place(trail.advance())
+        finally:
+            trail.let_go()
+
+    def state(self, real_path: str, *, max_bytes: int) -> Node | None:
+        """Return what stands at a path whose links are resolved, but for the last.
+
+        Args:
+            real_path: From the root on, as the system spells it.
+            max_bytes: The largest file that is read.
+
+        Returns:
+            The state; None where nothing is.
+
+        Raises:
+            AgentFSError: not_regular, too_large, refused (a link stands on the way), io.
+        """
+        return node_at(self._base, real_path, max_bytes)
+
+    def check_replaceable(self, real_path: str, path: str) -> None:
+        """Refuse to give a file a new content where that would fail now.
+
+        Args:
+            real_path: The file, from the root on, links resolved; it need not be there yet.
+            path: The path to speak of.
+
+        Raises:
+            AgentFSError: refused: it is write-protected, or has hard links that the policy does not change;
+                io: the system lets no name be made in its directory.
+        """
+        with open_parent(self._base, real_path, creating=True) as (trail, name):
+            check_replaceable(self._base, trail, name, path)
+
+    def _split_directory(self, path: str) -> ParsedPath:
+        return self._split(path or ".")
+
+    def _split(self, path: str) -> ParsedPath:
+        try:
+            asked = split_path(path, self._base.roots)
+        except OutsideWorkspaceError as error:
+            inside = path.lstrip("/")
+            if inside and inside != path and self._is_there(inside):
+                error.hint = f"Did you mean {quote(inside)}? Without a leading `/` a path is relative."
+            raise
+        start = self._base.workdir
+        if not start or is_absolute(path):
+            return asked
+        return asked._replace(parts=(*start.split("/"), *asked.parts))
+
+    def _is_there(self, path: str) -> bool:
+        try:
+            return self.exists(path)
+        except Exception:  # noqa: BLE001 - it is only asked for a hint
+            return False

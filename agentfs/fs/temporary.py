@@ -1,0 +1,239 @@
+"""Putting a new content in the place of an old one: a temporary beside it, filled whole, then renamed."""
+
+import errno
+import os
+import re
+import sys
+import time
+from contextlib import suppress
+from typing import NamedTuple
+
+from agentfs.fs.backend import Handle
+from agentfs.fs.context import RootContext
+from agentfs.fs.names import first_names
+
+STALE = 3600.0  # seconds after which a temporary is nobody's: a change takes a fraction of one
+_TEMPORARY = re.compile(r"\.agentfs-[0-9a-f]{16}\.tmp")
+_MAX_SWEPT = 10_000
+_ACL = "system.posix_acl_access"
+# Attributes that speak for the old content, or that give it power: they go as the setuid bit does.
+_DROPPED = {"security.capability", "security.ima", "security.evm"}
+_FATAL = {errno.ENOSPC, errno.EDQUOT, errno.EIO}
+
+
+class FileMetadata(NamedTuple):
+    """What a file has besides its content.
+
+    Attributes:
+        mode: Its permissions.
+        owner: The numbers of its user and its group; None to leave them to the system.
+        attributes: Its extended attributes, access control lists among them; None to leave them too.
+    """
+
+    mode: int
+    owner: tuple[int, int] | None = None
+    attributes: dict[str, bytes] | None = None
+
+
+class Original(NamedTuple):
+    """The file that is replaced.
+
+    Attributes:
+        data: Its content.
+        stat: What the system says of it.
+        looks: What its replacement is to have too.
+    """
+
+    data: bytes
+    stat: os.stat_result
+    looks: FileMetadata
+
+
+def new_temporary() -> str:
+    """Return a name for a temporary, which `sweep` knows again."""
+    return f".agentfs-{os.urandom(8).hex()}.tmp"
+
+
+def metadata_of(fd: int, found: os.stat_result) -> FileMetadata:
+    """Return what a replacement of an open file is to have too; of its mode only the permissions."""
+    return FileMetadata(found.st_mode & 0o777, (found.st_uid, found.st_gid), _attributes_of(fd))
+
+
+def _attributes_of(fd: int) -> dict[str, bytes]:
+    if not hasattr(os, "listxattr"):
+        return {}
+    try:
+        return {name: os.getxattr(fd, name) for name in os.listxattr(fd) if name not in _DROPPED}
+    except OSError:
+        return {}
+
+
+def fill(
+    base: RootContext, handle: Handle, temporary: str, content: bytes, looks: FileMetadata | None
+) -> list[str]:
+    """Make a temporary that holds a content and looks like the file it will replace.
+
+    Args:
+        base: Where walks start.
+        handle: The directory.
+        temporary: Its name.
+        content: What it holds.
+        looks: What it has besides; None for what the system gives a new file.
+
+    Returns:
+        What could not be kept, to be told.
+
+    Raises:
+        OSError: The system fails; the temporary may be there.
+    """
+    fd = base.backend.create_file(handle, temporary, 0o666 if looks is None else 0o600)
+    try:
+        write_all(fd, content)
+        notes = [] if looks is None else _dress(fd, looks)
+        sync_file(base, fd)
+    except BaseException:
+        with suppress(OSError):
+            os.close(fd)
+        raise
+    os.close(fd)
+    return notes
+
+
+def overwrite(base: RootContext, handle: Handle, name: str, content: bytes, old: Original) -> None:
+    """Write a content into a file itself, so that its other names have it too; no step of one.
+
+    Args:
+        base: Where walks start.
+        handle: The directory.
+        name: The file.
+        content: What it shall hold.
+        old: The file as it was read, which is put back when the system fails.
+
+    Raises:
+        OSError: The system fails.
+    """
+    fd = base.backend.open_writing(handle, name)
+    try:
+        if not os.path.samestat(os.fstat(fd), old.stat):
+            raise OSError(errno.ESTALE, os.strerror(errno.ESTALE), name)
+        try:
+            write_all(fd, content)
+            os.ftruncate(fd, len(content))
+            sync_file(base, fd)
+        except OSError:
+            with suppress(OSError):
+                os.lseek(fd, 0, os.SEEK_SET)
+                write_all(fd, old.data)
+                os.ftruncate(fd, len(old.data))
+            raise
+    finally:
+        os.close(fd)
+
+
+def write_all(fd: int, content: bytes) -> None:
+    """Write a content to its last byte, however little the system takes at once."""
+    view = memoryview(content)
+    while view:
+        view = view[os.write(fd, view) :]
+
+
+def read_all(fd: int, start: int, size: int) -> bytes:
+    """Read from a place on, however little the system gives at once; less only where the file ends."""
+    os.lseek(fd, start, os.SEEK_SET)
+    parts: list[bytes] = []
+    while size > 0 and (part := os.read(fd, size)):
+        parts.append(part)
+        size -= len(part)
+    return b"".join(parts)
+
+
+def sync_file(base: RootContext, fd: int) -> None:
+    """Bring a file to the disk, as far as the policy asks for it."""
+    if base.durability == "fast":
+        return
+    if base.durability == "full" and sys.platform != "win32":
+        import fcntl  # noqa: PLC0415 - POSIX only, as are the systems that know the call
+
+        command: int | None = getattr(fcntl, "F_FULLFSYNC", None)
+        if command is not None:  # macOS, where fsync stops at the drive's cache
+            fcntl.fcntl(fd, command)
+            return
+    # Never tried again: after one failure the system takes the pages for written.
+    os.fsync(fd)
+
+
+def sync_directories(base: RootContext, handles: list[Handle]) -> list[str]:
+    """Bring names to the disk where the policy asks for it; a failure is only told, as all is done."""
+    if base.durability != "full":
+        return []
+    try:
+        for handle in handles:
+            opened = base.backend.open_directory(handle, ".")
+            try:
+                if isinstance(opened, int):
+                    os.fsync(opened)
+            finally:
+                base.backend.close(opened)
+    except OSError as error:
+        return [f"durability_unconfirmed: the directory could not be brought to the disk ({error.strerror})"]
+    return []
+
+
+def sweep(base: RootContext, handle: Handle) -> None:
+    """Remove temporaries that a killed process has left in a directory, when it is first changed."""
+    names: list[str] = []
+    with suppress(OSError):
+        here = base.backend.lstat(handle, ".")
+        if (here.st_dev, here.st_ino) in base.swept:
+            return
+        if len(base.swept) >= _MAX_SWEPT:
+            base.swept.clear()
+        base.swept.add((here.st_dev, here.st_ino))
+        names = [name for name in first_names(base, handle) if _TEMPORARY.fullmatch(name)]
+    for name in names:
+        with suppress(OSError):  # another process may have removed it just now
+            if time.time() - base.backend.lstat(handle, name).st_mtime > STALE:
+                base.backend.remove(handle, name)
+
+
+def _dress(fd: int, looks: FileMetadata) -> list[str]:
+    """Give a new file the owner, mode and attributes of an old one."""
+    notes: list[str] = []
+    mode, owner, attributes = looks
+    if owner is not None and hasattr(os, "fchown"):
+        now = os.fstat(fd)
+        if (now.st_uid, now.st_gid) != owner:
+            notes, mode = _give(fd, owner, mode)
+    if hasattr(os, "fchmod"):
+        os.fchmod(fd, mode)
+    if attributes is None or not hasattr(os, "setxattr"):
+        return notes
+    with suppress(OSError):
+        if _ACL not in attributes and _ACL in os.listxattr(fd):
+            os.removexattr(fd, _ACL)  # inherited from the directory
+    lost: list[str] = []
+    for name, value in attributes.items():
+        try:
+            os.setxattr(fd, name, value)
+        except OSError as error:
+            if error.errno in _FATAL:
+                raise
+            lost.append(name)
+    if lost:
+        notes.append(f"extended attributes could not be kept: {', '.join(lost)}")
+    return notes
+
+
+def _give(fd: int, owner: tuple[int, int], mode: int) -> tuple[list[str], int]:
+    user, group = owner
+    try:
+        os.fchown(fd, user, group)
+    except PermissionError:
+        notes = [f"the owner could not be kept: it was {user}"]
+        try:
+            os.fchown(fd, -1, group)
+        except PermissionError:
+            # What one group was allowed is not for another.
+            return [*notes, f"the group could not be kept: it was {group}"], mode & ~0o070
+        return notes, mode
+    return [], mode

@@ -1,0 +1,116 @@
+"""What is asked before a method acts, what may be answered, and rules that answer in advance: plain data."""
+
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+from agentfs.errors import InvalidArgumentError
+from agentfs.values import Value
+
+Mode = Literal["default", "accept_edits", "plan", "bypass"]
+Action = Literal["read", "search", "edit", "write", "change"]
+
+# What a rule may name, with the kinds of act it stands for; a method's own name stands for that method.
+GROUPS: dict[str, tuple[Action, ...]] = {
+    "read": ("read",),
+    "search": ("search",),
+    "edit": ("edit",),
+    "write": ("write",),
+    "change": ("edit", "write", "change"),
+    "*": ("read", "search", "edit", "write", "change"),
+}
+_RULE = re.compile(r"(?P<name>\*|[a-z][a-z0-9_]*)(?:\((?P<glob>[^\n]+)\))?")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PermissionRequest(Value):
+    """What a permission callback is asked.
+
+    Attributes:
+        method: The method of the workspace that would act, such as "edit".
+        act: What it does: "read", "search", "edit" or "write" a file, or another "change".
+        arguments: What it is called with, as Python values.
+        paths: Where it acts: paths relative to the root as they were asked for, and where links lead them.
+        diff: The change as a unified diff; "" when nothing changes, or when it cannot be told beforehand.
+        tool: The name under which a model called, or None when the program called the method itself.
+    """
+
+    method: str
+    act: Action
+    arguments: Mapping[str, Any]
+    paths: tuple[str, ...]
+    diff: str = ""
+    tool: str | None = None
+
+    @property
+    def changes(self) -> bool:
+        """Whether it would change anything."""
+        return self.act in GROUPS["change"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Allow(Value):
+    """Let the call happen.
+
+    Attributes:
+        arguments: Arguments to call with instead, by name; those not named stay as they are.
+    """
+
+    arguments: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Deny(Value):
+    """Do not let the call happen.
+
+    Attributes:
+        reason: Why, as the model is told.
+    """
+
+    reason: str = ""
+
+
+PermissionAnswer: TypeAlias = Allow | Deny | bool
+Permission: TypeAlias = Callable[[PermissionRequest], PermissionAnswer | Awaitable[PermissionAnswer]]
+
+
+class Rule(NamedTuple):
+    """One rule: which methods, and where.
+
+    Attributes:
+        text: As it was written.
+        name: A method, or one of `GROUPS`.
+        glob: Where, relative to the root; None for anywhere.
+    """
+
+    text: str
+    name: str
+    glob: str | None
+
+    def names(self, method: str, act: Action) -> bool:
+        """Tell whether it speaks of a method.
+
+        Args:
+            method: The method.
+            act: What it does.
+        """
+        return self.name == method or act in GROUPS.get(self.name, ())
+
+
+def rule_of(text: Any) -> Rule:
+    """Read a rule such as `edit(src/**)` or `delete`.
+
+    Args:
+        text: The rule.
+
+    Raises:
+        InvalidArgumentError: It is none (`invalid_argument`).
+    """
+    found = _RULE.fullmatch(text) if isinstance(text, str) else None
+    if found is None:
+        raise InvalidArgumentError(
+            f"{text!r} is no rule.",
+            hint="Write a method or a group, and a glob: `edit(src/**)`, `delete`, `*`.",
+        )
+    return Rule(found[0], found["name"], found["glob"])

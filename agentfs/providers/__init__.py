@@ -1,0 +1,1 @@
+"""What each provider's API wants: schema rules, tool calls and replies."""

@@ -1,0 +1,223 @@
+"""What `glob` and `find` share: a walk, filtered, put in order, and cut to a page."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from agentfs.errors import AgentFSError
+from agentfs.fs import Directory, Root, display_name
+from agentfs.results import Entry, Skipped
+from agentfs.search.filters import Filter
+from agentfs.tree.gitignore import Listed
+from agentfs.tree.ignore_sources import slashed
+from agentfs.tree.walk import PART, Visit, Walk, path_order
+
+Sort = Literal["path", "alphabetical", "modified", "size"]
+
+
+@dataclass(frozen=True)
+class FindQuery:
+    """What is looked for.
+
+    Attributes:
+        paths: The directories to search.
+        matches: A test of the path of a file below the directory that is searched, or None.
+        matches_directory: The same for a directory, or None.
+        filter: What an entry must be.
+        sort: The order.
+        hidden: Whether hidden names are searched, or a test of such a name.
+        ignored: Whether ignored names are searched.
+        follow: Whether links are followed.
+        enter: Which directories may be entered, given the path below the directory that is searched.
+        exclude: What is excluded, given that path and whether it is a directory.
+        min_depth: The first level that counts; 1 is the directory itself.
+        max_depth: The last level, or 0 for all.
+        count_others: Whether links and special files that match but for their type count as left out.
+        once: Whether a file that links lead to is found once only, by the first of its paths.
+    """
+
+    paths: list[str]
+    matches: Callable[[str], bool] | None
+    matches_directory: Callable[[str], bool] | None
+    filter: Filter
+    sort: Sort = "path"
+    hidden: bool | Callable[[str], bool] = False
+    ignored: bool = False
+    follow: bool = False
+    enter: Callable[[str], bool] | None = None
+    exclude: Callable[[str, bool], bool] | None = None
+    min_depth: int = 1
+    max_depth: int = 0
+    count_others: bool = False
+    once: bool = False
+
+
+@dataclass
+class Collection:
+    """What was found.
+
+    Attributes:
+        total: How many entries.
+        page: Those of the page.
+        skipped: What was left out.
+    """
+
+    total: int = 0
+    page: list[Entry] = field(default_factory=list[Entry])
+    skipped: Skipped = field(default_factory=Skipped)
+
+
+def collect(
+    root: Root, wanted: FindQuery, first: int, end: int, *, max_entries: int, deadline: float
+) -> Collection:
+    """Search and return one page of what is found.
+
+    Args:
+        root: The door to the disk.
+        wanted: What is looked for.
+        first: The number of the first entry of the page, from 0.
+        end: The number behind its last.
+        max_entries: Names to look at.
+        deadline: The `time.monotonic()` at which the search ends early.
+
+    Raises:
+        AgentFSError: Those of the paths: not_found, not_a_directory, outside_workspace, …
+    """
+    return _Collector(root, wanted, first, end).run(max_entries, deadline)
+
+
+class _Collector:
+    def __init__(self, root: Root, wanted: FindQuery, first: int, end: int) -> None:
+        self.root = root
+        self.wanted = wanted
+        self.first = first
+        self.end = end
+        # One walk in path order meets the page in its order; else all must be known before the first.
+        self.streams = wanted.sort == "path" and len(wanted.paths) == 1 and not wanted.once
+        self.found = Collection()
+        self.keyed: list[tuple[Any, str]] = []  # where all must be known before the first
+        self.seen: set[str] = set()
+        self.links = self.special = self.vanished = 0
+        kinds = wanted.filter.kinds
+        self.directories = "d" in kinds
+        self.plain_files = wanted.filter == Filter(types=frozenset("f"), links_as_files=True)
+
+    def run(self, max_entries: int, deadline: float) -> Collection:
+        wanted = self.wanted
+        walk = Walk(
+            self.root,
+            wanted.paths,
+            max_entries=max_entries,
+            deadline=deadline,
+            hidden=wanted.hidden,
+            ignored=wanted.ignored,
+            depth=wanted.max_depth,
+            others=True,
+            directories=self.directories,
+            follow=wanted.follow,
+            enter=wanted.enter,
+            exclude=wanted.exclude,
+            select=self._select,
+            keep=self.end if self.streams else None,
+        )
+        reached: str | None = None
+        try:
+            for visit in walk:
+                if self.streams:
+                    self._stream(visit)
+                else:
+                    self._keep(visit)
+        except TimeoutError:
+            reached = "timeout"
+        self._cut()
+        skipped = walk.skipped
+        self.found.skipped = replace(
+            skipped,
+            symlink=skipped.symlink + self.links,
+            special=skipped.special + self.special,
+            unreadable=skipped.unreadable + self.vanished,
+            reached=skipped.reached or reached,
+        )
+        return self.found
+
+    def _select(self, directory: Directory, below: str, files: list[Listed]) -> list[Listed]:
+        """Return the files of a directory that are wanted."""
+        wanted = self.wanted
+        if wanted.min_depth > 1 and below.count("/") + 1 < wanted.min_depth:
+            return []
+        matches = wanted.matches
+        if matches is not None:
+            files = [listed for listed in files if matches(below + listed.name)]
+        taken: list[Listed] = []
+        for listed in files:
+            if (self.plain_files and listed.is_file(follow_symlinks=False)) or wanted.filter.takes(
+                directory, listed
+            ):
+                taken.append(listed)
+            elif wanted.count_others and not listed.is_file(follow_symlinks=False):
+                self.links += listed.is_symlink()
+                self.special += not listed.is_symlink()
+        return taken
+
+    def _takes_child(self, visit: Visit) -> bool:
+        wanted, child = self.wanted, visit.child
+        matches = wanted.matches_directory
+        return (
+            child is not None
+            and visit.depth >= wanted.min_depth
+            and (matches is None or matches(visit.below + child.name))
+            and wanted.filter.takes(visit.directory, child)
+        )
+
+    def _stream(self, visit: Visit) -> None:
+        found = self.found
+        files = visit.files
+        if visit.child is not None and self._takes_child(visit):
+            files = [*files, visit.child]
+        for listed in files[max(self.first - found.total, 0) : max(self.end - found.total, 0)]:
+            try:
+                found.page.append(visit.directory.entry(listed))
+            except AgentFSError:
+                self.vanished += 1
+        found.total += len(files) + visit.more
+
+    def _keep(self, visit: Visit) -> None:
+        prefix = slashed(visit.path)
+        real = slashed(visit.directory.real_path)
+        files = visit.files
+        if visit.child is not None and self._takes_child(visit):
+            files = [*files, visit.child]
+        for listed in files:
+            if self.wanted.once or len(self.wanted.paths) > 1:
+                follows = self.wanted.once and listed is not visit.child
+                found_as = visit.directory.real_path_of(listed) if follows else real + listed.name
+                if found_as in self.seen:
+                    continue
+                self.seen.add(found_as)
+            self.found.total += 1
+            path = prefix + display_name(listed.name)
+            key: Any = path if self.wanted.sort == "alphabetical" else path_order(path)
+            if self.wanted.sort in ("modified", "size"):
+                try:
+                    status = listed.stat(follow_symlinks=False)
+                except OSError:
+                    self.found.total -= 1
+                    self.vanished += 1
+                    continue
+                key = (-(status.st_mtime if self.wanted.sort == "modified" else status.st_size), key)
+            self.keyed.append((key, path))
+        if len(self.keyed) > 2 * self.end + PART:
+            self._keep_first()
+
+    def _keep_first(self) -> None:
+        """Drop what comes after the page."""
+        self.keyed.sort()
+        del self.keyed[self.end :]
+
+    def _cut(self) -> None:
+        self._keep_first()
+        for _, path in self.keyed[self.first :]:
+            try:
+                self.found.page.append(self.root.entry(path))
+            except AgentFSError:
+                self.vanished += 1

@@ -1,0 +1,87 @@
+"""The answer of a search made smaller: less context, fewer entries, counts, totals."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Protocol
+
+from agentfs.limits import Limits
+from agentfs.messages import Joined
+from agentfs.results import GrepResult, NextCall
+from agentfs.search.render import count_lines_shown, totals_shown
+from agentfs.text import Step, continuation, fitted, footer
+
+
+class Render(Protocol):
+    """Returns the text of a result, with a note, as if the page ended at `end`."""
+
+    def __call__(self, result: GrepResult, note: str = "", end: int | None = None) -> str:
+        """Return the text."""
+        ...
+
+
+def fit_output(
+    result: GrepResult,
+    limits: Limits,
+    first: int,
+    render: Render,
+    following: Callable[[int], NextCall | None],
+    *,
+    by_line: bool,
+) -> GrepResult:
+    """Give a search its text, as much as fits the budget of tokens.
+
+    Args:
+        result: The search, without a text; what it holds for a program stays whole.
+        limits: The budget.
+        first: Entries before this page.
+        render: Makes the text.
+        following: Returns the call that goes on after so many entries.
+        by_line: Whether the entries are matches, not files.
+
+    Returns:
+        The search with its text, and the call that goes on after what that shows.
+    """
+    paths = list(result.counts)
+
+    def whole(_: int) -> GrepResult:
+        return replace(result, text=render(result))
+
+    def context(count: int) -> GrepResult:
+        near = count - 1
+        shown = [
+            replace(match, before=match.before[max(len(match.before) - near, 0) :], after=match.after[:near])
+            for match in result.matches
+        ]
+        note = f"at most {near} lines of context, as {limits.output_tokens} tokens hold no more"
+        return replace(result, text=render(replace(result, matches=shown), note))
+
+    def matches(count: int) -> GrepResult:
+        shown = [replace(match, before=(), after=()) for match in result.matches[:count]]
+        return cut(replace(result, matches=shown), count)
+
+    def files(count: int) -> GrepResult:
+        return cut(replace(result, counts={path: result.counts[path] for path in paths[:count]}), count)
+
+    def cut(shown: GrepResult, count: int) -> GrepResult:
+        after = following(first + count)
+        text = render(replace(shown, next=after, truncated=after is not None), end=first + count)
+        return replace(result, text=text, next=after, truncated=after is not None)
+
+    def counts(count: int) -> GrepResult:
+        lines = count_lines_shown({path: result.counts[path] for path in paths[:count]})
+        more = f"{len(paths) - count} more files" if count < len(paths) else ""
+        note = f"only counts, as {limits.output_tokens} tokens hold no match"
+        return replace(result, text=Joined("\n", *lines, footer(note, more, continuation(result.next))))
+
+    def totals(_: int) -> GrepResult:
+        said = totals_shown(result.total_matches, result.total_lines, result.total_files, exact=result.exact)
+        return replace(result, text=f"{said[0].upper()}{said[1:]}.")
+
+    steps = [Step(1, whole)]
+    if by_line and result.matches:
+        deepest = max(max(len(match.before), len(match.after)) for match in result.matches)
+        steps += [Step(deepest, context)] if deepest else []
+        steps += [Step(len(result.matches), matches), Step(len(paths), counts)]
+    elif paths:
+        steps.append(Step(len(paths), files))
+    return fitted(limits, *steps, *([Step(1, totals)] if result.total_lines else []))

@@ -1,1 +1,0 @@
-"""From a callable to a tool: what its hints and its docstring tell of it. Pure."""

@@ -1,0 +1,133 @@
+"""The other names that models know for a parameter."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from agentfs.tools.types import Parameter
+
+# An alias counts only where exactly one parameter of the tool has it and no parameter bears it as its name.
+# Names that mean something a little different (`start_line` for an offset that skips entries) are not here.
+ALIASES: dict[str, tuple[str, ...]] = {
+    "path": (
+        "file_path", "filepath", "filename", "file_name", "file", "target_file", "relative_path",
+        "absolute_path", "abs_path", "directory", "directory_path", "dir", "dir_path", "dirname", "folder",
+        "folder_path", "target_directory", "path_name", "pathname",
+    ),
+    "content": ("text", "file_text", "contents", "body", "file_content", "file_contents", "new_content"),
+    "old_string": ("old_str", "old_text", "old", "old_content", "search", "search_string", "find"),
+    "new_string": (
+        "new_str", "new_text", "new", "new_content", "replace", "replacement", "replace_with", "updated",
+    ),
+    "replace_all": ("all", "all_occurrences", "global", "replace_all_occurrences"),
+    "edits": ("edit", "changes", "replacements", "edit_list"),
+    "pattern": (
+        "query", "regex", "regexp", "search", "search_pattern", "search_term", "glob_pattern", "glob", "q",
+    ),
+    "glob": ("include", "includes", "include_pattern", "file_pattern", "file_glob", "glob_pattern", "globs"),
+    "type": ("file_type", "filetype", "types", "language", "lang"),
+    "output_mode": ("mode", "output", "output_format"),
+    "ignore_case": ("case_insensitive", "i", "insensitive"),
+    "context": ("context_lines", "lines_of_context", "c"),
+    "multiline": ("multi_line",),
+    "limit": (
+        "max_results", "head_limit", "max_lines", "num_lines", "line_count", "max_entries",
+    ),
+    "offset": ("skip", "line_offset"),
+    "depth": ("max_depth",),
+    "include_ignored": ("no_ignore", "include_gitignored", "show_ignored"),
+}  # fmt: skip
+
+
+@dataclass
+class Resolved:
+    """Arguments under the names that the tool has.
+
+    Attributes:
+        values: What was given, by the tool's names.
+        renamed: For a name of the tool, the other name under which it came.
+        doubled: Names of the tool that were given more than once, with the names they came under.
+        unknown: Names given that are none of the tool's, each with the nearest that is, or None.
+    """
+
+    values: dict[str, Any] = field(default_factory=dict[str, Any])
+    renamed: dict[str, str] = field(default_factory=dict[str, str])
+    doubled: dict[str, tuple[str, str]] = field(default_factory=dict[str, tuple[str, str]])
+    unknown: list[tuple[str, str | None]] = field(default_factory=list[tuple[str, str | None]])
+
+
+def resolve(members: Sequence[Parameter], given: Mapping[Any, Any]) -> Resolved:
+    """Sort what was given under the names there are.
+
+    Args:
+        members: The parameters or members there are.
+        given: What was given.
+    """
+    names = [member.name for member in members]
+    if given.keys() <= set(names):
+        return Resolved(dict(given))
+    exact, known = _spellings(members)
+    resolved = Resolved({name: given[name] for name in names if name in given})
+    for key, value in given.items():
+        if key in names:
+            continue
+        shown = key if isinstance(key, str) else repr(key)
+        name = exact.get(shown) or known.get(_normal(shown))
+        if name is None:
+            resolved.unknown.append((shown, nearest(_normal(shown), names)))
+        elif name not in resolved.values:
+            resolved.values[name] = value
+            resolved.renamed[name] = shown
+        elif not _same(resolved.values[name], value):
+            resolved.doubled[name] = (resolved.renamed.get(name, name), shown)
+    return resolved
+
+
+def nearest(name: str, names: Iterable[str]) -> str | None:
+    """Return the name that is most like the one given, or None when none is.
+
+    Args:
+        name: What was given.
+        names: What there is.
+    """
+    from difflib import get_close_matches  # noqa: PLC0415 - needed only where something was wrong
+
+    return next(iter(get_close_matches(name[:60], list(names), n=1, cutoff=0.55)), None)
+
+
+def _spellings(members: Sequence[Parameter]) -> tuple[dict[str, str], dict[str, str | None]]:
+    """Return what stands for a name as it is written, and what does in lower snake case.
+
+    A spelling that could mean two of the names is none. The nearer it is to the name, the more it counts:
+    the name in another case, then the callable's own name for it, then the aliases of both.
+    """
+    known: dict[str, str | None] = {}
+    for spelled in (_by_name, _by_target, _by_alias):
+        found: dict[str, str | None] = {}
+        for member in members:
+            for spelling in {_normal(text) for text in spelled(member)}:
+                found[spelling] = None if spelling in found else member.name
+        known = found | known
+    return {member.identifier: member.name for member in members}, known
+
+
+def _by_name(member: Parameter) -> tuple[str, ...]:
+    return (member.name,)
+
+
+def _by_target(member: Parameter) -> tuple[str, ...]:
+    return (member.target,) if member.target else ()
+
+
+def _by_alias(member: Parameter) -> tuple[str, ...]:
+    return (*ALIASES.get(member.name, ()), *ALIASES.get(member.target, ()))
+
+
+def _normal(name: str) -> str:
+    """Return a name in lower snake case: `filePath`, `file-path` and `-C` as `file_path` and `c`."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name[:80]).replace("-", "_").strip("_ ").lower()
+
+
+def _same(one: Any, other: Any) -> bool:
+    return isinstance(one, (str, int)) and type(one) is type(other) and one == other

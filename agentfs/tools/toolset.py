@@ -1,0 +1,346 @@
+"""Callables as the tools of a language model: their schemas, and their calls."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
+from contextvars import copy_context
+from dataclasses import replace
+from typing import Any
+
+from agentfs import call_context
+from agentfs.errors import AgentFSError, InvalidArgumentError, UnknownToolError
+from agentfs.events import Coercion, OnEvent
+from agentfs.messages import METHODS, Names
+from agentfs.providers.calls import Message, ToolCall, message_for, messages_for, read_call
+from agentfs.results import Result, ToolResult
+from agentfs.tools.aliases import nearest
+from agentfs.tools.binding import arguments_of, bind, refusal
+from agentfs.tools.describe import shown
+from agentfs.tools.emit import EventEmitter
+from agentfs.tools.functions import plain_function
+from agentfs.tools.instructions import instructions_for
+from agentfs.tools.naming import ToolNames
+from agentfs.tools.offer import RenderContext, ToolOffer
+from agentfs.tools.result import answered, broken, refused
+from agentfs.tools.runner import Runner
+from agentfs.tools.schema import tool_schemas
+from agentfs.tools.spec import Tool, tool_of
+
+
+class Toolset:
+    """Callables that a model may call by name.
+
+    Any plain function or bound method joins that has type hints and a Google-style docstring. The model sees
+    the parameters that stand before the `*` of its signature; the others keep their defaults.
+
+    A toolset may be used from many threads, as far as its callables may.
+    """
+
+    def __init__(
+        self,
+        callables: Iterable[Callable[..., Any] | ToolOffer],
+        *,
+        expose: Mapping[str, Sequence[str]] | None = None,
+        prefix: str = "",
+        on_event: OnEvent | None = None,
+        concurrency: int = 8,
+        render: Callable[[RenderContext], ToolResult] | None = None,
+        timeout: float | None = None,
+    ) -> None:
+        """Describe callables as tools.
+
+        Args:
+            callables: The callables, or offers that say how one is presented; the order is that of `names`,
+                `schemas` and `functions`.
+            expose: For a callable, by its own name, parameters after the `*` that a model sees too.
+            prefix: What stands before the name of each tool.
+            on_event: What is told of each call, from the thread that runs it.
+            concurrency: How many calls of `acall`, `run` and `arun` may be under way at once.
+            render: Makes each result from the one there would be, after the offer's own `render`: of answers,
+                refusals and failures alike, also where there is no such tool.
+            timeout: Seconds that one call may take; by default each method that it calls has its own.
+
+        Raises:
+            InvalidArgumentError: One cannot be a tool, two have the same name, or what is to be exposed is
+                not there (`invalid_argument`).
+        """
+        self._tools: dict[str, Tool] = {}
+        self._aliases: dict[str, Tool] = {}
+        self._render = render
+        self._timeout = timeout
+        self._teller = EventEmitter(on_event)
+        self._runner = Runner(concurrency)
+        exposed = dict(expose or {})
+        for target in callables:
+            offer = target if isinstance(target, ToolOffer) else ToolOffer(target)
+            tool = tool_of(
+                offer, prefix=prefix, expose=exposed.get(getattr(offer.target, "__name__", ""), ())
+            )
+            for name in (tool.name, *tool.aliases):
+                if name in self._tools or name in self._aliases:
+                    raise InvalidArgumentError(
+                        f"Two of the callables are named {name}; a tool is called by its name."
+                    )
+            self._tools[tool.name] = tool
+            self._aliases |= dict.fromkeys(tool.aliases, tool)
+        offered = {getattr(tool.target, "__name__", "") for tool in self._tools.values()}
+        if unknown := exposed.keys() - offered:
+            raise InvalidArgumentError(f"There is no {', '.join(sorted(unknown))} to expose parameters of.")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the tools, in order."""
+        return tuple(self._tools)
+
+    def schemas(self, format: str = "openai", *, strict: bool = False) -> list[dict[str, Any]]:  # noqa: A002 - the published name
+        """Return the tools as a provider's API takes them.
+
+        Args:
+            format: "openai" (chat completions), "openai-responses", "anthropic", "mcp" (the tools of
+                `tools/list`), "mcp-structured" (with the schemas of their data) or "gemini" (the function
+                declarations of one tool).
+            strict: Ask the provider to hold the model to the schema; OpenAI and Anthropic have it.
+
+        Returns:
+            One new dict for each tool, ready for JSON; the same toolset always gives the same.
+
+        Raises:
+            InvalidArgumentError: The format is unknown or has no strict mode, a type cannot be said in strict
+                mode, or the tools exceed what the provider takes in strict mode (`invalid_argument`).
+        """
+        return tool_schemas(tuple(self._tools.values()), format, strict=strict)
+
+    def instructions(self) -> str:
+        """Return one short paragraph for the system prompt: how the tools work together."""
+        return instructions_for(tuple(self._tools.values()))
+
+    def call(self, name: str, arguments: str | Mapping[str, Any] | None = None) -> ToolResult:
+        """Call a tool as a model asked for it.
+
+        Nothing that a model can send raises: what is wrong with the call is told in the result.
+
+        Args:
+            name: The name of the tool.
+            arguments: Its arguments, as JSON text or parsed; None for none.
+
+        Returns:
+            The answer, or the refusal with its code. An exception that is no `AgentFSError` is logged and
+            becomes a failure with the code "internal".
+        """
+        # A tool may call tools; what a model called is the outermost.
+        under_way = call_context.current.get()
+        if under_way is not None:
+            return self._told(name, arguments)
+        token = call_context.current.set(call_context.Call(name))
+        try:
+            return self._told(name, arguments)
+        finally:
+            call_context.current.reset(token)
+
+    async def acall(
+        self,
+        name: str,
+        arguments: str | Mapping[str, Any] | None = None,
+        *,
+        on_progress: Callable[[int], None] | None = None,
+    ) -> ToolResult:
+        """Do what `call` does in a thread, off the event loop.
+
+        When it is cancelled, a search ends soon, and a change has happened whole or not at all: one that has
+        begun is waited for.
+
+        Args:
+            name: The name of the tool.
+            arguments: Its arguments, as JSON text or parsed; None for none.
+            on_progress: What is told, from that thread, how many entries a long search has seen.
+
+        Returns:
+            What `call` returns.
+        """
+        return await self._runner.run_off_loop(self.call, name, arguments, on_progress=on_progress)
+
+    def reply(self, call: Any) -> Message:
+        """Run a provider's tool call and return the message to append.
+
+        Args:
+            call: The tool call as it came, an object of the provider's SDK or a dict: of OpenAI (chat
+                completions or responses), Anthropic, Gemini or MCP.
+
+        Returns:
+            The message in the shape of that provider, a new dict.
+
+        Raises:
+            InvalidArgumentError: It is no tool call (`invalid_argument`).
+        """
+        sent = read_call(call)
+        return message_for(sent, self.call(sent.name, self._arguments(sent)))
+
+    async def areply(self, call: Any) -> Message:
+        """Do what `reply` does off the event loop.
+
+        Args:
+            call: As `reply` takes it.
+
+        Returns:
+            What `reply` returns.
+
+        Raises:
+            InvalidArgumentError: As `reply`.
+        """
+        sent = read_call(call)
+        return message_for(sent, await self.acall(sent.name, self._arguments(sent)))
+
+    def run(self, calls: Iterable[Any]) -> list[Message]:
+        """Run the tool calls of one turn and return the messages to append.
+
+        Calls that only read run side by side; each that may change something runs alone, in its place, so
+        that what stands before it is done and what follows sees it.
+
+        Args:
+            calls: The tool calls, each as `reply` takes it.
+
+        Returns:
+            The messages in order: one for each call, or one for all where the provider wants that.
+
+        Raises:
+            InvalidArgumentError: One is no tool call; none is run (`invalid_argument`).
+        """
+        sent = [read_call(call) for call in calls]
+        results: list[ToolResult] = []
+        for group in self._groups(sent):
+            if len(group) == 1:
+                results.append(self.call(group[0].name, self._arguments(group[0])))
+                continue
+            # Each in a copy of this context, which a thread would not have.
+            work = [(copy_context().run, self.call, each.name, self._arguments(each)) for each in group]
+            results += self._runner.run_side_by_side(work)
+        return messages_for(list(zip(sent, results, strict=True)))
+
+    async def arun(self, calls: Iterable[Any]) -> list[Message]:
+        """Do what `run` does off the event loop.
+
+        Args:
+            calls: As `run` takes them.
+
+        Returns:
+            What `run` returns.
+
+        Raises:
+            InvalidArgumentError: As `run`.
+        """
+        import asyncio  # noqa: PLC0415 - most programs that import agentfs never await it
+
+        sent = [read_call(call) for call in calls]
+        results: list[ToolResult] = []
+        for group in self._groups(sent):
+            async with asyncio.TaskGroup() as tasks:
+                running = [tasks.create_task(self.acall(each.name, self._arguments(each))) for each in group]
+            results += [task.result() for task in running]
+        return messages_for(list(zip(sent, results, strict=True)))
+
+    def functions(self) -> list[Callable[..., str]]:
+        """Return the tools as plain functions that return text, errors included.
+
+        They carry plain type hints and docstrings in Google style with the parameters that a model sees, and
+        cast what they are given, so that any framework takes them as they are.
+
+        Returns:
+            One function for each tool, in order.
+        """
+        return [plain_function(tool, self._text) for tool in self._tools.values()]
+
+    def accepts(self, name: str, arguments: Mapping[str, Any]) -> bool:
+        """Tell whether a call is exactly as the schema has it, with nothing to be taken leniently.
+
+        Args:
+            name: The name of the tool.
+            arguments: Its arguments.
+
+        Returns:
+            Whether the tool exists and each argument is visible, present and of the right type.
+        """
+        tool = self._tools.get(name)
+        if tool is None:
+            return False
+        bound = bind(tool.parameters, arguments)
+        return not bound.problems and not bound.coercions
+
+    def _told(self, name: str, arguments: str | Mapping[str, Any] | None) -> ToolResult:
+        """Call, and tell whoever watches."""
+        if not self._teller.watched:
+            return self._called(name, arguments)
+        started = self._teller.started(name, arguments)
+        result = self._called(name, arguments)
+        self._teller.ended(started, result)
+        return result
+
+    def _called(self, name: str, arguments: str | Mapping[str, Any] | None) -> ToolResult:
+        tool: Tool | None = None
+        values: dict[str, Any] = {}
+        coercions: list[Coercion] = []
+        outcome: Any
+        names: Names = METHODS
+        try:
+            tool = self._tool(name)
+            bound = bind(tool.parameters, arguments_of(arguments))
+            values, coercions = bound.values, bound.coercions
+            names = ToolNames(tuple(self._tools.values()), tool, values)
+            if bound.problems:
+                raise refusal(tool.name, tool.parameters, bound.problems)  # noqa: TRY301 - told like any other
+            if tool.effect is None:  # it may change what we know nothing of
+                call_context.begin_change()
+            with nullcontext() if self._timeout is None else call_context.limited(self._timeout):
+                outcome = tool.target(**tool.own(values))
+            if isinstance(outcome, Result):
+                outcome = outcome.in_names(names)
+            result = answered(tool, values, outcome)
+        except AgentFSError as error:
+            outcome = error.in_names(names)
+            result = refused(outcome, tool, values)
+        except Exception as error:  # noqa: BLE001 - logged, and told as a failure
+            self._teller.unexpected(shown(name), error)
+            outcome, result = error, broken(error, tool, values)
+        own = tool.own(values) if tool else {}
+        for render in (tool.render if tool else None, self._render):
+            if render is None:
+                continue
+            try:
+                result = render(RenderContext(result, outcome, own, names))
+            except Exception as error:  # noqa: BLE001 - as above
+                self._teller.unexpected(shown(name), error)
+                outcome, result = error, broken(error, tool, values)
+        return replace(result, coercions=tuple(coercions)) if coercions else result
+
+    def _tool(self, name: Any) -> Tool:
+        tool = (self._tools.get(name) or self._aliases.get(name)) if isinstance(name, str) else None
+        if tool is not None:
+            return tool
+        near = nearest(name.lower(), self._tools) if isinstance(name, str) else None
+        meant = f" (did you mean `{near}`?)" if near else ""
+        raise UnknownToolError(
+            f"There is no tool {shown(name)}{meant}.",
+            hint=f"The tools are {', '.join(self._tools)}.",
+            details={"names": list(self._tools), "nearest": near},
+        )
+
+    def _arguments(self, sent: ToolCall) -> Any:
+        """Return a call's arguments; a freeform call sends bare text, which is its tool's first parameter."""
+        tool = self._tools.get(sent.name) if isinstance(sent.name, str) else None
+        if sent.shape.endswith("-custom") and tool is not None and tool.parameters:
+            return {tool.parameters[0].name: sent.arguments}
+        return sent.arguments
+
+    def _groups(self, sent: Sequence[ToolCall]) -> list[list[ToolCall]]:
+        groups: list[list[ToolCall]] = []
+        together = False
+        for each in sent:
+            tool = self._tools.get(each.name) if isinstance(each.name, str) else None
+            reads = tool is not None and tool.effect == "read"
+            if reads and together:
+                groups[-1].append(each)
+            else:
+                groups.append([each])
+            together = reads
+        return groups
+
+    def _text(self, name: str, arguments: dict[str, Any]) -> str:
+        return self.call(name, arguments).told

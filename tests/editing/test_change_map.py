@@ -1,0 +1,107 @@
+import difflib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentfs.editing.change_map import Piece, changed_ranges, cut, hunks
+from agentfs.editing.splicing import Splice
+from agentfs.line_ranges import Hunk
+from agentfs.text import count_lines, split_lines
+
+
+def apply(text, splices):
+    for splice in reversed(splices):
+        text = text[: splice.start] + splice.new + text[splice.end :]
+    return text
+
+
+@st.composite
+def rounds(draw):
+    """A text and some rounds of splices, each round by offsets in the outcome of the one before."""
+    before = draw(st.text("ab\n", max_size=20))
+    present, made = before, []
+    for _ in range(draw(st.integers(1, 3))):
+        offsets = sorted(draw(st.lists(st.integers(0, len(present)), max_size=6)))
+        pairs = list(zip(offsets[::2], offsets[1::2], strict=False))
+        apart = [pair for number, pair in enumerate(pairs) if number == 0 or pairs[number - 1][1] <= pair[0]]
+        splices = [Splice(start, end, draw(st.text("xy\n", max_size=4))) for start, end in apart]
+        made.append(splices)
+        present = apply(present, splices)
+    return before, present, made
+
+
+def cut_all(before, made):
+    pieces = [Piece(len(before), 0)] if before else []
+    for splices in made:
+        pieces = cut(pieces, splices)
+    return pieces
+
+
+@given(rounds())
+def test_pieces_say_where_every_kept_character_comes_from(case):
+    before, after, made = case
+    pieces = cut_all(before, made)
+    assert sum(piece.length for piece in pieces) == len(after)
+    position = 0
+    for piece in pieces:
+        if piece.origin is not None:
+            kept = before[piece.origin : piece.origin + piece.length]
+            assert after[position : position + piece.length] == kept
+        position += piece.length
+
+
+@given(rounds())
+def test_lines_outside_the_hunks_are_the_same_lines(case):
+    before, after, made = case
+    old, new = split_lines(before), split_lines(after)
+    found = hunks(before, after, cut_all(before, made))
+    rebuilt, position = [], 0
+    for hunk in found:
+        assert position <= hunk.old_start <= hunk.old_end <= len(old)
+        rebuilt += old[position : hunk.old_start]
+        assert len(rebuilt) == hunk.new_start
+        rebuilt += new[hunk.new_start : hunk.new_end]
+        position = hunk.old_end
+    assert rebuilt + old[position:] == new
+
+
+@given(rounds())
+def test_changed_ranges_lie_in_the_file_and_cover_what_a_diff_finds_changed(case):
+    before, after, made = case
+    total = count_lines(after)
+    ranges = changed_ranges(hunks(before, after, cut_all(before, made)), total)
+    assert all((1 <= first <= last <= total) or (first, last) == (0, 0) for first, last in ranges)
+    lines = {line for first, last in ranges for line in range(first, last + 1)}
+    differing = {
+        number
+        for number, (old, new) in enumerate(zip(split_lines(before), split_lines(after), strict=False), 1)
+        if old != new
+    }
+    if total == count_lines(before) and len(made) == 1 and all("\n" not in s.new for s in made[0]):
+        matcher = difflib.SequenceMatcher(None, split_lines(before), split_lines(after), autojunk=False)
+        if all(code[2] - code[1] == code[4] - code[3] for code in matcher.get_opcodes()):
+            assert differing <= lines or not lines
+
+
+@pytest.mark.parametrize(
+    ("before", "splice", "expected", "ranges"),
+    [
+        ("a\nb\nc\n", Splice(2, 3, "B"), Hunk(1, 2, 1, 2), ((2, 2),)),
+        ("a\nb\nc\n", Splice(2, 2, "x\ny\n"), Hunk(1, 1, 1, 3), ((2, 3),)),
+        ("a\nb\nc\n", Splice(2, 4, ""), Hunk(1, 2, 1, 1), ((2, 2),)),
+        ("a\nb\nc\n", Splice(4, 6, ""), Hunk(2, 3, 2, 2), ((2, 2),)),
+        ("a\nb\nc\n", Splice(0, 6, ""), Hunk(0, 3, 0, 0), ((0, 0),)),
+        ("ab\n", Splice(1, 1, "\n"), Hunk(0, 1, 0, 2), ((1, 2),)),
+        ("a\nb", Splice(2, 3, ""), Hunk(1, 2, 1, 1), ((1, 1),)),
+        ("a\nb", Splice(3, 3, "\nc"), Hunk(1, 2, 1, 3), ((2, 3),)),
+        ("a\nb\n", Splice(1, 2, ""), Hunk(0, 2, 0, 1), ((1, 1),)),
+        ("a\r\nb\r\n", Splice(3, 4, "B"), Hunk(1, 2, 1, 2), ((2, 2),)),
+        ("a\rb\r", Splice(2, 3, "B"), Hunk(1, 2, 1, 2), ((2, 2),)),
+    ],
+)
+def test_one_splice_in_lines(before, splice, expected, ranges):
+    after = apply(before, [splice])
+    found = hunks(before, after, cut([Piece(len(before), 0)], [splice]))
+    assert found == [expected]
+    assert changed_ranges(found, count_lines(after)) == ranges

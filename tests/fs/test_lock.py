@@ -1,0 +1,269 @@
+import asyncio
+import os
+import shutil
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+from agentfs import AgentFSError, BusyError, Policy, Workspace
+from agentfs.fs import Root, lock
+
+COUNT = """
+import sys
+from agentfs.fs import Root, lock
+from agentfs.policy import Policy
+locks.WAIT = 600  # that nothing is lost is what is shown here, on however slow a machine
+with Root(sys.argv[1], Policy(durability="fast")) as root:
+    for _ in range(int(sys.argv[2])):
+        root.change("n", lambda current: b"%d" % (int(current.data) + 1), max_bytes=99)
+"""
+HOLD = """
+import sys, time
+from agentfs.fs import Root
+from agentfs.policy import Policy
+def hold(current):
+    print("held", flush=True)
+    time.sleep(60)
+with Root(sys.argv[1], Policy()) as root:
+    root.change("n", hold, max_bytes=99)
+"""
+
+
+def count_in_two_processes(tree, times: int) -> int:
+    (tree / "n").write_bytes(b"0")
+    command = [sys.executable, "-c", COUNT]
+    running = [subprocess.Popen([*command, str(path), str(times)]) for path in (tree, tree)]
+    assert [each.wait() for each in running] == [0, 0]
+    return int((tree / "n").read_bytes())
+
+
+def test_two_processes_on_one_file_lose_nothing(tree):
+    assert count_in_two_processes(tree, 300) == 600
+
+
+@pytest.mark.long
+def test_two_processes_make_10000_edits_and_lose_nothing(tree):
+    assert count_in_two_processes(tree, 5000) == 10_000
+
+
+NAIVE = """
+import sys
+path = sys.argv[1] + "/n"
+print("ready", flush=True)
+sys.stdin.readline()
+for _ in range(600):
+    number = int(open(path).read() or 0)
+    with open(path, "w") as file:
+        file.write(str(number + 1))
+"""
+
+
+def count_naively(tree) -> int:
+    (tree / "n").write_bytes(b"0")
+    command = [sys.executable, "-c", NAIVE, str(tree)]
+    running = [subprocess.Popen(command, stdin=-1, stdout=-1, text=True) for _ in range(2)]
+    for each in running:
+        assert each.stdout is not None
+        assert each.stdout.readline() == "ready\n"
+    for each in running:
+        assert each.stdin is not None
+        each.stdin.write("go\n")
+        each.stdin.flush()
+    for each in running:
+        each.communicate()
+    return int((tree / "n").read_bytes() or 0)
+
+
+def test_the_naive_way_loses_some(tree):
+    # On a machine with much else to do they may happen to run one after the other.
+    assert any(count_naively(tree) < 1200 for _ in range(20))
+
+
+def test_a_lock_is_freed_by_a_kill(tree, monkeypatch):
+    (tree / "n").write_bytes(b"0")
+    monkeypatch.setattr(lock, "WAIT", 0.1)
+    holder = subprocess.Popen([sys.executable, "-c", HOLD, str(tree)], stdout=subprocess.PIPE, text=True)
+    assert holder.stdout is not None
+    assert holder.stdout.readline() == "held\n"
+    with Root(tree, Policy()) as root:
+        with pytest.raises(BusyError):
+            root.change("n", lambda _: b"1", max_bytes=99)
+        holder.kill()
+        holder.communicate()
+        assert root.change("n", lambda _: b"1", max_bytes=99).after == b"1"
+
+
+def test_one_file_has_one_lock_by_whatever_path(tree):
+    with Root(tree, Policy()) as one, Root(tree.parent, Policy()) as two:
+        keys = set()
+        for root, path in ((one, "f"), (two, "root/f"), (one, "a/../f"), (one, "F")):
+            from agentfs.fs.replace import _Target
+
+            with _Target(root._base, path, root._split(path)) as target:
+                keys.add(target.key)
+    assert len(keys) == 1
+
+
+def test_the_locks_lie_outside_of_the_workspace(tmp_path, monkeypatch):
+    monkeypatch.setattr(lock, "_home", lambda _: str(tmp_path))
+    inside = lock.lock_directory("/elsewhere")
+    assert inside == str(tmp_path / ".cache" / "agentfs" / "lock")
+    assert os.stat(inside).st_mode & 0o777 == 0o700
+    assert lock.lock_directory(str(tmp_path)) == f"/tmp/agentfs-{os.geteuid()}"
+    os.chmod(inside, 0o777)
+    assert lock.lock_directory("/elsewhere") != inside, "others may write there"
+
+
+def lines(count: int) -> str:
+    return "".join(f"<{number}:0>\n" for number in range(count))
+
+
+def test_30_threads_edit_one_file_and_lose_nothing(tmp_path, patient):
+    (tmp_path / "f").write_text(lines(30))
+    with Workspace(tmp_path, policy=Policy(durability="fast")) as ws:
+
+        def work(number: int) -> None:
+            for step in range(10):
+                ws.edit("f", f"<{number}:{step}>", f"<{number}:{step + 1}>")
+
+        threads = [threading.Thread(target=work, args=(number,)) for number in range(30)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert (tmp_path / "f").read_text() == lines(30).replace(":0", ":10")
+
+
+async def test_30_tasks_edit_one_file_and_lose_nothing(tmp_path, patient):
+    (tmp_path / "f").write_text(lines(30))
+    with Workspace(tmp_path, policy=Policy(durability="fast")) as ws:
+        tools = ws.tools()
+
+        async def work(number: int) -> None:
+            for step in range(5):
+                old, new = f"<{number}:{step}>", f"<{number}:{step + 1}>"
+                done = await tools.acall("edit", {"path": "f", "old_string": old, "new_string": new})
+                assert done.success, done.content
+
+        await asyncio.gather(*(work(number) for number in range(30)))
+    assert (tmp_path / "f").read_text() == lines(30).replace(":0", ":5")
+
+
+def test_the_tests_keep_their_locks_to_themselves():
+    """Here and in the processes that they start; else the one would not see the locks of the other."""
+    ask = "from agentfs.fs import lock; print(lock.lock_directory('/elsewhere'))"
+    started = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=True).stdout
+    assert started.strip() == lock.lock_directory("/elsewhere")
+    assert started.startswith(os.environ["AGENTFS_TESTS_HOME"])
+
+
+def test_locks_of_killed_processes_are_swept_and_those_that_are_held_stay(tree):
+    where = lock.lock_directory(str(tree))
+    assert where is not None
+    files = {
+        name: os.path.join(where, name) for name in ("0123456789ab", "ba9876543210", "cdefcdefcdef", "x")
+    }
+    for name, file in files.items():
+        with open(file, "w"):
+            if name != "ba9876543210":  # that one was made just now
+                os.utime(file, (1, 1))
+    held = os.open(files["cdefcdefcdef"], os.O_RDWR)
+    assert lock.try_lock(held)
+    with Root(tree, Policy(read_only=True)):
+        assert os.path.exists(files["0123456789ab"]), "whoever only reads changes nothing"
+    with Root(tree, Policy()):
+        assert sorted(name for name, file in files.items() if os.path.exists(file)) == [
+            "ba9876543210",
+            "cdefcdefcdef",
+            "x",
+        ]
+    os.close(held)
+    for name in files.keys() - {"0123456789ab"}:
+        os.unlink(files[name])
+
+
+def test_a_log_that_another_takes_for_a_dead_one_is_begun_anew(tree, monkeypatch):
+    from agentfs.fs import recovery_log
+
+    answers = [False]
+    monkeypatch.setattr(recovery_log, "try_lock", lambda fd: answers.pop() if answers else lock.try_lock(fd))
+    with Workspace(tree) as ws, ws.transaction() as tx:
+        tx.write("one", "1")
+        tx.write("two", "2")
+    assert not answers
+    assert (tree / "one").read_text() + (tree / "two").read_text() == "12"
+
+
+def test_one_lock_file_that_vanishes_does_not_end_the_sweep(tree, monkeypatch):
+    where = lock.lock_directory(str(tree))
+    assert where is not None
+    files = [os.path.join(where, f"{number:012x}") for number in range(5)]
+    for file in files:
+        with open(file, "w"):
+            os.utime(file, (1, 1))
+    real, vanished = os.lstat, []
+
+    def lstat(path, **options):
+        if path in files and not vanished:
+            vanished.append(path)
+            os.unlink(path)
+        return real(path, **options)
+
+    monkeypatch.setattr(os, "lstat", lstat)
+    with Root(tree, Policy()):
+        assert vanished
+        assert not [file for file in files if os.path.exists(file)]
+
+
+def test_the_lock_of_a_delete_is_that_of_the_file_that_is_there_once_it_is_had(tmp_path):
+    """While a delete waits for a lock, its directory is replaced, and another call changes the new file."""
+    (tmp_path / "d").mkdir()
+    (tmp_path / "d/x").write_text("old\n")
+    policy = Policy(overwrite="always")
+    first, second = threading.Event(), threading.Event()
+    changing_new = threading.Event()
+    outcome: dict[str, object] = {}
+
+    def hold(name, begun, until):
+        def spans(text):
+            begun.set()
+            until.wait(20)
+            return [(0, 3, name)]
+
+        def work():
+            try:
+                outcome[name] = ws.splice("d/x", spans)
+            except AgentFSError as error:
+                outcome[name] = error
+
+        thread = threading.Thread(target=work)
+        thread.start()
+        assert begun.wait(20)
+        return thread
+
+    def delete():
+        try:
+            outcome["delete"] = ws.delete("d/x")
+        except AgentFSError as error:
+            outcome["delete"] = error
+
+    with Workspace(tmp_path, policy=policy) as ws:
+        threads = [hold("one", threading.Event(), first)]
+        deleting = threading.Thread(target=delete)
+        deleting.start()
+        while not any(held.users > 1 for held in list(lock._held.values())):
+            time.sleep(0.001)  # until the delete waits
+        (tmp_path / "d").rename(tmp_path / "e")
+        shutil.copytree(tmp_path / "e", tmp_path / "d")
+        threads.append(hold("two", changing_new, second))
+        first.set()
+        deleting.join(0.5)
+        assert deleting.is_alive(), "it deleted a file that another call was changing"
+        second.set()
+        for thread in (*threads, deleting):
+            thread.join(20)
+    assert getattr(outcome["delete"], "code", "deleted") == "stale"
+    assert (tmp_path / "d/x").read_text() == "two\n"

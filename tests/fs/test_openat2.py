@@ -1,0 +1,88 @@
+"""The fast path: the same answers with and without it, and a filter that takes it away while it is used."""
+
+import os
+import platform
+import subprocess
+import sys
+
+import pytest
+
+from agentfs.fs import Root, openat2
+from agentfs.policy import Policy
+
+ON_LINUX = pytest.mark.skipif(
+    sys.platform != "openat2" or platform.machine() != "x86_64", reason="Linux on x86_64"
+)
+
+
+@pytest.fixture
+def calls(monkeypatch):
+    seen = []
+    real = openat2.open_beneath
+
+    def counted(handle, path, flags):
+        fd = real(handle, path, flags)
+        seen.append((path, fd >= 0))
+        return fd
+
+    monkeypatch.setattr(openat2, "open_beneath", counted)
+    return seen
+
+
+@ON_LINUX
+def test_the_kernel_opens_what_has_no_link_and_the_walk_the_rest(tree, door, calls):
+    (tree / "l").symlink_to("a")
+    for path in ("a/b/t", "./a//b/t", f"{tree}/a/b/t", "l/t", "a/../f"):
+        with door.open_file(path) as file:
+            assert not os.get_inheritable(file.fd)
+    with door.open_directory("a/b") as directory:
+        assert not os.get_inheritable(directory.handle)
+    assert calls == [("a/b/t", True)] * 3 + [("l/t", False), ("a/b", True)]
+
+
+FILTERED = """
+import ctypes, os, struct, sys, tempfile
+from agentfs import Workspace
+from agentfs.fs import openat2
+with tempfile.TemporaryDirectory() as top, Workspace(top) as ws:
+    os.makedirs(top + "/a/b")
+    open(top + "/a/b/t", "w").write("inside")
+    os.symlink("/etc", top + "/a/out")
+    before = ws.read("a/b/t").content, openat2.open_beneath(os.open(top, os.O_RDONLY), "a", os.O_RDONLY) >= 0
+    # A filter of system calls that answers openat2 with an errno and lets the rest pass.
+    refusal = 0x00050000 | int(sys.argv[1])
+    steps = [(0x20, 0, 0, 0), (0x15, 0, 1, 437), (0x06, 0, 0, refusal), (0x06, 0, 0, 0x7FFF0000)]
+    code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *step) for step in steps))
+    class Program(ctypes.Structure):
+        _fields_ = [("length", ctypes.c_ushort), ("steps", ctypes.c_void_p)]
+    libc = ctypes.CDLL(None, use_errno=True)
+    assert libc.prctl(38, 1, 0, 0, 0) == 0
+    program = Program(len(steps), ctypes.addressof(code))
+    assert libc.prctl(22, 2, ctypes.byref(program), 0, 0) == 0, os.strerror(ctypes.get_errno())
+    after = ws.read("a/b/t").content, openat2.open_beneath(os.open(top, os.O_RDONLY), "a", os.O_RDONLY) >= 0
+    print(before, after, ws.tools().call("read", {"path": "a/out/passwd"}).error["code"])
+"""
+
+
+@ON_LINUX
+@pytest.mark.parametrize("number", [1, 38], ids=["EPERM", "ENOSYS"])
+def test_a_filter_that_comes_later_is_lived_with(number):
+    done = subprocess.run(
+        [sys.executable, "-c", FILTERED, str(number)], capture_output=True, text=True, check=False
+    )
+    assert done.stdout.strip() == "('inside', True) ('inside', False) outside_workspace", done.stderr
+
+
+def test_a_call_under_way_keeps_the_root_open(tree):
+    """close() in another thread must not hand the descriptor's number to someone else's directory."""
+    root = Root(tree, Policy())
+    fd = root._base.held.handle
+
+    def compute(_):
+        root.close()
+        os.fstat(fd)
+        return b"changed"
+
+    assert root.change("f", compute, max_bytes=99).after == b"changed"
+    with pytest.raises(OSError, match="Bad file"):
+        os.fstat(fd)

@@ -1,0 +1,209 @@
+import json
+import os
+import posixpath
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from agentfs.errors import AgentFSError, InvalidPathError, NameTooLongError, OutsideWorkspaceError
+from agentfs.fs.path import absolute_parts, display_name, parse_display_name, quote, split_link, split_path
+
+ROOTS = (("base", "root"), ("alias",))
+
+
+def code_of(path: str, *, windows: bool = False, roots=ROOTS) -> str:
+    try:
+        split_path(path, roots, windows=windows)
+    except AgentFSError as error:
+        return error.code
+    return "ok"
+
+
+@pytest.mark.parametrize(
+    ("path", "parts", "directory"),
+    [
+        ("f", ("f",), False),
+        (".", (), True),
+        ("./a//./f", ("a", "f"), False),
+        ("a/", ("a",), True),
+        ("a/.", ("a",), True),
+        ("a/..", ("a", ".."), True),
+        ("a/../f", ("a", "..", "f"), False),
+        ("/base/root/f", ("f",), False),
+        ("//base/./root//f", ("f",), False),
+        ("/base/root", (), True),
+        ("/base/root/", (), True),
+        ("/base/root/a/", ("a",), True),
+        ("/alias/f", ("f",), False),
+        ("/base/root/../out/s", ("..", "out", "s"), False),
+        ("~/x", ("~", "x"), False),
+        ("%2e%2e/x", ("%2e%2e", "x"), False),
+        ("$HOME/x", ("$HOME", "x"), False),
+        ("[...slug]/p.tsx", ("[...slug]", "p.tsx"), False),
+        ("a..b", ("a..b",), False),
+        ("...", ("...",), False),
+        ("-rf", ("-rf",), False),
+        ("C:f", ("C:f",), False),
+        ("a\\b", ("a\\b",), False),
+    ],
+)
+def test_a_path_is_taken_apart(path, parts, directory):
+    asked = split_path(path, ROOTS, windows=False)
+    assert (asked.parts, asked.directory) == (parts, directory)
+    assert asked.climbs == (".." in parts)
+
+
+@pytest.mark.parametrize(
+    ("path", "code"),
+    [
+        ("", "invalid_path"),
+        ("f\0.txt", "invalid_path"),
+        ("a\ud800", "invalid_path"),
+        ("C:\\Users\\x", "invalid_path"),
+        ("\\\\host\\share", "invalid_path"),
+        ("x" * 256, "name_too_long"),
+        ("é" * 128, "name_too_long"),
+        ("x" * 255, "ok"),
+        ("é" * 127, "ok"),
+        ("abcd/" * 1000, "name_too_long"),
+        ("a/" * 257, "name_too_long"),
+        ("a/" * 256, "ok"),
+        ("/etc/passwd", "outside_workspace"),
+        ("/", "outside_workspace"),
+        ("/base", "outside_workspace"),
+        ("/base/rootevil/f", "outside_workspace"),
+        ("/base/../base/root/f", "outside_workspace"),
+    ],
+)
+def test_what_the_text_alone_decides(path, code):
+    assert code_of(path) == code
+
+
+def test_prefix_of_the_root_is_not_the_root():
+    path = "/base/rootevil/f"
+    assert path.startswith("/base/root"), "the naive check lets it in"
+    assert code_of(path) == "outside_workspace"
+
+
+@pytest.mark.parametrize(
+    ("path", "code"),
+    [
+        ("a\\b", "ok"),
+        ("C:\\work\\root\\f", "ok"),
+        ("c:/Work/ROOT/f", "ok"),
+        ("\\\\?\\C:\\work\\root\\f", "outside_workspace"),
+        ("\\??\\C:\\x", "outside_workspace"),
+        ("\\\\h\\s", "outside_workspace"),
+        ("C:f", "outside_workspace"),
+        ("\\f", "outside_workspace"),
+        ("D:\\x", "outside_workspace"),
+        ("NUL", "invalid_path"),
+        ("con.txt", "invalid_path"),
+        ("a/COM¹", "invalid_path"),
+        ("CONIN$", "invalid_path"),
+        ("a:b", "outside_workspace"),
+        ("ab:c", "invalid_path"),
+        ("x.", "invalid_path"),
+        ("x ", "invalid_path"),
+        ("console.txt", "ok"),
+        ("com10", "ok"),
+        ("..\\f", "ok"),
+    ],
+)
+def test_the_rules_of_windows(path, code):
+    assert code_of(path, windows=True, roots=(("C:", "work", "root"),)) == code
+
+
+@pytest.mark.parametrize(
+    ("target", "parts"),
+    [
+        ("../x", ("..", "x")),
+        ("./x/", ("x",)),
+        ("/base/root/x", ("x",)),
+        ("/base/root", ()),
+        ("/etc", None),
+        ("/base/rootevil/x", None),
+        ("C:\\x", ("C:\\x",)),
+    ],
+)
+def test_a_link_is_taken_apart(target, parts):
+    led = split_link(target, ROOTS, windows=False)
+    assert (led.parts if led else None) == parts
+
+
+@pytest.mark.parametrize("target", ["\\\\?\\D:\\x", "D:\\x", "C:x", "\\x", "\\\\h\\s\\x"])
+def test_a_junction_out_of_the_root_is_outside(target):
+    assert split_link(target, (("C:", "work"),), windows=True) is None
+
+
+def test_a_junction_inside_is_followed():
+    led = split_link("\\\\?\\C:\\Work\\a", (("C:", "work"),), windows=True)
+    assert led is not None
+    assert led.parts == ("a",)
+
+
+texts = st.text(st.sampled_from("ab./\\~é\0:\udce9\ud800 \n"), max_size=30) | st.text(max_size=400)
+
+
+@given(texts, st.booleans())
+@example("\\x", True)
+@example(":", True)
+@example("a" * 255 + "\udce9", False)
+def test_any_text_is_taken_apart_or_refused_with_a_code(path, windows):
+    try:
+        asked = split_path(path, ROOTS, windows=windows)
+    except (InvalidPathError, NameTooLongError, OutsideWorkspaceError) as error:
+        json.dumps([str(error), error.to_dict()], ensure_ascii=False).encode()
+        return
+    for part in asked.parts:
+        assert part not in {"", "."}
+        assert "/" not in part
+        assert "\0" not in part
+        assert len(os.fsencode(part)) <= 255
+
+
+@given(st.lists(st.sampled_from(["a", "b", "..", ".", "", "c d"]), max_size=8))
+def test_the_parts_mean_what_normpath_says(pieces):
+    path = "/".join(["a", *pieces])
+    asked = split_path(path, ROOTS, windows=False)
+    assert posixpath.normpath("/".join(asked.parts) or ".") == posixpath.normpath(path)
+    assert split_path("/base/root/" + path, ROOTS, windows=False).parts == asked.parts
+
+
+@given(st.binary(max_size=40).filter(lambda name: b"\0" not in name and b"/" not in name))
+def test_a_shown_name_is_plain_text_and_leads_back(name):
+    system = name.decode("utf-8", "surrogateescape")
+    shown = display_name(system)
+    shown.encode()
+    if shown != system:
+        assert parse_display_name(shown) == system
+    assert display_name(parse_display_name(shown)) == shown
+
+
+def test_two_surrogates_that_are_one_character_are_that_character():
+    # One file must not have two spellings, or a rule on its name could be passed by.
+    assert split_path("caf\udcc3\udca9", ROOTS).parts == ("café",)
+    assert parse_display_name("caf\\xc3\\xa9") == "caf\\xc3\\xa9"
+
+
+@pytest.mark.parametrize(
+    ("path", "quoted"),
+    [
+        ("a b", '"a b"'),
+        ("a\nb", '"a\\u000ab"'),
+        ("a\x1b[2J", '"a\\u001b[2J"'),
+        ("a\u202eb", '"a\\u202eb"'),
+        ("caf\udce9", '"caf\\xe9"'),
+    ],
+)
+def test_a_path_in_a_message_stays_on_its_line(path, quoted):
+    assert quote(path) == quoted
+
+
+def test_a_long_path_in_a_message_is_cut():
+    assert len(quote("x" * 5000)) < 200
+
+
+def test_absolute_parts_of_a_share():
+    assert absolute_parts("\\\\host\\share\\x", windows=True) == ("//", "host", "share", "x")

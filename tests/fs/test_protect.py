@@ -1,0 +1,482 @@
+import os
+import re
+import time
+import unicodedata
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agentfs import AgentFSError, InvalidArgumentError, Policy, Protect, Workspace
+from agentfs.fs.protect import fold, name_matcher
+
+READ, WRITE = name_matcher(Protect.READ, backups=True), name_matcher(Protect.WRITE)
+SECRET = "hunter2"
+
+
+def code_of(call, *arguments, **options) -> str:
+    try:
+        call(*arguments, **options)
+    except AgentFSError as error:
+        if SECRET in str(error) + str(error.details):
+            return "told"
+        return error.code
+    return "ok"
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        ".env",
+        ".ENV",
+        "a/.env",
+        "a/b/.env.local",
+        ".env.prod",
+        ".Env.",
+        ".env:stream",
+        ".env::$DATA",
+        ".e\u200cnv",
+        ".enK.pem",
+        "key.pem",
+        "x:.pem",
+        "KEY.PEM",
+        "a.key",
+        "id_rsa",
+        "id_ed25519_work",
+        ".ssh",
+        ".ssh/config",
+        ".ssh/keys/x",
+        ".ssh/id_rsa.pub",
+        ".SSH/config",
+        ".aws/credentials",
+        "home/.config/gcloud/x.db",
+        ".kube/config",
+        ".docker/config.json",
+        ".netrc",
+        "_netrc",
+        ".npmrc",
+        ".cargo/credentials.toml",
+        "infra/terraform.tfstate",
+        "terraform.tfstate.backup",
+        "prod.tfvars",
+        "credentials.json",
+        "service-account-7.json",
+        "secrets.json",
+        "deploy/secrets.yaml",
+        "secrets.env",
+        ".git/config",
+        ".Git/config",
+        "sub/.git/config.worktree",
+        ".git/modules/lib/config",
+        ".git/credentials",
+        ".envrc",
+        "prod.env",
+        "deploy/Prod.ENV",
+        ".bash_history",
+        ".zsh_history",
+        ".python_history",
+        ".psql_history",
+        ".local/share/fish/fish_history",
+        ".dockercfg",
+        ".config/gh/hosts.yml",
+        ".config/hub",
+        ".s3cfg",
+        "kubeconfig",
+        "staging.kubeconfig",
+        "local.settings.json",
+        "application_default_credentials.json",
+    ],
+)
+def test_contents_that_are_not_shown(path):
+    assert READ.covers(path)
+
+
+@pytest.mark.parametrize("backup", [
+    *("{}~", "#{}#", "{}.bak", ".{}.swp", "{}.orig", "{}.swp", ".{}.swo", "{}.~3~", "{}.bak~", "{}.old"),
+])  # fmt: skip
+@pytest.mark.parametrize("name", [
+    *(".env", "prod.env", ".npmrc", "server.pem", "id_rsa", "credentials.json", "kubeconfig", "secrets.yaml"),
+    *(".git/config", "home/.kube/config", ".config/hub", ".bash_history", "x/.Netrc"),
+])  # fmt: skip
+def test_backups_of_protected_names_are_not_shown(name, backup):
+    directory, slash, last = name.rpartition("/")
+    path = f"{directory}{slash}{backup.format(last)}"
+    assert READ.covers(path)
+    assert not WRITE.covers(path) or path.startswith(".git/"), "nothing runs a backup"
+
+
+def test_what_lies_below_a_backup_of_a_protected_directory_is_not_shown():
+    assert READ.covers(".ssh.bak/config")
+    assert READ.covers("home/.aws~/config")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "env",
+        ".env.example",
+        "example.env",
+        "sample.env",
+        "template.env",
+        "prod.example.env",
+        "example.env~",
+        "main.py~",
+        "#notes#",
+        "README.md.bak",
+        ".main.py.swp",
+        "~",
+        "##",
+        ".bak",
+        ".swp",
+        "history",
+        "bash_history.md",
+        "modules/x/config",
+        ".git/HEAD",
+        ".git/info/exclude",
+        ".git/modules/lib/HEAD",
+        "settings.json",
+        ".env.local.example",
+        ".env.sample",
+        ".env.template",
+        "environment",
+        "id_rsa.pub",
+        "id_ed25519.pub",
+        "src/secrets.py",
+        "secrets.md",
+        "secrets",
+        "secrets/x.py",
+        "config.json",
+        "docker/config.json",
+        ".kube/other",
+        ".config/other",
+        "monkey.pemx",
+        "README.md",
+        ".gitignore",
+        "credentials.py",
+        "a/b.c/keys.py",
+        ".cargo/config.toml",
+    ],
+)
+def test_contents_that_are_shown(path):
+    assert not READ.covers(path)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        ".git",
+        ".git/config",
+        ".Git/hooks/pre-commit",
+        ".git./config",
+        ".GIT::$INDEX_ALLOCATION/config",
+        "GIT~1/config",
+        "git~2",
+        ".g\u200cit/config",
+        ".\u200dGIT\ufeff/config",
+        "sub/.git/config",
+        ".vscode/tasks.json",
+        "x.code-workspace",
+        ".IDEA/x",
+        ".claude/settings.json",
+        ".cursor/mcp.json",
+        ".mcp.json",
+        ".envrc",
+        ".husky/pre-commit",
+        ".devcontainer/devcontainer.json",
+        ".gitconfig",
+        ".bashrc",
+        ".bash_profile",
+        ".zshenv",
+        ".zprofile",
+        ".vimrc",
+        ".windsurf/rules.md",
+        ".zed/tasks.json",
+    ],
+)
+def test_what_is_not_changed(path):
+    assert WRITE.covers(path)
+
+
+def test_a_space_at_the_end_of_a_name_is_dropped():
+    assert WRITE.covers(".git /config")
+
+
+@pytest.mark.parametrize(
+    "path", ["git/config", ".gitignore", ".github/x.yml", "vscode/x", "a.git/x", "gitx~1"]
+)
+def test_what_may_be_changed(path):
+    assert not WRITE.covers(path)
+
+
+def test_the_last_pattern_that_matches_decides():
+    guard = name_matcher(("*.txt", "!keep.*", "keep.me.txt", "dir/", "!dir/open/"))
+    covered = ["a.txt", "keep.txt", "keep.me.txt", "dir/x", "dir/open/x", "dir/open", "b/dir/c/x"]
+    assert [path for path in covered if guard.covers(path)] == ["a.txt", "keep.me.txt", "dir/x", "b/dir/c/x"]
+
+
+NAMES = st.sampled_from([
+    *(".env", ".git", ".ssh", "id_rsa", "id_rsa.pub", "a", "config", ".kube", "x.pem", "README.md"),
+    *("modules", ".git~", "config.bak", "#.env#", ".kubeconfig.swp", ".ssh.orig", "gh", ".config"),
+])  # fmt: skip
+
+
+@given(st.lists(NAMES, min_size=1, max_size=5))
+def test_quick_and_slow_judgement_agree(parts):
+    for guard in (READ, WRITE):
+        slowly = guard.within("/".join(parts[:-1]))
+        slowly.careful = True
+        expected = slowly.covers(parts[-1])
+        assert (
+            name_matcher.__wrapped__(
+                Protect.READ if guard is READ else Protect.WRITE, backups=guard is READ
+            ).covers("/".join(parts))
+            == expected
+        )
+        guard._known.clear()
+
+
+LIKE_PROTECTED = st.builds(
+    lambda front, middle, back: front + middle + back,
+    st.sampled_from(["", "a", "A.", ".", "\n", "x\n", "é", "#"]),
+    st.sampled_from([*Protect.READ, *Protect.WRITE, "secrets.XML", "GIT~1", "main.py"]).map(
+        lambda pattern: pattern.strip("!/").rpartition("/")[2].replace("*", "b")
+    ),
+    st.sampled_from(["", "b", ".", " ", ":x", "~", "\n", "\nx", "\u200c", "#", ".bak", ".ORIG", ".swp"]),
+)
+
+
+@settings(max_examples=500)
+@given(st.lists(LIKE_PROTECTED, max_size=4), st.sampled_from(["", "src", ".git", "src/.ssh"]))
+def test_one_look_at_all_names_clears_none_that_is_protected(names, directory):
+    for guard in (
+        READ,
+        WRITE,
+        name_matcher(("*",)),
+        name_matcher(("*a*",)),
+        name_matcher(("!*", "a*b"), backups=True),
+    ):
+        within = guard.within(directory)
+        if within.clears(names):
+            assert not any(within.covers(name) for name in names)
+
+
+def test_one_look_clears_the_names_of_a_usual_directory():
+    assert READ.within("src").clears(["main.py", "util.c", "Makefile", "key.h", "environment.txt"])
+    assert not READ.within("src").clears(["main.py", "server.KEY"])
+
+
+@given(st.text(min_size=1).filter(lambda text: "/" not in text and text not in {".", ".."}))
+def test_folding_once_is_folding_twice_and_spelling_does_not_matter(name):
+    assert fold(fold(name)) == fold(name)
+    assert fold(unicodedata.normalize("NFD", name)) == fold(name)
+
+
+@given(
+    st.lists(st.booleans(), min_size=4, max_size=4), st.sampled_from(["", ".", " ", "..", ". .", "\u200d"])
+)
+def test_no_spelling_of_git_gets_by(upper, tail):
+    name = "".join(c.upper() if up else c for c, up in zip(".git", upper, strict=True)) + tail
+    assert WRITE.covers(f"{name}/config")
+
+
+def test_a_pattern_with_empty_names_is_that_without_them():
+    """`a//b` matched nothing, and ended in an IndexError."""
+    for pattern in ("a//b", "./a/b", "/a/./b"):
+        guard = name_matcher((pattern,))
+        assert guard.covers("x/a/b")
+        assert not guard.covers("b")
+
+
+@pytest.mark.parametrize("wrong", [".env", [1], [""], ["/"], ["./"], ["!."], ["a/../b"], [".."]])
+def test_a_list_of_patterns_must_be_one(wrong):
+    with pytest.raises(InvalidArgumentError):
+        Protect(read=wrong)
+
+
+def test_a_policy_takes_no_bare_list():
+    with pytest.raises(InvalidArgumentError):
+        Policy(protect=[".env"])  # type: ignore[arg-type] # what is refused
+
+
+@pytest.fixture
+def secrets(tmp_path):
+    """A tree with a secret under its own name, a link's, and a hard link's."""
+    (tmp_path / ".env").write_text(f"PASSWORD={SECRET}\n")
+    (tmp_path / ".ssh").mkdir()
+    (tmp_path / ".ssh" / "config").write_text(f"{SECRET}\n")
+    (tmp_path / ".git" / "hooks").mkdir(parents=True)
+    (tmp_path / ".git" / "config").write_text(f"[remote]\nurl = https://me:{SECRET}@example.com/x\n")
+    (tmp_path / ".git" / "HEAD").write_text("ref: main\n")
+    (tmp_path / "notes.md").symlink_to(".env")
+    (tmp_path / "keys").symlink_to(".ssh")
+    (tmp_path / "cfg.json").symlink_to(".git/config")
+    (tmp_path / "head").symlink_to(".git/HEAD")
+    (tmp_path / "hooks").symlink_to(".git/hooks")
+    os.link(tmp_path / ".env", tmp_path / "twin.txt")
+    (tmp_path / "plain.txt").write_text("plain\n")
+    return tmp_path
+
+
+PROTECTED = [".env", "notes.md", "twin.txt", ".ssh/config", "keys/config", "./.ssh/../.env"]
+PROTECTED += [".git/config", "cfg.json"]
+
+
+def test_no_method_shows_or_changes_what_is_protected(secrets):
+    with Workspace(secrets) as ws:
+        for path in PROTECTED:
+            assert (secrets / path).read_text().find(SECRET) >= 0, "the naive way reads it"
+            assert code_of(ws.read, path) == "protected"
+            assert code_of(ws.write, path, "x") == "protected"
+            assert code_of(ws.edit, path, SECRET, "x") == "protected"
+            assert code_of(ws.edit, path, "not there", "x") == "protected"
+            assert code_of(ws.grep, "PASS|hunter", path) == "protected"
+        for path in (".env~", "#.env#", ".env.bak", "..env.swp", ".env.orig"):
+            (secrets / path).write_text(f"{SECRET}\n")
+            assert code_of(ws.read, path) == "protected"
+            assert code_of(ws.grep, "hunter", path) == "protected"
+        assert code_of(ws.write, "new/.env", "x") == "protected"
+        assert not (secrets / "new").exists()
+
+
+def test_searches_count_what_is_protected_and_lists_mark_it(secrets):
+    with Workspace(secrets) as ws:
+        found = ws.grep("hunter|plain", include_ignored=True)
+        assert [match.path for match in found.matches] == ["plain.txt"]
+        assert found.skipped.protected == 3  # .env, .ssh/config, twin.txt
+        assert SECRET not in ws.grep("PASSWORD", include_ignored=True).text
+        listed = {entry.path: entry.protected for entry in ws.ls(depth=0, include_ignored=True).entries}
+        marked = {path for path, protected in listed.items() if protected}
+        assert marked == {".env", ".ssh", ".ssh/config", "notes.md", "keys", "twin.txt", "cfg.json"}
+        globbed = ws.glob("**", include_ignored=True).files
+        marked = {entry.path for entry in globbed if entry.protected}
+        assert marked == {".env", ".ssh/config", "notes.md", "twin.txt", "cfg.json"}
+        assert "(protected)" in ws.ls(include_ignored=True).text
+
+
+def test_what_runs_code_is_shown_and_not_changed(secrets):
+    with Workspace(secrets) as ws:
+        for path in (".git/HEAD", "head"):
+            assert ws.read(path).content == "ref: main\n"
+            assert code_of(ws.edit, path, "main", "x") == "protected"
+        for path in (
+            "hooks/post-checkout",
+            ".git/hooks/x",
+            ".GIT/hooks/x",
+            "GIT~1/config",
+            ".vscode/tasks.json",
+            "sub/.git",
+        ):
+            assert code_of(ws.write, path, "x") == "protected"
+    assert sorted(os.listdir(secrets / ".git")) == ["HEAD", "config", "hooks"]
+    assert os.listdir(secrets / ".git" / "hooks") == []
+    assert not (secrets / ".vscode").exists()
+
+
+def test_a_policy_protects_more_or_fewer(secrets):
+    policy = Policy(protect=Protect(read=[*Protect.READ, "!.env", "plain.*"], write=[]))
+    with Workspace(secrets, policy=policy) as ws:
+        assert SECRET in ws.read(".env").content
+        assert code_of(ws.read, "plain.txt") == "protected"
+        assert ws.edit(".git/HEAD", "main", "x").replacements == 1
+
+
+@pytest.mark.parametrize("there", ["GEHEIM-\u00e9.txt", "geheim-e\u0301.TXT", "Geheim-\u00c9.txt. "])
+def test_a_name_of_ones_own_is_protected_in_every_spelling(tmp_path, there):
+    (tmp_path / there).write_text(SECRET)
+    policy = Policy(protect=Protect(read=["geheim-\u00e9.txt"]))
+    with Workspace(tmp_path, policy=policy) as ws:
+        assert code_of(ws.read, there) == "protected"
+        assert ws.grep(SECRET).skipped.protected == 1
+        assert [entry.protected for entry in ws.ls().entries] == [True]
+
+
+def test_the_door_of_procfs_to_the_root_is_none(secrets):
+    with Workspace(secrets) as ws:
+        for way in ("/proc/self/root", "/proc/self/cwd", f"/proc/{os.getpid()}/root"):
+            (secrets / "way").symlink_to(way)
+            assert code_of(ws.read, f"way{secrets}/.env") == "outside_workspace"
+            assert code_of(ws.read, f"{way}{secrets}/plain.txt") == "outside_workspace"
+            (secrets / "way").unlink()
+
+
+def test_a_twin_is_known_as_soon_as_its_name_is_there(tmp_path, monkeypatch):
+    """What stands in the root is remembered while its times stay; a new name or file changes them."""
+    from agentfs.fs import context
+
+    monkeypatch.setattr(context, "SETTLED", -1 << 62)  # as if nothing had changed for long
+    for name in ("one", "two"):
+        (tmp_path / name).write_text(SECRET)
+        (tmp_path / "sub").mkdir(exist_ok=True)
+        os.link(tmp_path / name, tmp_path / "sub" / name)
+    with Workspace(tmp_path) as ws:
+        assert code_of(ws.read, "sub/one") == "ok"
+        time.sleep(0.05)
+        (tmp_path / "one").rename(tmp_path / ".env")
+        assert (code_of(ws.read, "sub/one"), code_of(ws.read, "sub/two")) == ("protected", "ok")
+        time.sleep(0.05)
+        os.replace(tmp_path / "two", tmp_path / ".env")
+        os.utime(tmp_path, (1, 1))
+        assert code_of(ws.read, "sub/two") == "protected"
+
+
+def test_the_limit_of_hard_links_is_the_stated_one(tmp_path):
+    """`docs/security.md`: known is a link to what lies in the root itself, under a name without `*`."""
+    for name in (".env", "app/.env", "server.pem"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(SECRET)
+    os.link(tmp_path / ".env", tmp_path / "app" / "of-the-root")
+    os.link(tmp_path / "app/.env", tmp_path / "of-a-directory")
+    os.link(tmp_path / "server.pem", tmp_path / "of-a-star")
+    with Workspace(tmp_path) as ws:
+        assert code_of(ws.read, "app/of-the-root") == "protected"
+        assert ws.read("of-a-directory").content == ws.read("of-a-star").content == SECRET
+
+
+def test_a_tree_of_hard_links_is_searched_without_looking_for_twins_each_time(tmp_path, monkeypatch):
+    (tmp_path / "sub").mkdir()
+    for number in range(50):
+        (tmp_path / f"f{number}").write_text("text\n")
+        os.link(tmp_path / f"f{number}", tmp_path / "sub" / f"f{number}")
+    from agentfs.fs import context, syscalls
+
+    monkeypatch.setattr(context, "SETTLED", -1 << 62)
+    asked = []
+    real = syscalls.lstat
+    monkeypatch.setattr(syscalls, "lstat", lambda handle, name: asked.append(name) or real(handle, name))
+    with Workspace(tmp_path) as ws:
+        assert ws.grep("text").total_files == 100
+    assert asked.count(".env") <= 1
+    assert asked.count(".") >= 100
+
+
+def test_a_mounted_twin_of_git_is_known_by_its_inode(secrets, monkeypatch):
+    # A bind mount needs privileges; a directory that answers with the identity of `.git` stands in for one.
+    from agentfs.fs import root, syscalls
+
+    (secrets / "mount").mkdir()
+    real = os.stat(secrets / ".git")
+
+    class Mounted:
+        def __getattr__(self, name):
+            return getattr(syscalls, name)
+
+        def lstat(self, handle, name):
+            found = syscalls.lstat(handle, name)
+            mount = os.stat(secrets / "mount")
+            return real if name == "." and found.st_ino == mount.st_ino else found
+
+    monkeypatch.setattr(root, "BACKEND", Mounted())
+    with Workspace(secrets) as ws:
+        assert code_of(ws.write, "mount/config", "x") == "protected"
+        assert code_of(ws.write, "other/config", "x") == "ok"
+
+
+def test_the_page_lists_every_protected_name():
+    page = (Path(__file__).parents[2] / "docs" / "limits.md").read_text(encoding="utf-8")
+    lists = page.partition("Read-protected by default:")[2].partition("A pattern is")[0]
+    stated = set(re.findall(r"`([^`]+)`", lists))
+    names = {name for name in (*Protect.READ, *Protect.WRITE) if not name.startswith("secrets.")}
+    assert {name.removeprefix("!") for name in names} <= stated
+    suffixes = {name.removeprefix("secrets") for name in Protect.READ if name.startswith("secrets.")}
+    assert " ".join(sorted(suffixes)) == " ".join(sorted(next(s for s in stated if ".yaml" in s).split()))

@@ -1,0 +1,77 @@
+"""One buffer for many files: always the whole file, whatever a read gives, and never more than the limit."""
+
+import os
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agentfs.fs import ReadBuffer, read_buffer
+
+SIZES = st.one_of(st.integers(0, 70), st.sampled_from([2**18 - 1, 2**18, 2**18 + 1, 2**20, 3 * 2**20 + 7]))
+
+
+@pytest.fixture(scope="module")
+def scratch(tmp_path_factory):
+    return tmp_path_factory.mktemp("read_buffer") / "file"
+
+
+def filled(path, buffer):
+    fd = os.open(path, os.O_RDONLY)
+    try:
+        return buffer.fill(fd)
+    finally:
+        os.close(fd)
+
+
+@settings(max_examples=150)
+@given(st.lists(SIZES, min_size=1, max_size=4), st.sampled_from([0, 1, 64, 2**18 - 1, 2**18, 2**20, 2**23]))
+def test_each_file_is_read_whole_or_is_over_the_limit(scratch, sizes, limit):
+    buffer = ReadBuffer(limit)
+    data = buffer.data
+    for number, size in enumerate(sizes):
+        content = bytes([65 + number]) * size
+        scratch.write_bytes(content)
+        length = filled(scratch, buffer)
+        if size > limit:
+            assert length == -1
+        else:
+            assert (length, buffer.length, buffer.copy()) == (size, size, content)
+    assert buffer.data is data
+
+
+@settings(max_examples=60)
+@given(st.binary(max_size=200), st.integers(1, 9))
+def test_a_read_that_gives_less_is_not_the_end(scratch, content, most):
+    scratch.write_bytes(content)
+    whole = read_buffer._read_at
+
+    def stingily(fd, views, position):
+        return whole(fd, (views[0][:most],), position)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(read_buffer, "_read_at", stingily)
+        buffer = ReadBuffer(1000)
+        assert filled(scratch, buffer) == len(content)
+    assert buffer.copy() == content
+
+
+@given(st.binary(max_size=100))
+def test_without_preadv_the_same_is_read(scratch, content):
+    scratch.write_bytes(content)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(read_buffer, "_read_at", read_buffer._by_copy)
+        patch.setattr(read_buffer, "_byte_at", read_buffer._seeking)
+        buffer = ReadBuffer(99)
+        assert filled(scratch, buffer) == (len(content) if len(content) < 100 else -1)
+        if len(content) < 100:
+            assert buffer.copy() == content
+
+
+def test_a_giant_is_told_without_being_read(tmp_path):
+    giant = tmp_path / "giant"
+    with giant.open("wb") as file:
+        file.truncate(2**40)
+    buffer = ReadBuffer(10 * 2**20)
+    assert filled(giant, buffer) == -1
+    assert len(buffer.data) == 2**18

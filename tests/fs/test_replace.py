@@ -1,0 +1,426 @@
+import errno
+import os
+import stat
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from agentfs.errors import AgentFSError, NoMatchError
+from agentfs.fs import Root, lock, openat2, replace, revision_of, revision_of_stat, syscalls
+from agentfs.fs import root as root_module
+from agentfs.policy import Policy
+
+LIMIT = 1 << 20
+
+
+def put(root: Root, path: str, content: bytes, **options):
+    return root.change(path, lambda _: content, max_bytes=LIMIT, **options)
+
+
+def code_of(call) -> str:
+    try:
+        call()
+    except AgentFSError as error:
+        str(error).encode()
+        return error.code
+    return "ok"
+
+
+def names_in(path: str | Path) -> list[str]:
+    return sorted(
+        os.path.join(where, name)[len(str(path)) + 1 :] for where, _, names in os.walk(path) for name in names
+    )
+
+
+def test_a_new_file_is_made_with_its_directories(root):
+    changed = put(root, "new/deep/x.py", b"x\n")
+    assert (changed.path, changed.real_path) == ("new/deep/x.py", "new/deep/x.py")
+    assert (changed.before, changed.after, changed.created) == (None, b"x\n", True)
+    assert changed.revision == revision_of(b"x\n")
+    assert Path(root.path, "new/deep/x.py").read_bytes() == b"x\n"
+    assert os.listdir(f"{root.path}/new/deep") == ["x.py"]
+
+
+def test_a_new_file_has_the_mode_that_the_umask_leaves(root):
+    old = os.umask(0o027)
+    try:
+        put(root, "x", b"")
+    finally:
+        os.umask(old)
+    assert stat.S_IMODE(os.stat(f"{root.path}/x").st_mode) == 0o640
+
+
+def test_compute_is_shown_what_stands_there(root):
+    seen = []
+    root.change("f", lambda current: seen.append(current) or b"new", max_bytes=LIMIT)
+    (current,) = seen
+    assert (current.path, current.real_path, current.data) == ("f", "f", b"f\n")
+    assert current.revision == revision_of(b"f\n")
+    assert current.stat.st_size == 2
+    assert Path(root.path, "f").read_bytes() == b"new"
+    root.change("none", lambda current: seen.append(current) or b"", max_bytes=LIMIT)
+    assert (seen[1].data, seen[1].stat, seen[1].revision) == (None, None, None)
+
+
+@pytest.mark.parametrize("mode", [0o755, 0o600, 0o664])
+def test_the_mode_is_kept(root, mode):
+    os.chmod(f"{root.path}/f", mode)
+    put(root, "f", b"new")
+    assert stat.S_IMODE(os.stat(f"{root.path}/f").st_mode) == mode
+
+
+def test_setuid_is_dropped_and_a_hard_link_is_broken_with_a_note(root):
+    os.link(f"{root.path}/f", f"{root.path}/twin")
+    os.chmod(f"{root.path}/f", 0o4755)
+    notes = put(root, "f", b"new").notes
+    assert stat.S_IMODE(os.stat(f"{root.path}/f").st_mode) == 0o755
+    assert Path(root.path, "twin").read_bytes() == b"f\n"
+    assert "hard link" in notes[0]
+    assert "setuid" in notes[1]
+
+
+def test_the_same_bytes_are_not_written(root):
+    before = os.stat(f"{root.path}/f")
+    changed = put(root, "f", b"f\n")
+    assert (changed.before, changed.after, changed.created) == (b"f\n", b"f\n", False)
+    after = os.stat(f"{root.path}/f")
+    assert (after.st_ino, after.st_mtime_ns, after.st_ctime_ns) == (
+        before.st_ino,
+        before.st_mtime_ns,
+        before.st_ctime_ns,
+    )
+
+
+def test_a_preview_writes_nothing(root):
+    before = names_in(root.path)
+    assert put(root, "new/x", b"x", preview=True).created
+    changed = put(root, "f", b"x", preview=True)
+    assert (changed.before, changed.after, changed.revision) == (b"f\n", b"x", revision_of(b"x"))
+    assert names_in(root.path) == before
+    assert not os.path.exists(f"{root.path}/new")
+    assert Path(root.path, "f").read_bytes() == b"f\n"
+
+
+def test_what_compute_raises_leaves_everything(root):
+    def refuse(_):
+        raise NoMatchError("no")
+
+    before = names_in(root.path)
+    for path in ("f", "new/deep/x"):
+        with pytest.raises(NoMatchError):
+            root.change(path, refuse, max_bytes=LIMIT)
+    assert names_in(root.path) == before
+    assert not os.path.exists(f"{root.path}/new")
+
+
+def test_writing_through_a_link_keeps_the_link(root):
+    os.symlink("a/t", f"{root.path}/l")
+    os.chmod(f"{root.path}/a/t", 0o711)
+    changed = put(root, "l", b"new")
+    assert (changed.path, changed.real_path, changed.before) == ("l", "a/t", b"a/t\n")
+    assert os.readlink(f"{root.path}/l") == "a/t"
+    assert Path(root.path, "a/t").read_bytes() == b"new"
+    assert stat.S_IMODE(os.stat(f"{root.path}/a/t").st_mode) == 0o711
+
+
+@pytest.mark.parametrize("target", ["a/made", "{root}/a/made", "fresh/made"])
+def test_a_dangling_link_inside_creates_its_target(root, target):
+    os.symlink(target.replace("{root}", root.path), f"{root.path}/l")
+    changed = put(root, "l", b"new")
+    assert changed.created
+    assert os.path.islink(f"{root.path}/l")
+    assert Path(root.path, changed.real_path).read_bytes() == b"new"
+
+
+def test_a_dangling_link_outside_creates_nothing(root, tmp_path):
+    for number, target in enumerate([tmp_path / "out" / "made", "../out/made", "../../none/made"]):
+        os.symlink(target, f"{root.path}/l{number}")
+        assert code_of(lambda number=number: put(root, f"l{number}", b"x")) == "outside_workspace"
+    assert os.listdir(tmp_path / "out") == ["s"]
+    with open(f"{root.path}/l0", "wb") as naive:
+        naive.write(b"x")
+    assert sorted(os.listdir(tmp_path / "out")) == ["made", "s"], "the naive write goes outside"
+
+
+@pytest.mark.parametrize(
+    ("path", "code"),
+    [
+        ("", "invalid_path"),
+        (".", "not_a_file"),
+        ("a", "not_a_file"),
+        ("a/", "not_a_file"),
+        ("new/", "not_a_file"),
+        ("f/x", "not_a_directory"),
+        ("f/", "not_a_directory"),
+        ("new/../x", "not_found"),
+        ("../x", "outside_workspace"),
+        ("new/../../x", "not_found"),
+        ("/etc/x", "outside_workspace"),
+        ("C:\\Users\\x", "invalid_path"),
+        ("\\\\host\\x", "invalid_path"),
+        ("x\0", "invalid_path"),
+        ("x" * 256, "name_too_long"),
+        ("new/" + "x" * 256, "name_too_long"),
+    ],
+)
+def test_a_path_that_cannot_be_written_changes_nothing(root, tmp_path, path, code):
+    before = names_in(tmp_path), sorted(os.listdir(root.path))
+    assert code_of(lambda: put(root, path, b"x")) == code
+    assert (names_in(tmp_path), sorted(os.listdir(root.path))) == before
+
+
+def test_a_read_only_workspace_is_only_read(tree):
+    with Root(tree, Policy(read_only=True)) as root:
+        assert code_of(lambda: put(root, "f", b"x")) == "read_only"
+        assert code_of(lambda: put(root, "new", b"x", preview=True)) == "read_only"
+        assert code_of(lambda: put(root, "/etc/x", b"x")) == "outside_workspace"
+    assert (tree / "f").read_bytes() == b"f\n"
+
+
+def test_a_file_above_the_limit_is_not_changed(root):
+    Path(root.path, "f").write_bytes(bytes(101))
+    called = []
+    assert code_of(lambda: root.change("f", called.append, max_bytes=100)) == "too_large"
+    assert not called
+    assert root.change("f", lambda _: b"", max_bytes=101).before == bytes(101)
+
+
+def test_a_write_protected_file_is_refused_to_its_owner(root, monkeypatch):
+    if os.geteuid() == 0:
+        # The superuser writes anything; look at the file as its owner would.
+        os.chown(f"{root.path}/f", 1234, -1)
+        monkeypatch.setattr(os, "geteuid", lambda: 1234)
+    os.chmod(f"{root.path}/f", 0o444)
+    assert code_of(lambda: put(root, "f", b"x")) == "refused"
+    assert Path(root.path, "f").read_bytes() == b"f\n"
+
+
+class Failing:
+    """The calls by descriptor, one of which fails or is preceded by another program's work."""
+
+    def __init__(self, **instead) -> None:
+        self._instead = instead
+
+    def __getattr__(self, name: str):
+        return self._instead.get(name, getattr(syscalls, name))
+
+
+def test_a_change_by_another_program_is_not_lost(tree, monkeypatch):
+    foreign = [b"foreign 1\n", b"foreign 2\n"]
+
+    def create_file(handle, name, mode):
+        if foreign:
+            (tree / "f").write_bytes(foreign.pop(0))
+        return syscalls.create_file(handle, name, mode)
+
+    monkeypatch.setattr(root_module, "BACKEND", Failing(create_file=create_file))
+    with Root(tree, Policy()) as root:
+        changed = root.change("f", lambda current: current.data + b"ours\n", max_bytes=LIMIT)
+    assert changed.before == b"foreign 2\n"
+    assert (tree / "f").read_bytes() == b"foreign 2\nours\n"
+    assert names_in(tree) == ["a/b/t", "a/t", "f"]
+
+
+def test_a_file_that_appears_meanwhile_is_not_replaced(tree, monkeypatch):
+    seen = []
+
+    def place(handle, source, name):
+        if not (tree / "x").exists():
+            (tree / "x").write_bytes(b"foreign")
+        syscalls.place(handle, source, name)
+
+    def compute(current):
+        seen.append(current.data)
+        return (current.data or b"") + b" ours"
+
+    monkeypatch.setattr(root_module, "BACKEND", Failing(place=place))
+    with Root(tree, Policy()) as root:
+        root.change("x", compute, max_bytes=LIMIT)
+    assert seen == [None, b"foreign"]
+    assert (tree / "x").read_bytes() == b"foreign ours"
+
+
+def test_a_file_that_never_rests_is_busy(tree, monkeypatch):
+    count = iter(range(1000))
+
+    def create_file(handle, name, mode):
+        (tree / "f").write_bytes(b"%d" % next(count))
+        return syscalls.create_file(handle, name, mode)
+
+    monkeypatch.setattr(root_module, "BACKEND", Failing(create_file=create_file))
+    with Root(tree, Policy()) as root:
+        assert code_of(lambda: put(root, "f", b"x")) == "busy"
+    assert names_in(tree) == ["a/b/t", "a/t", "f"]
+
+
+def test_a_file_system_without_hard_links_still_creates(tree, monkeypatch):
+    def link(*_, **__):
+        raise OSError(errno.EPERM, "no links here")
+
+    monkeypatch.setattr(os, "link", link)
+    monkeypatch.setattr(openat2, "rename_new", lambda *_: errno.EINVAL)
+    with Root(tree, Policy()) as root:
+        assert put(root, "x", b"new").created
+    assert (tree / "x").read_bytes() == b"new"
+    assert names_in(tree) == ["a/b/t", "a/t", "f", "x"]
+
+
+EXISTING = ["create_file", "replace", "os.write", "os.fsync", "os.fchmod"]
+CREATING = ["create_file", "make_directory", "place", "os.write", "os.fsync"]
+
+
+@pytest.mark.parametrize(
+    ("path", "call"), [*(("f", call) for call in EXISTING), *(("new/deep/x", call) for call in CREATING)]
+)
+def test_a_failure_anywhere_leaves_the_old_state(tree, monkeypatch, call, path):
+    def fail(*_, **__):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    if call.startswith("os."):
+        monkeypatch.setattr(os, call[3:], fail)
+    else:
+        monkeypatch.setattr(root_module, "BACKEND", Failing(**{call: fail}))
+    with Root(tree, Policy()) as root, pytest.raises(AgentFSError) as caught:
+        put(root, path, b"new content")
+    monkeypatch.undo()
+    assert caught.value.code == "io"
+    assert caught.value.details["errno"] == errno.ENOSPC
+    assert names_in(tree) == ["a/b/t", "a/t", "f"]
+    assert (tree / "f").read_bytes() == b"f\n"
+    assert not (tree / "new").exists()
+
+
+def test_short_writes_are_completed(tree, monkeypatch):
+    write = os.write
+    monkeypatch.setattr(os, "write", lambda fd, view: write(fd, view[:7]))
+    content = bytes(range(256))
+    with Root(tree, Policy()) as root:
+        put(root, "f", content)
+    monkeypatch.undo()
+    assert (tree / "f").read_bytes() == content
+
+
+def test_threads_and_workspaces_on_one_file_lose_nothing(tree, patient):
+    (tree / "n").write_bytes(b"0")
+    (tree / "link").symlink_to("n")
+
+    def count(root: Root, path: str) -> None:
+        for _ in range(25):
+            root.change(path, lambda current: b"%d" % (int(current.data) + 1), max_bytes=LIMIT)
+
+    with Root(tree, Policy()) as one, Root(tree.parent, Policy()) as two:
+        ways = [(one, "n"), (one, "link"), (two, "root/n"), (two, "root/link")] * 2
+        threads = [threading.Thread(target=count, args=way) for way in ways]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert (tree / "n").read_bytes() == b"%d" % (25 * len(ways))
+    assert not lock._held, "a lock was left behind"
+
+
+def test_threads_that_create_one_file_lose_nothing(tree, patient):
+    def add(root: Root, line: bytes) -> None:
+        root.change("new/deep/log", lambda current: (current.data or b"") + line, max_bytes=LIMIT)
+
+    lines = [b"%d\n" % number for number in range(12)]
+    with Root(tree, Policy()) as root:
+        threads = [threading.Thread(target=add, args=(root, line)) for line in lines]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert sorted((tree / "new/deep/log").read_bytes().splitlines(keepends=True)) == sorted(lines)
+
+
+def test_a_file_that_is_held_too_long_is_busy(tree, monkeypatch):
+    monkeypatch.setattr(lock, "WAIT", 0.05)
+    with Root(tree, Policy()) as root:
+
+        def again(_):
+            assert code_of(lambda: put(root, "f", b"inner")) == "busy"
+            put(root, "other", b"other")
+            return b"outer"
+
+        root.change("f", again, max_bytes=LIMIT)
+    assert (tree / "f").read_bytes() == b"outer"
+    assert not lock._held
+
+
+def test_readers_see_the_old_or_the_new_file_whole(tree):
+    contents = [bytes([65 + number]) * 50_000 for number in range(2)]
+    (tree / "f").write_bytes(contents[0])
+    stop = threading.Event()
+
+    def write(root: Root) -> None:
+        for number in range(60):
+            put(root, "f", contents[number % 2])
+        stop.set()
+
+    with Root(tree, Policy()) as root:
+        writer = threading.Thread(target=write, args=(root,))
+        writer.start()
+        while not stop.is_set():
+            with root.open_file("f") as file:
+                assert file.read(LIMIT) in contents
+        writer.join()
+
+
+def test_a_revision_is_12_hex_digits_the_same_in_every_process(tree):
+    revision = revision_of(b"content")
+    assert len(revision) == 12
+    assert set(revision) <= set("0123456789abcdef")
+    again = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            "from hashlib import blake2b; print(blake2b(b'content', digest_size=6).hexdigest())",
+        ],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert again.stdout.strip() == revision
+    first = revision_of_stat(os.stat(tree / "f"))
+    assert first == revision_of_stat(os.stat(tree / "f"))
+    assert first.startswith("~")
+    assert len(first) == 13
+    (tree / "f").write_bytes(b"longer than before")
+    assert revision_of_stat(os.stat(tree / "f")) != first
+
+
+@pytest.mark.parametrize(
+    ("number", "code"), [(errno.EACCES, "refused"), (errno.EROFS, "io"), (errno.ETXTBSY, "ok"), (None, "ok")]
+)
+def test_the_file_of_another_user_is_written_where_the_system_allows_it(tree, monkeypatch, number, code):
+    def check_writable(handle, name):
+        if number is not None:
+            raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(root_module, "BACKEND", Failing(check_writable=check_writable))
+    monkeypatch.setattr(os, "geteuid", lambda: os.stat(tree / "f").st_uid + 1)
+    with Root(tree, Policy()) as root:
+        assert code_of(lambda: put(root, "f", b"new")) == code
+    assert (tree / "f").read_bytes() == (b"new" if code == "ok" else b"f\n")
+
+
+def test_a_link_that_turns_while_the_lock_is_waited_for_is_walked_again(tree, monkeypatch):
+    (tree / "l").symlink_to("f")
+    taken = []
+
+    class Turning(lock.FileLock):
+        def __enter__(self):
+            taken.append(self._key.rpartition(":")[2])
+            if len(taken) == 1:
+                (tree / "l").unlink()
+                (tree / "l").symlink_to("a/t")
+            return super().__enter__()
+
+    monkeypatch.setattr(replace, "FileLock", Turning)
+    with Root(tree, Policy()) as root:
+        assert put(root, "l", b"new").real_path == "a/t"
+    assert taken == ["f", "t"]
+    assert (tree / "f").read_bytes() == b"f\n"

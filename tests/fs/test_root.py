@@ -1,0 +1,690 @@
+import contextlib
+import ctypes
+import errno
+import os
+import platform
+import socket
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from agentfs.errors import AgentFSError, ProtectedError
+from agentfs.fs import ReadBuffer, Root, size_of, syscalls
+from agentfs.fs import root as root_module
+from agentfs.policy import Policy
+from tests.fs.mechanisms import force
+
+SECRET = b"the secret outside"
+
+
+def read(root: Root, path: str) -> bytes:
+    with root.open_file(path) as file:
+        return file.read(1 << 20)
+
+
+def code_of(call, *arguments) -> str:
+    try:
+        with contextlib.ExitStack() as stack:
+            result = call(*arguments)
+            if hasattr(result, "close"):
+                stack.callback(result.close)
+    except AgentFSError as error:
+        str(error).encode()
+        return error.code
+    return "ok"
+
+
+def naive(root: Root, path: str) -> bytes:
+    """What a tool does that joins paths and opens."""
+    return Path(root.path, path).read_bytes()
+
+
+def test_a_root_must_be_there(tmp_path):
+    assert code_of(Root, tmp_path / "none", Policy()) == "not_found"
+    (tmp_path / "f").touch()
+    assert code_of(Root, tmp_path / "f", Policy()) == "not_a_directory"
+
+
+def test_a_root_may_be_named_by_a_link_and_by_either_spelling(tree, tmp_path):
+    (tmp_path / "alias").symlink_to(tree)
+    with Root(tmp_path / "alias", Policy()) as root:
+        assert root.path == str(tree)
+        assert read(root, f"{tmp_path}/alias/f") == b"f\n"
+        assert read(root, f"{tree}/f") == b"f\n"
+
+
+def test_the_root_is_held_when_its_name_moves(tree, tmp_path, door):
+    tree.rename(tmp_path / "moved")
+    assert read(door, "f") == b"f\n"
+
+
+def test_a_closed_root_opens_nothing(tree):
+    root = Root(tree, Policy())
+    root.close()
+    root.close()
+    assert code_of(root.open_file, "f") == "io"
+
+
+# Rows of the acceptance table (research §3) that need no other file than the tree.
+@pytest.mark.parametrize(
+    ("path", "outcome"),
+    [
+        ("..", "outside_workspace"),
+        ("../", "outside_workspace"),
+        ("a/../../x", "outside_workspace"),
+        ("a/../../out/s", "outside_workspace"),
+        ("../root/f", "outside_workspace"),
+        ("/etc/passwd", "outside_workspace"),
+        ("{root}evil/f", "outside_workspace"),
+        ("{root}/../out/s", "outside_workspace"),
+        ("a/../f", b"f\n"),
+        ("{root}/f", b"f\n"),
+        ("./a//./t", b"a/t\n"),
+        ("", "invalid_path"),
+        ("f\0.txt", "invalid_path"),
+        ("\ud800", "invalid_path"),
+        ("x" * 256, "name_too_long"),
+        ("abcd/" * 1000, "name_too_long"),
+        ("~/x", "not_found"),
+        ("%2e%2e/out/s", "not_found"),
+        ("file:///etc/passwd", "not_found"),
+        ("C:\\Users\\x", "invalid_path"),
+        ("f/", "not_a_directory"),
+        ("f/.", "not_a_directory"),
+        ("f/x", "not_a_directory"),
+        ("f/..", "not_a_directory"),
+        ("a", "not_a_file"),
+        ("a/", "not_a_file"),
+        (".", "not_a_file"),
+        ("a/none", "not_found"),
+        ("none/../f", "not_found"),
+    ],
+)
+def test_hostile_and_odd_paths(root, path, outcome):
+    path = path.replace("{root}", root.path)
+    if isinstance(outcome, bytes):
+        assert read(root, path) == outcome
+    else:
+        assert code_of(root.open_file, path) == outcome
+
+
+@pytest.mark.parametrize("path", ["../out/s", "a/../../out/s", "../rootevil/f"])
+def test_climbing_out_beats_joining_paths(root, path):
+    assert naive(root, path) == SECRET
+    assert code_of(root.open_file, path) == "outside_workspace"
+
+
+@pytest.mark.parametrize(
+    ("link", "target", "asked"),
+    [
+        ("l", "{out}", "l"),
+        ("l", "{out}", "l/"),
+        ("l", "{out}", "l/."),
+        ("l", "{out}", "l/s"),
+        ("l", "../out", "l/s"),
+        ("l", "a/../../out/s", "l"),
+        ("l", "{out}/s", "l"),
+        ("l", "/proc/self/root", "l{out}/s"),
+        ("a/l", "../../out", "a/l/s"),
+        ("l", "..", "l/out/s"),
+        ("l", "{out}/none", "l"),
+    ],
+)
+def test_links_that_lead_out(root, tmp_path, link, target, asked):
+    out = str(tmp_path / "out")
+    os.symlink(target.replace("{out}", out), os.path.join(root.path, link))
+    asked = asked.replace("{out}", out)
+    for call in (root.open_file, root.open_directory):
+        assert code_of(call, asked) == "outside_workspace"
+    for call in (root.entry, root.exists):
+        assert code_of(call, asked) == ("ok" if asked == link else "outside_workspace")
+    assert code_of(lambda: root.change(asked, lambda _: b"x", max_bytes=99)) == "outside_workspace"
+    assert (tmp_path / "out" / "s").read_bytes() == SECRET
+    assert os.listdir(tmp_path / "out") == ["s"]
+    if asked.endswith("/s"):
+        assert naive(root, asked) == SECRET
+
+
+def test_a_link_out_never_tells_what_is_there(root, tmp_path):
+    answers = set()
+    for target in ("out/s", "out/none", "out", "none/none"):
+        os.symlink(tmp_path / target, os.path.join(root.path, "l"))
+        with pytest.raises(AgentFSError) as caught:
+            root.open_file("l")
+        entry = root.entry("l")
+        answers.add((str(caught.value), str(caught.value.details), entry.target, entry.is_dir, entry.size))
+        os.unlink(os.path.join(root.path, "l"))
+    assert len(answers) == 1
+
+
+@pytest.mark.parametrize(
+    ("target", "asked", "content", "real_path"),
+    [
+        ("a", "l/t", b"a/t\n", "a/t"),
+        ("{root}/a", "l/t", b"a/t\n", "a/t"),
+        ("a/t", "l", b"a/t\n", "a/t"),
+        ("./a/b/../t", "l", b"a/t\n", "a/t"),
+        ("a/b", "l/../t", b"a/t\n", "a/t"),
+        (".", "l/l/f", b"f\n", "f"),
+        ("{root}", "l/f", b"f\n", "f"),
+    ],
+)
+def test_links_that_stay_inside_are_followed(root, target, asked, content, real_path):
+    os.symlink(target.replace("{root}", root.path), os.path.join(root.path, "l"))
+    with root.open_file(asked) as file:
+        assert file.read(99) == content
+        assert file.real_path == real_path
+        assert file.path == (real_path if ".." in asked else asked)
+
+
+def test_a_chain_that_ends_outside(root, tmp_path):
+    for number in range(5):
+        os.symlink(f"l{number + 1}", f"{root.path}/l{number}")
+    os.symlink(tmp_path / "out" / "s", f"{root.path}/l5")
+    assert naive(root, "l0") == SECRET
+    assert code_of(root.open_file, "l0") == "outside_workspace"
+
+
+def test_40_links_are_followed_and_41_are_not(root):
+    os.symlink("f", f"{root.path}/l1")
+    for number in range(2, 42):
+        os.symlink(f"l{number - 1}", f"{root.path}/l{number}")
+    assert read(root, "l40") == b"f\n"
+    assert code_of(root.open_file, "l41") == "link_loop"
+    os.symlink("loop", f"{root.path}/loop")
+    assert code_of(root.open_file, "loop") == "link_loop"
+    assert code_of(root.open_directory, "loop/x") == "link_loop"
+    assert root.entry("loop").target == "loop"
+
+
+def test_links_whose_expansion_is_longer_than_a_path_may_be(root, tmp_path):
+    # realpath() that is not strict swallows ENAMETOOLONG and calls the outcome inside.
+    spelled = [chr(ord("a") + number) * 240 for number in range(20)]
+    directory = os.open(root.path, os.O_RDONLY)
+    for number, name in enumerate(spelled):
+        os.mkdir(name, dir_fd=directory)
+        os.symlink(name, f"l{number}", dir_fd=directory)
+        below = os.open(name, os.O_RDONLY, dir_fd=directory)
+        os.close(directory)
+        directory = below
+    os.symlink(tmp_path / "out" / "s", "end", dir_fd=directory)
+    os.close(directory)
+    asked = "/".join([*(f"l{number}" for number in range(20)), "end"])
+    resolved = Path(root.path, asked).resolve()
+    assert resolved.is_relative_to(root.path), "the naive check calls it inside"
+    assert naive(root, asked) == SECRET, "and the naive open is outside"
+    assert code_of(root.open_file, asked) in {"outside_workspace", "name_too_long"}
+
+
+def test_never_following_links(tree):
+    os.symlink("f", tree / "l")
+    os.symlink("a", tree / "d")
+    with Root(tree, Policy(symlinks="never")) as root:
+        assert code_of(root.open_file, "l") == "refused"
+        assert code_of(root.open_file, "d/t") == "refused"
+        assert code_of(lambda: root.change("l", lambda _: b"x", max_bytes=9)) == "refused"
+        assert root.entry("d").target == "a"
+        assert not root.entry("d").is_dir
+        assert read(root, "a/t") == b"a/t\n"
+
+
+def sifted(root, path, name):
+    """Return what sifting yields for a name when it would yield all that can be read."""
+    with root.open_directory(path) as directory:
+        [(_, outcome)] = directory.sift([name], ReadBuffer(10**6).fill, lambda length: length)
+    return outcome
+
+
+def test_special_files_are_refused_at_once(root, tmp_path):
+    os.mkfifo(f"{root.path}/fifo")
+    plug = socket.socket(socket.AF_UNIX)
+    here = os.getcwd()
+    os.chdir(root.path)
+    try:
+        plug.bind("sock")
+    finally:
+        os.chdir(here)
+    start = time.perf_counter()
+    for name in ("fifo", "sock"):
+        assert code_of(root.open_file, name) == "not_regular"
+        assert code_of(lambda name=name: root.change(name, lambda _: b"x", max_bytes=9)) == "not_regular"
+        assert root.entry(name).type == "other"
+        assert isinstance(sifted(root, "", name), OSError)
+    plug.close()
+    assert time.perf_counter() - start < 0.05 * 6 * 10
+
+
+def test_devices_are_refused():
+    with Root("/dev", Policy()) as root:
+        for name in ("zero", "null", "tty"):
+            assert code_of(root.open_file, name) == "not_regular"
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/maps"), reason="needs procfs")
+def test_a_file_of_size_0_that_has_content_is_read_up_to_the_limit():
+    with Root("/proc/self", Policy()) as root, root.open_file("maps") as file:
+        assert file.stat.st_size == 0
+        assert len(file.read(1 << 20)) > 100
+        assert len(file.read(100)) == 100
+
+
+def test_a_sparse_terabyte_stops_at_the_limit(root):
+    with open(f"{root.path}/big", "wb") as file:
+        try:
+            file.truncate(1 << 40)
+        except OSError:
+            pytest.skip("this file system has no such files")
+    with root.open_file("big") as file:
+        assert file.read(1 << 16) == bytes(1 << 16)
+    assert code_of(lambda: root.change("big", lambda _: b"", max_bytes=1 << 20)) == "too_large"
+
+
+@pytest.mark.parametrize(
+    "name", ["-rf", "a b", "$(x)", "*", "[...slug]", "a\nb", "a\x1b[1m", "...", "~", "é"]
+)
+def test_odd_names_are_literal(root, name):
+    root.change(f"new/{name}", lambda _: b"odd", max_bytes=9)
+    assert Path(root.path, "new", name).read_bytes() == b"odd"
+    assert read(root, f"new/{name}") == b"odd"
+    with root.open_directory("new") as directory:
+        (found,) = directory.scan()
+        assert found.name == name
+        assert directory.entry(found).name == name
+
+
+def test_names_that_are_not_utf8_are_shown_with_escapes_and_accepted_so(root):
+    os.mkdir(os.path.join(os.fsencode(root.path), b"caf\xe9"))
+    with open(os.path.join(os.fsencode(root.path), b"caf\xe9", b"\xff"), "wb") as file:
+        file.write(b"bytes")
+    with root.open_directory("caf\\xe9") as directory:
+        (found,) = directory.scan()
+        entry = directory.entry(found)
+        assert (entry.path, entry.name) == ("caf\\xe9/\\xff", "\\xff")
+        assert directory.real_path == "caf\udce9"
+    with root.open_file("caf\\xe9/\\xff") as file:
+        assert (file.path, file.real_path) == ("caf\\xe9/\\xff", "caf\udce9/\udcff")
+        assert read(root, file.real_path) == b"bytes"
+    root.change("caf\\xe9/\\xff", lambda _: b"new", max_bytes=9)
+    assert os.listdir(os.path.join(os.fsencode(root.path), b"caf\xe9")) == [b"\xff"]
+
+
+def test_a_name_with_a_literal_backslash_comes_before_the_byte(root):
+    Path(root.path, "\\xe9").write_bytes(b"literal")
+    assert read(root, "\\xe9") == b"literal"
+
+
+def test_composed_and_decomposed_twins_are_two_files(root):
+    for name in ("\u00e9", "e\u0301"):
+        Path(root.path, name).write_bytes(name.encode())
+    assert {read(root, name) for name in ("\u00e9", "e\u0301")} == {b"\xc3\xa9", b"e\xcc\x81"}
+
+
+def test_a_miss_names_what_was_likely_meant(root):
+    Path(root.path, "a", "settings.py").touch()
+    with pytest.raises(AgentFSError) as caught:
+        root.open_file("a/setings.py")
+    assert caught.value.code == "not_found"
+    assert caught.value.details["similar"] == ["a/settings.py"]
+    assert "a/settings.py" in caught.value.hint
+    with pytest.raises(AgentFSError) as caught:
+        root.open_file("aa/none/x.py")
+    assert 'there is no "aa"' in str(caught.value)
+
+
+def test_an_absolute_path_that_was_meant_from_the_root(root):
+    with pytest.raises(AgentFSError) as caught:
+        root.open_file("/a/t")
+    assert caught.value.code == "outside_workspace"
+    assert 'Did you mean "a/t"?' in caught.value.hint
+    with pytest.raises(AgentFSError) as caught:
+        root.open_file("/etc/passwd")
+    assert "Did you mean" not in caught.value.hint
+
+
+def test_entry_and_exists(root):
+    os.symlink("a", f"{root.path}/l")
+    os.symlink("none", f"{root.path}/dangling")
+    entry = root.entry("a/t")
+    found = os.stat(f"{root.path}/a/t")
+    assert (entry.path, entry.name, entry.type, entry.is_dir) == ("a/t", "t", "file", False)
+    assert (entry.size, entry.mtime, entry.ext) == (4, found.st_mtime, "")
+    assert (root.entry("l").type, root.entry("l").is_dir, root.entry("l").target) == ("symlink", True, "a")
+    assert (root.entry("l/").type, root.entry("l/t").path) == ("directory", "l/t")
+    assert (root.entry("dangling").is_dir, root.entry("dangling").target) == (False, "none")
+    for path in ("", ".", "a/.."):
+        assert (root.entry(path).path, root.entry(path).is_dir) == (".", True)
+    there = {path: root.exists(path) for path in ("f", "a", ".", "dangling", "none", "f/x", "none/x")}
+    assert [path for path, is_there in there.items() if is_there] == ["f", "a", ".", "dangling"]
+
+
+def test_a_directory_hands_out_what_is_in_it(root):
+    os.symlink("t", f"{root.path}/a/l")
+    with root.open_directory("a") as directory:
+        assert (directory.path, directory.real_path) == ("a", "a")
+        assert sorted(found.name for found in directory.scan()) == ["b", "l", "t"]
+        assert sorted(found.name for found in directory.scan()) == ["b", "l", "t"]
+        with directory.open_directory("b") as below:
+            assert below.path == "a/b"
+            with below.open_file("t") as file:
+                assert (file.path, file.read(9)) == ("a/b/t", b"a/b/t\n")
+        assert list(directory.sift(["t"], size_of, lambda size: size)) == [("t", 4)]
+        contents = ReadBuffer(9)
+        sifting = directory.sift(["t", "t"], contents.fill, lambda length: contents.copy()[:length])
+        assert list(sifting) == [("t", b"a/t\n")] * 2
+        assert list(directory.sift(["t"], contents.fill, lambda _: None)) == []
+        assert list(directory.sift(["t"], ReadBuffer(3).fill, lambda length: length)) == [("t", -1)]
+        assert code_of(directory.open_file, "l") == "link_loop"
+        assert code_of(directory.open_file, "b") == "not_a_file"
+        assert code_of(directory.open_file, "none") == "not_found"
+        assert code_of(directory.open_directory, "t") == "not_a_directory"
+        for name in ("l", "b", "none"):
+            assert isinstance(sifted(root, "a", name), OSError)
+
+
+@pytest.mark.parametrize("name", ["../f", "b/t", "..", ".", "", "l/t"])
+def test_a_step_takes_a_single_name(root, name):
+    os.symlink("b", f"{root.path}/a/l")
+    with root.open_directory("a") as directory:
+        for step in (directory.open_file, directory.open_directory):
+            with pytest.raises(ValueError, match="single name"):
+                step(name)
+    assert isinstance(sifted(root, "a", name), OSError)
+
+
+def test_a_fifo_that_takes_the_place_of_a_file_loses_no_byte(root):
+    os.mkfifo(f"{root.path}/fifo")
+    held = os.open(f"{root.path}/fifo", os.O_RDWR)
+    os.write(held, b"for somebody else")
+    assert isinstance(sifted(root, "", "fifo"), OSError)
+    assert os.read(held, 99) == b"for somebody else"
+    os.close(held)
+
+
+def test_an_endless_device_that_takes_the_place_of_a_file_is_refused():
+    with Root("/dev", Policy()) as devices:
+        for name in ("zero", "null", "tty"):
+            assert isinstance(sifted(devices, "", name), OSError)
+
+
+@pytest.mark.parametrize("linked", [True, False])
+def test_a_second_name_of_a_protected_file_is_not_sifted(root, linked):
+    secret = Path(root.path, ".env")
+    secret.write_bytes(b"TOKEN=1\n")
+    assert not root.has_linked_secrets()
+    os.link(secret, f"{root.path}/a/notes.txt")
+    assert root.has_linked_secrets()
+    # What is passed over is told too, or a search would say by its counts what the file does not hold.
+    judges = (lambda _: None, lambda length: length) if linked else (lambda length: length,)
+    with root.open_directory("a") as directory:
+        for judge in judges:
+            [(name, outcome)] = directory.sift(["notes.txt"], ReadBuffer(99).fill, judge, linked=linked)
+            assert (name, type(outcome)) == ("notes.txt", ProtectedError)
+
+
+def test_a_directory_entry_tells_of_links(root, tmp_path):
+    os.symlink("../f", f"{root.path}/a/in")
+    os.symlink(tmp_path / "out", f"{root.path}/a/out")
+    os.symlink("..", f"{root.path}/a/up")
+    with root.open_directory("a") as directory:
+        entries = {found.name: directory.entry(found) for found in directory.scan()}
+    assert {name: (e.target, e.is_dir) for name, e in entries.items()} == {
+        "b": (None, True),
+        "t": (None, False),
+        "in": ("../f", False),
+        "out": (None, False),
+        "up": ("..", True),
+    }
+
+
+class Swapping:
+    """The calls by descriptor, with a directory swapped for a link before call number `at`."""
+
+    def __init__(self, path: str, aside: str, decoy: str, at: int) -> None:
+        self._swap = (path, aside, decoy)
+        self._left = at
+
+    def __getattr__(self, name: str):
+        call = getattr(syscalls, name)
+        if name in {"open_root", "close"}:
+            return call
+
+        def swapping(*arguments, **options):
+            if self._left == 0:
+                path, aside, decoy = self._swap
+                os.rename(path, aside)
+                os.symlink(decoy, path)
+            self._left -= 1
+            return call(*arguments, **options)
+
+        return swapping
+
+
+def calls_of(root: Root):
+    def scan() -> list[object]:
+        with root.open_directory("a/b") as directory:
+            entries = [directory.entry(found) for found in directory.scan()]
+            return [(entry.name, entry.size) for entry in entries]
+
+    return {
+        "read": lambda: read(root, "a/b/t"),
+        "scan": scan,
+        "entry": lambda: root.entry("a/b/t").size,
+        "change": lambda: root.change("a/b/t", lambda _: b"changed", max_bytes=99).before,
+        "create": lambda: root.change("a/b/new/x", lambda _: b"made", max_bytes=99).before,
+    }
+
+
+INSIDE = {"read": b"a/b/t\n", "scan": [("t", 6)], "entry": 6, "change": b"a/b/t\n", "create": None}
+
+
+@pytest.mark.parametrize("decoy", ["out", "root/decoy"])
+@pytest.mark.parametrize("call", sorted(INSIDE))
+@pytest.mark.parametrize("mechanism", ["openat2", "walk"])
+def test_a_directory_swapped_for_a_link_at_any_step_leads_nowhere_outside(
+    tree, tmp_path, monkeypatch, mechanism, call, decoy
+):
+    force(monkeypatch, mechanism)
+    outcomes = set()
+    (tmp_path / "out" / "t").write_bytes(SECRET)
+    for at in range(60):
+        top = tmp_path / f"try{at}" / "root"
+        (top / "a" / "b").mkdir(parents=True)
+        (top / "decoy").mkdir()
+        (top / "a" / "b" / "t").write_bytes(b"a/b/t\n")
+        (top / "decoy" / "t").write_bytes(b"inside decoy")
+        target = tmp_path / "out" if decoy == "out" else top / "decoy"
+        swapping = Swapping(f"{top}/a/b", f"{top}/a/aside", str(target), at)
+        monkeypatch.setattr(root_module, "BACKEND", swapping)
+        with Root(top, Policy()) as root:
+            try:
+                got = calls_of(root)[call]()
+            except AgentFSError as error:
+                outcomes.add(error.code)
+                continue
+        assert got != SECRET
+        outcomes.add("inside" if got == INSIDE[call] else "decoy")
+    # `aside` holds what was there: what had been opened by then is still the place that was asked for.
+    assert "inside" in outcomes
+    allowed = (
+        {"inside", "outside_workspace", "link_loop"} if decoy == "out" else {"inside", "decoy", "link_loop"}
+    )
+    assert outcomes <= allowed
+    assert sorted(os.listdir(tmp_path / "out")) == ["s", "t"]
+    assert (tmp_path / "out" / "t").read_bytes() == SECRET
+
+
+def test_the_same_swap_beats_checking_before_opening(tree, tmp_path):
+    (tmp_path / "out" / "t").write_bytes(SECRET)
+    asked = tree / "a" / "b" / "t"
+    assert asked.resolve().is_relative_to(tree), "the check"
+    (tree / "a" / "b").rename(tree / "a" / "aside")
+    (tree / "a" / "b").symlink_to(tmp_path / "out")
+    assert asked.read_bytes() == SECRET, "the use"
+    before = {found.name for found in os.scandir(tree / "a" / "b")}
+    assert before == {"s", "t"}, "and a scan by path lists the outside"
+
+
+def test_a_directory_under_attack_by_a_thread_shows_only_the_inside(door, tree, tmp_path):
+    (tmp_path / "out" / "t").write_bytes(SECRET)
+    stop = threading.Event()
+    way, aside, decoy = tree / "a" / "b", tree / "a" / "aside", tree / "a" / "decoy"
+    decoy.symlink_to(tmp_path / "out")
+
+    def swap() -> None:
+        while not stop.is_set():
+            os.rename(way, aside)
+            os.rename(decoy, way)
+            os.rename(way, decoy)
+            os.rename(aside, way)
+
+    attacker = threading.Thread(target=swap)
+    attacker.start()
+    outcomes = set()
+    try:
+        for _ in range(2000):
+            try:
+                outcomes.add(read(door, "a/b/t"))
+            except AgentFSError as error:
+                outcomes.add(error.code)
+    finally:
+        stop.set()
+        attacker.join()
+    assert outcomes <= {b"a/b/t\n", "outside_workspace", "not_found", "link_loop", "not_a_directory"}
+
+
+RESOLVE_BENEATH_AND_NO_MAGICLINKS = 0x08 | 0x02
+
+
+def kernel_opens(root_fd: int, path: str) -> os.stat_result | int:
+    """Judge a path by openat2: what stands there, or the errno."""
+
+    class How(ctypes.Structure):
+        _fields_ = (("flags", ctypes.c_uint64), ("mode", ctypes.c_uint64), ("resolve", ctypes.c_uint64))
+
+    how = How(os.O_PATH | os.O_CLOEXEC, 0, RESOLVE_BENEATH_AND_NO_MAGICLINKS)
+    libc = ctypes.CDLL(None, use_errno=True)
+    fd = libc.syscall(437, root_fd, os.fsencode(path), ctypes.byref(how), ctypes.sizeof(how))
+    while fd < 0 and ctypes.get_errno() == errno.EAGAIN:  # a rename anywhere on the machine disturbs a `..`
+        fd = libc.syscall(437, root_fd, os.fsencode(path), ctypes.byref(how), ctypes.sizeof(how))
+    if fd < 0:
+        return ctypes.get_errno()
+    try:
+        return os.stat(fd)
+    finally:
+        os.close(fd)
+
+
+CODES = {"outside_workspace": 18, "not_found": 2, "not_a_directory": 20, "link_loop": 40}
+PIECES = ["d", "e", "f", "l", "m", "n", "..", ".", ""]
+routes = st.lists(st.sampled_from(PIECES), min_size=1, max_size=7).map("/".join)
+
+
+@pytest.mark.skipif(
+    sys.platform != "linux" or platform.machine() != "x86_64", reason="judged by openat2 of Linux"
+)
+@settings(
+    max_examples=400,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
+@given(
+    links=st.dictionaries(
+        st.sampled_from(["l", "m", "d/l", "d/n", "d/e/m"]), routes.filter(lambda r: not r.startswith("/"))
+    ),
+    asked=routes.filter(lambda route: route and not route.startswith("/")),
+)
+def test_every_path_leads_where_the_kernel_says(tmp_path_factory, links, asked):
+    top = tmp_path_factory.mktemp("kernel")
+    (top / "d" / "e").mkdir(parents=True)
+    for name in ("f", "d/f", "d/e/f"):
+        (top / name).write_text(name)
+    for name, target in links.items():
+        if target:
+            os.symlink(target, top / name)
+    with Root(top, Policy()) as root:
+        expected = kernel_opens(root._base.held.handle, asked)
+        try:
+            with root.open_file(asked) as file:
+                got: object = (file.stat.st_dev, file.stat.st_ino)
+                assert os.path.realpath(top / asked) == os.path.join(root.path, file.real_path)
+        except AgentFSError as error:
+            got = error.code
+            if got == "not_a_file":
+                with root.open_directory(asked) as directory:
+                    found = os.stat(directory.handle)
+                    got = (found.st_dev, found.st_ino)
+                    assert os.path.realpath(top / asked) == os.path.join(
+                        root.path, directory.real_path
+                    ).rstrip("/")
+    if isinstance(expected, int):
+        assert CODES.get(str(got)) == expected
+    else:
+        assert got == (expected.st_dev, expected.st_ino)
+
+
+def test_a_link_that_is_a_directory_again_when_it_is_read_is_entered(tree, monkeypatch):
+    refusals = [40] * 5
+
+    class Flickering:
+        def __getattr__(self, name: str):
+            return getattr(syscalls, name)
+
+        def open_beneath(self, handle: int, path: str) -> int:
+            return -1
+
+        def enter(self, handle: int, name: str) -> int:
+            if refusals:
+                raise OSError(refusals.pop(), "a link stood here")
+            return syscalls.enter(handle, name)
+
+    monkeypatch.setattr(root_module, "BACKEND", Flickering())
+    with Root(tree, Policy()) as root:
+        assert read(root, "a/t") == b"a/t\n"
+        refusals.extend([40] * 1000)
+        assert code_of(root.open_file, "a/t") == "link_loop"
+
+
+def test_a_link_with_too_many_parts_is_refused(root):
+    os.symlink("a/../" * 200 + "f", f"{root.path}/l")
+    assert naive(root, "l") == b"f\n"
+    assert code_of(root.open_file, "l") == "name_too_long"
+
+
+WITHOUT_DESCRIPTORS = """
+import os, pathlib, sys, tempfile
+os.name = "nt"
+for name in ("O_NOFOLLOW", "O_DIRECTORY", "O_NONBLOCK", "O_NOCTTY", "O_PATH", "pread", "fchmod", "geteuid"):
+    delattr(os, name)
+from agentfs.fs import Root, root
+from agentfs.errors import OutsideWorkspaceError
+from agentfs.policy import Policy
+with tempfile.TemporaryDirectory() as top, Root(top, Policy()) as door:
+    assert root.BACKEND.__name__ == "agentfs.fs.by_path"
+    print(door.change("a\\\\b/c.txt", lambda current: b"made", max_bytes=99).real_path)
+    print(door.change("a/b/c.txt", lambda current: current.data + b" twice", max_bytes=99).created)
+    with door.open_directory("a") as a, a.open_directory("b") as b, b.open_file("c.txt") as file:
+        print(file.path, file.read(99), [found.name for found in b.scan()])
+    try:
+        door.open_file("..\\\\x")
+    except OutsideWorkspaceError as error:
+        print(error.code)
+"""
+
+
+def test_a_system_without_directory_descriptors_works_by_path(tmp_path):
+    # Where Python takes the system for Windows, it makes temporary directories in the current one.
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    command = [sys.executable, "-c", WITHOUT_DESCRIPTORS]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert done.stdout.splitlines() == [
+        "a/b/c.txt",
+        "False",
+        "a/b/c.txt b'made twice' ['c.txt']",
+        "outside_workspace",
+    ], done.stderr

@@ -1,0 +1,339 @@
+import errno
+import os
+import stat
+import time
+from pathlib import Path
+
+import pytest
+
+from agentfs import AgentFSError, InvalidArgumentError, Policy, Workspace
+from agentfs.fs import Root, lock, openat2, syscalls, temporary
+from tests.fs.mechanisms import force
+
+AS_ROOT = pytest.mark.skipif(
+    not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root gives files away"
+)
+
+
+def put(root: Root, path: str, content: bytes):
+    return root.change(path, lambda _: content, max_bytes=1 << 20)
+
+
+def xattrs_work(path: Path) -> bool:
+    try:
+        os.setxattr(path, "user.test", b"1")
+    except (OSError, AttributeError):
+        return False
+    return True
+
+
+def test_extended_attributes_are_kept(door, tree):
+    if not xattrs_work(tree / "f"):
+        pytest.skip("no extended attributes here")
+    os.setxattr(tree / "f", "user.origin", b"https://example.com\0x")
+    assert put(door, "f", b"new").notes == ()
+    assert os.getxattr(tree / "f", "user.origin") == b"https://example.com\0x"
+    assert os.getxattr(tree / "f", "user.test") == b"1"
+
+
+def test_an_access_control_list_is_kept_and_none_is_inherited(door, tree):
+    # version 2; owner rw-, user 4242 r--, group r--, mask r--, others ---
+    entries = [(1, 6, -1), (2, 4, 4242), (4, 4, -1), (16, 4, -1), (32, 0, -1)]
+    acl = b"\x02\0\0\0" + b"".join(
+        tag.to_bytes(2, "little") + rights.to_bytes(2, "little") + (who & 0xFFFFFFFF).to_bytes(4, "little")
+        for tag, rights, who in entries
+    )
+    try:
+        os.setxattr(tree / "f", "system.posix_acl_access", acl)
+        os.setxattr(tree / "a", "system.posix_acl_default", acl)
+    except (OSError, AttributeError):
+        pytest.skip("no access control lists here")
+    put(door, "f", b"new")
+    assert os.getxattr(tree / "f", "system.posix_acl_access") == acl
+    os.chmod(tree / "a" / "t", 0o644)
+    put(door, "a/t", b"new")
+    assert "system.posix_acl_access" not in os.listxattr(tree / "a" / "t")
+    assert stat.S_IMODE(os.stat(tree / "a" / "t").st_mode) == 0o644
+
+
+@AS_ROOT
+def test_the_owner_is_kept(door, tree):
+    os.chown(tree / "f", 4242, 4243)
+    os.chmod(tree / "f", 0o6750)
+    assert "setuid" in put(door, "f", b"new").notes[0]
+    found = os.stat(tree / "f")
+    assert (found.st_uid, found.st_gid, stat.S_IMODE(found.st_mode)) == (4242, 4243, 0o750)
+
+
+def test_an_owner_that_cannot_be_kept_is_told_and_gives_no_new_group_rights(tree, monkeypatch):
+    os.chmod(tree / "f", 0o664)
+    monkeypatch.setattr(os, "fchown", lambda *_: (_ for _ in ()).throw(PermissionError(errno.EPERM, "no")))
+    fd = os.open(tree / "f", os.O_RDWR)
+    notes = temporary._dress(fd, temporary.FileMetadata(0o664, (4242, 4243), {}))
+    os.close(fd)
+    assert [note.split(" could")[0] for note in notes] == ["the owner", "the group"]
+    assert stat.S_IMODE(os.stat(tree / "f").st_mode) == 0o604
+
+
+def test_hard_links_by_policy(tree):
+    os.link(tree / "f", tree / "twin")
+    with Root(tree, Policy(hardlinks="refuse")) as root, pytest.raises(AgentFSError) as caught:
+        put(root, "f", b"new")
+    assert caught.value.code == "refused"
+    with Root(tree, Policy(hardlinks="inplace")) as root:
+        assert "2 hard links" in put(root, "f", b"longer than before").notes[0]
+        assert (tree / "twin").read_bytes() == b"longer than before"
+        put(root, "twin", b"short")
+        assert (tree / "f").read_bytes() == b"short"
+        assert put(root, "a/t", b"alone").notes == ()
+    with Root(tree, Policy()) as root:
+        put(root, "f", b"broken")
+    assert (tree / "twin").read_bytes() == b"short"
+
+
+def test_a_failed_write_in_place_puts_the_old_content_back(tree, monkeypatch):
+    os.link(tree / "f", tree / "twin")
+    real, left = os.write, [1]
+
+    def write(fd, view):
+        if left and left.pop():
+            real(fd, bytes(view)[:3])
+            raise OSError(errno.ENOSPC, "full")
+        return real(fd, view)
+
+    with Root(tree, Policy(hardlinks="inplace")) as root:
+        monkeypatch.setattr(os, "write", write)
+        with pytest.raises(AgentFSError):
+            put(root, "f", b"something longer")
+    assert (tree / "f").read_bytes() == b"f\n"
+
+
+@pytest.mark.parametrize(("durability", "synced"), [("fast", 0), ("data", 1), ("full", 3)])
+def test_durability(tree, monkeypatch, durability, synced):
+    real, seen = os.fsync, []
+    monkeypatch.setattr(os, "fsync", lambda fd: seen.append(stat.S_ISDIR(os.fstat(fd).st_mode)) or real(fd))
+    with Root(tree, Policy(durability=durability)) as root:
+        put(root, "new/x", b"x")
+    assert len(seen) == synced
+    assert seen == [False, True, True][:synced]
+
+
+def test_a_directory_that_cannot_be_synced_is_told_and_is_no_failure(tree, monkeypatch):
+    real = os.fsync
+
+    def fsync(fd):
+        if stat.S_ISDIR(os.fstat(fd).st_mode):
+            raise OSError(errno.EIO, "broken")
+        real(fd)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    with Root(tree, Policy(durability="full")) as root:
+        assert put(root, "f", b"new").notes[0].startswith("durability_unconfirmed")
+    assert (tree / "f").read_bytes() == b"new"
+
+
+def test_stray_temporaries_are_swept_and_nothing_else(tree):
+    old = time.time() - 2 * temporary.STALE
+    names = [".agentfs-0123456789abcdef.tmp", ".agentfs-fedcba9876543210.tmp", ".agentfs-short.tmp", "x.tmp"]
+    for name in names:
+        (tree / name).write_bytes(b"stray")
+        os.utime(tree / name, (old, old))
+    os.utime(tree / names[1])
+    with Root(tree, Policy()) as root:
+        put(root, "f", b"new")
+    assert sorted(n for n in os.listdir(tree) if n.endswith(".tmp")) == sorted(names[1:])
+
+
+@pytest.mark.parametrize("has_links", [True, False])
+@pytest.mark.parametrize("has_rename", [True, False])
+def test_a_name_that_is_taken_is_never_replaced(tree, monkeypatch, has_rename, has_links):
+    def refuse(*_, **__):
+        raise OSError(errno.EPERM, "no links here")
+
+    if not has_rename:
+        monkeypatch.setattr(openat2, "rename_new", lambda *_: errno.ENOSYS)
+    if not has_links:
+        monkeypatch.setattr(os, "link", refuse)
+    handle = os.open(tree, os.O_RDONLY)
+    (tree / "source").write_bytes(b"source")
+    with pytest.raises(FileExistsError):
+        syscalls.place(handle, "source", "f")
+    syscalls.place(handle, "source", "fresh")
+    os.close(handle)
+    assert ((tree / "f").read_bytes(), (tree / "fresh").read_bytes()) == (b"f\n", b"source")
+    assert not (tree / "source").exists()
+
+
+@pytest.mark.parametrize("error", [PermissionError(errno.EACCES, "no"), KeyboardInterrupt()])
+def test_without_hard_links_no_empty_file_stays_where_the_rename_fails(tree, monkeypatch, error):
+    def refuse(*_, **__):
+        raise OSError(errno.EPERM, "no links here")
+
+    def fail(*_, **__):
+        raise error
+
+    with Workspace(tree) as ws, monkeypatch.context() as patch:
+        patch.setattr(openat2, "rename_new", lambda *_: errno.ENOSYS)
+        patch.setattr(os, "link", refuse)
+        patch.setattr(os, "replace", fail)
+        with pytest.raises((AgentFSError, KeyboardInterrupt)):
+            ws.write("sub/fresh", "x")
+    assert not (tree / "sub").exists()
+    with Workspace(tree) as ws:
+        assert ws.write("sub/fresh", "x").created
+
+
+def test_a_file_is_created_although_its_second_name_cannot_be_removed(tree, monkeypatch):
+    """It has its name by then, so that an error would say what is not so; the rest is swept later."""
+
+    def fail(*_, **__):
+        raise OSError(errno.EIO, "broken")
+
+    with Workspace(tree) as ws, monkeypatch.context() as patch:
+        patch.setattr(openat2, "rename_new", lambda *_: errno.ENOSYS)
+        patch.setattr(os, "unlink", fail)
+        assert ws.write("fresh", "x").created
+    assert (tree / "fresh").read_bytes() == b"x"
+
+
+@pytest.mark.parametrize("field", ["hardlinks", "durability"])
+def test_a_policy_takes_its_values_only(field):
+    with pytest.raises(InvalidArgumentError):
+        Policy(**{field: "maybe"})
+
+
+@pytest.mark.parametrize(("mechanism", "named"), [("walk", "fd-walk"), ("by_path", "verify-after-open")])
+def test_containment_names_what_is_in_force(tree, monkeypatch, mechanism, named):
+    with Workspace(tree) as ws:
+        assert ws.containment["open"] in {"openat2", "fd-walk"}
+        assert ws.containment["atomic"]
+    force(monkeypatch, mechanism)
+    with Workspace(tree) as ws:
+        assert ws.containment["open"] == named
+        assert ws.containment["atomic"] == (mechanism == "walk")
+        assert ws.containment["lock"] == "processes"
+        monkeypatch.setattr(lock, "_is_ours", lambda *_: False)
+        assert ws.containment["lock"] == "threads"
+
+
+def test_what_was_opened_by_path_is_asked_where_it_is(tree, tmp_path, monkeypatch):
+    """Windows by imitation: procfs tells the final path, as GetFinalPathNameByHandle does there."""
+    force(monkeypatch, "by_path")
+    (tmp_path / "out" / "t").write_bytes(b"outside")
+    with Root(tree, Policy()) as root, root.open_directory("a/b") as directory:
+        (tree / "a" / "b").rename(tree / "a" / "aside")
+        (tree / "a" / "b").symlink_to(tmp_path / "out")
+        assert (tree / "a" / "b" / "t").read_bytes() == b"outside", "the naive way"
+        with pytest.raises(AgentFSError) as caught:
+            directory.open_file("t")
+        assert caught.value.code == "link_loop"
+
+
+def looks_of(path: Path) -> tuple[object, ...]:
+    found = os.stat(path)
+    kept = {name: os.getxattr(path, name) for name in os.listxattr(path)} if hasattr(os, "listxattr") else {}
+    return found.st_uid, found.st_gid, stat.S_IMODE(found.st_mode), kept
+
+
+@pytest.mark.parametrize("edited", [False, True])
+def test_undo_brings_a_deleted_file_back_with_owner_mode_and_attributes(tree, edited):
+    if xattrs_work(tree / "f"):
+        os.setxattr(tree / "f", "user.origin", b"here\0")
+    if os.geteuid() == 0:
+        os.chown(tree / "f", 4242, 4243)
+    os.chmod(tree / "f", 0o640)
+    before = looks_of(tree / "f")
+    with Workspace(tree) as ws:
+        ws.read("f")
+        if edited:
+            ws.edit("f", "f", "changed")
+        ws.delete("f")
+        assert not (tree / "f").exists()
+        ws.undo(2 if edited else 1)
+        assert ((tree / "f").read_bytes(), looks_of(tree / "f")) == (b"f\n", before)
+        ws.redo(1)
+        ws.undo(1)
+        assert looks_of(tree / "f") == before
+
+
+def test_another_workspace_with_the_same_state_brings_them_back_too(tree, tmp_path):
+    if xattrs_work(tree / "f"):
+        os.setxattr(tree / "f", "user.origin", b"\xff\0")
+    if os.geteuid() == 0:
+        os.chown(tree / "f", 4242, 4243)
+    before = looks_of(tree / "f")
+    with Workspace(tree, state=tmp_path / "state") as ws:
+        ws.read("f")
+        ws.delete("f")
+    with Workspace(tree, state=tmp_path / "state") as ws:
+        ws.undo()
+    assert looks_of(tree / "f") == before
+
+
+@AS_ROOT
+def test_a_move_where_no_second_name_can_be_made_keeps_the_owner(tree, monkeypatch):
+    os.chown(tree / "f", 4242, 4243)
+
+    def refuse(*_, **__):
+        raise OSError(errno.EPERM, "no links here")
+
+    monkeypatch.setattr(os, "link", refuse)
+    with Workspace(tree) as ws:
+        ws.move("f", "new/g")
+    assert looks_of(tree / "new" / "g")[:2] == (4242, 4243)
+
+
+@pytest.mark.parametrize(("durability", "synced"), [("fast", []), ("data", []), ("full", ["", "a", "new"])])
+def test_a_transaction_brings_its_names_to_the_disk(tree, monkeypatch, durability, synced):
+    seen = []
+    real = os.fsync
+
+    def fsync(fd):
+        if stat.S_ISDIR(os.fstat(fd).st_mode):
+            seen.append(os.path.relpath(os.readlink(f"/proc/self/fd/{fd}"), tree).replace(".", ""))
+        real(fd)
+
+    with Workspace(tree, policy=Policy(durability=durability)) as ws:
+        ws.read("a/t")
+        monkeypatch.setattr(os, "fsync", fsync)
+        with ws.transaction() as tx:
+            tx.edit("f", "f", "changed")
+            tx.write("new/x", "x")
+            tx.delete("a/t")
+    assert sorted(seen) == synced
+
+
+def test_names_that_cannot_be_brought_to_the_disk_are_logged_and_no_failure(tree, monkeypatch, caplog):
+    real = os.fsync
+
+    def fsync(fd):
+        if stat.S_ISDIR(os.fstat(fd).st_mode):
+            raise OSError(errno.EIO, "broken")
+        real(fd)
+
+    with Workspace(tree, policy=Policy(durability="full")) as ws:
+        ws.read("f")
+        monkeypatch.setattr(os, "fsync", fsync)
+        ws.delete("f")
+    assert not (tree / "f").exists()
+    assert "durability_unconfirmed" in caplog.text
+
+
+def test_one_temporary_that_vanishes_does_not_end_the_sweep(tree, monkeypatch):
+    names = [f".agentfs-{number:016x}.tmp" for number in range(5)]
+    for name in names:
+        (tree / name).write_text("left by a kill")
+        os.utime(tree / name, (1, 1))
+    real, vanished = os.stat, []
+
+    def look(path, **options):
+        if path in names and not vanished:
+            vanished.append(path)
+            (tree / path).unlink()
+        return real(path, **options)
+
+    monkeypatch.setattr(os, "stat", look)
+    with Workspace(tree) as ws:
+        ws.write("new", "x\n")
+    assert vanished
+    assert not list(tree.glob(".agentfs-*"))

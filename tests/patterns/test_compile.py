@@ -1,0 +1,113 @@
+"""What a pattern may be, and what is said of one that is wrong."""
+
+import time
+
+import pytest
+import regex
+
+from agentfs.errors import InvalidPatternError
+from agentfs.patterns.compile import compile_pattern, escape
+
+
+def matched(pattern, text, **kwargs):
+    return [m.span() for m in compile_pattern(pattern, **kwargs).form.expression.finditer(text)]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text", "spans"),
+    [
+        ("foo{d}", "a foo{d} b foo", [(2, 8)]),
+        ('f"{x}"', 'y = f"{x}"', [(4, 10)]),
+        (r"\${e}", "cost ${e} cot", [(5, 9)]),
+        ("a{e<=1}", "b a{e<=1}", [(2, 9)]),
+        ("(?:ab){i<=2}", "ab ab{i<=2}", [(3, 11)]),
+        ("x{}", "xx{}", [(1, 4)]),
+        ("x{,}", "xx{,}", [(1, 5)]),
+        ("{a}", "{a}", [(0, 3)]),
+        (r"\{a}", "{a}", [(0, 3)]),
+        ("a{2}", "aaa", [(0, 2)]),
+        ("a{2,}", "aaaa", [(0, 4)]),
+        ("a{,2}b", "aab", [(0, 3)]),
+        ("a{1,2}{e}", "aa{e}", [(0, 5)]),
+        ("[a{e}]+", "a{e}x", [(0, 4)]),
+        (r"\p{Lu}", "aB", [(1, 2)]),
+        (r"\p{L}{e}", "a{e}", [(0, 4)]),
+        ("(?x) a{e} # {d}", "a{e}", [(0, 4)]),
+        ("a (?x: b # {e}\n ) c", "a b c a b c", [(0, 5), (6, 11)]),
+        (r"\N{DIGIT ONE}", "1", [(0, 1)]),
+    ],
+)
+def test_a_brace_that_opens_no_numeric_quantifier_is_a_brace(pattern, text, spans):
+    assert matched(pattern, text) == spans
+
+
+@pytest.mark.parametrize(
+    ("pattern", "position", "suggestion"),
+    [
+        ("foo(", 3, r"foo\("),
+        ("a.b(", 3, r"a\.b\("),
+        ("foo(.*", 3, r"foo\(.*"),
+        (r"foo\(bar|baz)", 12, r"foo\(bar|baz\)"),
+        ("*.py", 0, r"\*\.py"),
+        ("arr[0", 3, r"arr\[0"),
+        ("x)", 1, r"x\)"),
+        (r"\q+", 0, r"\\q\+"),
+        ("a**", 2, r"a\*\*"),
+        ("{2}", 0, r"\{2\}"),
+        ("${e}(", 4, r"\$\{e\}\("),
+        ("a{x}{y}(b", 7, r"a\{x\}\{y\}\(b"),
+        ("\\", 0, "\\\\"),
+    ],
+)
+def test_a_bad_pattern_is_pointed_at_and_its_escaped_form_is_suggested(pattern, position, suggestion):
+    with pytest.raises(InvalidPatternError) as caught:
+        compile_pattern(pattern)
+    error = caught.value
+    assert error.code == "invalid_pattern"
+    assert error.details["position"] == position
+    shown, caret = error.details["places"]
+    assert shown.strip() == pattern
+    assert caret.index("^") == 2 + position
+    assert error.details["suggestion"] is not None
+    compile_pattern(error.details["suggestion"])
+    if r"\q" not in pattern:
+        assert error.details["suggestion"] == suggestion
+    assert "pattern=" in error.hint
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "",
+        "a" * 1001,
+        "(?:()" + "()" * 159 + "){500}",
+        "(?:a{1000}){1000}",
+        "(" * 60 + "a" + ")" * 60,
+        "(?:" * 15 + "a" + "){3}" * 15,
+        "(?:" * 20 + "a" + ")+" * 20,
+        "a{99999999999999999999}",
+        "a{20001}",
+    ],
+)
+def test_what_would_take_long_to_compile_is_refused_at_once(pattern):
+    began = time.perf_counter()
+    with pytest.raises(InvalidPatternError) as caught:
+        compile_pattern(pattern)
+    assert time.perf_counter() - began < 5
+    assert caught.value.hint
+
+
+@pytest.mark.parametrize(
+    "pattern", ["(?V1)a", r"\L<x>", r"\1", "(?P<1>a)", "(?(1)a)", "(?&x)", r"\p{Nonsense}", "[b-a]"]
+)
+def test_whatever_the_compiler_raises_is_invalid_pattern(pattern):
+    with pytest.raises(InvalidPatternError):
+        compile_pattern(pattern)
+
+
+@pytest.mark.parametrize("text", ["a.b(c)*[d]{2}^$|\\ +?", "(?i)", "日本 {e}"])
+def test_an_escaped_text_matches_itself_and_is_planned_whole(text):
+    pattern = compile_pattern(escape(text))
+    assert pattern.form.expression.search(text).span() == (0, len(text))
+    assert regex.fullmatch(escape(text), text)
+    assert pattern.plan.whole or not text.isascii()

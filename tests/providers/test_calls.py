@@ -1,0 +1,164 @@
+"""Replies in each provider's shape; tests/interop holds them to the types of the providers' own packages."""
+
+import json
+from types import SimpleNamespace
+
+import pytest
+
+from agentfs import ToolOffer, Toolset
+from agentfs.errors import InvalidArgumentError
+from agentfs.results import Image, ReadResult, ToolResult
+
+
+def look(path: str) -> ReadResult:
+    """Look.
+
+    Args:
+        path: File.
+    """
+    if path == "bug":
+        raise ZeroDivisionError
+    images = (Image("QQ==", "image/png"),) if path == "picture" else ()
+    return ReadResult(path, "text", "", 0, 0, 0, 0, "x", images=images, text=f"<{path}>")
+
+
+TOOLS = Toolset([look, ToolOffer(look, name="freeform")])
+IMAGE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "QQ=="}}
+
+
+def openai(path, name="look"):
+    function = {"name": name, "arguments": json.dumps({"path": path})}
+    return {"id": "c1", "type": "function", "function": function}
+
+
+def responses(path):
+    arguments = json.dumps({"path": path})
+    return {"type": "function_call", "call_id": "c1", "id": "fc", "name": "look", "arguments": arguments}
+
+
+def anthropic(path):
+    return {"type": "tool_use", "id": "t1", "name": "look", "input": {"path": path}}
+
+
+def gemini(path):
+    return {"id": "g1", "name": "look", "args": {"path": path}}
+
+
+def test_chat_completions():
+    assert TOOLS.reply(openai("a")) == {"role": "tool", "tool_call_id": "c1", "content": "<a>"}
+    assert (
+        "there is no parameter"
+        in TOOLS.reply({"id": "c1", "function": {"name": "look", "arguments": '{"no": 1}'}})["content"]
+    )
+    custom = {"id": "c2", "type": "custom", "custom": {"name": "freeform", "input": "bare text"}}
+    assert TOOLS.reply(custom)["content"] == "<bare text>"
+
+
+def test_chat_completions_show_images_in_a_message_of_the_user():
+    first, second, third = TOOLS.run([openai("picture"), openai("a")])
+    assert first["content"] == "<picture>\n[images: 1 follow in the next message]"
+    assert second["content"] == "<a>"
+    assert third["role"] == "user"
+    assert third["content"][1] == {"type": "image_url", "image_url": {"url": "data:image/png;base64,QQ=="}}
+    assert "cannot be shown" in TOOLS.reply(openai("picture"))["content"]
+
+
+def test_responses():
+    assert TOOLS.reply(responses("a")) == {"type": "function_call_output", "call_id": "c1", "output": "<a>"}
+    output = TOOLS.reply(responses("picture"))["output"]
+    assert [part["type"] for part in output] == ["input_text", "input_image"]
+    custom = {"type": "custom_tool_call", "call_id": "c1", "name": "freeform", "input": "x"}
+    assert TOOLS.reply(custom) == {"type": "custom_tool_call_output", "call_id": "c1", "output": "<x>"}
+
+
+def test_anthropic():
+    text = {"type": "text", "text": "<a>"}
+    block = {"type": "tool_result", "tool_use_id": "t1", "content": [text]}
+    assert TOOLS.reply(anthropic("a")) == {"role": "user", "content": [block]}
+    assert TOOLS.reply(anthropic("picture"))["content"][0]["content"][1] == IMAGE
+    assert TOOLS.reply(anthropic("bug"))["content"][0]["is_error"] is True
+    together = TOOLS.run([anthropic("a"), anthropic("b")])
+    assert [len(message["content"]) for message in together] == [2]
+
+
+def test_gemini():
+    response = {"name": "look", "id": "g1", "response": {"output": "<a>"}}
+    assert TOOLS.reply(gemini("a")) == {"role": "user", "parts": [{"functionResponse": response}]}
+    assert TOOLS.reply({"functionCall": gemini("a")}) == TOOLS.reply(gemini("a"))
+    assert "error" in TOOLS.reply(gemini("bug"))["parts"][0]["functionResponse"]["response"]
+    together = TOOLS.run([gemini("picture"), gemini("b")])
+    assert [list(part) for part in together[0]["parts"]] == [
+        ["functionResponse"], ["inlineData"], ["functionResponse"],
+    ]  # fmt: skip
+
+
+def test_mcp():
+    answer = TOOLS.reply({"name": "look", "arguments": {"path": "picture"}})
+    assert answer["content"] == [
+        {"type": "text", "text": "<picture>"}, {"type": "image", "data": "QQ==", "mimeType": "image/png"},
+    ]  # fmt: skip
+    assert answer["isError"] is False
+    assert "structuredContent" not in answer, "clients that see it withhold the text from the model"
+    assert TOOLS.reply({"name": "look"})["isError"] is True
+
+
+def test_objects_are_read_as_dicts_are():
+    def objects(value):
+        if isinstance(value, dict):
+            return SimpleNamespace(
+                **{key: objects(item) if key != "input" else item for key, item in value.items()}
+            )
+        return value
+
+    assert TOOLS.reply(objects(openai("a"))) == TOOLS.reply(openai("a"))
+    assert TOOLS.reply(objects(anthropic("a"))) == TOOLS.reply(anthropic("a"))
+    assert TOOLS.reply(objects(responses("a"))) == TOOLS.reply(responses("a"))
+
+
+@pytest.mark.parametrize("wrong", [
+    None, 1, "look", {}, [], {"name": 1}, {"name": "look", "arguments": "{}"}, {"type": "text", "text": "x"},
+])  # fmt: skip
+def test_what_is_no_call_is_told(wrong):
+    with pytest.raises(InvalidArgumentError):
+        TOOLS.reply(wrong)
+
+
+def test_one_wrong_call_and_none_is_run():
+    ran = []
+
+    def note() -> str:
+        """Note."""
+        ran.append(1)
+        return ""
+
+    with pytest.raises(InvalidArgumentError):
+        Toolset([note]).run([{"name": "note"}, {}])
+    assert ran == []
+
+
+@pytest.mark.parametrize("name", [None, 5, ["a"], "nothing"])
+def test_a_wrong_name_is_an_answer(name):
+    call = {"type": "tool_use", "id": "t", "name": name, "input": {}}
+    assert TOOLS.reply(call)["content"][0]["is_error"] is True
+
+
+def test_notes_stand_beside_the_content_in_each_shape():
+    def count(path: str) -> ToolResult:
+        """Count.
+
+        Args:
+            path: File.
+        """
+        return ToolResult(True, "47", notes=(f"at least, in {path}", "out of time"))
+
+    tools = Toolset([ToolOffer(count, name="look")])
+    assert tools.reply(openai("a"))["content"] == "47\n[at least, in a]\n[out of time]"
+    assert tools.reply(responses("a"))["output"] == "47\n[at least, in a]\n[out of time]"
+    texts = [{"type": "text", "text": text} for text in ("47", "at least, in a", "out of time")]
+    assert tools.reply(anthropic("a"))["content"][0]["content"] == texts
+    assert tools.reply({"name": "look", "arguments": {"path": "a"}})["content"] == texts
+    response = tools.reply(gemini("a"))["parts"][0]["functionResponse"]["response"]
+    assert response == {"output": "47", "notes": ["at least, in a", "out of time"]}
+    (function,) = tools.functions()
+    assert function("a") == "47\n[at least, in a]\n[out of time]"
+    assert tools.call("look", {"path": "a"}).content == "47"

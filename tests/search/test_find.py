@@ -1,0 +1,246 @@
+"""`glob`."""
+
+import os
+
+import pytest
+
+from agentfs import Workspace
+from agentfs.errors import AgentFSError
+from agentfs.fs import Root
+from agentfs.limits import Limits
+from agentfs.policy import Policy
+from agentfs.search import glob_files
+
+NAMES = ["src/a.py", "src/b/c.py", "src/b.c", "a.py", "docs/x.md", "out/a.pyc", "out/b.pyc", ".env", "s.py/k"]
+
+
+@pytest.fixture
+def glob(tmp_path):
+    for name in [*NAMES, ".github/w/ci.yml", ".git/config", ".d/e.py"]:
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    (tmp_path / ".gitignore").write_text("# made\n*.pyc\n")
+
+    def call(pattern, path=".", limit=None, offset=0, include_ignored=False, more=None, **limits):
+        with Root(tmp_path, Policy()) as root:
+            return glob_files(
+                root, Limits(**limits), pattern, path, limit, offset, include_ignored, **(more or {})
+            )
+
+    return call
+
+
+def paths(result):
+    return [entry.path for entry in result.files]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "path", "found"),
+    [
+        ("*.py", ".", ["a.py", "src/a.py", "src/b/c.py"]),
+        ("*.py", "", ["a.py", "src/a.py", "src/b/c.py"]),
+        ("/*.py", ".", ["a.py"]),
+        ("./*.py", "src", ["src/a.py"]),
+        ("src/*", ".", ["src/a.py", "src/b.c"]),
+        ("src/**", ".", ["src/a.py", "src/b/c.py", "src/b.c"]),
+        ("src/", ".", ["src/a.py", "src/b/c.py", "src/b.c"]),
+        ("b/*", "src", ["src/b/c.py"]),
+        ("**/*.{c,md}", ".", ["docs/x.md", "src/b.c"]),
+        (".github/**/*.yml", ".", [".github/w/ci.yml"]),
+        ("**/.env", ".", [".env"]),
+        (".env", ".", [".env"]),
+        (["*.c", "*.md"], ".", ["docs/x.md", "src/b.c"]),
+        (["*.py", "!src/**"], ".", ["a.py"]),
+        ("*", ".github", [".github/w/ci.yml"]),
+    ],
+)
+def test_what_is_found_in_order_of_path(glob, pattern, path, found):
+    result = glob(pattern, path)
+    assert paths(result) == found
+    assert (result.total, result.exact, result.truncated, result.next) == (len(found), True, False, None)
+    assert result.text.split("\n")[: len(found)] == found
+
+
+def test_include_ignored_opens_hidden_and_ignored_but_never_git(glob):
+    assert paths(glob("**/*", include_ignored=True)) == sorted(
+        [*NAMES, ".github/w/ci.yml", ".d/e.py", ".gitignore"], key=lambda path: path.split("/")
+    )
+    assert paths(glob("*.pyc", include_ignored=True)) == ["out/a.pyc", "out/b.pyc"]
+    assert paths(glob(".git/*", include_ignored=True)) == []
+
+
+def test_nothing_found_says_what_was_left_out_and_by_which_rule(glob):
+    assert glob("*.pyc").text.split("\n")[0] == (
+        "0 files match *.pyc; 2 among hidden and ignored, as in out/a.pyc (ignored by .gitignore:2 *.pyc): "
+        "pass include_ignored=true"
+    )
+    assert "as in .d/ (hidden)" in glob("e.py").text
+    assert glob("*.nope").text.startswith("0 files match *.nope.\n")
+    assert glob("*.nope", include_ignored=True).files == []
+
+
+def test_a_name_with_brackets_gets_a_hint(glob, tmp_path):
+    (tmp_path / "[id].ts").touch()
+    assert "write \\[ for the bracket itself" in glob("[id].ts").text
+    assert paths(glob("\\[id\\].ts")) == ["[id].ts"]
+
+
+def test_pages_put_together_are_the_whole(glob):
+    whole = paths(glob("**/*"))
+    pages, call = [], {"pattern": "**/*", "limit": 2}
+    while True:
+        result = glob(**call)
+        assert result.total == len(whole)
+        pages += paths(result)
+        if result.next is None:
+            break
+        assert result.truncated
+        assert f"offset={result.next['arguments']['offset']})" in result.text
+        call = result.next["arguments"]
+    assert pages == whole
+
+
+def test_the_next_call_repeats_only_what_is_not_the_default(glob):
+    assert glob("*.py", limit=1).next == {
+        "name": "glob",
+        "arguments": {"pattern": "*.py", "limit": 1, "offset": 1},
+    }
+    assert glob("**", "src", glob_results=2).next == {
+        "name": "glob",
+        "arguments": {"pattern": "**", "path": "src", "offset": 2},
+    }
+
+
+def test_an_absolute_glob_inside_the_root_is_made_relative(glob, tmp_path):
+    assert paths(glob(f"{tmp_path}/src/*.py")) == ["src/a.py"]
+    assert paths(glob(f"{tmp_path}/src/*.py", "src")) == ["src/a.py"]
+    with pytest.raises(AgentFSError) as caught:
+        glob(f"{tmp_path}/src/*.py", "docs")
+    assert caught.value.code == "outside_workspace"
+
+
+def test_links_to_files_are_found_and_links_to_directories_counted(glob, tmp_path):
+    os.symlink("a.py", tmp_path / "l1.py")
+    os.symlink("src", tmp_path / "l2.py")
+    os.symlink("nowhere", tmp_path / "l3.py")
+    os.mkfifo(tmp_path / "l4.py")
+    result = glob("l?.py")
+    assert paths(result) == ["l1.py", "l3.py"]
+    assert (result.skipped.symlink, result.skipped.special) == (1, 1)
+
+
+def test_a_walk_cut_short_says_so(glob):
+    result = glob("**/*", walk_entries=5)
+    assert not result.exact
+    assert result.skipped.reached == "walk_entries"
+    assert "there may be more" in result.text
+
+
+def test_links_out_of_the_root_lead_nowhere(glob, tmp_path, tmp_path_factory):
+    outside = tmp_path_factory.mktemp("outside")
+    (outside / "secret.py").touch()
+    os.symlink(outside, tmp_path / "way")
+    assert "secret" not in glob("**/*", include_ignored=True).text
+    with pytest.raises(AgentFSError) as caught:
+        glob("*", "way")
+    assert caught.value.code == "outside_workspace"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        ({"pattern": ""}, "invalid_pattern"),
+        ({"pattern": []}, "invalid_pattern"),
+        ({"pattern": "[a"}, "invalid_pattern"),
+        ({"pattern": "{a,b}" * 20}, "invalid_pattern"),
+        ({"pattern": "**/*a*/" * 30}, "invalid_pattern"),
+        ({"pattern": "../*"}, "outside_workspace"),
+        ({"pattern": "/../*"}, "outside_workspace"),
+        ({"pattern": "**/../../*"}, "outside_workspace"),
+        ({"pattern": "/etc/*"}, "outside_workspace"),
+        ({"pattern": "/etc/passwd"}, "outside_workspace"),
+        ({"pattern": "*", "path": "no"}, "not_found"),
+        ({"pattern": "*", "path": "a.py"}, "not_a_directory"),
+        ({"pattern": "*", "path": "/etc"}, "outside_workspace"),
+        ({"pattern": "*", "limit": 0}, "invalid_argument"),
+        ({"pattern": "*", "offset": -1}, "invalid_argument"),
+        ({"pattern": "*.py", "offset": 3}, "past_end"),
+    ],
+)
+def test_bad_arguments_are_typed_errors_with_a_way_out(glob, arguments, code):
+    with pytest.raises(AgentFSError) as caught:
+        glob(**arguments)
+    assert caught.value.code == code
+    assert caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("pattern", "more", "expected"),
+    [
+        ("*.py", {"exclude": "src"}, ["a.py"]),
+        ("*.py", {"exclude": ["b", "/a.py"]}, ["src/a.py"]),
+        ("*.py", {"anchored": True}, ["a.py"]),
+        ("*", {"types": "d"}, ["docs", "out", "s.py", "src", "src/b"]),
+        ("*.py", {"types": "fd"}, ["a.py", "s.py", "src/a.py", "src/b/c.py"]),
+        ("*", {"types": "d", "exclude": "b/"}, ["docs", "out", "s.py", "src"]),
+        (".env", {"hidden": False}, [".env"]),
+        ("*", {"hidden": True, "types": "f", "anchored": True}, [".env", ".gitignore", "a.py"]),
+        ("*.py", {"types": "l"}, []),
+    ],
+)
+def test_the_programmers_parameters(glob, pattern, more, expected):
+    assert paths(glob(pattern, more=more)) == expected
+
+
+def test_one_of_each_of_two_lists_of_globs_must_match(tmp_path):
+    for name in ("a.py", "a.txt", "in/a.py", "in/b.py", ".new/a.py"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("x")
+    with Workspace(tmp_path) as ws:
+        assert paths(ws.find(glob=["a.*", "c.*"], also=["*.py", "*.js"])) == ["a.py", "in/a.py"]
+        assert paths(ws.find(pattern="^a", also="in/*")) == ["in/a.py"]
+        assert paths(ws.find(glob="a.*", also="!*.py")) == ["a.txt"]
+        assert paths(ws.find(pattern="a", also=".new/*")) == [".new/a.py"]
+        assert ws.find(glob="b.*", also="*.txt").text.startswith("0 entries match b.*, *.txt")
+        assert ws.find(also="*.py", limit=1).next["arguments"]["also"] == "*.py"
+
+
+def test_sort_is_made_before_the_cut(glob, tmp_path):
+    for age, name in enumerate(("src/b.c", "a.py", "docs/x.md", "src/a.py")):
+        (tmp_path / name).write_text("x" * (10 + age))
+        os.utime(tmp_path / name, (2_000_000_000 - age, 2_000_000_000 - age))
+    newest = glob("*", limit=4, more={"sort": "modified"})
+    assert paths(newest) == ["src/b.c", "a.py", "docs/x.md", "src/a.py"]
+    assert newest.next is not None
+    assert newest.next["arguments"]["sort"] == "modified"
+    assert paths(glob("*", limit=2, offset=1, more={"sort": "modified"})) == ["a.py", "docs/x.md"]
+    assert paths(glob("*", limit=2, more={"sort": "size"})) == ["src/a.py", "docs/x.md"]
+
+
+def test_several_paths_find_each_file_once_in_order_of_path(glob):
+    assert paths(glob("*.py", ["src/b", "src", "src/../src"])) == ["src/a.py", "src/b/c.py"]
+    assert paths(glob("/*.py", [".", "src"])) == ["a.py", "src/a.py"]
+    assert paths(glob("*.pyc", [".", "out"])) == []
+    assert glob("*", [".", "src"]).skipped == glob("*").skipped
+
+
+def test_only_what_a_glob_needs_is_walked(glob):
+    # The whole tree has more names than that.
+    assert glob("docs/**", walk_entries=12).exact
+    assert not glob("**/docs/**", walk_entries=12).exact
+
+
+def test_a_timeout_is_told(glob):
+    result = glob("*", more={"timeout": 1e-9})
+    assert (result.exact, result.skipped.reached) == (False, "timeout")
+    assert "stopped early after 1e-09 s" in result.text
+
+
+def test_a_path_that_does_not_exist_is_looked_for_elsewhere(glob):
+    with pytest.raises(AgentFSError) as caught:
+        glob("*", "w")
+    assert "similar" not in caught.value.details  # only a hidden directory ends so
+    with pytest.raises(AgentFSError) as caught:
+        glob("*", "x/b")
+    assert caught.value.code == "not_found"

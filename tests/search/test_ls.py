@@ -1,0 +1,209 @@
+"""`ls`."""
+
+import os
+
+import pytest
+
+from agentfs import Workspace
+from agentfs.errors import AgentFSError
+from agentfs.fs import Root
+from agentfs.limits import Limits
+from agentfs.policy import Policy
+from agentfs.search import list_directory
+
+
+@pytest.fixture
+def ls(tmp_path):
+    for name in ("b/z.py", "b/c/deep.txt", "a/x", "Z.txt", "a.txt", ".hid", "x.log", ".git/config"):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("12345")
+    (tmp_path / ".gitignore").write_text("*.log\n")
+
+    def call(path=".", depth=1, limit=None, offset=0, include_ignored=False, **more):
+        with Root(tmp_path, Policy()) as root:
+            return list_directory(root, Limits(), path, depth, limit, offset, include_ignored, **more)
+
+    return call
+
+
+def paths(result):
+    return [entry.path for entry in result.entries]
+
+
+def test_directories_come_first_then_files_by_name(ls):
+    result = ls()
+    assert paths(result) == ["a", "b", "Z.txt", "a.txt"]
+    assert [entry.is_dir for entry in result.entries] == [True, True, False, False]
+    assert (result.total, result.truncated, result.next) == (4, False, None)
+    assert (result.entries[3].size, result.entries[3].ext, result.entries[3].type) == (5, "txt", "file")
+
+
+def test_depth_descends_and_each_directory_is_followed_by_what_lies_in_it(ls):
+    assert paths(ls(depth=2)) == ["a", "a/x", "b", "b/c", "b/z.py", "Z.txt", "a.txt"]
+    assert paths(ls(depth=0)) == ["a", "a/x", "b", "b/c", "b/c/deep.txt", "b/z.py", "Z.txt", "a.txt"]
+
+
+def test_paths_are_relative_to_the_root(ls):
+    assert paths(ls("b")) == ["b/c", "b/z.py"]
+    assert paths(ls("./b/c/..", depth=0)) == ["b/c", "b/c/deep.txt", "b/z.py"]
+
+
+def test_an_empty_path_is_the_root(ls):
+    assert paths(ls("")) == paths(ls("."))
+
+
+def test_the_text_shows_kinds_sizes_and_what_was_left_out(ls):
+    assert ls().text.split("\n") == [
+        "a/",
+        "b/",
+        "Z.txt  5 B",
+        "a.txt  5 B",
+        (
+            "[left out: 2 hidden, 1 ignored by .gitignore:1 *.log, 1 version control "
+            "(pass include_ignored=true for hidden and ignored)]"
+        ),
+    ]
+
+
+def test_include_ignored_opens_all_but_git(ls):
+    result = ls(include_ignored=True)
+    assert paths(result) == ["a", "b", ".gitignore", ".hid", "Z.txt", "a.txt", "x.log"]
+    assert "include_ignored" not in result.text
+    assert result.skipped.vcs == 1
+
+
+def test_pages_put_together_are_the_whole(ls):
+    whole = paths(ls(depth=0))
+    pages, call = [], {"limit": 3, "depth": 0}
+    while True:
+        result = ls(**call)
+        pages += paths(result)
+        assert result.total == len(whole)
+        if result.next is None:
+            break
+        assert result.truncated
+        assert result.next["name"] == "ls"
+        assert f"offset={result.next['arguments']['offset']}" in result.text
+        call = result.next["arguments"]
+    assert pages == whole
+
+
+def test_the_next_call_repeats_only_what_is_not_the_default(ls):
+    assert ls(limit=2).next == {"name": "ls", "arguments": {"limit": 2, "offset": 2}}
+
+
+def test_links_are_shown_with_their_target(ls, tmp_path):
+    os.symlink("a", tmp_path / "link")
+    os.symlink("/etc", tmp_path / "out")
+    result = ls()
+    by_name = {entry.name: entry for entry in result.entries}
+    assert (by_name["link"].type, by_name["link"].is_dir, by_name["link"].target) == ("symlink", True, "a")
+    assert (by_name["out"].is_dir, by_name["out"].target) == (False, None)
+    assert "link -> a" in result.text
+    assert "/etc" not in result.text
+
+
+def test_a_link_has_the_size_of_the_file_that_it_leads_to(ls, tmp_path):
+    (tmp_path / "text").write_text("12345")
+    for name, target in (
+        ("one", "text"),
+        ("two", "one"),
+        ("dir", "a"),
+        ("nowhere", "none"),
+        ("out", "/etc/passwd"),
+    ):
+        os.symlink(target, tmp_path / name)
+    sizes = {entry.name: entry.size for entry in ls().entries}
+    assert [sizes[name] for name in ("one", "two", "dir", "nowhere", "out")] == [5, 5, None, None, None]
+    with Workspace(tmp_path, policy=Policy(symlinks="never")) as ws:
+        assert {entry.name: entry.size for entry in ws.ls().entries}["one"] is None
+
+
+def test_special_files_are_listed_and_marked(ls, tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    result = ls()
+    assert "pipe  (special file)" in result.text
+    assert result.entries[-1].type == "other"
+
+
+def test_an_empty_directory_says_so(ls, tmp_path):
+    (tmp_path / "a" / "x").unlink()
+    result = ls("a")
+    assert (result.entries, result.total, result.text) == ([], 0, "a is empty.")
+
+
+def test_a_directory_of_hidden_names_is_not_called_empty(ls, tmp_path):
+    (tmp_path / "a" / "x").rename(tmp_path / "a" / ".x")
+    assert ls("a").text.startswith("a has nothing to show.\n[left out: 1 hidden")
+
+
+def test_a_name_can_forge_no_line(ls, tmp_path):
+    (tmp_path / "a" / "one\n[0 entries]\x1b").touch()
+    (tmp_path / "a" / os.fsdecode(b"caf\xe9")).touch()
+    lines = ls("a").text.split("\n")
+    assert lines == ["a/caf\\xe9  0 B", "a/one⟦U+000A⟧[0 entries]⟦U+001B⟧  0 B", "a/x  5 B"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        ({"path": "no"}, "not_found"),
+        ({"path": "a.txt"}, "not_a_directory"),
+        ({"path": ".."}, "outside_workspace"),
+        ({"depth": -1}, "invalid_argument"),
+        ({"limit": 0}, "invalid_argument"),
+        ({"offset": -1}, "invalid_argument"),
+        ({"offset": 4}, "past_end"),
+    ],
+)
+def test_bad_arguments_are_typed_errors_with_a_way_out(ls, arguments, code):
+    with pytest.raises(AgentFSError) as caught:
+        ls(**arguments)
+    assert caught.value.code == code
+    assert caught.value.hint
+
+
+def test_hidden_decides_about_hidden_alone(ls):
+    assert paths(ls(hidden=True)) == ["a", "b", ".gitignore", ".hid", "Z.txt", "a.txt"]
+    assert paths(ls(hidden=False, include_ignored=True)) == ["a", "b", "Z.txt", "a.txt", "x.log"]
+
+
+def test_ignore_leaves_out_what_it_matches_and_enters_no_such_directory(ls):
+    assert paths(ls(depth=0, ignore="*.txt")) == ["a", "a/x", "b", "b/c", "b/z.py"]
+    assert paths(ls(depth=0, ignore=["b/", "/a.txt"])) == ["a", "a/x", "Z.txt"]
+
+
+def test_sort_orders_each_directory(ls, tmp_path):
+    for age, name in enumerate(("a.txt", "b/c", "Z.txt", "b/z.py", "a", "b")):
+        os.utime(tmp_path / name, (1000 - age, 1000 - age))
+    (tmp_path / "Z.txt").write_text("x" * 10)
+    os.utime(tmp_path / "Z.txt", (2, 2))
+    assert paths(ls(sort="modified")) == ["a", "b", "a.txt", "Z.txt"]
+    assert paths(ls(sort="size")) == ["a", "b", "Z.txt", "a.txt"]
+    assert ls(sort="size", limit=1).next == {
+        "name": "ls",
+        "arguments": {"limit": 1, "sort": "size", "offset": 1},
+    }
+    assert paths(ls(sort="size", limit=1, offset=2)) == ["Z.txt"]
+
+
+def test_several_paths_list_each_entry_once(ls):
+    assert paths(ls(["b", "b/c", "b"], depth=0)) == ["b/c", "b/c/deep.txt", "b/z.py"]
+    assert paths(ls(["b/c", "."])) == ["b/c/deep.txt", "a", "b", "Z.txt", "a.txt"]
+    assert ls([".", "."]).skipped == ls().skipped
+
+
+def test_a_page_of_many_entries_is_that_of_the_whole(ls, tmp_path):
+    for number in range(50):
+        (tmp_path / "a" / f"{number:02}").touch()
+    whole = paths(ls("a"))
+    assert paths(ls("a", limit=5, offset=20)) == whole[20:25]
+    assert ls("a", limit=5).total == 51
+
+
+def test_a_directory_that_does_not_exist_is_looked_for_elsewhere(ls):
+    with pytest.raises(AgentFSError) as caught:
+        ls("c")
+    assert caught.value.details["similar"] == ["b/c"]
+    assert 'Did you mean "b/c"?' in str(caught.value)

@@ -1,0 +1,89 @@
+import pytest
+
+from agentfs import AgentFSError, Limits, Policy, Workspace, output_store
+from agentfs.output_store import Output, OutputStore
+
+
+@pytest.fixture
+def ws(tmp_path):
+    for number in range(300):
+        (tmp_path / f"file_{number:03}.txt").write_text(f"needle {number}\n")
+    limits = Limits(output_tokens=400, grep_results=300)
+    with Workspace(tmp_path, policy=Policy(overflow="keep"), limits=limits) as made:
+        yield made
+
+
+@pytest.mark.parametrize(
+    "call",
+    [lambda ws: ws.grep("needle"), lambda ws: ws.ls(), lambda ws: ws.glob("*.txt"), lambda ws: ws.find()],
+)
+def test_an_answer_over_the_budget_is_kept_whole_under_a_name(ws, call):
+    result = call(ws)
+    name = result.text.rsplit('"', 2)[1]
+    assert name.startswith("@out_")
+    whole, page = "", ws.read(name)
+    while True:
+        whole += page.content
+        if page.next is None:
+            break
+        page = ws.read(**page.next["arguments"])
+    assert whole == result.whole
+    assert ws.grep("file_150", path=name).total_lines == 1
+
+
+def test_by_default_nothing_is_kept(tmp_path, ws):
+    with Workspace(tmp_path, limits=ws.limits) as plain:
+        result = plain.ls()
+        assert "@out_" not in result.text
+        assert "file_250.txt" in result.whole
+
+
+def test_a_name_of_a_file_follows_the_file(ws, tmp_path):
+    name = ws.keep(ws.read("file_001.txt"))
+    (tmp_path / "file_001.txt").write_text("changed\n")
+    assert ws.read(name).content == "changed\n"
+    assert ws.read(name).path == "file_001.txt"
+    assert ws.grep("changed", path=name).matches[0].path == "file_001.txt"
+
+
+def test_any_text_may_be_kept_and_a_file_of_that_name_is_no_rival(ws, tmp_path):
+    name = ws.keep("a\nb\n")
+    assert ws.keep("a\nb\n") == name
+    (tmp_path / name).write_text("a file\n")
+    assert ws.read(name, offset=2).text == "2|b\n[line 2 of 2]"
+    assert ws.grep("b", path=name).matches[0].line == 2
+    assert ws.grep("absent", path=name).total_lines == 0
+    assert ws.read(f"./{name}").content == "a file\n"
+
+
+def test_names_of_another_kind(ws):
+    name = ws.keep(ws.read("file_001.txt"), kind="file")
+    assert name.startswith("@file_")
+    assert ws.read(name).path == "file_001.txt"
+    assert ws.keep(ws.read("file_001.txt")).startswith("@out_")
+    assert ws.keep("a\n", kind="b") != ws.keep("a\n", kind="c")
+
+
+def test_a_name_that_is_not_known_is_not_found(ws):
+    with pytest.raises(AgentFSError) as caught:
+        ws.read("@out_0000")
+    assert caught.value.code == "not_found"
+
+
+def test_the_oldest_are_dropped(monkeypatch):
+    monkeypatch.setattr(output_store, "MAX_OUTPUTS", 3)
+    kept = OutputStore()
+    names = [kept.keep(Output(str(number))) for number in range(5)]
+    assert [kept.get(name) is not None for name in names] == [False, False, True, True, True]
+    monkeypatch.setattr(output_store, "MAX_CHARS", 10)
+    large = kept.keep(Output("x" * 11))
+    assert [kept.get(name) for name in names] == [None] * 5
+    assert kept.get(large) is not None
+
+
+def test_names_that_would_be_the_same_grow(monkeypatch):
+    kept = OutputStore()
+    monkeypatch.setattr(output_store, "MAX_OUTPUTS", 10**6)
+    names = {kept.keep(Output(str(number))) for number in range(2000)}
+    assert len(names) == 2000
+    assert all(kept.get(name) is not None for name in names)

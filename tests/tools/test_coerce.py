@@ -1,0 +1,208 @@
+import json
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import TypeAdapter, ValidationError
+
+from agentfs.errors import InvalidArgumentError
+from agentfs.results import Edit
+from agentfs.tools.aliases import ALIASES
+from agentfs.tools.binding import arguments_of, bind
+from agentfs.tools.spec import tool_of
+from agentfs.tools.types import SCALARS, Parameter
+from tests.tool_samples import Point, change, measure, search, settings
+
+SEARCH = tool_of(search).parameters
+CHANGE = tool_of(change).parameters
+MEASURE = tool_of(measure).parameters
+SETTINGS = tool_of(settings).parameters
+EDIT = {"old_string": "a", "new_string": "b"}
+
+
+def told(parameters, given):
+    return [problem.message for problem in bind(parameters, given).problems]
+
+
+def taken(parameters, given):
+    bound = bind(parameters, given)
+    assert bound.problems == []
+    return bound.values
+
+
+@pytest.mark.parametrize(("sent", "meant"), [
+    ("", {}), ("  ", {}), (None, {}), ("null", {}), ({}, {}), ("{}", {}), ('{"a": 1}', {"a": 1}),
+    ('"{\\"a\\": 1}"', {"a": 1}), ('{"a": "x\ny\tz"}', {"a": "x\ny\tz"}),
+])  # fmt: skip
+def test_arguments_come_as_json_text_or_parsed(sent, meant):
+    assert arguments_of(sent) == meant
+
+
+@pytest.mark.parametrize(("sent", "message"), [
+    ('{"a": 1 "b": 2}', "line 1, column 9"),
+    ('{"a": "b" "c": 1}', "expecting ',' delimiter at line 1, column 11"),
+    ('{\n  "a": tru}', "line 2, column 8"),
+    ('{"a": "unfinished', "unterminated string"),
+    ('{"a": [1, 2', "it ends too early"),
+    ('{"a": 1} trailing', "extra data at line 1, column 10"),
+    ('{"a": 1, "a": 2}', '"a" is given twice'),
+    ('{"x": {"b": 1, "b": 1}}', '"b" is given twice'),
+    ('{"a": NaN}', "NaN is no JSON number"),
+    ('{"a": -Infinity}', "-Infinity is no JSON number"),
+    ("[" * 200_000, "nested too deep"),
+    ('{"a": ' + "9" * 5000 + "}", "too many digits"),
+    ("[1]", "one JSON object, not a list"), ("7", "not 7"), ([1], "not a list"), (b"{}", "not a bytes"),
+])  # fmt: skip
+def test_what_is_no_json_object_is_an_error_that_points_at_the_place(sent, message):
+    with pytest.raises(InvalidArgumentError) as caught:
+        arguments_of(sent)
+    assert message in caught.value.message
+
+
+def test_a_hundred_thousand_names_given_twice_are_found_at_once():
+    text = "{" + ",".join(f'"n{n}":1' for n in range(100_000)) + ',"n99999":2}'
+    with pytest.raises(InvalidArgumentError, match="n99999"):
+        arguments_of(text)
+
+
+@pytest.mark.parametrize(("parameters", "given", "values"), [
+    (SEARCH, {"pattern": "x", "limit": "10"}, {"pattern": "x", "limit": 10}),
+    (SEARCH, {"pattern": "x", "limit": " -5 "}, {"pattern": "x", "limit": -5}),
+    (SEARCH, {"pattern": "x", "limit": 10.0}, {"pattern": "x", "limit": 10}),
+    (SEARCH, {"pattern": "x", "limit": "10.0"}, {"pattern": "x", "limit": 10}),
+    (SEARCH, {"pattern": "x", "limit": None}, {"pattern": "x", "limit": None}),
+    (SEARCH, {"pattern": "x", "ignore_case": "True"}, {"pattern": "x", "ignore_case": True}),
+    (SEARCH, {"pattern": "x", "ignore_case": None}, {"pattern": "x"}),
+    (SEARCH, {"pattern": "x", "ignore_case": ""}, {"pattern": "x"}),
+    (SEARCH, {"pattern": "x", "path": None}, {"pattern": "x"}),
+    (SEARCH, {"pattern": "x", "path": ""}, {"pattern": "x", "path": ""}),
+    (SEARCH, {"pattern": 42}, {"pattern": "42"}),
+    (SEARCH, {"pattern": '["a"]'}, {"pattern": '["a"]'}),
+    (SEARCH, {"pattern": "x", "output_mode": "Files-with-matches"},
+     {"pattern": "x", "output_mode": "files_with_matches"}),
+    (SEARCH, {"pattern": "x", "glob": "*.py"}, {"pattern": "x", "glob": "*.py"}),
+    (SEARCH, {"pattern": "x", "glob": ["*.py"]}, {"pattern": "x", "glob": ["*.py"]}),
+    (SEARCH, {"pattern": "x", "glob": '["*.py", "*.md"]'}, {"pattern": "x", "glob": ["*.py", "*.md"]}),
+    (SEARCH, {"pattern": "x", "glob": "[ab]*.py"}, {"pattern": "x", "glob": "[ab]*.py"}),
+    (SEARCH, {"query": "x", "file_path": "a", "caseInsensitive": True},
+     {"pattern": "x", "path": "a", "ignore_case": True}),
+    (SEARCH, {"regex": "x", "-i": True, "head_limit": 3}, {"pattern": "x", "ignore_case": True, "limit": 3}),
+    (SEARCH, {"pattern": "x", "path": "a", "file_path": "a"}, {"pattern": "x", "path": "a"}),
+    (CHANGE, {"path": "a", "edits": [EDIT]}, {"path": "a", "edits": [Edit("a", "b")]}),
+    (CHANGE, {"path": "a", "edits": EDIT}, {"path": "a", "edits": [Edit("a", "b")]}),
+    (CHANGE, {"path": "a", "edits": json.dumps([EDIT])}, {"path": "a", "edits": [Edit("a", "b")]}),
+    (CHANGE, {"path": "a", "edits": json.dumps(EDIT)}, {"path": "a", "edits": [Edit("a", "b")]}),
+    (CHANGE, {"path": "a", "edits": [json.dumps(EDIT)]}, {"path": "a", "edits": [Edit("a", "b")]}),
+    (CHANGE, {"path": "a", "edits": [Edit("a", "b")]}, {"path": "a", "edits": [Edit("a", "b")]}),
+    (CHANGE, {"path": "a", "edits": [{"old_str": "a", "newText": "b", "replaceAll": "true"}]},
+     {"path": "a", "edits": [Edit("a", "b", replace_all=True)]}),
+    (CHANGE, {"path": "a", "edits": [EDIT | {"replace_all": None}]},
+     {"path": "a", "edits": [Edit("a", "b")]}),
+    (CHANGE, {"path": "a", "edits": []}, {"path": "a", "edits": []}),
+    (MEASURE, {"points": {"x": "1.5"}, "tags": "one"}, {"points": [Point(1.5)], "tags": ["one"]}),
+    (MEASURE, {"points": [], "ranges": [{"first": 1}], "level": "2"},
+     {"points": [], "ranges": [{"first": 1}], "level": 2}),
+    (MEASURE, {"points": [], "tags": "[1 of them"}, {"points": [], "tags": ["[1 of them"]}),
+    (SETTINGS, {"values": '{"a": "1"}', "extra": {"b": [None]}},
+     {"values": {"a": 1}, "extra": {"b": [None]}}),
+])  # fmt: skip
+def test_what_can_mean_one_thing_is_taken(parameters, given, values):
+    assert taken(parameters, given) == values
+
+
+@pytest.mark.parametrize(("parameters", "given", "messages"), [
+    (SEARCH, {}, ["`pattern` is missing (a string)"]),
+    (SEARCH, {"pattern": None}, ["`pattern` must be a string, not null"]),
+    (SEARCH, {"pattern": True}, ["`pattern` must be a string, not true"]),
+    (SEARCH, {"pattern": "x", "limit": True}, ["`limit` must be an integer, not true"]),
+    (SEARCH, {"pattern": "x", "limit": 1.5}, ["`limit` must be an integer, not 1.5"]),
+    (SEARCH, {"pattern": "x", "limit": math.nan}, ["`limit` must be an integer, not nan"]),
+    (SEARCH, {"pattern": "x", "limit": math.inf}, ["`limit` must be an integer, not inf"]),
+    (SEARCH, {"pattern": "x", "limit": 10**30},
+     ["`limit` must be an integer, not an integer of more than 64 bits"]),
+    (SEARCH, {"pattern": "x", "limit": "٣"}, ['`limit` must be an integer, not "\\u0663"']),
+    (SEARCH, {"pattern": "x", "limit": "ten"}, ['`limit` must be an integer, not "ten"']),
+    (SEARCH, {"pattern": "x", "ignore_case": 1}, ["`ignore_case` must be true or false, not 1"]),
+    (SEARCH, {"pattern": "x", "glob": {}},
+     ["`glob` must be a string or a list, each item a string, not an object"]),
+    (SEARCH, {"pattern": "x", "output_mode": "contents"},
+     [('`output_mode` must be one of "content", "files_with_matches", not "contents"'
+      ' (did you mean "content"?)')]),
+    (SEARCH, {"pattern": "x", "secret": 1}, ['there is no parameter "secret"']),
+    (SEARCH, {"pattern": "x", "ignore_cas": 1},
+     ['there is no parameter "ignore_cas" (did you mean `ignore_case`?)']),
+    (SEARCH, {"pattern": "x", "path": "a", "file_path": "b"},
+     ['`path` is given twice, as "path" and as "file_path"']),
+    (SEARCH, {"pattern": "x", "file": "a", "dir": "b"}, ['`path` is given twice, as "file" and as "dir"']),
+    (SEARCH, {"glob_pattern": "x"}, ['there is no parameter "glob_pattern" (did you mean `pattern`?)',
+                                     "`pattern` is missing (a string)"]),
+    (CHANGE, {"path": "a", "edits": [EDIT, {"old_string": 1.5, "nwe_string": ""}]},
+     ['`edits[1]` has no member "nwe_string" (did you mean `new_string`?)',
+      "`edits[1].old_string` must be a string, not 1.5", "`edits[1].new_string` is missing (a string)"]),
+    (CHANGE, {"path": "a", "edits": "x"},
+     [("`edits` must be a list, each item an object with old_string (required), new_string (required), "
+      'replace_all, not "x"')]),
+    (MEASURE, {"points": [{"x": -1}]}, ["`points[0]`: x must not be negative"]),
+    (MEASURE, {"points": [], "level": 4}, ["`level` must be one of 1, 2, 3, not 4"]),
+    (MEASURE, {"points": [], "level": True}, ["`level` must be one of 1, 2, 3, not true"]),
+    (MEASURE, {"points": [], "scale": math.nan}, ["`scale` must be a number, not nan"]),
+    (MEASURE, {"points": [], "scale": "1e999"}, ['`scale` must be a number, not "1e999"']),
+    (SEARCH, {"limit": "x", "path": [], "nope": 1, "ignore_case": "no"},
+     ['there is no parameter "nope"', "`pattern` is missing (a string)",
+      "`path` must be a string, not a list",
+      '`ignore_case` must be true or false, not "no"', '`limit` must be an integer, not "x"']),
+])  # fmt: skip
+def test_what_is_wrong_is_told_all_at_once(parameters, given, messages):
+    assert told(parameters, given) == messages
+
+
+def test_a_list_as_broken_json_text_is_told_with_the_place():
+    (message,) = told(CHANGE, {"path": "a", "edits": '[{"old_string": "a" "new_string": "b"}]'})
+    assert "line 1, column 21" in message
+
+
+def test_each_coercion_is_recorded():
+    bound = bind(CHANGE, {"file": "a", "edits": {"old_str": "a", "new_string": "b", "replace_all": "true"}})
+    assert [(coercion.parameter, coercion.rule) for coercion in bound.coercions] == [
+        ("path", 'alias "file"'),
+        ("edits", "one item as a list"),
+        ("edits[0].old_string", 'alias "old_str"'),
+        ("edits[0].replace_all", '"true" as boolean'),
+    ]
+
+
+def test_hostile_names_and_values_make_no_long_message():
+    given = {f"n{'x' * 10_000}{n}": 1 for n in range(1000)} | {"pattern": ["\ud800" * 10_000]}
+    assert all(len(message) < 300 for message in told(SEARCH, given))
+
+
+def test_a_million_wrong_items_are_not_looked_at_to_the_end():
+    assert len(told(CHANGE, {"path": "a", "edits": [1] * 1_000_000})) < 200
+
+
+def test_no_alias_is_the_name_of_another_parameter_of_the_same_tool():
+    for parameters in (SEARCH, CHANGE, MEASURE):
+        for name in (parameter.name for parameter in parameters):
+            assert taken([Parameter(name, SCALARS[str], "", required=True)], {name: "x"}) == {name: "x"}
+    assert "glob" in ALIASES["pattern"]
+    assert taken(SEARCH, {"pattern": "x", "glob": "y"})["glob"] == "y"
+
+
+# What we take, pydantic's lax mode takes, and the same value comes out, save where our contract differs.
+@pytest.mark.parametrize("kind", [int, float, bool, str])
+@given(value=st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.sampled_from(
+    ["10", " 7", "1.0", "true", "False", "1e3", "0x1", "1_0", "-0", "+5", "", "nan", "inf"]))  # fmt: skip
+def test_pydantic_agrees_on_what_is_coerced(kind, value):
+    bound = bind([Parameter("a", SCALARS[kind], "", required=True)], {"a": value})
+    if bound.problems:
+        return
+    if kind is str and isinstance(value, int):
+        assert bound.values["a"] == str(value)  # ours: a number for a string
+        return
+    try:
+        assert TypeAdapter(kind).validate_python(value) == kind(bound.values["a"])
+    except ValidationError:
+        assert isinstance(value, str)
+        assert value != value.strip()
+    assert kind is bool or not isinstance(bound.values["a"], bool)

@@ -1,0 +1,275 @@
+"""Offers: callables under another contract's names, words, defaults and output."""
+
+import inspect
+import json
+from dataclasses import replace
+
+import pytest
+
+from agentfs import RenderContext, ToolOffer, ToolResult, Toolset, Workspace
+from agentfs.errors import InvalidArgumentError, NotFoundError
+from agentfs.messages import Joined, call
+from agentfs.results import ReadResult
+from agentfs.text import continuation, footer
+from tests.provider_rules import CHECKERS, SCHEMA_OF, STRICT
+from tests.tool_samples import search
+
+
+def look(
+    pattern: str, path: str = ".", context: int | None = None, limit: int = 10,
+    *, after: int | None = None, before: int | None = None, ignore_case: bool = False,
+) -> str:  # fmt: skip
+    """Look for something.
+
+    Args:
+        pattern: What.
+        path: Where.
+        context: Lines around.
+        limit: Most.
+        after: Lines after.
+        before: Lines before.
+        ignore_case: Ignore case.
+    """
+    return json.dumps([pattern, path, context, limit, after, before, ignore_case])
+
+
+GREP = ToolOffer(
+    look,
+    name="Grep",
+    description="Search, as others call it.",
+    parameters={"after": "-A", "before": "-B", "context": "-C", "ignore_case": "-i", "limit": "head_limit"},
+    descriptions={"path": "File or directory."},
+    expose=("after", "before", "ignore_case"),
+    preset={"limit": 7},
+    order=("pattern", "path", "before", "after"),
+    aliases=("search/grep",),
+)
+
+
+def page(path: str, offset: int = 1) -> ReadResult:
+    """Show a page.
+
+    Args:
+        path: File.
+        offset: Line.
+    """
+    if path == "missing":
+        raise NotFoundError("There is no `missing`.", hint="Call ls.")
+    if path == "bug":
+        raise ZeroDivisionError
+    following = call("page", path=path, offset=offset + 1)
+    return ReadResult(
+        path, "text", "a\n", 1, 1, 3, 6, "abc", text=Joined("\n", "1|a", footer(continuation(following))),
+        next=following,
+    )  # fmt: skip
+
+
+def test_names_words_order_and_defaults_are_the_offers():
+    schema = Toolset([GREP]).schemas("anthropic")[0]
+    properties = schema["input_schema"]["properties"]
+    assert (schema["name"], schema["description"]) == ("Grep", "Search, as others call it.")
+    assert list(properties) == ["pattern", "path", "-B", "-A", "-C", "head_limit", "-i"]
+    assert properties["head_limit"]["description"] == "Most. Default 7."
+    assert properties["path"]["description"] == 'File or directory. Default ".".'
+
+
+@pytest.mark.parametrize(("sent", "called"), [
+    ({"pattern": "x"}, ["x", ".", None, 7, None, None, False]),
+    ({"pattern": "x", "-A": 1, "-B": "2", "-C": 3, "-i": "true", "head_limit": 4},
+     ["x", ".", 3, 4, 1, 2, True]),
+    ({"pattern": "x", "A": 1, "B": 2, "C": 3, "i": True}, ["x", ".", 3, 7, 1, 2, True]),
+    ({"pattern": "x", "after": 1, "context": 2, "limit": 3}, ["x", ".", 2, 3, 1, None, False]),
+    ({"pattern": "x", "max_results": 3, "file_path": "y"}, ["x", "y", None, 3, None, None, False]),
+])  # fmt: skip
+def test_the_offers_names_and_the_callables_own_are_taken(sent, called):
+    result = Toolset([GREP]).call("Grep", sent)
+    assert result.success, result.content
+    assert json.loads(result.content) == called
+
+
+def test_what_is_wrong_is_told_in_the_offers_names():
+    result = Toolset([GREP]).call("Grep", {"pattern": "x", "-A": "many", "-a": 1, "after_all": 1})
+    assert "`-A` must be an integer" in result.content
+    assert "Grep takes pattern (required), path, -B, -A, -C, head_limit, -i." in result.content
+
+
+def test_two_names_that_differ_in_case_only_are_kept_apart():
+    offer = ToolOffer(look, parameters={"after": "-a", "before": "-A"}, expose=("after", "before"))
+    called = Toolset([offer]).call("look", {"pattern": "x", "-a": 1, "A": 2})
+    assert json.loads(called.content)[4:6] == [1, 2]
+
+
+def test_aliases_of_a_tool_are_called_and_not_listed():
+    tools = Toolset([GREP])
+    assert tools.names == ("Grep",)
+    assert tools.call("search/grep", {"pattern": "x"}).success
+
+
+def test_a_hidden_parameter_has_its_preset_and_cannot_be_given():
+    tools = Toolset([ToolOffer(look, hide=("path",), preset={"path": "src", "ignore_case": True})])
+    assert json.loads(tools.call("look", {"pattern": "x"}).content) == [
+        "x",
+        "src",
+        None,
+        10,
+        None,
+        None,
+        True,
+    ]
+    for hidden in ("path", "ignore_case"):
+        assert tools.call("look", {"pattern": "x", hidden: "y"}).error["code"] == "invalid_argument"
+
+
+@pytest.mark.parametrize("provider", CHECKERS)
+def test_an_offer_keeps_each_providers_rules_but_for_names_of_its_own(provider):
+    for strict in (False, True) if provider in STRICT else (False,):
+        tool = Toolset([GREP], prefix="fs_").schemas(provider, strict=strict)[0]
+        wrong = CHECKERS[provider](tool, strict=strict)
+        assert [told for told in wrong if not told.endswith("is no name")] == []
+        names = list(SCHEMA_OF[provider](tool)["properties"])
+        assert names[2:4] == (["B", "A"] if provider == "gemini" else ["-B", "-A"])
+
+
+def test_a_function_of_an_offer_has_identifiers():
+    function = Toolset([GREP]).functions()[0]
+    assert list(inspect.signature(function).parameters) == [
+        "pattern",
+        "path",
+        "B",
+        "A",
+        "C",
+        "head_limit",
+        "i",
+    ]
+    assert json.loads(function("x", A="1", i=True)) == ["x", ".", None, 7, 1, None, True]
+
+
+def test_a_renderer_makes_every_result():
+    def render(answer: RenderContext) -> ToolResult:
+        kind = type(answer.outcome).__name__
+        return ToolResult(
+            answer.result.success, f"<{kind} {dict(answer.arguments)}>", error=answer.result.error
+        )
+
+    tools = Toolset([ToolOffer(page, name="Page", parameters={"path": "file_path"}, render=render)])
+    assert tools.call("Page", {"file_path": "a"}).content == "<ReadResult {'path': 'a'}>"
+    assert tools.call("Page", {"file_path": "missing"}).content == "<NotFoundError {'path': 'missing'}>"
+    assert tools.call("Page", {"file_path": "bug"}).error["code"] == "internal"
+    assert tools.call("Page", {}).content == "<InvalidArgumentError {}>"
+    assert tools.call("page", {}).error["code"] == "unknown_tool"
+
+
+def test_a_renderer_that_fails_is_a_failure_of_the_call(caplog):
+    tools = Toolset([ToolOffer(page, render=lambda answer: answer.nothing)])
+    assert tools.call("page", {"path": "a"}).error["code"] == "internal"
+    assert caplog.records
+
+
+def test_what_continues_a_result_is_named_as_it_is_offered():
+    tools = Toolset([ToolOffer(page, name="Page", parameters={"path": "file_path"})], prefix="fs_")
+    result = tools.call("fs_Page", {"file_path": "a"})
+    assert result.next == {"name": "fs_Page", "arguments": {"file_path": "a", "offset": 2}}
+    assert result.content == '1|a\n[more: fs_Page(file_path="a", offset=2)]'
+    assert result.data["next"] == result.next
+    assert tools.accepts(**result.next)
+
+
+def test_hints_name_the_tools_as_they_are_offered(tmp_path):
+    """With a prefix, and renamed: in errors and under changes, by a dialect or without one."""
+    (tmp_path / "a.txt").write_text("one\n" * 300)
+    with Workspace(tmp_path) as ws:
+        tools = ws.tools(prefix="fs_")
+        unread = tools.call("fs_write", {"path": "a.txt", "content": "two\n"})
+        assert 'fs_read(path="a.txt")' in unread.content
+        assert "fs_edit" in unread.content
+        assert unread.data["hint"] in unread.content
+        assert 'fs_read(path="a.txt")' in tools.call("fs_ls", {"path": "a.txt"}).content
+        file = {"path": "file"}
+        renamed = Toolset(
+            [ToolOffer(ws.read, name="Show", parameters=file), ToolOffer(ws.write, parameters=file)]
+        )
+        assert 'Show(file="a.txt")' in renamed.call("write", {"file": "a.txt", "content": "2\n"}).content
+        assert renamed.call("Show", {"file": "a.txt"}).success
+        long = renamed.call("write", {"file": "a.txt", "content": "call read\n" * 300}).content.splitlines()
+        assert long[-1].endswith("call Show to see the file]")
+        editor = ws.tools(dialect="dominds", prefix="d_")
+        assert 'd_read_file(path="a.txt")' in editor.call("d_list_dir", {"path": "a.txt"}).data["hint"]
+
+
+def test_an_offer_stands_for_methods_of_other_names(ws):
+    def show(file: str) -> str:
+        """Show a file.
+
+        Args:
+            file: The file.
+        """
+        return ws.read(file).content
+
+    ws.write("a.txt", "1\n")
+    viewer = ToolOffer(show, methods={"read": {}}, renames={"path": "file"})
+    hint = Toolset([ws.ls, viewer]).call("ls", {"path": "a.txt"}).data["hint"]
+    assert hint == 'Call show(file="a.txt") to see its content.'
+    assert Toolset([ws.ls]).call("ls", {"path": "a.txt"}).data["hint"] == ""
+
+
+def test_a_toolset_renders_every_result_also_of_a_tool_that_is_not_there():
+    def mark(answer: RenderContext) -> ToolResult:
+        return replace(answer.result, content=f"<{answer.result.content}>")
+
+    def fail(answer: RenderContext) -> ToolResult:
+        raise ZeroDivisionError
+
+    tools = Toolset([ToolOffer(page, render=mark)], render=mark)
+    assert tools.call("page", {"path": "a"}).content.startswith("<<1|a")
+    assert tools.call("pages").content.startswith("<There is no tool")
+    broken = Toolset([ToolOffer(page, render=fail)], render=mark).call("page", {"path": "a"})
+    assert broken.content.startswith("<page failed")
+    assert broken.error["code"] == "internal"
+
+
+def test_what_nothing_offered_can_continue_is_not_told_to_call():
+    result = Toolset([ToolOffer(page, hide=("offset",))]).call("page", {"path": "a"})
+    assert result.next is None
+    assert result.content == "1|a\n[there is more]"
+
+
+def test_parameters_after_the_star_are_exposed_by_name():
+    tools = Toolset([look, search], expose={"look": ["after"], "search": ["secret"]})
+    assert list(tools.schemas()[0]["function"]["parameters"]["properties"])[-1] == "after"
+    assert json.loads(tools.call("look", {"pattern": "x", "after": 3}).content)[4] == 3
+
+
+@pytest.mark.parametrize(("offer", "told"), [
+    (ToolOffer(look, expose=("nothing",)), "no parameter `nothing`"),
+    (ToolOffer(look, parameters={"nothing": "x"}), "no parameter `nothing`"),
+    (ToolOffer(look, parameters={"path": "pattern"}), "two parameters are named `pattern`"),
+    (ToolOffer(look, parameters={"path": "a b"}), "`path`: no name"),
+    (ToolOffer(look, hide=("pattern",)), "`pattern` is hidden"),
+    (ToolOffer(look, name="a/b"), "'a/b' cannot be a tool"),
+])  # fmt: skip
+def test_an_offer_that_does_not_fit_is_told(offer, told):
+    with pytest.raises(InvalidArgumentError) as caught:
+        Toolset([offer])
+    assert told in caught.value.message
+
+
+def test_exposing_what_no_tool_has_is_told():
+    with pytest.raises(InvalidArgumentError, match="no grep to expose"):
+        Toolset([look], expose={"grep": ["before"]})
+
+
+def test_a_workspace_offers_its_methods_by_name_with_a_prefix(tmp_path):
+    with Workspace(tmp_path) as ws:
+        ws.write("a.txt", "one\ntwo\nthree\n")
+        tools = ws.tools(["read", "grep"], prefix="fs_")
+        assert tools.names == ("fs_read", "fs_grep")
+        result = tools.call("fs_read", {"path": "a.txt", "limit": 1})
+        assert 'more: fs_read(path="a.txt", offset=2' in result.content
+        assert tools.accepts(**result.next)
+
+
+def test_only_methods_that_return_results_are_tools(tmp_path):
+    with Workspace(tmp_path) as ws:
+        for name in ("close", "tools", "root", "_root", "nothing"):
+            with pytest.raises(InvalidArgumentError.__mro__[1], match="has no tool"):
+                ws.tools([name])

@@ -1,0 +1,263 @@
+"""Calls off the event loop: cancellation, bounds, order, and what a watcher is told."""
+
+import asyncio
+import json
+import logging
+import os
+import threading
+import time
+
+import pytest
+
+from agentfs import Event, Policy, ToolOffer, Toolset, Workspace
+from agentfs.errors import InvalidArgumentError
+from agentfs.results import ReadResult, WriteResult
+
+
+def call(name, **arguments):
+    return {"type": "tool_use", "id": f"{name}-{arguments}", "name": name, "input": arguments}
+
+
+def test_no_more_calls_are_under_way_than_asked_for():
+    most = [0, 0]
+    lock = threading.Lock()
+
+    def slow() -> str:
+        """Be slow."""
+        with lock:
+            most[0] += 1
+            most[1] = max(most)
+        time.sleep(0.01)
+        with lock:
+            most[0] -= 1
+        return "done"
+
+    async def main():
+        tools = Toolset([slow], concurrency=3)
+        return await asyncio.gather(*(tools.acall("slow") for _ in range(30)))
+
+    assert {result.content for result in asyncio.run(main())} == {"done"}
+    assert most[1] == 3
+
+
+def test_a_change_that_has_begun_is_waited_for(tmp_path):
+    begun, go_on = threading.Event(), threading.Event()
+
+    def change() -> str:
+        """Change."""
+        begun.set()
+        go_on.wait(5)
+        (tmp_path / "done").touch()
+        return "done"
+
+    async def main():
+        task = asyncio.create_task(Toolset([change]).acall("change"))
+        await asyncio.to_thread(begun.wait, 5)
+        task.cancel()
+        await asyncio.sleep(0.05)
+        assert not task.done()
+        task.cancel()
+        go_on.set()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert (tmp_path / "done").exists()
+
+    asyncio.run(main())
+
+
+def test_a_change_that_has_not_begun_does_not_happen(tmp_path):
+    (tmp_path / "a.txt").write_text("one\n")
+
+    async def main():
+        asked = asyncio.Event()
+
+        async def ask(request):
+            asked.set()
+            await asyncio.sleep(60)
+
+        with Workspace(tmp_path, policy=Policy(permission=ask)) as ws:
+            edit = {"path": "a.txt", "old_string": "one", "new_string": "two"}
+            task = asyncio.create_task(ws.tools().acall("edit", edit))
+            await asked.wait()
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            await asyncio.sleep(0.05)
+        assert (tmp_path / "a.txt").read_text() == "one\n"
+
+    asyncio.run(main())
+
+
+def test_a_cancelled_search_ends_soon(tmp_path):
+    for number in range(3000):
+        (tmp_path / f"{number % 100}").mkdir(exist_ok=True)
+        (tmp_path / f"{number % 100}" / f"{number}.txt").write_text("x\n")
+
+    async def main():
+        seen = []
+
+        def slow(entries):
+            seen.append(entries)
+            time.sleep(0.05)
+
+        with Workspace(tmp_path) as ws:
+            search = ws.tools()
+            before = threading.active_count()
+            task = asyncio.create_task(search.acall("grep", {"pattern": "nothing"}, on_progress=slow))
+            while not seen:  # noqa: ASYNC110 - it is told from a thread
+                await asyncio.sleep(0.01)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            await search.acall("ls")
+            await asyncio.sleep(0.3)
+            assert threading.active_count() <= before + 2
+            assert seen[-1] < 2500
+
+    asyncio.run(main())
+
+
+def test_questions_hold_no_slot(tmp_path):
+    """Twelve calls wait for an answer while two may work; the callback reads through the same tools."""
+    (tmp_path / "a.txt").write_text("one\n")
+
+    async def main():
+        async def ask(request):
+            if request.method == "ls":
+                return True
+            return (await tools.acall("ls")).success
+
+        with Workspace(tmp_path, policy=Policy(permission=ask)) as ws:
+            tools = Toolset([ws.read, ws.ls], concurrency=2)
+            async with asyncio.timeout(20):
+                return await asyncio.gather(*(tools.acall("read", {"path": "a.txt"}) for _ in range(12)))
+
+    assert all(result.success for result in asyncio.run(main()))
+
+
+def recorder():
+    log: list[tuple[str, str]] = []
+
+    def look(path: str) -> ReadResult:
+        """Look.
+
+        Args:
+            path: File.
+        """
+        log.append(("in", path))
+        time.sleep(0.03)
+        log.append(("out", path))
+        return ReadResult(path, "text", "", 0, 0, 0, 0, "x", text=path)
+
+    def put(path: str) -> WriteResult:
+        """Put.
+
+        Args:
+            path: File.
+        """
+        log.append(("put", path))
+        return WriteResult(path, True, 0, "", "x", text=path)
+
+    return log, Toolset([look, ToolOffer(put, name="store")])
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_reads_run_side_by_side_and_changes_in_their_place(asynchronous):
+    log, tools = recorder()
+    calls = [call("look", path="a"), call("look", path="b"), call("store", path="a"), call("store", path="b"),
+             call("look", path="a")]  # fmt: skip
+    messages = asyncio.run(tools.arun(calls)) if asynchronous else tools.run(calls)
+    assert sorted(log[:2]) == [("in", "a"), ("in", "b")]
+    assert log[4:] == [("put", "a"), ("put", "b"), ("in", "a"), ("out", "a")]
+    assert [block["tool_use_id"] for block in messages[0]["content"]] == [each["id"] for each in calls]
+    assert [block["content"][0]["text"] for block in messages[0]["content"]] == ["a", "b", "a", "b", "a"]
+
+
+def test_a_watcher_is_told_of_each_call(tmp_path):
+    events: list[Event] = []
+    (tmp_path / ".hidden").touch()
+    with Workspace(tmp_path, on_event=events.append) as ws:
+        tools = ws.tools()
+        tools.call("write", '{"file_path": "a.txt", "content": "one"}')
+        tools.call("glob", {"pattern": "*", "limit": "5"})
+        tools.call("read", {"path": "missing"})
+        tools.call("nothing", {})
+    assert [event.kind for event in events] == [
+        "started", "finished", "started", "finished", "started", "failed", "started", "refused",
+    ]  # fmt: skip
+    wrote, found, missed, unknown = events[1::2]
+    assert [(each.parameter, each.rule) for each in wrote.coercions] == [("path", 'alias "file_path"')]
+    assert [(each.parameter, each.rule) for each in found.coercions] == [("limit", '"5" as integer')]
+    assert found.skipped["hidden"] == 1
+    assert (missed.code, unknown.code) == ("not_found", "unknown_tool")
+    assert wrote.sent_chars == 40
+    assert wrote.elapsed_ms > 0
+    assert wrote.tokens > 0
+    assert [event.call for event in events[::2]] == [event.call for event in events[1::2]]
+
+
+def test_coercions_are_in_the_result(tmp_path):
+    with Workspace(tmp_path) as ws:
+        result = ws.tools().call("ls", {"depth": "2"})
+    assert json.loads(json.dumps(result.to_dict()))["coercions"] == [
+        {"parameter": "depth", "rule": '"2" as integer'}
+    ]
+
+
+def test_a_watcher_that_raises_stops_nothing(tmp_path, caplog):
+    def watch(event):
+        raise ZeroDivisionError
+
+    with Workspace(tmp_path, on_event=watch) as ws:
+        assert ws.tools().call("ls").success
+    assert "on_event" in caplog.text
+
+
+def test_the_logger_writes_details_when_it_is_asked_to(tmp_path, caplog):
+    with caplog.at_level(logging.DEBUG, "agentfs"), Workspace(tmp_path) as ws:
+        ws.tools().call("ls")
+    assert [record.message.split()[:2] for record in caplog.records] == [
+        ["started", "ls"],
+        ["finished", "ls"],
+    ]
+
+
+@pytest.mark.parametrize("wrong", [0, -1, True, "8"])
+def test_concurrency_is_a_positive_integer(wrong):
+    with pytest.raises(InvalidArgumentError):
+        Toolset([], concurrency=wrong)
+
+
+def test_a_change_that_is_given_up_before_it_replaces_a_file_ends_soon(tmp_path, monkeypatch):
+    """It counted as begun from the first, so that who cancelled it waited for all that it had to read."""
+    (tmp_path / "a.txt").write_bytes(b"line\n" * 100_000)
+    read, slow = os.read, threading.Event()
+
+    def slowly(fd, size):
+        if slow.is_set():
+            time.sleep(0.02)
+            size = min(size, 512)
+        return read(fd, size)
+
+    monkeypatch.setattr(os, "read", slowly)
+
+    async def run(ws):
+        arguments = {"path": "a.txt", "old_string": "line", "new_string": "other", "replace_all": True}
+        call = asyncio.create_task(ws.tools().acall("edit", arguments))
+        await asyncio.sleep(0.5)
+        began = time.monotonic()
+        call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+        return time.monotonic() - began
+
+    with Workspace(tmp_path) as ws:
+        slow.set()
+        try:
+            assert asyncio.run(run(ws)) < 5  # of ten, until the deadline
+        finally:
+            slow.clear()
+        time.sleep(0.5)  # the thread sees that it was given up
+        assert (tmp_path / "a.txt").read_bytes() == b"line\n" * 100_000
+        assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]
+        assert not ws.changes().files

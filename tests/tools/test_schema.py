@@ -1,0 +1,201 @@
+import json
+import subprocess
+import sys
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from agentfs import Workspace
+from agentfs.errors import InvalidArgumentError
+from agentfs.tools.toolset import Toolset
+from tests.provider_rules import CHECKERS, SCHEMA_OF, STRICT, anthropic_request
+from tests.tool_samples import CLOSED, change, measure, search, settings
+
+MODES = [(name, False) for name in CHECKERS] + [(name, True) for name in STRICT]
+
+
+@pytest.fixture
+def seven(tmp_path):
+    with Workspace(tmp_path) as ws:
+        yield ws.tools()
+
+
+def properties(toolset, provider="openai", *, strict=False):
+    return {
+        (tool.get("function") or tool)["name"]: SCHEMA_OF[provider](tool)["properties"]
+        for tool in toolset.schemas(provider, strict=strict)
+    }
+
+
+@pytest.mark.parametrize(("provider", "strict"), MODES)
+def test_the_seven_keep_each_providers_rules(seven, provider, strict):
+    tools = seven.schemas(provider, strict=strict)
+    assert len(tools) == 7
+    assert [wrong for tool in tools for wrong in CHECKERS[provider](tool, strict=strict)] == []
+
+
+@pytest.mark.parametrize(("provider", "strict"), MODES)
+def test_every_kind_of_hint_keeps_each_providers_rules(provider, strict):
+    for tool in Toolset(CLOSED).schemas(provider, strict=strict):
+        assert CHECKERS[provider](tool, strict=strict) == []
+
+
+def test_the_seven_fit_one_strict_request_to_anthropic(seven):
+    assert anthropic_request(seven.schemas("anthropic", strict=True)) == []
+
+
+def test_the_seven_take_at_most_1800_tokens(seven):
+    text = json.dumps(seven.schemas("openai"), separators=(",", ":"), ensure_ascii=False)
+    assert len(text) / 4 <= 1800
+
+
+def test_one_tool_is_exactly_this():
+    assert Toolset([search]).schemas("openai") == [{
+        "type": "function",
+        "function": {
+            "name": "search",
+            "description": "Search the contents of files.\nA second paragraph.",
+            "parameters": {
+                "type": "object",
+                "properties": {
+                    "pattern": {"type": "string", "description": "Regular expression: `a|b`."},
+                    "path": {"type": "string", "description": 'Where. Default ".".'},
+                    "glob": {
+                        "anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}],
+                        "description": "Only files that match",
+                    },
+                    "output_mode": {
+                        "type": "string",
+                        "enum": ["content", "files_with_matches"],
+                        "description": 'What to show. Default "content".',
+                    },
+                    "ignore_case": {"type": "boolean", "description": "Ignore case. Default false."},
+                    "limit": {
+                        "type": ["integer", "null"],
+                        "description": "Most matches; null: all. Default 100.",
+                    },
+                },
+                "required": ["pattern"],
+                "additionalProperties": False,
+            },
+        },
+    }]  # fmt: skip
+
+
+def test_openai_strict_makes_what_is_optional_nullable():
+    shown = properties(Toolset([search, change]), strict=True)
+    assert shown["search"]["pattern"]["type"] == "string"
+    assert shown["search"]["path"]["type"] == ["string", "null"]
+    assert shown["search"]["glob"]["anyOf"][-1] == {"type": "null"}
+    assert shown["search"]["output_mode"]["anyOf"][-1] == {"type": "null"}
+    assert shown["change"]["edits"]["items"]["properties"]["replace_all"]["type"] == ["boolean", "null"]
+
+
+@pytest.mark.parametrize("provider", ["gemini", "mcp"])
+def test_a_union_is_shown_as_a_string_where_any_of_may_be_refused(provider):
+    assert properties(Toolset([search]), provider)["search"]["glob"] == {
+        "type": "string",
+        "description": "Only files that match",
+    }
+
+
+def test_gemini_enumerates_strings_only_and_names_other_choices():
+    assert properties(Toolset([measure]), "gemini")["measure"]["level"] == {
+        "type": "integer",
+        "description": "How deep. One of 1, 2, 3. Default 1.",
+    }
+
+
+def test_mcp_says_what_each_tool_does_to_the_world(seven):
+    hints = {tool["name"]: tool["annotations"] for tool in seven.schemas("mcp")}
+    for name in ("read", "ls", "glob", "grep"):
+        assert hints[name]["readOnlyHint"] is True
+        assert hints[name]["openWorldHint"] is False
+    assert (hints["write"]["destructiveHint"], hints["write"]["idempotentHint"]) == (True, True)
+    assert (hints["multi_edit"]["destructiveHint"], hints["multi_edit"]["idempotentHint"]) == (True, False)
+    assert hints["multi_edit"]["title"] == "Multi edit"
+    assert Toolset([search]).schemas("mcp")[0]["annotations"] == {"title": "Search"}
+
+
+def test_no_method_leaves_open_what_it_does_to_the_world(tmp_path):
+    with Workspace(tmp_path) as ws:
+        hints = {tool["name"]: tool["annotations"] for tool in ws.tools(ws.tool_names()).schemas("mcp")}
+    assert [name for name, each in hints.items() if "readOnlyHint" not in each] == []
+    assert hints["read_many"]["readOnlyHint"] is True
+
+
+@pytest.mark.parametrize(("provider", "strict", "named"), [
+    ("open-ai", False, "openai-responses"), ("mcp", True, "no strict mode"),
+    ("gemini", True, "no strict mode"),
+])  # fmt: skip
+def test_a_format_that_there_is_not_is_an_error_that_says_what_there_is(provider, strict, named):
+    with pytest.raises(InvalidArgumentError, match=named):
+        Toolset([search]).schemas(provider, strict=strict)
+
+
+@pytest.mark.parametrize("provider", STRICT)
+def test_open_objects_have_no_strict_schema(provider):
+    toolset = Toolset([settings])
+    assert CHECKERS[provider](toolset.schemas(provider)[0], strict=False) == []
+    with pytest.raises(InvalidArgumentError, match="settings has no strict schema"):
+        toolset.schemas(provider, strict=True)
+
+
+def numbered(count):
+    for number in range(count):
+
+        def tool(a: int = 1, b: str | list[str] = "x") -> str:
+            """Do it.
+
+            Args:
+                a: One.
+                b: Two.
+            """
+            return f"{a}{b}"
+
+        tool.__name__ = f"tool_{number}"
+        yield tool
+
+
+def test_too_much_for_a_strict_request_to_anthropic_is_an_error_with_the_figures():
+    assert len(Toolset(numbered(12)).schemas("anthropic", strict=True)) == 12
+    with pytest.raises(InvalidArgumentError, match=r"26 optional parameters \(24 at most\)"):
+        Toolset(numbered(13)).schemas("anthropic", strict=True)
+    with pytest.raises(InvalidArgumentError) as caught:
+        Toolset(numbered(21)).schemas("anthropic", strict=True)
+    assert caught.value.details["counts"] == {
+        "tools": 21, "optional parameters": 42, "union-typed parameters": 21
+    }  # fmt: skip
+
+
+def test_schemas_are_the_same_in_every_process():
+    program = (
+        "import json\nfrom tests.tool_samples import CLOSED\nfrom agentfs.tools.toolset import Toolset\n"
+        "print(json.dumps([Toolset(CLOSED).schemas(f) for f in "
+        "('openai', 'openai-responses', 'anthropic', 'mcp', 'gemini')]))"
+    )
+    texts = {
+        subprocess.run(
+            [sys.executable, "-c", program], env={"PYTHONHASHSEED": seed, "PYTHONPATH": ":".join(sys.path)},
+            check=True, capture_output=True, cwd=sys.modules["tests.tool_samples"].__file__.rsplit("/", 2)[0],
+        ).stdout
+        for seed in ("1", "2")
+    }  # fmt: skip
+    assert len(texts) == 1
+
+
+def test_changing_a_schema_does_not_change_the_next():
+    toolset = Toolset([search])
+    toolset.schemas()[0]["function"]["parameters"]["properties"].clear()
+    assert properties(toolset)["search"]
+
+
+@pytest.mark.parametrize(("provider", "strict"), MODES)
+@pytest.mark.parametrize(("arguments", "right"), [
+    ({"pattern": "x"}, True), ({"pattern": 1}, False), ({"pattern": "x", "other": 1}, False),
+    ({"pattern": "x", "output_mode": "all"}, False), ({"pattern": "x", "ignore_case": "true"}, False),
+])  # fmt: skip
+def test_a_schema_takes_what_it_should(provider, strict, arguments, right):
+    schema = SCHEMA_OF[provider](Toolset([search]).schemas(provider, strict=strict)[0])
+    full = dict.fromkeys(schema["properties"]) | arguments if "openai" in provider and strict else arguments
+    assert Draft202012Validator(schema).is_valid(full) is right

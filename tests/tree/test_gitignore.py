@@ -1,0 +1,174 @@
+"""Ignore rules, judged by git."""
+
+import os
+import subprocess
+
+import pytest
+
+from agentfs.fs import Root
+from agentfs.policy import Policy
+from agentfs.tree.gitignore import IgnoreRules, read_rules
+from agentfs.tree.walk import Walk
+from tests.conftest import needs, program
+
+pytestmark = needs("git")
+
+ENVIRONMENT = {"PATH": os.environ["PATH"], "HOME": "/nonexistent", "GIT_CONFIG_NOSYSTEM": "1"}
+
+
+def git_files(top):
+    command = ["git", "-C", str(top), "ls-files", "-co", "--exclude-standard", "-z"]
+    listed = subprocess.run(command, capture_output=True, check=True, env=ENVIRONMENT).stdout
+    return sorted(os.fsdecode(name) for name in listed.split(b"\0") if name)
+
+
+def walked_files(top):
+    with Root(top, Policy()) as root:
+        walk = Walk(
+            root,
+            ".",
+            max_entries=10**6,
+            deadline=None,
+            others=True,
+            hidden=lambda name: name in {".gitignore", ".ignore"},
+        )
+        found = []
+        for visit in walk:
+            found += [f"{visit.path}/{each.name}" if visit.path else each.name for each in visit.files]
+    return found
+
+
+@pytest.fixture
+def repository(tmp_path):
+    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True, env=ENVIRONMENT)
+
+    def write(files):
+        for name, text in files.items():
+            path = tmp_path / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        return tmp_path
+
+    return write
+
+
+CASES = {
+    "negation takes back": ("*.log\n!keep.log\n", ["a.log", "keep.log", "d/keep.log"]),
+    "negation below an ignored directory is too late": ("d/\n!d/keep\n", ["d/keep", "e"]),
+    "negation with the content ignored instead": ("d/*\n!d/keep\n", ["d/keep", "d/drop"]),
+    "a slash in the middle anchors": ("d/x\n", ["d/x", "e/d/x", "x"]),
+    "a slash at the start anchors": ("/x\n", ["x", "d/x"]),
+    "a slash at the end means directories": ("x/\n", ["d/x", "x/y"]),
+    "two stars at the start": ("**/x/y\n", ["x/y", "a/b/x/y", "x/z"]),
+    "two stars in the middle": ("a/**/y\n", ["a/y", "a/b/c/y", "b/y"]),
+    "two stars at the end": ("a/**\n", ["a/b", "a/c/d", "e"]),
+    "two stars behind a plain beginning are a part of their own to git": (
+        "d/f**/x\n",
+        ["d/fx", "d/f/x", "d/fa/b/x", "d/g/x"],
+    ),
+    "two stars before an escaped slash": ("**\\/x\n", ["x", "a/x"]),
+    "an escaped hash": ("\\#a\n#b\n", ["#a", "#b"]),
+    "an escaped exclamation mark": ("\\!a\n", ["!a", "a"]),
+    "trailing spaces go": ("a  \n", ["a", "a  "]),
+    "an escaped trailing space stays": ("a\\ \n", ["a", "a "]),
+    "a backslash at the end matches nothing": ("a\\\n", ["a", "a\\"]),
+    "an open class matches nothing": ("[a\n", ["[a", "a"]),
+    "a bracket first in a class is literal": ("[]a]\n", ["]", "a", "b"]),
+    "a negated class": ("[!a]\n", ["a", "b"]),
+    "a named class": ("[[:digit:]]x\n", ["1x", "ax"]),
+    "carriage returns go": ("a\r\n*.o\r\n", ["a", "b.o", "c"]),
+    "a last line without its end": ("x\na", ["a", "x", "b"]),
+    "a byte order mark goes": ("\ufeffa\n", ["a", "b"]),
+    "a question mark is one byte": ("?\n??\n", ["é", "a", "ab", "abc"]),
+    "not UTF-8": (b"\xe9\n", [os.fsdecode(b"\xe9"), "e"]),
+    "a tab is no space": ("a\t\n", ["a", "a\t"]),
+    "a NUL ends the line": (b"a\0b\n", ["a", "ab"]),
+    "`*.o` needs its dot": ("*.o\n", ["o", ".o", "a.o", "a.b.o"]),
+    "a star does not cross a slash": ("a/*c\n", ["a/bc", "a/b/c"]),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_git_agrees_on(repository, case):
+    rules, names = CASES[case]
+    top = repository({**dict.fromkeys(names, ""), ".gitignore": rules})
+    assert sorted(walked_files(top)) == git_files(top)
+
+
+def test_a_nearer_file_outranks_a_farther_one(repository):
+    top = repository({".gitignore": "*.x\n", "d/.gitignore": "!a.x\n", "d/a.x": "", "d/b.x": "", "a.x": ""})
+    assert sorted(walked_files(top)) == git_files(top)
+    assert "d/a.x" in walked_files(top)
+
+
+def test_a_gitignore_counts_without_a_repository(tmp_path):
+    (tmp_path / ".gitignore").write_text("b\n")
+    (tmp_path / "a").touch()
+    (tmp_path / "b").touch()
+    assert walked_files(tmp_path) == [".gitignore", "a"]
+
+
+@needs("rg")
+def test_an_ignore_file_outranks_every_gitignore(tmp_path):
+    (tmp_path / "d").mkdir()
+    (tmp_path / ".ignore").write_text("!a.x\nc\n")
+    (tmp_path / "d" / ".gitignore").write_text("*.x\n!c\n")
+    for name in ("a.x", "b.x", "c"):
+        (tmp_path / "d" / name).touch()
+    ours = [path for path in walked_files(tmp_path) if "/." not in path and path[0] != "."]
+    rg = [
+        program("rg"),
+        "--files",
+        "--sort=path",
+        "--no-require-git",
+        "--no-ignore-parent",
+        "--no-ignore-global",
+    ]
+    judged = subprocess.run(rg, cwd=tmp_path, capture_output=True, check=True, text=True).stdout.split()
+    assert ours == judged == ["d/a.x"]
+
+
+def test_rules_above_a_repository_do_not_count_in_it(tmp_path):
+    inner = tmp_path / "inner"
+    inner.mkdir()
+    (tmp_path / ".gitignore").write_text("*.x\n")
+    subprocess.run(["git", "init", "-q", str(inner)], check=True, env=ENVIRONMENT)
+    (inner / "a.x").touch()
+    assert git_files(inner) == ["a.x"]
+    assert walked_files(tmp_path) == [".gitignore", "inner/a.x"]
+
+
+def test_each_exclusion_names_the_rule_that_git_names(repository):
+    top = repository(
+        {".gitignore": "# made\n\n*.log\n/out/\n", "src/.gitignore": "!keep.log\ntmp*\n", "src/keep.log": ""}
+    )
+    names = ["a.log", "out", "src/tmp1", "src/b.log"]
+    for name in names:
+        (top / name).mkdir() if name == "out" else (top / name).touch()
+    rules = IgnoreRules().enter("", gitignore=(top / ".gitignore").read_bytes())
+    below = rules.enter("src/", gitignore=(top / "src/.gitignore").read_bytes())
+    command = ["git", "-C", str(top), "check-ignore", "-v", *names]
+    said = subprocess.run(command, capture_output=True, check=True, text=True, env=ENVIRONMENT).stdout
+    for line in said.splitlines():
+        source, path = line.split("\t")
+        directory, _, name = path.rpartition("/")
+        rule = (below if directory else rules).decide(
+            f"{directory}/" if directory else "", name, is_dir=name == "out"
+        )
+        file, number, pattern = source.split(":", 2)
+        assert str(rule) == f"{file}:{number} {pattern}"
+    kept = below.decide("src/", "keep.log", is_dir=False)
+    assert kept is not None
+    assert kept.negated
+
+
+def test_comments_and_blank_lines_are_no_rules():
+    assert read_rules(b"# a\n\n   \n\r\n/\n!\n!/\n", "f") == []
+
+
+@pytest.mark.parametrize(
+    "line", ["*a" * 100 + "b", "**/a/" * 60 + "b", "a**/" * 60 + "b", "**\\/" * 60 + "b"]
+)
+def test_a_hostile_rule_takes_no_time(line):
+    rules = IgnoreRules().enter("", gitignore=line.encode())
+    assert rules.decide("a/" * 200, "a" * 250, is_dir=False) is None

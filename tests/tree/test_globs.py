@@ -1,0 +1,190 @@
+"""Globs, judged by tables, by bash, and by a matcher of another make."""
+
+import random
+import subprocess
+
+import pytest
+
+from agentfs.errors import AgentFSError
+from agentfs.tree.globs import compile_globs, expand, hidden_names
+from tests.conftest import needs
+
+TABLE = [
+    ("*.py", ["a.py", "d/e/a.py"], ["py", "a.pyc", "d.py/a"]),
+    ("a.py", ["a.py", "d/a.py"], ["ba.py"]),
+    ("/a.py", ["a.py"], ["d/a.py"]),
+    ("./a.py", ["a.py"], ["d/a.py"]),
+    ("d/*.py", ["d/a.py"], ["d/e/a.py", "x/d/a.py"]),
+    ("d/**/*.py", ["d/a.py", "d/e/f/a.py"], ["a.py", "x/d/a.py"]),
+    ("**/d/*.py", ["d/a.py", "x/y/d/a.py"], ["d/e/a.py"]),
+    ("d/**", ["d/a", "d/e/a"], ["d", "x/d/a"]),
+    ("d/", ["d/a", "d/e/a"], ["d"]),
+    ("**", ["a", "d/e"], []),
+    ("*", ["a", "d/e"], []),
+    ("**/*", ["a", "d/e"], []),
+    ("a**b", ["ab", "axb"], ["a/b"]),
+    ("*.{js,ts}", ["a.js", "d/a.ts"], ["a.jsx"]),
+    ("{a,b}/{c,d{e,f}}.x", ["a/c.x", "b/df.x"], ["a/d.x"]),
+    ("{src,test}/**/*.c", ["src/a.c", "test/x/y.c"], ["lib/a.c"]),
+    ("a{1..3}", ["a1", "a3"], ["a4"]),
+    ("{a}", ["a", "d/a"], ["{a}"]),
+    ("*.{py}", ["a.py", "d/a.py"], ["a.{py}"]),
+    ("{{name}}/x", ["name/x"], ["{{name}}/x"]),
+    (r"\{\{name\}\}/x", ["{{name}}/x"], ["name/x"]),
+    ("a{}b", ["ab"], ["a{}b"]),
+    (r"\{a,b\}", ["{a,b}"], ["a"]),
+    ("[ab].c", ["a.c", "d/b.c"], ["c.c"]),
+    ("[!ab].c", ["c.c"], ["a.c", "/.c"]),
+    ("[[:digit:]]", ["1"], ["a"]),
+    (r"app/\[id\]/*", ["app/[id]/page"], ["app/i/page"]),
+    ("?.c", ["é.c", "a.c"], ["ab.c"]),
+    ("a b.c", ["a b.c"], ["a.c"]),
+    ("*.tar.gz", ["a.tar.gz"], ["a.gz"]),
+    ("Makefile", ["Makefile", "d/Makefile"], ["makefile"]),
+    ("(a|b)+.c", ["(a|b)+.c"], ["a.c"]),
+]
+
+
+@pytest.mark.parametrize(("glob", "yes", "no"), TABLE)
+def test_what_a_glob_matches(glob, yes, no):
+    for hidden in (True, False):
+        matches = compile_globs([glob], hidden=hidden)
+        assert [path for path in yes if not matches(path)] == []
+        assert [path for path in no if matches(path)] == []
+
+
+@pytest.mark.parametrize(
+    ("glob", "yes", "no"),
+    [
+        ("*", ["a"], [".a", ".d/a", "d/.a"]),
+        ("**/*.py", ["a.py"], [".a.py", ".d/a.py"]),
+        ("?a", [], [".a"]),
+        ("[.]a", [], [".a"]),
+        ("d/**", ["d/a"], ["d/.a", "d/.x/a"]),
+        (".*", [".a", "d/.a"], [".d/a"]),
+        (".github/**", [".github/a", ".github/w/a"], [".github/.a"]),
+        ("**/.env", [".env", "d/.env"], [".d/.env"]),
+        ("*/.env", ["d/.env"], [".env"]),
+    ],
+)
+def test_a_wildcard_stands_for_no_leading_dot(glob, yes, no):
+    matches = compile_globs([glob], hidden=False)
+    assert [path for path in yes if not matches(path)] == []
+    assert [path for path in no if matches(path)] == []
+    assert all(compile_globs([glob], hidden=True)(path) for path in yes)
+
+
+def test_a_pattern_part_with_a_dot_opens_the_names_that_it_matches():
+    test = hidden_names(["*.py", ".github/**/*.yml", "**/.e*"])
+    assert test is not None
+    assert [name for name in (".github", ".env", ".git", ".venv") if test(name)] == [".github", ".env"]
+    assert hidden_names(["*.py", "src/**", "./a"]) is None
+
+
+def test_an_exclusion_takes_away():
+    matches = compile_globs(["*.py", "!*_test.py", "!d/**"])
+    assert [path for path in ("a.py", "a_test.py", "d/a.py", "a.c") if matches(path)] == ["a.py"]
+    assert compile_globs(["!*.py"])("a.c")
+
+
+def test_anchored_binds_every_pattern():
+    matches = compile_globs(["*.py"], anchored=True)
+    assert matches("a.py")
+    assert not matches("d/a.py")
+
+
+BAD = [
+    ("", "invalid_pattern"),
+    ("a\0", "invalid_pattern"),
+    ("[a", "invalid_pattern"),
+    ("[[:nonsense:]]", "invalid_pattern"),
+    ("a\\", "invalid_pattern"),
+    ("{a,b", "invalid_pattern"),
+    ("{a,{b}", "invalid_pattern"),
+    ("{a,b}" * 20, "invalid_pattern"),
+    ("{" * 30 + "a,b" + "}" * 30, "invalid_pattern"),
+    ("{1..999999999}", "invalid_pattern"),
+    ("{1..40}" + "?*" * 1000, "invalid_pattern"),
+    ("{}", "invalid_pattern"),
+    ("{" + "," * 5000 + "}", "invalid_pattern"),
+    ("**/*a*/" * 30, "invalid_pattern"),
+    ("x" * 5000, "invalid_pattern"),
+    ("../a", "outside_workspace"),
+    ("a/../../b", "outside_workspace"),
+    ("{a,..}/b", "outside_workspace"),
+]
+
+
+@pytest.mark.parametrize(("glob", "code"), BAD, ids=[repr(glob[:12]) for glob, _ in BAD])
+def test_a_bad_glob_is_a_typed_error_with_a_way_out(glob, code):
+    for compiling in (lambda: compile_globs([glob]), lambda: compile_globs(["a", f"!{glob}"])):
+        with pytest.raises(AgentFSError) as caught:
+            compiling()
+        assert caught.value.code == code
+        assert caught.value.hint
+
+
+def test_no_glob_at_all_is_an_error():
+    with pytest.raises(AgentFSError) as caught:
+        compile_globs([])
+    assert caught.value.code == "invalid_pattern"
+
+
+@pytest.mark.parametrize(
+    ("glob", "path"),
+    [
+        ("**/*a*/" * 15 + "x", "aaaaaaaaa/" * 40 + "b"),
+        ("*a" * 100 + "b", "a" * 250),
+        ("*?" * 100 + "b", "a" * 250),
+        ("**/a*a*a*a*a*a*b/**/*a*a*a*a*c", ("a" * 60 + "/") * 40 + "d"),
+    ],
+)
+def test_regression_no_glob_explodes(glob, path):
+    assert not compile_globs([glob])(path)
+
+
+@pytest.mark.parametrize(
+    "glob", ["a{b,c}d", "{a,b}{c,d}", "x{a,{b,c}}y", "{a,}b", "{1..4}", "{4..1}", "{c..a}", "a,b", r"\{a,b}"]
+)
+@needs("bash")
+def test_braces_expand_as_in_bash(glob):
+    words = subprocess.run(
+        ["bash", "-c", f"printf '%s\\n' {glob}"], capture_output=True, check=True, text=True
+    ).stdout.split("\n")[:-1]
+    assert [each.replace("\\", "") for each in expand(glob)] == words
+
+
+def slow_match(pattern, path):
+    """A matcher by recursion over parts and characters: slow, and of another make."""
+
+    def part(glob, name):
+        if not glob:
+            return not name
+        if glob[0] == "*":
+            return part(glob[1:], name) or (bool(name) and part(glob, name[1:]))
+        return bool(name) and glob[0] in ("?", name[0]) and part(glob[1:], name[1:])
+
+    def parts(globs, names):
+        if not globs:
+            return not names
+        if globs == ["**"]:
+            return bool(names)
+        if globs[0] == "**":
+            return parts(globs[1:], names) or (bool(names) and parts(globs, names[1:]))
+        return bool(names) and part(globs[0], names[0]) and parts(globs[1:], names[1:])
+
+    globs = pattern.split("/")
+    return parts(globs if len(globs) > 1 else ["**", *globs] if globs != ["**"] else globs, path.split("/"))
+
+
+def test_another_matcher_agrees_on_random_globs():
+    rng = random.Random(5)
+    for _ in range(3000):
+        pieces = ["**"] + ["".join(rng.choice("ab*?") for _ in range(rng.randint(1, 4))) for _ in range(3)]
+        glob = "/".join(rng.choice(pieces) for _ in range(rng.randint(1, 4)))
+        matches = compile_globs([glob])
+        for _ in range(5):
+            names = ["".join(rng.choice("ab") for _ in range(rng.randint(1, 4))) for _ in range(3)]
+            path = "/".join(rng.choice(names) for _ in range(rng.randint(1, 4)))
+            simple = "/".join(part if part == "**" else part.replace("**", "*") for part in glob.split("/"))
+            assert matches(path) == slow_match(simple, path), (glob, path)

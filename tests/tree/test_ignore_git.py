@@ -1,0 +1,203 @@
+"""The walk beside `git ls-files -co --exclude-standard`, on random trees with hostile rules.
+
+Trees lie side by side in one repository, so that git is asked once for many. In every other one there are
+rules around them too, in the directory above, in `info/exclude` and in the user's global excludes; there each
+tree is also walked as a root of its own, for which those rules come from outside.
+"""
+
+import os
+import random
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from agentfs.fs import Root
+from agentfs.policy import Policy
+from agentfs.tree.walk import Walk
+from tests.conftest import needs
+
+pytestmark = needs("git")
+
+NAMES = [
+    "a",
+    "b",
+    "ab",
+    "a.c",
+    "b.o",
+    "foo",
+    "bar",
+    "foo.o",
+    "x y",
+    "a ",
+    "[a]",
+    "é",
+    "-",
+    "!a",
+    "#b",
+    "a\\b",
+]
+NAMES += [".x", ".a.c", "A", "a*", os.fsdecode(b"\xe9"), "a.c.o", "]", "foo bar.o"]
+PARTS = [
+    *("a", "b", "ab", "foo", "bar", "x y", "é", "\\a", "\\*", "a\\", "a\\ ", "\\!a", "\\#b", "a\\\\b", "A"),
+    *("*", "?", "*.o", "*.c", "f*", "*o", "a*b", "f?o*", "*a*b*", "?\\?", "**", "***", "foo**", "**foo"),
+    *("[ab]", "[!a]", "[^a-c]", "[[:alpha:]]", "[a", "[]a]", "[a-]", "[a/b]", "[é]", "[[:foo:]]", "[[:al]"),
+    *("[\\]a]", "[b-a]", "[a\\-c]", ".*", ".x", "*.c.o", "[[:punct:]]*", "[!.]*", "??", "a[*]", "\\[a]"),
+    "*\\ ",
+]  # fmt: skip
+ODD_LINES = [
+    "",
+    "#x",
+    "/",
+    "!",
+    "//",
+    "\\",
+    "!/",
+    "**/",
+    "/**",
+    "a//b",
+    "  ",
+    "!*",
+    "/*",
+    "*/",
+    "!*/",
+    "\t",
+    "./a",
+    "a/.",
+]
+
+
+@pytest.fixture
+def memory():
+    """A directory that is on no disk, where there is one: the trees are many and live for a moment."""
+    with tempfile.TemporaryDirectory(dir="/dev/shm" if os.path.isdir("/dev/shm") else None) as path:
+        yield Path(path)
+
+
+def random_line(rng):
+    if rng.random() < 0.06:
+        return rng.choice(ODD_LINES)
+    line = "/".join(rng.choice(PARTS) for _ in range(rng.choice([1, 1, 1, 2, 2, 3])))
+    line = ("/" if rng.random() < 0.2 else "") + line + ("/" if rng.random() < 0.3 else "")
+    line += "**" if rng.random() < 0.05 else ""
+    line = ("!" if rng.random() < 0.35 else "") + line
+    return line + (rng.choice([" ", "  ", "\\ ", "\t", "\\", " \r"]) if rng.random() < 0.1 else "")
+
+
+def random_rules(rng, most=6):
+    end = rng.choice(["\n", "\n", "\r\n"])
+    text = end.join(random_line(rng) for _ in range(rng.randint(1, most)))
+    text = ("\ufeff" if rng.random() < 0.05 else "") + text + (end if rng.random() < 0.7 else "")
+    return text.encode() + (b"\xe9\n" if rng.random() < 0.03 else b"")
+
+
+def write(path, content=b""):
+    with open(path, "wb") as file:
+        file.write(content)
+
+
+def random_tree(rng, top):
+    os.mkdir(top)
+    directories = [""]
+    for _ in range(rng.randint(2, 14)):
+        path = rng.choice(directories) + rng.choice(NAMES)
+        full = os.path.join(top, path)
+        if os.path.lexists(full):
+            continue
+        kind = rng.random()
+        if kind < 0.5:
+            os.mkdir(full)
+            directories.append(path + "/")
+        elif kind < 0.53:
+            os.symlink(rng.choice(NAMES), full)
+        else:
+            write(full)
+    for directory in directories:
+        for _ in range(rng.randint(0, 3)):
+            full = os.path.join(top, directory + rng.choice(NAMES))
+            if not os.path.lexists(full):
+                write(full)
+    for directory in directories:
+        if directory == "" or rng.random() < 0.3:
+            write(os.path.join(top, directory, ".gitignore"), random_rules(rng))
+
+
+def make_repository(base):
+    os.makedirs(f"{base}/.git/objects")
+    os.makedirs(f"{base}/.git/refs")
+    os.makedirs(f"{base}/.git/info")
+    write(f"{base}/.git/HEAD", b"ref: refs/heads/main\n")
+
+
+def environment(config):
+    return {
+        "PATH": os.environ["PATH"],
+        "HOME": "/nonexistent",
+        "GIT_CONFIG_NOSYSTEM": "1",
+        "GIT_CONFIG_GLOBAL": config,
+    }
+
+
+def git_files(base, config):
+    command = ["git", "-C", base, "ls-files", "-co", "--exclude-standard", "-z"]
+    listed = subprocess.run(command, capture_output=True, check=True, env=environment(config)).stdout
+    return sorted(os.fsdecode(name) for name in listed.split(b"\0") if name)
+
+
+def git_ignores(base, names, config):
+    command = ["git", "-C", base, "check-ignore", "--no-index", *names]
+    said = subprocess.run(command, capture_output=True, check=False, env=environment(config))
+    return set(os.fsdecode(said.stdout).split())
+
+
+def walked_files(top, path="."):
+    with Root(top, Policy()) as root:
+        walk = Walk(root, path, max_entries=10**6, deadline=None, others=True, hidden=True)
+        found = []
+        for visit in walk:
+            prefix = f"{visit.directory.real_path}/" if visit.directory.real_path else ""
+            found += [prefix + each.name for each in visit.files]
+    return sorted(found)
+
+
+def compare(seeds, memory, monkeypatch):
+    """Compare trees, one for each seed; return how many."""
+    compared = 0
+    seeds = list(seeds)
+    config, excludes = str(memory / "gitconfig"), str(memory / "excludes")
+    write(config, f'[user]\n\tname = x\n[core] ; mine\n\texcludesFile = "{excludes}" # here\n'.encode())
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", config)
+    while seeds:
+        rng = random.Random(seeds[0])
+        surrounded = seeds[0] % 2 == 1
+        batch, seeds = seeds[: 9 if surrounded else 25], seeds[9 if surrounded else 25 :]
+        base = str(memory / "base")
+        make_repository(base)
+        write(excludes, random_rules(rng, 2) if surrounded else b"")
+        if surrounded:
+            write(f"{base}/.gitignore", random_rules(rng, 3))
+            write(f"{base}/.git/info/exclude", random_rules(rng, 2))
+        for seed in batch:
+            random_tree(random.Random(seed), f"{base}/t{seed}")
+        judged = git_files(base, config)
+        assert walked_files(base) == judged, f"trees {batch}"
+        if surrounded:
+            names = [f"t{seed}" for seed in batch]
+            # Git enters no ignored directory; a root is entered, whatever is said of it.
+            for name in set(names) - git_ignores(base, names, config):
+                below = [path[len(name) + 1 :] for path in judged if path.startswith(f"{name}/")]
+                assert walked_files(f"{base}/{name}") == below, f"tree {name}, rules from outside"
+        compared += len(batch)
+        shutil.rmtree(base)
+    return compared
+
+
+def test_git_agrees_on_2000_random_trees(memory, monkeypatch):
+    assert compare(range(2000), memory, monkeypatch) == 2000
+
+
+@pytest.mark.long
+def test_git_agrees_on_20000_random_trees(memory, monkeypatch):
+    assert compare(range(100_000, 120_000), memory, monkeypatch) == 20_000

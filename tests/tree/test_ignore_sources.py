@@ -1,0 +1,369 @@
+"""Where rules come from: around the root, worktrees, global excludes; and files that are no rule files."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from agentfs import Workspace
+from agentfs.fs.ignore_files import read_outer_rules
+from tests.conftest import needs, program
+from tests.journal.judges import can_mount
+
+pytestmark = needs("git")
+
+
+def git(*arguments, cwd, config=os.devnull):
+    environment = {"PATH": os.environ["PATH"], "HOME": "/nonexistent", "GIT_CONFIG_NOSYSTEM": "1"}
+    environment |= {"GIT_CONFIG_GLOBAL": str(config), "GIT_AUTHOR_NAME": "x", "GIT_AUTHOR_EMAIL": "x@x"}
+    environment |= {"GIT_COMMITTER_NAME": "x", "GIT_COMMITTER_EMAIL": "x@x"}
+    done = subprocess.run(
+        ["git", *arguments], cwd=cwd, env=environment, capture_output=True, check=True, text=True
+    )
+    return sorted(done.stdout.split())
+
+
+def git_files(cwd, config=os.devnull):
+    return [
+        name
+        for name in git("ls-files", "-co", "--exclude-standard", cwd=cwd, config=config)
+        if "/." not in f"/{name}"
+    ]
+
+
+def listed(top):
+    """What `ls` lists, and its text, in which no rule from outside may be quoted."""
+    with Workspace(top) as ws:
+        result = ws.ls(depth=0)
+    return [entry.path for entry in result.entries if not entry.is_dir], result
+
+
+def make(top, *names):
+    for name in names:
+        path = top / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+
+
+@pytest.fixture
+def repository(tmp_path):
+    git("init", "-q", ".", cwd=tmp_path)
+    return tmp_path
+
+
+def test_rules_above_the_root_hold_in_a_repository_and_are_never_quoted(repository):
+    make(repository, "in/root/a.secretname", "in/root/b.kept", "in/root/sub/c.secretname", "in/root/sub/d")
+    (repository / ".gitignore").write_text("*.secretname\n/in/root/sub/d\n")
+    (repository / "in/.gitignore").write_text("!c.secretname\n")
+    files, result = listed(repository / "in/root")
+    assert files == ["sub/c.secretname", "b.kept"]
+    assert sorted(files) == git_files(repository / "in/root")
+    assert result.skipped.rules == {"a rule outside the workspace": 2}
+    shown = result.text + repr(result.to_dict())
+    assert "2 ignored by a rule outside the workspace" in result.text
+    assert "*.secretname" not in shown
+    assert "in/root" not in shown
+    with Workspace(repository / "in/root") as ws:
+        said = ws.glob("a.*").text
+    assert "a.secretname (ignored by a rule outside the workspace)" in said
+
+
+def test_the_exclude_file_of_a_repository_above_the_root_holds(repository):
+    make(repository, "root/a.x", "root/b")
+    (repository / ".git/info/exclude").write_text("*.x\n")
+    assert listed(repository / "root")[0] == ["b"] == git_files(repository / "root")
+
+
+@needs("rg")
+def test_an_ignore_file_above_the_root_holds_in_a_repository(repository):
+    make(repository, "root/a.x", "root/b")
+    (repository / ".ignore").write_text("*.x\n")
+    rg = subprocess.run(
+        [program("rg"), "--files"], cwd=repository / "root", capture_output=True, check=True, text=True
+    )
+    assert listed(repository / "root")[0] == ["b"] == rg.stdout.split()
+
+
+@needs("rg")
+@needs("fd")
+def test_a_tracked_file_that_a_rule_ignores_is_hidden_as_by_rg_and_fd(repository):
+    make(repository, "kept", "forced.x")
+    (repository / ".gitignore").write_text("*.x\n")
+    git("add", "-f", "forced.x", cwd=repository)
+    found, result = listed(repository)
+    assert found == ["kept"]
+    assert "1 ignored by .gitignore:1 *.x" in result.text
+    for command in ([program("rg"), "--files"], [program("fd"), "--type=f"]):
+        done = subprocess.run(command, cwd=repository, capture_output=True, check=True, text=True)
+        assert done.stdout.split() == ["kept"]
+    assert git_files(repository) == ["forced.x", "kept"], "git asks its index first"
+
+
+def test_without_a_repository_nothing_above_the_root_holds(tmp_path):
+    make(tmp_path, "root/a.x")
+    (tmp_path / ".gitignore").write_text("*.x\n")
+    (tmp_path / ".ignore").write_text("*.x\n")
+    (tmp_path / ".git").mkdir()  # to git this is no repository
+    assert listed(tmp_path / "root")[0] == ["a.x"]
+
+
+def test_where_the_root_is_the_top_of_a_repository_nothing_above_holds(repository):
+    make(repository, "root/a.x")
+    (repository / ".gitignore").write_text("*.x\n")
+    git("init", "-q", "root", cwd=repository)
+    assert listed(repository / "root")[0] == ["a.x"] == git_files(repository / "root")
+
+
+def test_an_empty_git_directory_begins_no_repository(repository):
+    make(repository, "sub/a.x", "sub/b")
+    (repository / "sub/.git").mkdir()
+    (repository / ".gitignore").write_text("*.x\n")
+    assert listed(repository)[0] == ["sub/b"] == git_files(repository)
+
+
+@pytest.fixture
+def worktree(tmp_path):
+    main = tmp_path / "main"
+    main.mkdir()
+    git("init", "-q", ".", cwd=main)
+    git("commit", "-q", "--allow-empty", "-m", "x", cwd=main)
+    git("worktree", "add", "-q", "../tree", cwd=main)
+    (main / ".git/info/exclude").write_text("*.x\n")
+    make(tmp_path, "tree/a.x", "tree/b", "tree/sub/c.x", "tree/sub/d")
+    return tmp_path
+
+
+@pytest.mark.parametrize("root", ["tree", "tree/sub", "."])
+def test_a_worktree_has_the_exclude_file_of_its_repository(worktree, root):
+    files, result = listed(worktree / root)
+    kept = [name for name in files if not name.startswith("main")]
+    assert sorted(kept) == {"tree": ["b", "sub/d"], "tree/sub": ["d"], ".": ["tree/b", "tree/sub/d"]}[root]
+    if root != ".":
+        assert sorted(kept) == git_files(worktree / root)
+        assert "*.x" not in result.text
+
+
+def test_a_forged_git_file_cannot_choose_what_is_read(tmp_path):
+    """Who writes in the tree could otherwise test guesses at files outside by what is ignored."""
+    outside = tmp_path / "outside"
+    make(outside, "info/exclude", "HEAD")
+    (outside / "info/exclude").write_text("guess\n")
+    (outside / "objects").mkdir()
+    (outside / "refs").mkdir()
+    (outside / "HEAD").write_text("ref: refs/heads/main\n")
+    root = tmp_path / "root"
+    make(root, "guess", "other")
+    (root / ".git").write_text(f"gitdir: {outside}\n")
+    assert git_files(root) == ["other"]  # the naive way tells
+    assert listed(root)[0] == ["guess", "other"]
+    # Nor by way of a directory inside that claims to be a worktree's.
+    make(root, "fake/HEAD", "fake/gitdir", "fake/commondir")
+    (root / "fake/gitdir").write_text(f"{root}/.git\n")
+    (root / "fake/commondir").write_text(f"{outside}\n")
+    (root / ".git").write_text("gitdir: fake\n")
+    assert "guess" in listed(root)[0]
+
+
+def as_a_repository(directory, excluded="guess\n"):
+    make(directory, "info/exclude", "HEAD")
+    (directory / "info/exclude").write_text(excluded)
+    (directory / "HEAD").write_text("ref: refs/heads/main\n")
+    (directory / "objects").mkdir()
+    (directory / "refs").mkdir()
+
+
+def forged(root, common):
+    """A directory in the tree that claims to be a worktree's, and names another as its repository."""
+    make(root, "wt/HEAD", "wt/gitdir", "wt/commondir", "guess", "other")
+    (root / "wt/HEAD").write_text("ref: refs/heads/main\n")
+    (root / "wt/gitdir").write_text(f"{root}/.git\n")
+    (root / "wt/commondir").write_text(common)
+    (root / ".git").write_text("gitdir: wt\n")
+
+
+@pytest.mark.parametrize(
+    "common", ["../../private", "{private}", "../link", "../../root/link", "wt/../../../private"]
+)
+def test_a_git_directory_in_the_tree_does_not_lead_outside(tmp_path, common):
+    as_a_repository(tmp_path / "private")
+    root = tmp_path / "root"
+    forged(root, common.format(private=tmp_path / "private"))
+    (root / "link").symlink_to("../private")
+    if common == "../../private":
+        assert "guess" not in git_files(root)  # the naive way tells
+    assert "guess" in listed(root)[0]
+
+
+@pytest.mark.parametrize("sub", ["", "sub/"])
+def test_a_git_directory_in_the_tree_leads_to_a_repository_in_it(tmp_path, sub):
+    root = tmp_path / "root"
+    forged(root, "../repository\n")
+    as_a_repository(root / "repository")
+    if sub:
+        (root / "sub").mkdir()
+        for name in (".git", "guess", "other"):
+            (root / name).rename(root / "sub" / name)
+        (root / "sub/.git").write_text("gitdir: ../wt\n")
+    files = listed(root)[0]
+    assert f"{sub}guess" not in files
+    assert f"{sub}other" in files
+
+
+def test_a_git_file_does_not_reach_the_tree_by_another_of_its_names(tmp_path):
+    """By that name it would lie outside, and its claim to be this tree's would be true."""
+    as_a_repository(tmp_path / "private")
+    root = tmp_path / "root"
+    forged(root, "../../private")
+    (tmp_path / "other").symlink_to("root")
+    (root / ".git").write_text("gitdir: ../other/wt\n")
+    assert "guess" in listed(root)[0]
+
+
+@pytest.mark.skipif(not can_mount(), reason="mounting is not allowed here")
+def test_a_git_file_does_not_reach_the_tree_by_a_second_mount(tmp_path):
+    as_a_repository(tmp_path / "private")
+    root = tmp_path / "root"
+    forged(root, "../../private")
+    (tmp_path / "other").mkdir()
+    (root / ".git").write_text("gitdir: ../other/wt\n")
+    script = "import sys, agentfs; print([e.path for e in agentfs.Workspace(sys.argv[1]).glob('**').files])"
+    command = f'mount --bind {root} {tmp_path}/other && {sys.executable} -c "{script}" {root}'
+    done = subprocess.run(["unshare", "-m", "sh", "-c", command], capture_output=True, text=True, check=True)
+    assert "'guess'" in done.stdout
+
+
+def test_a_worktree_is_not_followed_through_a_link_in_the_tree(worktree):
+    """The link leads to the git directory of a worktree that is not this tree."""
+    root = worktree / "root"
+    make(root, "a.x")
+    (root / "wt").symlink_to("../main/.git/worktrees/tree")
+    (root / ".git").write_text("gitdir: wt\n")
+    assert "a.x" in listed(root)[0]
+
+
+@pytest.mark.parametrize("there", [True, False])
+@pytest.mark.parametrize("place", [".git", ".git/HEAD"])
+def test_a_link_in_the_tree_does_not_tell_what_is_outside(repository, place, there, tmp_path_factory):
+    """Whether the tree is the top of a repository decides whether the rules above it hold."""
+    outside = tmp_path_factory.mktemp("outside")
+    if there:
+        as_a_repository(outside)
+    root = repository / "root"
+    make(root, "a.x", "b")
+    (repository / ".gitignore").write_text("*.x\n")
+    if place == ".git":
+        (root / ".git").symlink_to(outside)
+        expected = ["b"]
+    else:
+        for name in ("objects", "refs"):
+            (root / ".git" / name).mkdir(parents=True)
+        (root / ".git/HEAD").symlink_to(outside / "HEAD")
+        expected = ["a.x", "b"]
+    assert listed(root)[0] == expected
+
+
+def test_the_configuration_of_a_repository_is_not_followed(repository, tmp_path_factory):
+    outside = tmp_path_factory.mktemp("outside") / "secrets"
+    outside.write_text("guess\n")
+    make(repository, "guess", "other")
+    git("config", "core.excludesFile", str(outside), cwd=repository)
+    assert git_files(repository) == ["other"]  # the naive way tells
+    assert listed(repository)[0] == ["guess", "other"]
+
+
+CONFIGS = {
+    "plain": "[core]\n\texcludesFile = {home}/mine\n",
+    "home": "[core]\n  excludesfile = ~/mine\n",
+    "quoted": '[core] excludesFile = "{home}/mi\\"ne" ; a comment\n',
+    "comment": "[core]\n# excludesFile = /nowhere\n\tEXCLUDESFILE={home}/mine # here\n",
+    "last": "[core]\nexcludesFile = /nowhere\n[user]\nexcludesFile = /no\n[core]\nexcludesFile = ~/mine\n",
+}
+
+
+@pytest.mark.parametrize("case", CONFIGS)
+def test_the_users_global_excludes_hold_and_are_never_quoted(repository, tmp_path_factory, monkeypatch, case):
+    home = tmp_path_factory.mktemp("home")
+    for name in ("mine", 'mi"ne'):
+        (home / name).write_text("*.guess\n/top\n")
+    (home / ".gitconfig").write_text(CONFIGS[case].format(home=home))
+    monkeypatch.delenv("GIT_CONFIG_GLOBAL")
+    monkeypatch.delenv("XDG_CONFIG_HOME")
+    monkeypatch.setenv("HOME", str(home))
+    make(repository, "a.guess", "b", "top", "sub/top", "sub/c.guess")
+    environment = {"PATH": os.environ["PATH"], "HOME": str(home), "GIT_CONFIG_NOSYSTEM": "1"}
+    command = ["git", "ls-files", "-co", "--exclude-standard"]
+    judged = subprocess.run(
+        command, cwd=repository, env=environment, capture_output=True, check=True, text=True
+    )
+    files, result = listed(repository)
+    assert sorted(files) == sorted(judged.stdout.split()) == ["b", "sub/top"]
+    assert result.skipped.rules == {"a rule outside the workspace": 3}
+    assert "*.guess" not in result.text
+
+
+def test_the_default_global_excludes_hold(tmp_path, monkeypatch, tmp_path_factory):
+    home = tmp_path_factory.mktemp("home")
+    make(home, "git/ignore")
+    (home / "git/ignore").write_text("*.x\n")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(home))
+    make(tmp_path, "a.x", "b")
+    assert listed(tmp_path)[0] == ["b"]
+    (tmp_path / ".gitignore").write_text("!a.x\n")
+    assert listed(tmp_path)[0] == ["a.x", "b"]  # they come last
+
+
+def test_global_excludes_begin_anew_in_each_repository(repository, monkeypatch, tmp_path_factory):
+    excludes = tmp_path_factory.mktemp("home") / "excludes"
+    excludes.write_text("/top\n")
+    config = excludes.with_name("config")
+    config.write_text(f"[core]\n\texcludesFile = {excludes}\n")
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(config))
+    make(repository, "top", "sub/top", "inner/top", "inner/sub/top")
+    git("init", "-q", "inner", cwd=repository)
+    judged = [f"inner/{name}" for name in git_files(repository / "inner", config)]
+    judged += [name for name in git_files(repository, config) if not name.startswith("inner")]
+    assert sorted(listed(repository)[0]) == sorted(judged) == ["inner/sub/top", "sub/top"]
+
+
+def fifo(path):
+    os.mkfifo(path)
+
+
+def link_out(path):
+    path.symlink_to("/etc/hosts")
+
+
+def giant(path):
+    with path.open("wb") as file:
+        file.truncate(100 * 1024 * 1024)
+
+
+def directory(path):
+    path.mkdir()
+
+
+@pytest.mark.parametrize("spoil", [fifo, link_out, giant, directory])
+@pytest.mark.parametrize(
+    "place", [".git/info/exclude", "../.gitignore", "../.git/info/exclude", "../../excludes"]
+)
+def test_a_rule_file_that_is_none_is_counted_wherever_it_stands(tmp_path, monkeypatch, spoil, place):
+    top = tmp_path / "a" / "b"
+    make(top, "x")
+    git("init", "-q", "." if place.startswith(".git/") else "..", cwd=top)
+    config = tmp_path / "config"
+    config.write_text(f"[core]\n\texcludesFile = {tmp_path}/excludes\n")
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(config))
+    path = top / place
+    path.parent.mkdir(exist_ok=True)
+    path.unlink(missing_ok=True)
+    spoil(path)
+    files, result = listed(top)
+    assert files == ["x"]
+    # The user's own file may be a link, as those who keep their configuration in a repository have it.
+    assert result.skipped.unreadable == (0 if place == "../../excludes" and spoil is link_out else 1)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no such names")
+def test_surroundings_of_the_file_system_root_end():
+    assert read_outer_rules("/").directories == []

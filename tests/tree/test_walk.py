@@ -1,0 +1,393 @@
+"""The walk: order, counts, limits, and trees that do not behave."""
+
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+
+from agentfs.errors import AgentFSError
+from agentfs.fs import ReadBuffer, Root
+from agentfs.policy import Policy
+from agentfs.tree.walk import MAX_OPEN, Walk, path_order
+from tests.conftest import needs, program
+
+
+@pytest.fixture
+def root(tmp_path):
+    with Root(tmp_path, Policy()) as opened:
+        yield opened
+
+
+def make(top, *names):
+    for name in names:
+        path = top / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.mkdir() if name.endswith("/") else path.touch()
+
+
+def walk_of(root, path=".", **options):
+    return Walk(root, path, **{"max_entries": 10**6, "deadline": None, **options})
+
+
+def files_of(walk):
+    return [f"{visit.path}/{each.name}".lstrip("/") for visit in walk for each in visit.files]
+
+
+def test_files_come_in_the_order_of_their_paths(root, tmp_path):
+    names = ["b/c", "a.txt", "a/z", "a/b/c", "a-b", "B", "a/b.c", "z", "a/b/a", "ab/x"]
+    make(tmp_path, *names)
+    assert files_of(walk_of(root)) == sorted(names, key=path_order)
+
+
+def test_a_visit_tells_where_it_is(root, tmp_path):
+    make(tmp_path, "a/b/c.txt", "a/d.txt", "x.txt")
+    walk = walk_of(root, "a", directories=True)
+    seen = [(v.path, v.below, v.depth, v.child and v.child.name, [f.name for f in v.files]) for v in walk]
+    assert seen == [("a", "", 1, "b", []), ("a/b", "b/", 2, None, ["c.txt"]), ("a", "", 1, None, ["d.txt"])]
+
+
+def test_the_directory_of_a_visit_opens_its_files(root, tmp_path):
+    make(tmp_path, "a/b", "c")
+    (tmp_path / "a" / "b").write_bytes(b"inside")
+    read = []
+    contents = ReadBuffer(10)
+    for visit in walk_of(root):
+        names = [each.name for each in visit.files]
+        for name, content in visit.directory.sift(names, contents.fill, lambda _: contents.copy()):
+            read.append((name, content))
+    assert read == [("b", b"inside"), ("c", b"")]
+
+
+@needs("rg")
+def test_ripgrep_lists_the_same_files(root, tmp_path):
+    make(tmp_path, "a/b.log", "a/c.txt", ".h/x", "n/m/o", "build/x", "keep/build/x", "n/.hid", "l/ok.log")
+    (tmp_path / ".gitignore").write_text("*.log\n/build/\n")
+    (tmp_path / "l/.gitignore").write_text("!ok.log\n")
+    os.symlink("a", tmp_path / "link")
+    rg = [program("rg"), "--files", "--no-require-git", "--no-ignore-parent", "--no-ignore-global"]
+    judged = subprocess.run(rg, cwd=tmp_path, capture_output=True, check=True, text=True).stdout.split()
+    assert files_of(walk_of(root)) == sorted(judged, key=path_order)
+
+
+def test_what_is_skipped_is_counted_by_reason(root, tmp_path):
+    make(tmp_path, ".git/config", ".hid", ".d/x", "a.log", "b.log", "out/x", "ok", "s/.HG/x")
+    (tmp_path / ".gitignore").write_text("*.log\nout/\n")
+    os.symlink("ok", tmp_path / "link")
+    os.mkfifo(tmp_path / "fifo")
+    walk = walk_of(root)
+    assert files_of(walk) == ["ok"]
+    skipped = walk.skipped
+    assert (skipped.hidden, skipped.ignored, skipped.vcs, skipped.symlink, skipped.special) == (3, 3, 2, 1, 1)
+    assert skipped.rules == {".gitignore:1 *.log": 2, ".gitignore:2 out/": 1}
+    assert skipped.reached is None
+
+
+def test_hidden_and_ignored_are_opened_but_never_git(root, tmp_path):
+    make(tmp_path, ".git/config", ".hid", "a.log")
+    (tmp_path / ".gitignore").write_text("*.log\n")
+    walk = walk_of(root, hidden=True, ignored=True)
+    assert files_of(walk) == [".gitignore", ".hid", "a.log"]
+    assert (walk.skipped.vcs, walk.skipped.total) == (1, 1)
+
+
+def test_a_git_file_of_a_worktree_is_left_out_too(root, tmp_path):
+    make(tmp_path, ".git", "a")
+    assert files_of(walk_of(root, hidden=True)) == ["a"]
+
+
+def test_what_the_path_names_is_entered_even_if_ignored(root, tmp_path):
+    make(tmp_path, "out/a", "out/b.log", ".h/c")
+    (tmp_path / ".gitignore").write_text("/out/\n*.log\n")
+    assert files_of(walk_of(root, "out")) == ["out/a"]
+    assert files_of(walk_of(root, ".h")) == [".h/c"]
+
+
+def test_rules_of_the_directories_above_the_start_hold(root, tmp_path):
+    make(tmp_path, "a/b/x.log", "a/b/y.tmp", "a/b/z")
+    (tmp_path / ".gitignore").write_text("*.log\n")
+    (tmp_path / "a/.gitignore").write_text("/b/y.tmp\n")
+    assert files_of(walk_of(root, "a/b")) == ["a/b/z"]
+
+
+def test_rules_hold_through_a_link(root, tmp_path):
+    make(tmp_path, "a/b/x.log", "a/b/z")
+    (tmp_path / ".gitignore").write_text("/a/b/x.log\n")
+    os.symlink("a", tmp_path / "link")
+    assert files_of(walk_of(root, "link/b")) == ["link/b/z"]
+
+
+def test_links_to_directories_are_not_entered(root, tmp_path):
+    make(tmp_path, "a/x")
+    os.symlink("..", tmp_path / "a" / "up")
+    walk = walk_of(root, others=True)
+    assert files_of(walk) == ["a/up", "a/x"]
+
+
+def test_depth_ends_the_descent(root, tmp_path):
+    make(tmp_path, "x", "a/x", "a/b/x")
+    assert files_of(walk_of(root, depth=1)) == ["x"]
+    assert files_of(walk_of(root, depth=2)) == ["a/x", "x"]
+    assert len(files_of(walk_of(root, depth=0))) == 3
+
+
+def test_the_walk_ends_at_its_most_entries(root, tmp_path):
+    make(tmp_path, *[f"d{i}/f{j}" for i in range(5) for j in range(5)])
+    walk = walk_of(root, max_entries=12)
+    assert len(files_of(walk)) <= 12
+    assert walk.skipped.reached == "walk_entries"
+    walk = walk_of(root, max_entries=30)
+    assert len(files_of(walk)) == 25
+    assert walk.skipped.reached is None
+
+
+def test_the_walk_ends_at_its_deadline(root, tmp_path):
+    make(tmp_path, "a/b", "c")
+    walk = walk_of(root, deadline=time.monotonic() - 1)
+    assert files_of(walk) == []
+    assert walk.skipped.reached == "timeout"
+
+
+def test_a_directory_that_vanishes_is_counted(root, tmp_path):
+    make(tmp_path, "a/x", "b/x")
+    walk = walk_of(root)
+    seen = []
+    for visit in walk:
+        seen += [f"{visit.path}/{each.name}" for each in visit.files]
+        if visit.path == "a":
+            (tmp_path / "b/x").unlink()
+            (tmp_path / "b").rmdir()
+    assert seen == ["a/x"]
+    assert walk.skipped.unreadable == 1
+
+
+def test_a_directory_swapped_for_a_link_is_not_followed(root, tmp_path, tmp_path_factory):
+    outside = tmp_path_factory.mktemp("outside")
+    (outside / "secret").touch()
+    make(tmp_path, "a/x", "b/x")
+    walk = walk_of(root)
+    seen = []
+    for visit in walk:
+        seen += [each.name for each in visit.files]
+        if visit.path == "a":
+            (tmp_path / "b").rename(tmp_path / "c")
+            os.symlink(outside, tmp_path / "b")
+    assert seen == ["x"]
+    assert walk.skipped.unreadable == 1
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
+def test_an_unreadable_directory_is_counted(root, tmp_path):
+    make(tmp_path, "a/x", "b")
+    (tmp_path / "a").chmod(0)
+    walk = walk_of(root)
+    try:
+        assert files_of(walk) == ["b"]
+    finally:
+        (tmp_path / "a").chmod(0o755)
+    assert walk.skipped.unreadable == 1
+
+
+def fifo(path):
+    os.mkfifo(path)
+
+
+def link_out(path):
+    os.symlink("/etc/hosts", path)
+
+
+def directory(path):
+    path.mkdir()
+
+
+def giant(path):
+    with path.open("wb") as file:
+        file.truncate(10**10)
+
+
+@pytest.mark.parametrize("spoil", [fifo, link_out, directory, giant])
+@pytest.mark.parametrize("name", [".gitignore", ".ignore"])
+def test_a_rule_file_that_is_none_is_counted(root, tmp_path, spoil, name):
+    spoil(tmp_path / name)
+    make(tmp_path, "a")
+    walk = walk_of(root)
+    assert files_of(walk) == ["a"]
+    assert walk.skipped.unreadable == 1
+
+
+def test_a_binary_rule_file_harms_nothing(root, tmp_path):
+    (tmp_path / ".gitignore").write_bytes(bytes(range(256)) * 100 + b"\n*.log\n")
+    make(tmp_path, "a", "b.log")
+    assert files_of(walk_of(root)) == ["a"]
+
+
+def test_a_deep_tree_keeps_few_directories_open(root, tmp_path):
+    levels = 2 * MAX_OPEN + 20
+    path = tmp_path
+    for level in range(levels):
+        path = path / "d"
+        path.mkdir()
+        (path / "z").touch()
+        (path / "a").touch()
+        del level
+    before = len(os.listdir("/proc/self/fd")) if sys.platform == "linux" else 0
+    most = count = 0
+    order = []
+    for visit in walk_of(root):
+        order += [visit.path + "/" + each.name for each in visit.files]
+        count += len(visit.files)
+        if sys.platform == "linux":
+            most = max(most, len(os.listdir("/proc/self/fd")) - before)
+    assert count == 2 * levels
+    assert order == sorted(order, key=path_order)
+    assert most <= MAX_OPEN + 3
+
+
+@pytest.fixture
+def deep(tmp_path):
+    """Makes a chain of directories with a file in each level, and takes it away again."""
+
+    def make_deep(levels, name="d"):
+        fd = os.open(tmp_path, os.O_RDONLY)
+        for _ in range(levels):
+            os.close(os.open("f", os.O_CREAT | os.O_WRONLY, dir_fd=fd))
+            os.mkdir(name, dir_fd=fd)
+            below = os.open(name, os.O_RDONLY, dir_fd=fd)
+            os.close(fd)
+            fd = below
+        os.close(fd)
+
+    yield make_deep
+    subprocess.run(["rm", "-rf", str(tmp_path)], check=True)
+
+
+@pytest.mark.parametrize(("levels", "name"), [(5000, "d"), (300, "n" * 255)])
+def test_a_very_deep_tree_is_walked_as_far_as_paths_can_name_and_said_so(root, deep, levels, name):
+    deep(levels, name)
+    walk = walk_of(root)
+    files = files_of(walk)
+    assert walk.skipped.too_deep == 1
+    # The deepest file can still be opened by its path, and what lies below it could not.
+    deepest = max(files, key=len)
+    root.open_file(deepest).close()
+    with pytest.raises(AgentFSError) as caught:
+        root.open_file(f"{deepest[:-1]}{name}/{name}/f")
+    assert caught.value.code == "name_too_long"
+
+
+def test_a_walk_left_early_closes_its_directories(root, tmp_path):
+    make(tmp_path, "a/b/c/x", "a/b/y")
+    visits = iter(walk_of(root, directories=True))
+    directories = [next(visits).directory for _ in range(3)]
+    assert [each.path for each in directories] == ["", "a", "a/b"]
+    visits.close()
+    assert [each.handle for each in directories] == [-1, -1, -1]
+
+
+@pytest.mark.parametrize(
+    ("path", "code"), [("no", "not_found"), ("f", "not_a_directory"), ("..", "outside_workspace")]
+)
+def test_a_start_that_is_no_directory_is_a_typed_error(root, tmp_path, path, code):
+    make(tmp_path, "f")
+    with pytest.raises(AgentFSError) as caught:
+        list(walk_of(root, path))
+    assert caught.value.code == code
+
+
+def test_a_giant_directory_is_taken_in_parts(root, tmp_path, monkeypatch):
+    monkeypatch.setattr("agentfs.tree.walk.PART", 10)
+    make(tmp_path, *[f"f{number:03}" for number in range(100)], *[f"x{number}.log" for number in range(20)])
+    (tmp_path / ".gitignore").write_text("*.log\n")
+    (tmp_path / "d").mkdir()
+    walk = walk_of(root)
+    assert files_of(walk) == [f"f{number:03}" for number in range(100)]
+    assert (walk.skipped.ignored, walk.skipped.hidden) == (20, 1)
+    kept = list(walk_of(root, keep=7))
+    assert [each.name for visit in kept for each in visit.files] == [f"f{number:03}" for number in range(7)]
+    assert sum(visit.more for visit in kept) == 93
+
+
+def test_the_deadline_holds_within_one_directory(root, tmp_path, monkeypatch):
+    monkeypatch.setattr("agentfs.tree.walk.PART", 10)
+    make(tmp_path, *[f"f{number}" for number in range(200)])
+
+    def slowly(_directory, _below, files):
+        time.sleep(0.01)
+        return files
+
+    walk = walk_of(root, deadline=time.monotonic() + 0.05, select=slowly)
+    assert 0 < len(files_of(walk)) < 200
+    assert walk.skipped.reached == "timeout"
+
+
+def test_regression_entries_of_a_directory_that_was_reopened_are_its_own(root, deep, tmp_path):
+    """An entry looks into the descriptor that it was scanned from; by then that may be another directory."""
+    deep(100)
+    below = tmp_path
+    for level in range(100):
+        (below / "f").write_text("x" * level)
+        below = below / "d"
+    seen = [
+        (visit.depth, visit.directory.entry(each).size, each.stat(follow_symlinks=False).st_size)
+        for visit in walk_of(root)
+        for each in visit.files
+    ]
+    assert seen == [(level + 1, level, level) for level in reversed(range(100))]
+
+
+def test_starts_that_overlap_count_once_what_is_left_out(root, tmp_path):
+    make(tmp_path, "a/b/x.log", "a/b/y", "a/.hid", "c")
+    (tmp_path / ".gitignore").write_text("*.log\n")
+    once = walk_of(root, ".")
+    files = files_of(once)
+    several = walk_of(root, ["a/b", ".", "a"])
+    assert files_of(several) == ["a/b/y", *files, "a/b/y"]
+    assert several.skipped == once.skipped
+
+
+def test_an_excluded_directory_is_not_entered(root, tmp_path):
+    make(tmp_path, "a/x", "b/a/x", "b/c", "a.c")
+    walk = walk_of(root, exclude=lambda path, is_dir: is_dir and path.endswith("a"))
+    assert files_of(walk) == ["a.c", "b/c"]
+    assert not walk.skipped
+
+
+def test_links_are_followed_inside_and_not_in_a_circle(root, tmp_path, tmp_path_factory):
+    outside = tmp_path_factory.mktemp("outside")
+    make(outside, "secret")
+    make(tmp_path, "a/x", "b/ignored", "b/y")
+    (tmp_path / "b/.gitignore").write_text("ignored\n")
+    os.symlink("../b", tmp_path / "a" / "l")
+    os.symlink("../a", tmp_path / "b" / "back")
+    os.symlink("a/x", tmp_path / "f")
+    os.symlink(outside, tmp_path / "out")
+    os.symlink("nowhere", tmp_path / "broken")
+    walk = walk_of(root, follow=True)
+    assert files_of(walk) == ["a/l/y", "a/x", "b/back/x", "b/y", "f"]
+    # Twice around the circle, one way out, one that leads nowhere.
+    assert (walk.skipped.symlink, walk.skipped.ignored) == (4, 2)
+    with Root(tmp_path, Policy(symlinks="never")) as strict:
+        assert files_of(walk_of(strict, follow=True)) == ["a/x", "b/y"]
+
+
+def test_a_listing_has_directories_first_and_links_to_directories_among_them(root, tmp_path):
+    make(tmp_path, "a", "b/x", "z/y/x")
+    os.symlink("b", tmp_path / "n")
+    os.symlink("a", tmp_path / "m")
+    seen = []
+    for visit in walk_of(root, others=True, directories=True, listing=True):
+        names = visit.files if visit.child is None else [visit.child]
+        seen += [visit.below + each.name for each in names]
+    assert seen == ["b", "b/x", "n", "z", "z/y", "z/y/x", "a", "m"]
+
+
+def test_entries_that_vanish_while_they_are_walked_harm_nothing(root, tmp_path):
+    make(tmp_path, "a/x", "b/c/x", "d")
+    for order in ({"listing": True}, {}):
+        walk = walk_of(root, others=True, directories=True, **order)
+        for visit in walk:
+            if visit.path == "a":
+                subprocess.run(["rm", "-rf", str(tmp_path / "b"), str(tmp_path / "d")], check=True)
+        assert walk.skipped.unreadable == 1
+        make(tmp_path, "b/c/x", "d")
