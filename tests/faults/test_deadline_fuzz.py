@@ -1,0 +1,282 @@
+"""Every call ends within its deadline and its memory, whatever random or mutated input it is given.
+
+`pytest -m long -s tests/faults/test_deadline_fuzz.py` runs for an hour, or `AGENTFS_FUZZ_SECONDS`, and prints
+the worst call of each kind of input.
+"""
+
+import base64
+import io
+import json
+import os
+import random
+import resource
+import sys
+import time
+import zlib
+
+import pytest
+from PIL import Image
+
+from agentfs import Limits, Workspace
+
+TIMEOUT = 1.0
+PAST = 2.0  # seconds that a loaded machine may take besides
+ADDRESS_SPACE = 6 << 30  # bytes, so that what would take all of the machine fails here instead
+MEMORY = 512 << 20  # bytes above the start; the aim is 256 MiB, a process keeps some of what it frees
+
+ATOMS = [
+    "a",
+    "ab",
+    ".",
+    r"\w",
+    r"\b",
+    "[a-z]",
+    "[^a]",
+    "(a|aa)",
+    "(?:)",
+    "(?=a)",
+    "(?<!b)",
+    r"\1",
+    "(?P<n>a)",
+    "(?&n)",
+    "(?R)",
+    "^",
+    "$",
+    "İ",
+    "ſ",
+    r"\p{L}",
+    "é",
+    r"\N{LATIN SMALL LETTER A}",
+    "(?i:A)",
+    r"\X",
+    "x{2,5}",
+    "{",
+    "}",
+    "[[:alpha:]]",
+]
+QUANTIFIERS = ["", "", "*", "+", "?", "*?", "+?", "{1,}", "{1,60}", "{0,1000}", "*+", "{2}"]
+GLOB_ATOMS = [
+    "*",
+    "**",
+    "?",
+    "a",
+    "[a-z]",
+    "[!a]",
+    "{a,b}",
+    "{1..9}",
+    "/",
+    "**/",
+    ".",
+    "\\",
+    "[",
+    "{",
+    "}",
+    "!",
+    "é",
+    "{,x}",
+]
+
+
+def pattern(rng):
+    def group(depth):
+        parts = []
+        for _ in range(rng.randint(1, 4)):
+            atom = rng.choice(ATOMS) if depth == 0 or rng.random() < 0.6 else f"({group(depth - 1)})"
+            parts.append(atom + rng.choice(QUANTIFIERS))
+        return rng.choice(["", "|"]).join(parts)
+
+    return mutated(rng, group(rng.randint(0, 4)))
+
+
+def mutated(rng, text):
+    for _ in range(rng.choice([0, 0, 1, 3])):
+        at = rng.randint(0, len(text))
+        text = rng.choice([text[:at] + rng.choice(ATOMS) + text[at:], text[:at] + text[at + 1 :], text * 2])[
+            :3000
+        ]
+    return text
+
+
+def glob(rng):
+    pieces = [rng.choice(GLOB_ATOMS) for _ in range(rng.choice([1, 3, 8, 40, 400]))]
+    return "".join(pieces) * rng.choice([1, 1, 1, 20])
+
+
+def mutated_bytes(rng, data):
+    changed = bytearray(data)
+    for _ in range(rng.choice([0, 1, 4, 40])):
+        if not changed:
+            break
+        at = rng.randrange(len(changed))
+        match rng.randrange(4):
+            case 0:
+                changed[at] = rng.randrange(256)
+            case 1:
+                del changed[at : at + rng.randint(1, 50)]
+            case 2:
+                changed[at:at] = changed[max(0, at - 100) : at]
+            case 3:
+                changed[at : at + 4] = rng.choice([b"\xff" * 4, b"\0" * 4, b"9999"])
+    return bytes(changed)
+
+
+def image(rng):
+    size = rng.choice([(10, 10), (500, 500), (9000, 9000), (60000, 2000), (1, 65000)])
+    made = io.BytesIO()
+    form = rng.choice(["PNG", "JPEG", "GIF", "WEBP"]) if max(size) < 16000 else "PNG"
+    Image.new("L" if size[0] * size[1] > 10**6 else "RGB", size).save(made, form)
+    return mutated_bytes(rng, made.getvalue())
+
+
+def notebook(rng):
+    picture = base64.b64encode(image(rng)).decode()
+    outputs = [
+        {
+            "output_type": "display_data",
+            "data": {"image/png": picture, "text/plain": "x" * 100},
+            "metadata": {},
+        }
+    ]
+    source = rng.choice(["x = 1\n", ["x\n"] * 1000, "", 3, None, {"a": 1}])
+    cell = {
+        "cell_type": rng.choice(["code", "markdown", "raw", "x"]),
+        "source": source,
+        "outputs": outputs * rng.choice([0, 1, 30]),
+    }
+    cells = [cell] * min(rng.choice([1, 100, 3000]), 1 + (20 << 20) // len(json.dumps(cell)))
+    text = json.dumps({"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": cells})[: 20 << 20]
+    return mutated_bytes(rng, rng.choice([text, "[" * 100_000 + text]).encode())
+
+
+def pdf(rng):
+    operators = rng.choice([b"(text) Tj ", b"q ", b"1 0 0 1 0 0 cm ", b"/X Do ", b"[(a) -100 (b)] TJ "])
+    stream = zlib.compress(b"BT /F1 12 Tf " + operators * rng.choice([10, 1000, 300_000]) + b"ET")
+    pages = rng.choice([1, 30])
+    body = [
+        b"<< /Type /Catalog /Pages 2 0 R >>",
+        b"<< /Type /Pages /Kids [" + b"3 0 R " * pages + b"] /Count %d >>" % pages,
+        (
+            b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents 4 0 R"
+            b" /Resources << /XObject << /X 4 0 R >> >> >>"
+        ),
+        b"<< /Type /XObject /Subtype /Form /Length %d /Filter /FlateDecode >>\nstream\n%s\nendstream"
+        % (len(stream), stream),
+    ]
+    data = b"%PDF-1.4\n" + b"".join(b"%d 0 obj\n%s\nendobj\n" % (n, each) for n, each in enumerate(body, 1))
+    return mutated_bytes(rng, data + b"trailer << /Root 1 0 R >>\n%%EOF")
+
+
+def rules(rng):
+    lines = [glob(rng) for _ in range(rng.choice([1, 50, 5000]))]
+    return ("\n".join(lines)[: 6 << 20]).encode()
+
+
+def patch(rng):
+    lines = [
+        "*** Begin Patch",
+        rng.choice(["*** Update File: text.txt", "*** Add File: text.txt", "*** Delete File: text.txt"]),
+    ]
+    for _ in range(rng.choice([1, 20, 2000])):
+        mark = rng.choice([" ", "-", "+", "@@ ", "@@", "", "*** Move to: "])
+        lines.append(mark + rng.choice(["ab", "line 7", "", "x" * 1000, "ab " * 3]))
+    return "\n".join([*lines, "*** End Patch"])
+
+
+def edits(rng):
+    texts = ["ab", "a", "line 7\n", "\n", "ab\nab\n", "x" * 3000, "line  7", "“line”", "1|ab"]
+    return [
+        {
+            "old_string": rng.choice(texts) * rng.choice([1, 1, 50]),
+            "new_string": rng.choice(texts),
+            "replace_all": rng.random() < 0.3,
+        }
+        for _ in range(rng.choice([1, 10, 1000]))
+    ]
+
+
+def one_call(rng, top):
+    """Return the kind of a random input, the tool, and its arguments."""
+    big = rng.choice([5, 10**9])
+    modes = ["content", "files_with_matches", "count", "summary", "total"]
+    match rng.randrange(10):
+        case 0 | 1:
+            arguments = {
+                "pattern": pattern(rng),
+                "limit": big,
+                "multiline": rng.random() < 0.3,
+                "ignore_case": rng.random() < 0.3,
+                "output_mode": rng.choice(modes),
+                "context": rng.choice([0, 20]),
+            }
+            return "pattern", "grep", arguments
+        case 2:
+            return "glob", "grep", {"pattern": "a", "glob": glob(rng), "limit": big}
+        case 3:
+            return "glob", "glob", {"pattern": glob(rng), "limit": big}
+        case 4:
+            (top / ".gitignore").write_bytes(rules(rng))
+            return rng.choice([("rule file", "ls", {"depth": 0}), ("rule file", "grep", {"pattern": "a"})])
+        case 5:
+            (top / "image.png").write_bytes(image(rng))
+            return "image", "read", {"path": "image.png"}
+        case 6:
+            (top / "book.ipynb").write_bytes(notebook(rng))
+            return "notebook", "read", {"path": "book.ipynb", "offset": rng.choice([1, -3, 50])}
+        case 7:
+            (top / "document.pdf").write_bytes(pdf(rng))
+            return "PDF", "read", {"path": "document.pdf"}
+        case 8:
+            return "patch", "apply_patch", {"input": patch(rng)}
+        case _:
+            return "edits", "multi_edit", {"path": "text.txt", "edits": edits(rng)}
+
+
+def peak():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+
+
+@pytest.mark.parametrize(
+    "seconds",
+    [
+        pytest.param(8, id="short"),
+        pytest.param(
+            float(os.environ.get("AGENTFS_FUZZ_SECONDS", "3600")), id="long", marks=pytest.mark.long
+        ),
+    ],
+)
+def test_no_input_holds_a_call_past_its_deadline(tmp_path, seconds):
+    seed = int(os.environ.get("AGENTFS_FUZZ_SEED", "1" if seconds < 60 else str(time.time_ns())))
+    rng = random.Random(seed)
+    worst = {}
+    start, calls = time.monotonic(), 0
+    with Workspace(tmp_path, limits=Limits(timeout=TIMEOUT)) as ws:
+        while time.monotonic() < start + seconds:
+            text = "".join(
+                rng.choice(["ab", "line 7", "x" * 200, "", "aaaa" * 500]) + "\n"
+                for _ in range(rng.choice([10, 200_000]))
+            )
+            (tmp_path / "text.txt").write_text(text)
+            for _ in range(20):
+                kind, name, arguments = one_call(rng, tmp_path)
+                tools = (
+                    ws.tools(dialect="apply-patch") if name == "apply_patch" else ws.tools(ws.tool_names())
+                )
+                before, begun = peak(), time.monotonic()
+                result = tools.call(name, arguments)
+                took, memory = time.monotonic() - begun, peak() - before
+                calls += 1
+                said = f"seed {seed}, call {calls}: {name} {str(arguments)[:300]}"
+                assert not result.error or result.error["code"] != "internal", (
+                    f"{said}: {result.content[:300]}"
+                )
+                assert took < TIMEOUT + PAST, f"{took:.1f} s: {said}"
+                assert memory < MEMORY, f"{memory >> 20} MiB: {said}"
+                slowest, most = worst.get(kind, (0.0, 0))
+                worst[kind] = max(slowest, took), max(most, memory)
+            if (tmp_path / ".gitignore").exists() and rng.random() < 0.5:
+                (tmp_path / ".gitignore").unlink()
+    lines = [f"\n{calls} calls in {time.monotonic() - start:.0f} s, seed {seed}"]
+    for kind, (took, memory) in sorted(worst.items()):
+        past = max(took - TIMEOUT, 0)
+        lines.append(f"{kind}: at most {took:.2f} s, {past:.2f} past the deadline, {memory >> 20} MiB above")
+    sys.stdout.write("\n".join(lines) + "\n")
