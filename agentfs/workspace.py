@@ -6,7 +6,7 @@ from copy import copy
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self
 
-from agentfs.errors import InvalidArgumentError, UnknownToolError
+from agentfs.errors import UnknownToolError
 from agentfs.events import OnEvent
 from agentfs.limits import Limits
 from agentfs.methods.changing import Changing
@@ -16,15 +16,16 @@ from agentfs.methods.reading import Reading
 from agentfs.methods.searching import Searching
 from agentfs.policy import Policy
 from agentfs.results import Containment, Result
+from agentfs.tools.checking import checked
 
 if TYPE_CHECKING:  # of methods that are no tools, so no schema is made from these
     from agentfs.tools.toolset import Toolset
 
 _FOR_PROGRAMS = ("splice",)  # its spans are offsets, which no model counts
-_ENGINES = ("python", "ripgrep")
 DEFAULT_TOOLS = ("read", "write", "edit", "multi_edit", "ls", "glob", "grep")
 
 
+@checked
 class Workspace(Reading, Changing, Searching, History, Current):
     """One agent's view of one directory tree.
 
@@ -83,12 +84,6 @@ class Workspace(Reading, Changing, Searching, History, Current):
         from agentfs.fs import Root
         from agentfs.output_store import OutputStore
 
-        if engine not in _ENGINES:
-            raise InvalidArgumentError(
-                f"`engine` must be one of {', '.join(_ENGINES)}, not {engine!r}.",
-                hint="Leave `engine` out for python.",
-                details={"argument": "engine", "choices": list(_ENGINES)},
-            )
         self.policy = policy or Policy()
         self.limits = limits or Limits()
         self.engine: Literal["python", "ripgrep"] = engine
@@ -131,7 +126,7 @@ class Workspace(Reading, Changing, Searching, History, Current):
 
     def tools(
         self,
-        names: Sequence[str] | None = None,
+        names: str | Sequence[str] | None = None,
         *,
         dialect: str = "agentfs",
         expose: Mapping[str, Sequence[str]] | None = None,
@@ -140,8 +135,8 @@ class Workspace(Reading, Changing, Searching, History, Current):
         """Make the tools that are handed to a model.
 
         Args:
-            names: The methods to offer; by default read, write, edit, multi_edit, ls, glob and grep. Of a
-                dialect, its tools; by default all.
+            names: The methods to offer: a list, one name, or "all"; by default read, write, edit, multi_edit,
+                ls, glob and grep. Of a dialect, its tools; by default all.
             dialect: Whose names, arguments, defaults and output; `agentfs.dialects.names()` lists the others.
             expose: For a method, by its name, parameters after the `*` that the model sees too.
             prefix: What stands before the name of each tool.
@@ -153,14 +148,16 @@ class Workspace(Reading, Changing, Searching, History, Current):
             AgentFSError: `unknown_tool` for a name that is no tool, `invalid_argument` for a parameter to
                 expose that is not there, or a dialect that is not known.
         """
+        chosen = [names] if isinstance(names, str) and names != "all" else names
         if dialect != "agentfs":
             from agentfs.dialects import find
 
-            return find(dialect).tools(self, names, expose=expose, prefix=prefix)
+            own = None if isinstance(chosen, str) else chosen
+            return find(dialect).tools(self, own, expose=expose, prefix=prefix)
         from agentfs.tools.toolset import Toolset
 
-        chosen = DEFAULT_TOOLS if names is None else names
         there = self.tool_names()
+        chosen = DEFAULT_TOOLS if chosen is None else there if isinstance(chosen, str) else chosen
         for name in chosen:
             if name not in there:
                 raise UnknownToolError(
@@ -176,8 +173,8 @@ class Workspace(Reading, Changing, Searching, History, Current):
         *,
         limits: Limits | None = None,
         policy: Policy | None = None,
-        workdir: str | None = None,
-        only: Sequence[str] | None = None,
+        workdir: str | os.PathLike[str] | None = None,
+        only: Sequence[str | os.PathLike[str]] | None = None,
     ) -> Self:
         """Return this workspace under other limits and another policy, or with paths from another directory.
 
@@ -201,8 +198,8 @@ class Workspace(Reading, Changing, Searching, History, Current):
         other.limits = limits or self.limits
         other.policy = policy or self.policy
         root = self._root.under(other.policy)
-        root = root if only is None else root.narrowed(only)
-        other._root = root if workdir is None else root.starting_in(workdir)  # noqa: SLF001 - its own
+        root = root if only is None else root.narrowed([os.fspath(each) for each in only])
+        other._root = root if workdir is None else root.starting_in(os.fspath(workdir))  # noqa: SLF001 - its own
         return other
 
     def tool_names(self) -> list[str]:

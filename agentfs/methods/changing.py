@@ -1,11 +1,18 @@
 """The methods of a workspace that change files."""
 
-from collections.abc import Callable, Sequence
-from typing import Literal
+from collections.abc import Callable, Mapping, Sequence
+from os import fspath
+from typing import Annotated, Any, Literal, TypeAlias, cast
 
 from agentfs.enforcement import gated
 from agentfs.methods.held import Held
+from agentfs.methods.paths import Path
 from agentfs.results import DeleteResult, Edit, EditResult, LineChange, MoveResult, WriteResult
+from agentfs.tools.model_type import ShownAs
+
+# A mapping with the fields of one is as good; the methods are given the objects.
+Edits: TypeAlias = Annotated[Sequence[Edit | Mapping[str, Any]], ShownAs(list[Edit])]
+LineChanges: TypeAlias = Annotated[Sequence[LineChange | Mapping[str, Any]], ShownAs(list[LineChange])]
 
 
 class Changing(Held):
@@ -14,7 +21,7 @@ class Changing(Held):
     @gated("write")
     def write(
         self,
-        path: str,
+        path: Path,
         content: str,
         *,
         overwrite: bool | None = None,
@@ -46,12 +53,12 @@ class Changing(Held):
         from agentfs.editing import WriteTerms, write_file
 
         terms = WriteTerms(overwrite, encoding, newline, preview)
-        return write_file(self._root, self._shown, self.limits, path, content, terms)
+        return write_file(self._root, self._shown, self.limits, fspath(path), content, terms)
 
     @gated("edit")
     def edit(
         self,
-        path: str,
+        path: Path,
         old_string: str,
         new_string: str,
         replace_all: bool = False,
@@ -86,13 +93,13 @@ class Changing(Held):
 
         edits = [Edit(old_string, new_string, replace_all)]
         terms = EditOptions(encoding, expect_revision, preview)
-        return edit_file(self._root, self._shown, self.limits, path, edits, terms=terms, match=match)
+        return edit_file(self._root, self._shown, self.limits, fspath(path), edits, terms=terms, match=match)
 
     @gated("edit")
     def multi_edit(
         self,
-        path: str,
-        edits: list[Edit],
+        path: Path,
+        edits: Edits,
         *,
         expect_revision: str | None = None,
         match: Literal["tolerant", "exact"] | None = None,
@@ -121,13 +128,14 @@ class Changing(Held):
         from agentfs.editing import EditOptions, edit_file
 
         terms = EditOptions(encoding, expect_revision, preview)
-        return edit_file(self._root, self._shown, self.limits, path, edits, terms=terms, match=match)
+        made = cast("Sequence[Edit]", edits)
+        return edit_file(self._root, self._shown, self.limits, fspath(path), made, terms=terms, match=match)
 
     @gated("edit")
     def edit_lines(
         self,
-        path: str,
-        changes: list[LineChange],
+        path: Path,
+        changes: LineChanges,
         *,
         expect_revision: str | None = None,
         encoding: str | None = None,
@@ -155,12 +163,15 @@ class Changing(Held):
         from agentfs.editing import EditOptions, edit_lines_file
 
         terms = EditOptions(encoding, expect_revision, preview)
-        return edit_lines_file(self._root, self._shown, self.limits, path, changes, terms=terms, fresh=fresh)
+        made = cast("Sequence[LineChange]", changes)
+        return edit_lines_file(
+            self._root, self._shown, self.limits, fspath(path), made, terms=terms, fresh=fresh
+        )
 
     @gated("edit")
     def splice(
         self,
-        path: str,
+        path: Path,
         spans: Sequence[tuple[int, int, str]] | Callable[[str], Sequence[tuple[int, int, str]]],
         *,
         expect_revision: str | None = None,
@@ -188,10 +199,10 @@ class Changing(Held):
         from agentfs.editing import EditOptions, splice_file
 
         terms = EditOptions(encoding, expect_revision, preview)
-        return splice_file(self._root, self._shown, self.limits, path, spans, terms=terms)
+        return splice_file(self._root, self._shown, self.limits, fspath(path), spans, terms=terms)
 
     @gated("change")
-    def delete(self, path: str) -> DeleteResult:
+    def delete(self, path: Path) -> DeleteResult:
         """Delete a file that you have read, a link, or an empty directory; undo brings it back.
 
         Args:
@@ -206,10 +217,10 @@ class Changing(Held):
         """
         from agentfs.editing import delete_path
 
-        return delete_path(self._root, self._shown, self.limits, path)
+        return delete_path(self._root, self._shown, self.limits, fspath(path))
 
     @gated("change")
-    def move(self, path: str, to: str) -> MoveResult:
+    def move(self, path: Path, to: Path) -> MoveResult:
         """Move or rename a file or link.
 
         Args:
@@ -225,4 +236,4 @@ class Changing(Held):
         """
         from agentfs.editing import move_path
 
-        return move_path(self._root, self._shown, self.limits, path, to)
+        return move_path(self._root, self._shown, self.limits, fspath(path), fspath(to))

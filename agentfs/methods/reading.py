@@ -2,12 +2,14 @@
 
 import time
 from dataclasses import replace
+from os import fspath
 
 from agentfs import call_context
 from agentfs.enforcement import gated
 from agentfs.errors import NotAFileError, NotFoundError
 from agentfs.limits import Limits
 from agentfs.methods.held import Held
+from agentfs.methods.paths import Files, Path, texts
 from agentfs.results import ReadManyResult, ReadResult
 
 # Of one glob: more than any budget has room for.
@@ -20,7 +22,7 @@ class Reading(Held):
     @gated("read")
     def read(
         self,
-        path: str,
+        path: Path,
         offset: int = 1,
         limit: int | None = None,
         *,
@@ -53,6 +55,7 @@ class Reading(Held):
         """
         from agentfs.reading import directory_answer, read_file, read_kept
 
+        path = fspath(path)
         kept = self._outputs.get(path)
         if kept is not None and not kept.path:
             return read_kept(path, kept.text, self.limits, offset, limit)
@@ -86,7 +89,7 @@ class Reading(Held):
             raise
 
     @gated("read")
-    def read_many(self, paths: str | list[str], budget: int | None = None) -> ReadManyResult:
+    def read_many(self, paths: Files, budget: int | None = None) -> ReadManyResult:
         """Read several files in one call, each under its path.
 
         Args:
@@ -107,7 +110,8 @@ class Reading(Held):
         until = call_context.deadline(self.limits.timeout / 2)  # the rest is for reading
         named: list[str] = []
         notes: list[str] = []
-        asked = [paths] if isinstance(paths, str) else list(paths)
+        given = texts(paths)
+        asked = [given] if isinstance(given, str) else given
         for number, path in enumerate(asked):
             if time.monotonic() > until:
                 patterns = asked[number:]

@@ -1,16 +1,14 @@
 """The methods of a workspace that find names and text."""
 
 from collections.abc import Sequence
-from typing import Annotated, Literal, TypeAlias
+from os import PathLike
+from typing import Literal
 
 from agentfs.enforcement import gated
 from agentfs.methods.current import repeatable
 from agentfs.methods.held import Held
+from agentfs.methods.paths import Paths, texts
 from agentfs.results import GlobResult, GrepResult, ListResult
-from agentfs.tools.model_type import ShownAs
-
-# A program may search several places at once; a model is told of one.
-Paths: TypeAlias = Annotated[str | Sequence[str], ShownAs(str)]
 
 
 class Searching(Held):
@@ -54,7 +52,7 @@ class Searching(Held):
             list_directory(
                 self._root,
                 self.limits,
-                path,
+                texts(path),
                 depth,
                 limit,
                 offset,
@@ -110,7 +108,7 @@ class Searching(Held):
                 self._root,
                 self.limits,
                 pattern,
-                path,
+                texts(path),
                 limit,
                 offset,
                 include_ignored,
@@ -189,7 +187,7 @@ class Searching(Held):
             find_files(
                 self._root,
                 self.limits,
-                path,
+                texts(path),
                 pattern=pattern,
                 glob=glob,
                 types=types,
@@ -220,8 +218,8 @@ class Searching(Held):
         self,
         pattern: str,
         path: Paths = ".",
-        glob: str | list[str] | None = None,
-        type: str | list[str] | None = None,  # noqa: A002 - the contract's name, and ripgrep's
+        glob: str | Sequence[str] | None = None,
+        type: str | Sequence[str] | None = None,  # noqa: A002 - the contract's name, and ripgrep's
         output_mode: Literal["content", "files_with_matches", "count", "summary", "total"] = "content",
         ignore_case: bool = False,
         context: int | None = None,
@@ -237,7 +235,7 @@ class Searching(Held):
         word: bool = False,
         smart_case: bool = False,
         exclude: str | Sequence[str] | None = None,
-        files: Sequence[str] | GlobResult | None = None,
+        files: Sequence[str | PathLike[str]] | GlobResult | None = None,
         hidden: bool | None = None,
         follow_symlinks: bool = False,
         max_depth: int | None = None,
@@ -299,6 +297,7 @@ class Searching(Held):
         """
         from agentfs.search import Request, grep, line_id_source
 
+        path = texts(path)
         kept = self._outputs.get(path) if isinstance(path, str) else None
         text = None if kept is None or kept.path else kept.text
         named = line_ids and not text
@@ -321,7 +320,7 @@ class Searching(Held):
             word=word,
             smart_case=smart_case,
             exclude=exclude,
-            files=files,
+            files=files if files is None or isinstance(files, GlobResult) else texts(files),
             hidden=hidden,
             follow_symlinks=follow_symlinks,
             max_depth=max_depth,
