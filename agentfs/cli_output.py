@@ -54,7 +54,7 @@ def print_error(text: str) -> None:
     try:
         print(shown_controls(text) if sys.stderr.isatty() else text, file=sys.stderr, flush=True)
     except OSError:
-        return  # the exit status says it
+        sys.stderr = None  # the exit status says it; Python would try again at exit, and change that
 
 
 def _takes_colour() -> bool:

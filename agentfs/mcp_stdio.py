@@ -177,6 +177,7 @@ async def stdio() -> AsyncGenerator[tuple[Incoming, Outgoing]]:
                 await taking
             await outgoing.aclose()
             incoming.close()
+            sys.stdout.flush()  # what was printed meanwhile is for standard error
 
 
 async def _take(

@@ -146,13 +146,9 @@ class ScriptedModel:
 
 
 def copy_of(repository: Path, target: Path) -> None:
-    """Copy what git knows of a repository, and commit it there as the state to compare with."""
-    listing = ["git", "-C", str(repository), "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
-    listed = subprocess.run(listing, capture_output=True, check=False)  # noqa: S603 - git, and no shell
-    if listed.returncode == 0:
-        names = [os.fsdecode(name) for name in listed.stdout.split(b"\0") if name]
-    else:  # no repository: everything
-        names = [str(path.relative_to(repository)) for path in repository.rglob("*") if path.is_file()]
+    """Copy a repository without what it ignores, and commit it there as the state to compare with."""
+    with Workspace(repository) as workspace:
+        names = [entry.path for entry in workspace.glob("**", hidden=True, limit=100_000).files]
     for name in names:
         if (repository / name).is_file():
             (target / name).parent.mkdir(parents=True, exist_ok=True)
