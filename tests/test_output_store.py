@@ -56,6 +56,34 @@ def test_any_text_may_be_kept_and_a_file_of_that_name_is_no_rival(ws, tmp_path):
     assert ws.read(f"./{name}").content == "a file\n"
 
 
+def test_all_parameters_of_a_read_apply_to_a_kept_text_or_are_refused(tmp_path):
+    """`column` showed the first page again and again; `raw`, `line_ids` and `encoding` were ignored."""
+    with Workspace(tmp_path) as ws:
+        check_parameters(ws)
+
+
+def check_parameters(ws):
+    line = "".join(f"{number:05}," for number in range(2000))
+    name = ws.keep(f"{line}\nsecond\n")
+    page, shown = ws.read(name, limit=1), 0
+    assert "cut after 2000 characters" in page.text
+    whole = page.content[:2000]
+    while len(whole) < len(line):
+        page = ws.read(name, limit=1, column=len(whole) + 1)
+        assert page.content, "the line goes on"
+        whole += page.content.removesuffix("\n")[:2000]
+        shown += 1
+    assert (whole, shown) == (line, 5)
+    assert ws.read(name, 2, raw=True).content == "second\n"
+    noted = ws.read(name, 2, line_ids=True)
+    assert noted.line_ids == ()
+    assert noted.text.startswith("2|second\n[line 2 of 2; no line ids: this is no file")
+    with pytest.raises(AgentFSError) as caught:
+        ws.read(name, encoding="utf-16")
+    assert caught.value.code == "invalid_argument"
+    assert caught.value.message == f'`encoding` does not apply to "{name}", which is text.'
+
+
 def test_names_of_another_kind(ws):
     name = ws.keep(ws.read("file_001.txt"), kind="file")
     assert name.startswith("@file_")

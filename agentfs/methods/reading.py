@@ -58,7 +58,18 @@ class Reading(Held):
         path = fspath(path)
         kept = self._outputs.get(path)
         if kept is not None and not kept.path:
-            return read_kept(path, kept.text, self.limits, offset, limit)
+            return read_kept(
+                path,
+                kept.text,
+                self.limits,
+                offset,
+                limit,
+                line_ids=line_ids,
+                encoding=encoding,
+                raw=raw,
+                column=column,
+                room=room,
+            )
         try:
             return read_file(
                 self._root,

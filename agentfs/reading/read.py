@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from agentfs.cache import FileCache
-from agentfs.errors import BinaryError, EncodingError, StaleError, TimedOutError
+from agentfs.errors import BinaryError, EncodingError, InvalidArgumentError, StaleError, TimedOutError
 from agentfs.fs import OpenFile, Root, link_note, quote, revision_of, revision_of_stat
 from agentfs.limits import Limits
 from agentfs.messages import Message, ParameterName
@@ -77,7 +77,19 @@ def read_file(
         return _read_streamed(file, head, shown, limits, asked, indexes or FileCache(), notes)
 
 
-def read_kept(name: str, text: str, limits: Limits, offset: int, limit: int | None) -> ReadResult:
+def read_kept(
+    name: str,
+    text: str,
+    limits: Limits,
+    offset: int,
+    limit: int | None,
+    *,
+    encoding: str | None = None,
+    raw: bool = False,
+    column: int = 1,
+    line_ids: bool = False,
+    room: int | None = None,
+) -> ReadResult:
     """Read one page of a text that is no file.
 
     Args:
@@ -86,6 +98,11 @@ def read_kept(name: str, text: str, limits: Limits, offset: int, limit: int | No
         limits: What bounds the page.
         offset: The first line, from 1; a negative one counts from the end.
         limit: How many lines at most.
+        encoding: None: the text is not decoded from bytes.
+        raw: Of no effect: the text is shown as it is.
+        column: The first character of each line to show.
+        line_ids: Whether ids are asked for; there are none, which is noted.
+        room: As `read_file` has it.
 
     Returns:
         The page.
@@ -93,15 +110,33 @@ def read_kept(name: str, text: str, limits: Limits, offset: int, limit: int | No
     Raises:
         AgentFSError: `past_end`, `invalid_argument`.
     """
-    asked = asked_of(offset, limit, None, raw=False, column=1)
+    if encoding is not None:
+        raise InvalidArgumentError(
+            Message(
+                ParameterName("encoding", quoted=True), f" does not apply to {quote(name)}, which is text."
+            ),
+            hint="Leave it out.",
+            details={"argument": "encoding"},
+        )
+    asked = asked_of(offset, limit, None, raw=raw, column=column)._replace(line_ids=line_ids, room=room)
     data = text.encode("utf-8", "surrogatepass")
     total = count_lines(text)
     known = TextInfo(name, revision_of(data), len(data), total, "utf-8", newline_of(text), b"")
     first = asked.first(name, total)
     if not total:
         return empty_answer(known)
-    count = min(limit or limits.read_lines, total - first + 1)
-    return page_answer(known, stretch_of(text, first, count), limits, asked)[1]
+    notes = ["no line ids: this is no file, and cannot be edited"] if line_ids else []
+    return page_answer(known, _slice(text, first, total, limits, asked), limits, asked, notes)[1]
+
+
+def _slice(text: str, first: int, total: int, limits: Limits, asked: ReadRequest) -> LineSlice:
+    """Return the lines of a text that a read asks for."""
+    count = min(asked.limit or limits.read_lines, total - first + 1)
+    stretch = stretch_of(text, first, count)._replace(room=asked.room)
+    if asked.column == 1:
+        return stretch
+    cut = from_column(stretch.parts, asked.column, stretch.end, ended=stretch.ended)
+    return stretch._replace(parts=cut)
 
 
 def _told(shown: ReadTracker, file: OpenFile, answer: ReadResult) -> ReadResult:
@@ -134,14 +169,10 @@ def _read_held(
     if total == 0:
         shown.record_read(file.real_path, revision, text, 0, 0, 0)
         return empty_answer(known)
-    count = min(asked.limit or limits.read_lines, total - first + 1)
-    stretch = stretch_of(text, first, count)._replace(room=asked.room)
-    if asked.column > 1:
-        cut = from_column(stretch.parts, asked.column, stretch.end, ended=stretch.ended)
-        stretch = stretch._replace(parts=cut)
+    stretch = _slice(text, first, total, limits, asked)
     if asked.line_ids:
         ids = shown.line_ids(file.real_path, revision, text, given=True)
-        stretch = stretch._replace(ids=ids[first - 1 : first - 1 + count])
+        stretch = stretch._replace(ids=ids[first - 1 : first - 1 + len(stretch.parts)])
         notes = notes if ids else [*notes, _NO_IDS]
     page, result = page_answer(known, stretch, limits, asked, notes)
     if economy:
