@@ -13,15 +13,21 @@ from typing import Any, Generic, Protocol, TypeVar, cast
 from agentfs.errors import InvalidPatternError
 from agentfs.messages import Message, Retry
 from agentfs.patterns.literals import Plan, make_plan
-from agentfs.patterns.syntax import Syntax, read_syntax
+from agentfs.patterns.recursion import left_recursion
+from agentfs.patterns.syntax import Syntax, is_call, read_syntax
 from agentfs.text import visible
 
 MOST_CHARACTERS = 1000
+MOST_STACK = 128 * 1024 * 1024  # bytes that the engine may take to match one line
 MOST_DEPTH = 50
 MOST_FOLDED = 24
 LARGEST_FOLDED = 2 * 1024 * 1024  # what is longer is searched in lower case instead, which takes linear time
 MOST_COST = 20_000  # the dearest pattern below it that was tried compiles in 0.2 s
 
+# Bytes of the engine's stack for each character that a repeated group has matched, as measured: for the
+# group, and for each choice and capture in it; for a pattern that calls groups, and each repeat and group.
+_STACK_GROUP, _STACK_CHOICE, _STACK_CAPTURE = 96, 24, 64
+_STACK_CALL, _STACK_OF_CALL = 384, 128
 _CAPTURE = 8  # what a group weighs: the engine's work for them grows with their square
 _SHOWN_AROUND = 60  # characters of the pattern shown on either side of a mistake
 _MOST_REPAIRS = 12
@@ -88,6 +94,8 @@ class Pattern:
         plan: How to find the lines that can match.
         ignore_case: Whether letters match in either case, everywhere in the pattern.
         multiline: Whether matches may span lines.
+        longest: Characters of the longest line (or, with `multiline`, text) that can be searched in bounded
+            memory; None for any.
     """
 
     written: str
@@ -96,6 +104,7 @@ class Pattern:
     plan: Plan
     ignore_case: bool
     multiline: bool
+    longest: int | None
 
 
 def compile_pattern(
@@ -135,6 +144,12 @@ def compile_pattern(
     if isinstance(expression, Exception):
         raise _invalid(engine, syntax, expression)
 
+    # A search needs no captures, and keeping them takes memory for each repetition.
+    syntax = syntax.without_captures()
+    expression = _compile(engine, syntax.source, flags | mode)
+    if isinstance(expression, Exception):
+        raise _invalid(engine, syntax, expression)
+
     def eats_newline(piece: str) -> bool:
         return bool(engine.compile(piece, flags).match("\n"))
 
@@ -149,7 +164,15 @@ def compile_pattern(
             sweep = _sweep(engine, None if sweep_source is None else sweep_source.encode(), flags)
             needles, also = (tuple(each.encode() for each in some) for some in (plan.needles, plan.also))
             ascii_form = CompiledPattern(of_bytes, sweep, needles, also, b"\n")
-    return Pattern(written, form, ascii_form, plan, folded, multiline)
+    if (endless := left_recursion(syntax)) is not None:
+        raise InvalidPatternError(
+            "A group of the pattern calls itself before it has matched a character, and so without end.",
+            hint="Put what it must match before the call.",
+            details={"position": endless.start},
+        )
+    per_character = _stack_of_character(syntax)
+    longest = MOST_STACK // per_character if per_character else None
+    return Pattern(written, form, ascii_form, plan, folded, multiline, longest)
 
 
 def in_either_case(text: S) -> Compiled[S]:
@@ -225,6 +248,32 @@ def _check_cost(syntax: Syntax) -> None:
                 hint="Use + or * in place of large or nested counts such as {1000}.",
                 details={"position": token.start, "limit": MOST_COST},
             )
+
+
+def _stack_of_character(syntax: Syntax) -> int:
+    """Return the bytes of stack that each character of a line may take to match, or 0 for a fixed number."""
+    most = 0
+    opened: list[int] = []  # what the choices and captures in each open group take
+    inside, closed = 0, -1
+    for token in syntax.tokens:
+        if token.kind in {"open", "look"}:
+            opened.append(inside)
+            inside = _STACK_CAPTURE if token.kind == "open" and not token.text.startswith("(?:") else 0
+        elif token.kind == "close":
+            closed = inside
+            inside += opened.pop() if opened else 0
+            continue
+        elif token.kind == "or":
+            inside += _STACK_CHOICE
+        elif token.kind == "repeat":
+            inside += _STACK_CHOICE
+            if closed >= 0 and token.high is None:
+                most = max(most, _STACK_GROUP + closed)
+        elif token.kind == "other" and is_call(token):
+            saved = sum(each.kind in {"open", "repeat"} for each in syntax.tokens)
+            most = max(most, _STACK_CALL + _STACK_OF_CALL * saved)
+        closed = 0 if token.kind == "other" else -1  # a reference to a group is repeated as a group is
+    return most
 
 
 def _invalid(engine: Any, syntax: Syntax, error: Exception) -> InvalidPatternError:

@@ -16,12 +16,26 @@ class LineMatch:
     Attributes:
         start: Where it begins in the text.
         end: Where it ends in the text, before the last line end.
-        spans: Start and end of each match, relative to `start`.
+        spans: Start and end of the matches, relative to `start`; of very many only the first.
+        matches: How many matches there are.
     """
 
     start: int
     end: int
     spans: list[tuple[int, int]]
+    matches: int = 0
+
+    def add(self, first: int, last: int, window: int) -> None:
+        """Count a match, and keep its span if it begins within some characters of the first.
+
+        Args:
+            first: Where it begins, relative to `start`.
+            last: Where it ends.
+            window: The characters.
+        """
+        self.matches += 1
+        if not self.spans or first - self.spans[0][0] <= window:
+            self.spans.append((first, last))
 
 
 @dataclass(slots=True)
@@ -47,7 +61,7 @@ class Counts:
         """
         self.hits += 1
         self.lines += 1 + line_ends
-        self.matches += len(hit.spans)
+        self.matches += hit.matches
 
 
 def as_text(text: str | bytes) -> str:
@@ -84,6 +98,22 @@ def all_lines(text: S, newline: S, start: int = 0) -> Iterator[tuple[int, int]]:
         end = len(text) if end < 0 else end
         yield start, end
         start = end + 1
+
+
+def pieces(text: S, newline: S, size: int) -> Iterator[tuple[int, int]]:
+    """Cut a text at line ends into pieces of a size, or longer where a line is.
+
+    Args:
+        text: The text.
+        newline: A line feed.
+        size: The least size of a piece but the last.
+    """
+    start = 0
+    while start < len(text):
+        end = text.find(newline, start + size - 1)
+        end = len(text) if end < 0 else end + 1
+        yield start, end
+        start = end
 
 
 def lines_holding(text: S, needle: S, lines: Iterator[tuple[int, int]]) -> Iterator[tuple[int, int]]:

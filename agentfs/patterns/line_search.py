@@ -6,6 +6,7 @@ in the files, so both are timed on the first files that have it, and the cheaper
 """
 
 import re
+import sys
 import time
 from collections import deque
 from collections.abc import Iterator
@@ -33,6 +34,7 @@ from agentfs.patterns.line_matches import (
     joined,
     lines_holding,
     lines_with,
+    pieces,
     rest_of_line,
 )
 from agentfs.patterns.substring import finder
@@ -46,8 +48,11 @@ _LARGEST_TRIAL = 256 * 1024
 _WARM = 1.25  # the sweep finds the text in the processor's cache, where the needles have brought it
 _FEW = 2500  # characters for each match, where counting these one by one is cheaper than in bulk
 _COUNTED_AT_ONCE = 256 * 1024  # of a larger text not all lines are held at once
+_PIECE = 1024 * 1024  # a larger text is searched in pieces, so that what is held meanwhile is bounded
+_MATCHES_PER_LOOK = 4096  # the same for the matches of one line
 # The engine's timeout is processor time of the process, other threads' too, and it cannot be called off.
-# So it is given out in slices, each twice the one before, and after each the clock and the caller are asked.
+# So it is given out in slices, each twice the one before, and after each the clock and the caller are asked;
+# no slice is longer than what is left until the deadline at the pace of the one before.
 _FIRST_SLICE = 0.25
 _SWEPT_PER_SECOND = 1_000_000  # a sweep that is slower is stuck on a line, and no longer trusted
 
@@ -79,9 +84,16 @@ class Search(Generic[S]):
         pattern: What is searched for.
         form: The pattern as it is compiled for the texts that will come.
         deadline: The `time.monotonic()` at which it ends.
+        window: Characters behind the first match of a hit in which the spans of others are kept.
+
+    Attributes:
+        too_long: Lines, or with `multiline` texts, that were not searched, as matching them could take more
+            memory than there is for a search.
     """
 
-    def __init__(self, pattern: Pattern, form: CompiledPattern[S], deadline: float) -> None:
+    def __init__(
+        self, pattern: Pattern, form: CompiledPattern[S], deadline: float, *, window: int = sys.maxsize
+    ) -> None:
         plan = pattern.plan
         self._form: CompiledPattern[S] = form
         self._sweep: Compiled[S] | None = form.sweep
@@ -100,6 +112,9 @@ class Search(Generic[S]):
             else None
         )
         self._deadline = deadline
+        self._window = window
+        self._longest = sys.maxsize if pattern.longest is None else pattern.longest
+        self.too_long = 0
         self._until_look = 0
         self._are_many = False  # whether the text before had the literal many times
         # One character is in too many lines to nominate them; it only tells files apart.
@@ -122,7 +137,27 @@ class Search(Generic[S]):
             TimeoutError: The deadline has passed; what was yielded before stands.
         """
         if self._multiline:
-            return self._blocks(text)
+            return self._blocks(text) if self._is_bounded(text) else iter(())
+        return self._hits_in(text) if len(text) <= _PIECE else self._in_pieces(text)
+
+    def _in_pieces(self, text: S) -> Iterator[LineMatch]:
+        for begin, stop in pieces(text, self._newline, _PIECE):
+            for hit in self._hits_in(text[begin:stop]):
+                hit.start += begin
+                hit.end += begin
+                yield hit
+
+    def _is_bounded(self, text: S) -> bool:
+        """Tell whether a line or text can be searched in bounded memory, and count those that cannot."""
+        bounded = len(text) <= self._longest
+        self.too_long += not bounded
+        return bounded
+
+    def _hits_in(self, text: S) -> Iterator[LineMatch]:
+        if len(text) > self._longest:
+            by_needle = self._form.needles and (not self._ignore_case or text.isascii())
+            lines = self._nominated(text) if by_needle else all_lines(text, self._newline)
+            return self._confirmed(text, lines)
         if self._is_literal(text):
             return self._gathered(text, self._places(text))
         if self._ignore_case and self._nominates and not text.isascii():
@@ -178,7 +213,7 @@ class Search(Generic[S]):
                 passed += end - start + 1
                 number += 1
                 start, end = lines[number]
-            yield LineMatch(start, end, hit.spans)
+            yield LineMatch(start, end, hit.spans, hit.matches)
 
     def _are_quick(self, lines: list[tuple[int, int]]) -> bool:
         """Tell whether these lines are so few and short that searching them needs no timeout."""
@@ -201,9 +236,11 @@ class Search(Generic[S]):
 
     def _patiently(self, expression: Compiled[S], text: S) -> Iterator[Found]:
         """Find all matches, for as long as there is time and somebody waits."""
-        seconds, seen = _FIRST_SLICE, 0
+        seconds, seen, pace = _FIRST_SLICE, 0, 1.0
         while True:
-            found = expression.finditer(text, timeout=min(seconds, self._left()), concurrent=True)
+            began, used = time.monotonic(), time.process_time()
+            timeout = min(seconds, self._left() * pace)
+            found = expression.finditer(text, timeout=timeout, concurrent=True)
             try:
                 for number, match in enumerate(found):
                     if number >= seen:
@@ -211,6 +248,7 @@ class Search(Generic[S]):
                         yield match
             except TimeoutError:
                 seconds *= 2
+                pace = (time.process_time() - used) / max(time.monotonic() - began, 1e-3)
             else:
                 return
 
@@ -219,17 +257,23 @@ class Search(Generic[S]):
         for start, end in candidates:
             line = text[start:end]
             if end - start > free:
+                if not self._is_bounded(line):
+                    continue
                 yield from self._in_long_line(line, start, end)
                 continue
             self._look_sometimes()
             spans = [match.span() for match in expression.finditer(line)]
             if spans:
-                yield LineMatch(start, end, spans)
+                hit = LineMatch(start, end, spans, len(spans))
+                if spans[-1][0] - spans[0][0] > self._window:
+                    hit.spans = [span for span in spans if span[0] - spans[0][0] <= self._window]
+                yield hit
 
     def _in_long_line(self, line: S, start: int, end: int) -> Iterator[LineMatch]:
         hit = LineMatch(start, end, [])
         try:
-            hit.spans.extend(match.span() for match in self._patiently(self._form.expression, line))
+            for match in self._patiently(self._form.expression, line):
+                hit.add(*match.span(), self._window)
         except TimeoutError:
             if hit.spans:  # what was found stands
                 yield hit
@@ -239,36 +283,36 @@ class Search(Generic[S]):
 
     def _gathered(self, text: S, places: Iterator[tuple[int, int]]) -> Iterator[LineMatch]:
         """Turn the matches of an exact sweep, or of needles, into hits."""
-        newline, length = self._newline, len(text)
-        start = end = -1
-        spans: list[tuple[int, int]] = []
+        newline, length, window = self._newline, len(text), self._window
+        hit = LineMatch(-1, -1, [])
         try:
             for first, last in places:
-                if first > end:
+                if first > hit.end:
                     self._look_sometimes()
                     if first == length and (first == 0 or text.endswith(newline)):
                         break  # after the last line end there is no line
-                    if spans:
-                        yield LineMatch(start, end, spans)
+                    if hit.spans:
+                        yield hit
                     start = text.rfind(newline, 0, first) + 1
                     end = text.find(newline, first)
-                    end = length if end < 0 else end
-                    spans = []
-                spans.append((first - start, last - start))
+                    hit = LineMatch(start, length if end < 0 else end, [])
+                elif not hit.matches % _MATCHES_PER_LOOK:
+                    self._left()
+                hit.add(first - hit.start, last - hit.start, window)
         except TimeoutError:
             self._sweep = None  # go on line by line from now on: alone, no line may take long
-            found = LineMatch(start, end, spans) if spans else None
+            found = hit if hit.spans else None
             try:
-                for hit in self._confirmed(text, all_lines(text, newline, max(start, 0))):
+                for other in self._confirmed(text, all_lines(text, newline, max(hit.start, 0))):
                     found = None
-                    yield hit
+                    yield other
             except TimeoutError:
                 if found is not None:  # what was found stands, though it may not be all of its line
                     yield found
                 raise
             return
-        if spans:
-            yield LineMatch(start, end, spans)
+        if hit.spans:
+            yield hit
 
     def _swept(self, text: S, found: Iterator[Found]) -> Iterator[tuple[int, int]]:
         newline = self._newline
@@ -324,12 +368,25 @@ class Search(Generic[S]):
         Raises:
             TimeoutError: The deadline has passed.
         """
+        if self._multiline or len(text) <= _PIECE:
+            self._count_in(text, tally)
+            return
+        for begin, stop in pieces(text, self._newline, _PIECE):
+            self._count_in(text[begin:stop], tally)
+
+    def _count_in(self, text: S, tally: Counts) -> None:
         if self._is_literal(text):
             if self._rest_of_line is not None and len(text) <= _COUNTED_AT_ONCE:
                 self._count_literal(text, self._rest_of_line, tally)
             else:
                 self._count_places(text, self._places(text), tally)
-        elif self._exact and self._never_empty and self._sweep is not None and self._trial.over:
+        elif (
+            self._exact
+            and self._never_empty
+            and self._sweep is not None
+            and self._trial.over
+            and len(text) <= self._longest
+        ):
             quick = False
             if self._goes_by_needle and not (self._ignore_case and not text.isascii()):
                 lines = list(self._nominated(text))
@@ -373,6 +430,8 @@ class Search(Generic[S]):
         """Count matches none of which is empty or spans lines."""
         newline, end = self._newline, -1
         for first, _ in places:
+            if not tally.matches % _MATCHES_PER_LOOK:
+                self._left()
             if first > end:
                 self._look_sometimes()
                 tally.hits += 1
@@ -405,7 +464,7 @@ class Search(Generic[S]):
             inside = last - 1 if last > first and text.startswith(newline, last - 1) else last
             end = text.find(newline, max(inside, hit.end))
             hit.end = len(text) if end < 0 else end
-            hit.spans.append((first - hit.start, min(last, hit.end) - hit.start))
+            hit.add(first - hit.start, min(last, hit.end) - hit.start, self._window)
         if hit is not None:
             yield hit
         if failed is not None:

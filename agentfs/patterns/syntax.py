@@ -6,7 +6,7 @@ readers: the bounds before compiling, the plan of a search, and the messages abo
 """
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 Kind = Literal[
@@ -38,6 +38,7 @@ _LOOK = re.compile(r"\(\?<?[=!]")
 _PLAIN_GROUP = re.compile(r"\(\?(?::|>|P?<[^>=!)]*>)")
 _ODD_GROUP = re.compile(r"\(\?(?:\||\([^?)]*\))")
 _CALL = re.compile(r"\(\?(?:P[=>&][^)]*|&[^)]*|R|[+-]?[0-9]+)\)|\(\*[A-Za-z]+\)")
+_CAPTURE = re.compile(r"\(|\(\?P?<[^>]*>")
 _COMMENT = re.compile(r"\(\?#(?:[^)\\]|\\.)*\)", re.DOTALL)
 _SET_ESCAPE = re.compile(
     r"\\x([0-9A-Fa-f]{2})|\\[uU]([0-9A-Fa-f]{4,8})|\\[pPN]\{[^}]*\}|\\[pP].|\[:[^\]]*:\]|\\[A-Za-z]"
@@ -88,6 +89,16 @@ class Syntax:
     def source(self) -> str:
         """What the engine is given."""
         return "".join(token.text for token in self.tokens)
+
+    def without_captures(self) -> "Syntax":
+        """Return the pattern with groups that capture nothing, where nothing refers to what they capture."""
+        if self.opaque:
+            return self
+        tokens = [
+            replace(token, text="(?:") if token.kind == "open" and _CAPTURE.fullmatch(token.text) else token
+            for token in self.tokens
+        ]
+        return replace(self, tokens=tokens)
 
     def written_position(self, position: int) -> int:
         """Turn a position in `source` into the one in the pattern as it was written.
@@ -141,6 +152,15 @@ def _letters(token: Token) -> str:
 def _spelled(escape: re.Match[str]) -> str:
     code = int(escape[1] or escape[2] or "0", 16)
     return chr(code) if code <= 0x10FFFF else ""
+
+
+def is_call(token: Token) -> bool:
+    """Tell whether a token calls a group, which may so contain itself.
+
+    Args:
+        token: One that only the engine understands.
+    """
+    return token.text.startswith("(?") and _CALL.fullmatch(token.text) is not None
 
 
 def has_slash(pattern: str) -> bool:

@@ -156,8 +156,9 @@ class Skipped(Value):
         symlink: Links that were not followed.
         special: FIFOs, sockets and devices.
         too_deep: Directories so deep that no path can name what lies in them.
+        long_lines: Files in which lines were not searched, as matching such long ones takes too much memory.
         rules: For `ignored`: each rule, as `file:line pattern`, with the number of names it excluded.
-        reached: The limit that ended the walk early ("walk_entries" or "timeout"), or None.
+        reached: The limit that ended the walk early ("walk_entries", "timeout" or "memory"), or None.
     """
 
     hidden: int = 0
@@ -171,6 +172,7 @@ class Skipped(Value):
     symlink: int = 0
     special: int = 0
     too_deep: int = 0
+    long_lines: int = 0
     rules: dict[str, int] = field(default_factory=dict[str, int])
     reached: str | None = None
 

@@ -1,5 +1,6 @@
 """What `glob` and `find` share: a walk, filtered, put in order, and cut to a page."""
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
@@ -8,9 +9,13 @@ from agentfs.errors import AgentFSError
 from agentfs.fs import Directory, Root, display_name
 from agentfs.results import Entry, Skipped
 from agentfs.search.filters import Filter
+from agentfs.search.paging import ENTRY_BYTES, Page
 from agentfs.tree.gitignore import Listed
 from agentfs.tree.ignore_sources import slashed
 from agentfs.tree.walk import PART, Visit, Walk, path_order
+
+_MOST_KEYED = 500_000  # paths that are held with their keys to be put in order, of some 300 bytes each
+_BETWEEN_LOOKS = 256  # entries between two looks at the clock
 
 Sort = Literal["path", "alphabetical", "modified", "size"]
 
@@ -67,31 +72,56 @@ class Collection:
     skipped: Skipped = field(default_factory=Skipped)
 
 
-def collect(
-    root: Root, wanted: FindQuery, first: int, end: int, *, max_entries: int, deadline: float
-) -> Collection:
+def add_entries(
+    entries: list[Entry], page: Page, directory: Directory, listed: list[Listed], number: int, deadline: float
+) -> int:
+    """Add those of some names of a directory that are of the page, and return how many of them have vanished.
+
+    Args:
+        entries: The entries of the page so far.
+        page: The page, which ends when memory or time does.
+        directory: The directory.
+        listed: The names, in order.
+        number: The number of the first.
+        deadline: The `time.monotonic()` at which the page ends.
+    """
+    vanished = 0
+    for at, each in enumerate(page.part(listed, number), max(number, page.first)):
+        if at % _BETWEEN_LOOKS == 0 and at > page.first and time.monotonic() > deadline:
+            page.end_before(at)
+        if at >= page.end:
+            break
+        try:
+            entries.append(directory.entry(each))
+        except AgentFSError:
+            vanished += 1
+        else:
+            page.take(at, ENTRY_BYTES + 2 * len(entries[-1].path))
+    return vanished
+
+
+def collect(root: Root, wanted: FindQuery, page: Page, *, max_entries: int, deadline: float) -> Collection:
     """Search and return one page of what is found.
 
     Args:
         root: The door to the disk.
         wanted: What is looked for.
-        first: The number of the first entry of the page, from 0.
-        end: The number behind its last.
+        page: The page, which ends when memory or time does.
         max_entries: Names to look at.
         deadline: The `time.monotonic()` at which the search ends early.
 
     Raises:
         AgentFSError: Those of the paths: not_found, not_a_directory, outside_workspace, …
     """
-    return _Collector(root, wanted, first, end).run(max_entries, deadline)
+    return _Collector(root, wanted, page, deadline).run(max_entries)
 
 
 class _Collector:
-    def __init__(self, root: Root, wanted: FindQuery, first: int, end: int) -> None:
+    def __init__(self, root: Root, wanted: FindQuery, page: Page, deadline: float) -> None:
         self.root = root
         self.wanted = wanted
-        self.first = first
-        self.end = end
+        self.page = page
+        self.deadline = deadline
         # One walk in path order meets the page in its order; else all must be known before the first.
         self.streams = wanted.sort == "path" and len(wanted.paths) == 1 and not wanted.once
         self.found = Collection()
@@ -102,13 +132,13 @@ class _Collector:
         self.directories = "d" in kinds
         self.plain_files = wanted.filter == Filter(types=frozenset("f"), links_as_files=True)
 
-    def run(self, max_entries: int, deadline: float) -> Collection:
+    def run(self, max_entries: int) -> Collection:
         wanted = self.wanted
         walk = Walk(
             self.root,
             wanted.paths,
             max_entries=max_entries,
-            deadline=deadline,
+            deadline=self.deadline,
             hidden=wanted.hidden,
             ignored=wanted.ignored,
             depth=wanted.max_depth,
@@ -118,17 +148,19 @@ class _Collector:
             enter=wanted.enter,
             exclude=wanted.exclude,
             select=self._select,
-            keep=self.end if self.streams else None,
+            keep=self.page.end if self.streams else None,
         )
         reached: str | None = None
         try:
             for visit in walk:
                 if self.streams:
                     self._stream(visit)
-                else:
-                    self._keep(visit)
+                elif visit.child is not None and self._takes_child(visit):
+                    self._keep(visit.directory, [visit.child], files=False)
         except TimeoutError:
             reached = "timeout"
+        except MemoryError:
+            reached = "memory"
         self._cut()
         skipped = walk.skipped
         self.found.skipped = replace(
@@ -141,7 +173,7 @@ class _Collector:
         return self.found
 
     def _select(self, directory: Directory, below: str, files: list[Listed]) -> list[Listed]:
-        """Return the files of a directory that are wanted."""
+        """Return the files of a directory that are wanted, or keep them where all are sorted at the end."""
         wanted = self.wanted
         if wanted.min_depth > 1 and below.count("/") + 1 < wanted.min_depth:
             return []
@@ -157,7 +189,10 @@ class _Collector:
             elif wanted.count_others and not listed.is_file(follow_symlinks=False):
                 self.links += listed.is_symlink()
                 self.special += not listed.is_symlink()
-        return taken
+        if self.streams:
+            return taken
+        self._keep(directory, taken)
+        return []
 
     def _takes_child(self, visit: Visit) -> bool:
         wanted, child = self.wanted, visit.child
@@ -174,50 +209,55 @@ class _Collector:
         files = visit.files
         if visit.child is not None and self._takes_child(visit):
             files = [*files, visit.child]
-        for listed in files[max(self.first - found.total, 0) : max(self.end - found.total, 0)]:
-            try:
-                found.page.append(visit.directory.entry(listed))
-            except AgentFSError:
-                self.vanished += 1
+        self.vanished += add_entries(
+            found.page, self.page, visit.directory, files, found.total, self.deadline
+        )
         found.total += len(files) + visit.more
 
-    def _keep(self, visit: Visit) -> None:
-        prefix = slashed(visit.path)
-        real = slashed(visit.directory.real_path)
-        files = visit.files
-        if visit.child is not None and self._takes_child(visit):
-            files = [*files, visit.child]
-        for listed in files:
-            if self.wanted.once or len(self.wanted.paths) > 1:
-                follows = self.wanted.once and listed is not visit.child
-                found_as = visit.directory.real_path_of(listed) if follows else real + listed.name
+    def _keep(self, directory: Directory, found: list[Listed], *, files: bool = True) -> None:
+        """Keep the paths of what was found in a directory, each with what it is sorted by."""
+        wanted = self.wanted
+        prefix, real = slashed(directory.path), slashed(directory.real_path)
+        for listed in found:
+            if wanted.once or len(wanted.paths) > 1:
+                follows = wanted.once and files
+                found_as = directory.real_path_of(listed) if follows else real + listed.name
                 if found_as in self.seen:
                     continue
                 self.seen.add(found_as)
             self.found.total += 1
             path = prefix + display_name(listed.name)
-            key: Any = path if self.wanted.sort == "alphabetical" else path_order(path)
-            if self.wanted.sort in ("modified", "size"):
+            key: Any = path if wanted.sort == "alphabetical" else path_order(path)
+            if wanted.sort in ("modified", "size"):
                 try:
                     status = listed.stat(follow_symlinks=False)
                 except OSError:
                     self.found.total -= 1
                     self.vanished += 1
                     continue
-                key = (-(status.st_mtime if self.wanted.sort == "modified" else status.st_size), key)
+                key = (-(status.st_mtime if wanted.sort == "modified" else status.st_size), key)
             self.keyed.append((key, path))
-        if len(self.keyed) > 2 * self.end + PART:
+        if len(self.keyed) > min(2 * self.page.end + PART, _MOST_KEYED):
             self._keep_first()
+            if len(self.keyed) + len(self.seen) > _MOST_KEYED - PART:
+                raise MemoryError
 
     def _keep_first(self) -> None:
         """Drop what comes after the page."""
         self.keyed.sort()
-        del self.keyed[self.end :]
+        del self.keyed[self.page.end :]
 
     def _cut(self) -> None:
         self._keep_first()
-        for _, path in self.keyed[self.first :]:
+        page = self.page
+        for number, (_, path) in enumerate(self.keyed[page.first :], page.first):
+            if number % _BETWEEN_LOOKS == 0 and number > page.first and time.monotonic() > self.deadline:
+                page.end_before(number)
+            if number >= page.end:
+                break
             try:
                 self.found.page.append(self.root.entry(path))
             except AgentFSError:
                 self.vanished += 1
+            else:
+                page.take(number, ENTRY_BYTES + 2 * len(path))

@@ -1,60 +1,86 @@
 """Hits of one file as the matches of a result: numbered, with lines around them, and cut when very long."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from sys import getsizeof
 
-from agentfs.patterns.line_matches import LineMatch
+from agentfs.patterns.line_matches import LineMatch, as_text
 from agentfs.results import Match
 from agentfs.text import cut_line
 
+_MATCH_BYTES, _SPAN_BYTES = 320, 120  # as measured
 _BLOCK_LINES = 10  # a match over several lines may be as long as this many lines
 
 
-def excerpts(
-    path: str,
-    text: str,
-    hits: Sequence[LineMatch],
-    *,
-    before: int,
-    after: int,
-    line_chars: int,
-    whole_context: bool = False,
-) -> list[Match]:
-    r"""Turn hits into matches; unless it is asked for, no line is in two of them.
+class Excerpts:
+    r"""The matches of one file, made from its hits in order; unless asked for, no line is in two of them.
 
     Args:
         path: The path that the matches name.
-        text: The text of the file, with `\n` for every line end.
-        hits: The hits, in order.
+        text: The text of the file, or its ASCII bytes, with `\n` for every line end.
         before: Lines to take before each.
         after: Lines to take after each.
         line_chars: Characters after which a line is cut.
         whole_context: Whether each has all lines around it, also those of another.
-
-    Returns:
-        One match for each hit.
     """
-    matches: list[Match] = []
-    number, counted, free = 1, 0, 0  # `free` is where the lines begin that no match has taken
-    for index, hit in enumerate(hits):
-        number += text.count("\n", counted, hit.start)
-        counted = hit.start
-        above = _lines_before(text, free, hit.start, before)
-        ceiling = hits[index + 1].start if index + 1 < len(hits) and not whole_context else len(text)
-        below, taken = _lines_after(text, hit.end + 1, ceiling, after)
-        free = 0 if whole_context else taken
-        shown, spans, cut = _cut_around(text[hit.start : hit.end], hit.spans, line_chars)
-        matches.append(
-            Match(
-                path=path,
-                line=number,
+
+    def __init__(
+        self, path: str, text: str | bytes, *, before: int, after: int, line_chars: int, whole_context: bool
+    ) -> None:
+        self._path = path
+        self._text = as_text(text)
+        self._before = before
+        self._after = after
+        self._line_chars = line_chars
+        self._whole_context = whole_context
+        self._number, self._counted = 1, 0  # of the line that begins there
+        self._free = 0  # where the lines begin that no match has taken
+
+    def take(self, hits: Sequence[LineMatch], following: int | None = None) -> Iterator[Match]:
+        """Yield a match for each of some hits.
+
+        Args:
+            hits: The hits, behind those that were taken before.
+            following: Where the hit behind them begins, or None where there is none.
+        """
+        text, line_chars = self._text, self._line_chars
+        for index, hit in enumerate(hits):
+            self._number += text.count("\n", self._counted, hit.start)
+            self._counted = hit.start
+            above = _lines_before(text, self._free, hit.start, self._before)
+            ceiling = hits[index + 1].start if index + 1 < len(hits) else following
+            if ceiling is None or self._whole_context:
+                ceiling = len(text)
+            below, taken = _lines_after(text, hit.end + 1, ceiling, self._after)
+            self._free = 0 if self._whole_context else taken
+            shown, spans, cut = _cut_around(text[hit.start : hit.end], hit.spans, line_chars)
+            yield Match(
+                path=self._path,
+                line=self._number,
                 text=shown,
                 spans=tuple(spans),
                 before=tuple(cut_line(line, line_chars) for line in above),
                 after=tuple(cut_line(line, line_chars) for line in below),
                 cut=cut,
             )
-        )
-    return matches
+
+
+def spans_window(line_chars: int) -> int:
+    """Return how many characters behind its first match of a hit a match can still be shown.
+
+    Args:
+        line_chars: Characters after which a line is cut.
+    """
+    return line_chars * _BLOCK_LINES
+
+
+def bytes_of(match: Match) -> int:
+    """Estimate the memory that a match takes.
+
+    Args:
+        match: The match.
+    """
+    lines = (match.text, *match.before, *match.after)
+    return _MATCH_BYTES + _SPAN_BYTES * len(match.spans) + sum(map(getsizeof, lines))
 
 
 def _lines_before(text: str, floor: int, end: int, count: int) -> list[str]:

@@ -18,12 +18,14 @@ from agentfs.results import GlobResult
 from agentfs.search.collect import Collection, FindQuery, Sort, collect
 from agentfs.search.filters import Filter, all_of, parse_extensions, parse_moment, parse_sizes, parse_types
 from agentfs.search.paging import (
+    PAGE_BYTES,
+    Page,
     as_list,
     check_choice,
     check_offset,
-    check_page,
     check_timeout,
     next_page,
+    page_of,
     paths_of,
 )
 from agentfs.search.skip_report import OPENED, describe_skipped, describe_stop, why_left_out
@@ -267,7 +269,7 @@ class _Call:
     reason: str = ""  # why nothing can match, where that is known
 
     def __post_init__(self) -> None:
-        self.size = check_page(self.limit, self.offset, self.limits.glob_results)
+        self.page = page_of(self.limit, self.offset, self.limits.glob_results, self.limits)
         self.seconds = check_timeout(self.timeout, self.limits.timeout)
         self.paths = paths_of(self.path)
         self.opens_hidden = self.include_ignored if self.hidden is None else self.hidden
@@ -302,19 +304,18 @@ class _Call:
 
     def answer(self, wanted: Callable[[bool], FindQuery]) -> GlobResult:
         """Search, and put the answer together; `wanted(True)` is asked for a second look at everything."""
-        first, end = self.offset, self.offset + self.size
         with suggesting(self.root):
             found = collect(
                 self.root,
                 wanted(False),
-                first,
-                end,
+                self.page,
                 max_entries=self.limits.walk_entries,
                 deadline=self.deadline,
             )
         total, skipped = found.total, found.skipped
+        first, end = self.offset, min(self.page.end, total)
         noun = "files" if self.name == "glob" else "entries"
-        if total:
+        if total and skipped.reached is None:
             check_offset(first, total, noun)
         lines = [one_line(entry.path) + ("/" if entry.type == "directory" else "") for entry in found.page]
         nothing = "" if total else self._say_nothing(found, wanted, noun)
@@ -322,7 +323,7 @@ class _Call:
         counted = total if skipped.reached is None else f"at least {total}"
 
         def answer(count: int) -> GlobResult:
-            shown_to = min(end if count >= len(lines) else first + count, total)
+            shown_to = end if count >= len(lines) else first + count
             following = self._following(shown_to) if shown_to < total else None
             notes = footer(
                 f"{noun} {first + 1}-{shown_to} of {counted}"
@@ -343,7 +344,7 @@ class _Call:
                 text=Joined("\n", "\n".join(lines[:count]) if total else nothing, notes),
             )
 
-        return fitted(self.limits, Step(max(len(lines), 1), answer))
+        return fitted(self.limits, Step(max(min(len(lines), self.limits.output_tokens), 1), answer))
 
     def _following(self, offset: int) -> NextCall:
         before = ("pattern",) if self.name == "glob" else ()
@@ -368,8 +369,7 @@ class _Call:
             again = collect(
                 self.root,
                 wanted(True),
-                0,
-                1,
+                Page(0, 1, PAGE_BYTES),
                 max_entries=SECOND_LOOK_ENTRIES,
                 deadline=call_context.deadline(SECOND_LOOK_SECONDS),
             )

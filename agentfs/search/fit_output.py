@@ -1,14 +1,17 @@
 """The answer of a search made smaller: less context, fewer entries, counts, totals."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import Protocol
 
 from agentfs.limits import Limits
 from agentfs.messages import Joined
-from agentfs.results import GrepResult, NextCall
+from agentfs.results import GrepResult, Match, NextCall
 from agentfs.search.render import count_lines_shown, totals_shown
 from agentfs.text import Step, continuation, fitted, footer
+
+_MOST_CHARACTERS = 256  # for a token, of what is tried to be shown
 
 
 class Render(Protocol):
@@ -41,10 +44,19 @@ def fit_output(
     Returns:
         The search with its text, and the call that goes on after what that shows.
     """
+    typed, end = result, None
+    most = _most_shown(result.matches, limits) if by_line else limits.output_tokens
+    if most < len(result.matches if by_line else result.counts):
+        end, after = first + most, following(first + most)
+        result = replace(result, next=after, truncated=after is not None)
+        if by_line:
+            result = replace(result, matches=result.matches[:most])
+        else:
+            result = replace(result, counts=dict(islice(result.counts.items(), most)))
     paths = list(result.counts)
 
     def whole(_: int) -> GrepResult:
-        return replace(result, text=render(result))
+        return replace(result, text=render(result, end=end))
 
     def context(count: int) -> GrepResult:
         near = count - 1
@@ -53,7 +65,7 @@ def fit_output(
             for match in result.matches
         ]
         note = f"at most {near} lines of context, as {limits.output_tokens} tokens hold no more"
-        return replace(result, text=render(replace(result, matches=shown), note))
+        return replace(result, text=render(replace(result, matches=shown), note, end))
 
     def matches(count: int) -> GrepResult:
         shown = [replace(match, before=(), after=()) for match in result.matches[:count]]
@@ -84,4 +96,15 @@ def fit_output(
         steps += [Step(len(result.matches), matches), Step(len(paths), counts)]
     elif paths:
         steps.append(Step(len(paths), files))
-    return fitted(limits, *steps, *([Step(1, totals)] if result.total_lines else []))
+    found = fitted(limits, *steps, *([Step(1, totals)] if result.total_lines else []))
+    return found if end is None else replace(found, matches=typed.matches, counts=typed.counts)
+
+
+def _most_shown(matches: Sequence[Match], limits: Limits) -> int:
+    """Return how many matches are worth a try: each takes a token at least, and some characters a token."""
+    room = _MOST_CHARACTERS * limits.output_tokens
+    for number, match in enumerate(matches):
+        room -= len(match.text) + sum(map(len, match.before)) + sum(map(len, match.after))
+        if room < 0 or number == limits.output_tokens:
+            return max(number, 1)
+    return len(matches)

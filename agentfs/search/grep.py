@@ -12,16 +12,16 @@ from agentfs.fs import Directory, ReadBuffer, Root, display_name, quote, size_of
 from agentfs.limits import Limits
 from agentfs.messages import Joined
 from agentfs.patterns.compile import S
-from agentfs.patterns.line_matches import Counts, LineMatch, as_text, lines_within
+from agentfs.patterns.line_matches import Counts, LineMatch, lines_within
 from agentfs.patterns.line_search import Search
 from agentfs.patterns.prefilter import Prefilter
 from agentfs.results import FileCount, GrepResult, Match, NextCall, Skipped
-from agentfs.search.excerpts import excerpts
+from agentfs.search.excerpts import Excerpts, bytes_of, spans_window
 from agentfs.search.files import FileBatch, Outcome, SearchFiles
 from agentfs.search.fit_output import fit_output
 from agentfs.search.hints import Probe, absence_notes, empty_group_note
 from agentfs.search.line_ids import NameLines
-from agentfs.search.paging import check_offset, check_page
+from agentfs.search.paging import ENTRY_BYTES, check_offset, page_of
 from agentfs.search.render import content_lines, count_lines_shown, summary_lines, totals_shown
 from agentfs.search.request import Engine, Request
 from agentfs.search.ripgrep import find_rg, nominated
@@ -32,9 +32,10 @@ from agentfs.tree.ignore_sources import slashed
 from agentfs.tree.walk import Excluded
 from agentfs.visible import one_line
 
-_Reason = Literal["protected", "binary", "too_large", "undecodable", "unreadable"]
+_Reason = Literal["protected", "binary", "too_large", "undecodable", "unreadable", "long_lines"]
 
 # Lines around each match when none were asked for: a search that finds so little is a look at that place.
+_MOST_KEPT = 500  # hits of a file that wait to become matches
 _BETWEEN_LOOKS = 32  # files between two looks at the clock
 _ADAPTIVE_CONTEXT = {1: 10, 2: 5, 3: 5}
 
@@ -98,16 +99,19 @@ class _Grep:
         self.contents = ReadBuffer(self.most_bytes)
         self.sieve = Prefilter(self.contents, request.encoding)
         self.judge = self.sieve.judge_of(pattern)
-        self.in_text = Search(pattern, pattern.form, self.deadline)
-        self.in_ascii = None if pattern.ascii is None else Search(pattern, pattern.ascii, self.deadline)
+        window = spans_window(limits.grep_line_chars)
+        self.in_text = Search(pattern, pattern.form, self.deadline, window=window)
+        self.in_ascii = (
+            None if pattern.ascii is None else Search(pattern, pattern.ascii, self.deadline, window=window)
+        )
         self.by_line = request.output_mode == "content"
-        self.first = 0 if request.output_mode == "total" else request.offset
-        self.end = self.first + check_page(request.limit, request.offset, limits.grep_results)
+        offset = 0 if request.output_mode == "total" else request.offset
+        self.page = page_of(request.limit, offset, limits.grep_results, limits)
         self.entries = 0
         self.matches: list[Match] = []
-        self.pending: list[
-            tuple[str, str, list[LineMatch]]
-        ] = []  # hits of files whose context is not yet known
+        # Hits of files whose context is not yet known.
+        self.pending: list[tuple[str, str | bytes, list[LineMatch]]] = []
+        self.excerpts: Excerpts | None = None  # those of the file that is searched, where it has many hits
         self.counts: dict[str, FileCount] = {}
         self.total_matches = self.total_lines = self.total_files = self.searched = 0
         self.left_out: dict[_Reason, int] = dict.fromkeys(get_args(_Reason), 0)
@@ -216,49 +220,65 @@ class _Grep:
     def _search(self, path: str, text: S, search: Search[S]) -> None:
         tally = Counts()
         kept: list[LineMatch] = []
+        entries, page, too_long = self.entries, self.page, search.too_long
         try:
             most = self.request.max_count
-            wants_samples = self._wants_samples()
-            if most is None and not wants_samples and (not self.by_line or self.entries >= self.end):
+            samples = self.request.samples if self._wants_samples() else 0
+            if most is None and not samples and (not self.by_line or self.entries >= self.page.end):
                 search.count(text, tally)
             else:
                 for hit in search.hits(text):
-                    if self.by_line:
-                        if self.first <= self.entries + tally.hits < self.end:
-                            kept.append(hit)
-                    elif wants_samples and len(kept) < self.request.samples:
+                    number = entries + tally.hits
+                    if page.first <= number < page.end if self.by_line else tally.hits < samples:
                         kept.append(hit)
+                        if len(kept) > _MOST_KEPT:
+                            self.entries = number if self.by_line else entries
+                            self._settle()
+                            self._excerpt(path, text, kept[:-1], kept[-1].start)
+                            del kept[:-1]
                     tally.add(hit, lines_within(text, hit) if self.pattern.multiline else 0)
                     if most is not None and tally.lines >= most:
                         break
         except TimeoutError:
             self.stopped_in = path
             raise
+        except MemoryError:  # the engine's stack, on a line within the bound
+            search.too_long += 1
         finally:
             if self.by_line:
-                self.entries += tally.hits
+                self.entries = entries + tally.hits
+            self.left_out["long_lines"] += search.too_long > too_long
             if tally.lines:
-                whole = as_text(text) if kept else ""
-                self._found(path, whole, FileCount(tally.lines, tally.matches), kept)
+                self._found(path, text, FileCount(tally.lines, tally.matches), kept)
 
     def _wants_samples(self) -> bool:
-        return self.request.output_mode == "summary" and self.first <= self.entries < self.end
+        return self.request.output_mode == "summary" and self._is_of_page()
 
-    def _found(self, path: str, text: str, count: FileCount, kept: list[LineMatch]) -> None:
+    def _is_of_page(self) -> bool:
+        """Tell whether the next file is an entry of the page, where files are the entries."""
+        return self.page.first <= self.entries < self.page.end
+
+    def _found(self, path: str, text: str | bytes, count: FileCount, kept: list[LineMatch]) -> None:
         self.total_files += 1
         self.total_lines += count.lines
         self.total_matches += count.matches
         if not self.by_line:
-            if self.first <= self.entries < self.end:
+            if self._is_of_page():
                 self.counts[path] = count
-            self.entries += 1
-            self.enough = self.stops_early and self.entries > self.end
         elif kept:
             self.counts[path] = count
-        if kept:
+        if self.excerpts is not None:
+            self._excerpt(path, text, kept)
+            self.excerpts = None
+        elif kept:
             self.pending.append((path, text, kept))
         if not self._may_be_few():
             self._settle()
+        if not self.by_line:
+            if self._is_of_page():
+                self.page.take(self.entries, ENTRY_BYTES + 2 * len(path))
+            self.entries += 1
+            self.enough = self.stops_early and self.entries > self.page.end
 
     def _may_be_few(self) -> bool:
         """Tell whether so little was found until now that lines around it may be shown unasked."""
@@ -272,20 +292,38 @@ class _Grep:
 
     def _settle(self) -> None:
         """Turn the hits that wait for their context into matches."""
-        before, after = self.request.around(self.limits)
-        if self._may_be_few():
-            before = after = min(_ADAPTIVE_CONTEXT.get(self.entries, 0), self.limits.context_lines)
         for path, text, hits in self.pending:
-            self.matches += excerpts(
+            self._excerpt(path, text, hits)
+            self.excerpts = None
+        self.pending.clear()
+
+    def _context(self) -> tuple[int, int]:
+        """Return the lines to show before and after each match."""
+        if self._may_be_few():
+            most = min(_ADAPTIVE_CONTEXT.get(self.entries, 0), self.limits.context_lines)
+            return most, most
+        return self.request.around(self.limits)
+
+    def _excerpt(
+        self, path: str, text: str | bytes, hits: list[LineMatch], following: int | None = None
+    ) -> None:
+        """Turn hits of a file into matches, for as long as there is memory for them."""
+        if self.excerpts is None:
+            before, after = self._context()
+            self.excerpts = Excerpts(
                 path,
                 text,
-                hits,
                 before=before,
                 after=after,
                 line_chars=self.limits.grep_line_chars,
                 whole_context=self.request.whole_context,
             )
-        self.pending.clear()
+        for match in self.excerpts.take(hits, following):
+            number = self.page.first + len(self.matches) if self.by_line else self.entries
+            if number >= self.page.end or (self.page.is_full and not self.by_line):
+                break
+            self.matches.append(match)
+            self.page.take(number, bytes_of(match))
 
     def result(self) -> GrepResult:
         """Put the answer together."""
@@ -297,9 +335,9 @@ class _Grep:
         exact = self.skipped.reached is None and not self.enough
         if exact and self.entries:
             noun = "matches" if self.by_line else "files"
-            check_offset(self.first, self.entries, noun)
-        truncated = not total_only and self.entries > self.end
-        following = request.next_page(self.end) if truncated else None
+            check_offset(self.page.first, self.entries, noun)
+        truncated = not total_only and self.entries > self.page.end
+        following = request.next_page(self.page.end) if truncated else None
         result = GrepResult(
             matches=self.matches,
             counts=self.counts,
@@ -315,7 +353,7 @@ class _Grep:
             next=following,
         )
         return fit_output(
-            result, self.limits, self.first, self._render, self._following, by_line=self.by_line
+            result, self.limits, self.page.first, self._render, self._following, by_line=self.by_line
         )
 
     def _following(self, end: int) -> NextCall | None:
@@ -347,7 +385,7 @@ class _Grep:
         body.append(
             footer(
                 totals,
-                self._page_shown(result, self.end if end is None else end),
+                self._page_shown(result, self.page.end if end is None else end),
                 note,
                 self._stop_shown(),
                 self._context_shown(),
@@ -358,10 +396,14 @@ class _Grep:
         return Joined("\n", *body)
 
     def _page_shown(self, result: GrepResult, end: int) -> str:
-        if not result.truncated and self.first == 0:
+        if not result.truncated and self.page.first == 0:
             return ""
         last = min(end, self.entries)
-        shown = f"shown: {self.first + 1}-{last}" if last > self.first else "nothing shown from this offset"
+        shown = (
+            f"shown: {self.page.first + 1}-{last}"
+            if last > self.page.first
+            else "nothing shown from this offset"
+        )
         return Joined("; ", shown, continuation(result.next))
 
     def _stop_shown(self) -> str:

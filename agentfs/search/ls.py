@@ -6,13 +6,14 @@ from operator import attrgetter
 from typing import Any, Literal, get_args
 
 from agentfs import call_context
-from agentfs.errors import AgentFSError, InvalidArgumentError
+from agentfs.errors import InvalidArgumentError
 from agentfs.fs import Directory, Root, unicode_duplicates_among
 from agentfs.limits import Limits
 from agentfs.messages import Joined, Message, NextCall, ParameterName
 from agentfs.results import Entry, ListResult, Skipped
+from agentfs.search.collect import add_entries
 from agentfs.search.find import bind_to_search
-from agentfs.search.paging import as_list, check_choice, check_offset, check_page, next_page, paths_of
+from agentfs.search.paging import Page, as_list, check_choice, check_offset, next_page, page_of, paths_of
 from agentfs.search.skip_report import describe_skipped, describe_stop
 from agentfs.search.suggestions import suggesting
 from agentfs.text import Step, continuation, fitted, footer
@@ -63,15 +64,16 @@ def list_directory(
             Message(ParameterName("depth", quoted=True), f" must be 0 or more, not {depth}."),
             hint="1 lists the directory itself, 2 what lies in its directories too, 0 all levels.",
         )
-    size = check_page(limit, offset, limits.list_entries)
+    page = page_of(limit, offset, limits.list_entries, limits)
     check_choice("sort", sort, get_args(Sort))
     paths = paths_of(path)
     globs = as_list(ignore)
+    deadline = call_context.deadline(limits.timeout)
     walk = Walk(
         root,
         paths,
         max_entries=limits.walk_entries,
-        deadline=call_context.deadline(limits.timeout),
+        deadline=deadline,
         hidden=include_ignored if hidden is None else hidden,
         ignored=include_ignored,
         depth=depth,
@@ -79,22 +81,24 @@ def list_directory(
         directories=True,
         listing=True,
         exclude=compile_exclude(bind_to_search(root, globs, paths[0])) if globs else None,
-        keep=offset + size if len(paths) == 1 else None,
+        keep=page.end if len(paths) == 1 else None,
         key=_KEYS[sort],
     )
     with suggesting(root):
-        entries, total, vanished = _page(walk, offset, offset + size, several=len(paths) > 1)
-    check_offset(offset, total, "entries")
+        entries, total, vanished = _listed(walk, page, deadline, several=len(paths) > 1)
     skipped = walk.skipped
+    if skipped.reached is None:
+        check_offset(offset, total, "entries")
     if vanished:
         skipped = replace(skipped, unreadable=skipped.unreadable + vanished)
+    end = min(page.end, total)
     least = "" if skipped.reached is None else "at least "
     alike = ", ".join(one_line(path) for path in unicode_duplicates_among(entry.path for entry in entries))
     if alike:
         alike = f"names that look the same, in two Unicode forms: {alike}"
 
     def answer(count: int) -> ListResult:
-        shown_to = min(offset + (size if count >= len(entries) else count), total)
+        shown_to = end if count >= len(entries) else offset + count
         following: NextCall | None = None
         if shown_to < total:
             following = next_page(
@@ -119,25 +123,21 @@ def list_directory(
         truncated = following is not None
         return ListResult(entries, total, skipped, truncated=truncated, next=following, text=text)
 
-    return fitted(limits, Step(max(len(entries), 1), answer))
+    return fitted(limits, Step(max(min(len(entries), limits.output_tokens), 1), answer))
 
 
-def _page(walk: Walk, first: int, end: int, *, several: bool) -> tuple[list[Entry], int, int]:
+def _listed(walk: Walk, page: Page, deadline: float, *, several: bool) -> tuple[list[Entry], int, int]:
     """Return the entries of the page, how many there are in all, and how many of the page have vanished."""
-    page: list[Entry] = []
+    entries: list[Entry] = []
     seen: set[str] = set()
     total = vanished = 0
     for visit in walk:
         names = visit.files if visit.child is None else [visit.child, *visit.files]
         if several:
             names = _new(visit.directory, names, seen)
-        for listed in names[max(first - total, 0) : max(end - total, 0)]:
-            try:
-                page.append(visit.directory.entry(listed))
-            except AgentFSError:
-                vanished += 1
+        vanished += add_entries(entries, page, visit.directory, names, total, deadline)
         total += len(names) + visit.more
-    return page, total, vanished
+    return entries, total, vanished
 
 
 def _new(directory: Directory, names: list[Listed], seen: set[str]) -> list[Listed]:

@@ -3,22 +3,78 @@
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
+from agentfs import call_context
 from agentfs.errors import InvalidArgumentError, PastEndError
+from agentfs.limits import Limits
 from agentfs.messages import Message, NextCall, ParameterName
 from agentfs.visible import literal
 
 MAX_TIMEOUT = 30.0
+PAGE_BYTES = 64 * 1024 * 1024  # of the typed data of one page
+_BYTES_OF_TOKEN = 1024  # of these for each token that a model can be shown
+ENTRY_BYTES = 560  # of an entry, at least, and of what is held of it meanwhile, as measured
 
 _Choice = TypeVar("_Choice", bound=str)
 
 
-def check_page(limit: int | None, offset: int, default: int) -> int:
-    """Return the number of entries that a page has.
+class Page:
+    """Which entries of a search are returned: those before memory ends, or time.
+
+    Attributes:
+        first: The number of the first, from 0.
+        end: The number behind the last.
+    """
+
+    def __init__(self, first: int, size: int, room: int) -> None:
+        """Name the entries.
+
+        Args:
+            first: The number of the first.
+            size: How many there are at most.
+            room: What they may take together, in bytes.
+        """
+        self._left = room
+        self.first = first
+        self.end = first + min(size, room // ENTRY_BYTES)
+
+    def part(self, entries: list[Any], number: int) -> list[Any]:
+        """Return those of some entries that are of the page.
+
+        Args:
+            entries: Entries that come one after the other.
+            number: The number of the first.
+        """
+        return entries[max(self.first - number, 0) : max(self.end - number, 0)]
+
+    def take(self, number: int, size: int) -> None:
+        """Count an entry, after which the page ends if its bytes are all taken.
+
+        Args:
+            number: The number of the entry.
+            size: Its bytes.
+        """
+        self._left -= size
+        if self.is_full:
+            self.end_before(number + 1)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether there is no memory left for more."""
+        return self._left <= 0
+
+    def end_before(self, number: int) -> None:
+        """End the page before an entry, if it does not end sooner."""
+        self.end = min(self.end, max(number, self.first))
+
+
+def page_of(limit: int | None, offset: int, default: int, limits: Limits) -> Page:
+    """Return the page that was asked for.
 
     Args:
-        limit: What was asked for, or None.
+        limit: The number of entries that was asked for, or None.
         offset: Entries before the page.
         default: The number when none was asked for.
+        limits: What of the page a model can be shown: each entry takes a token at least.
 
     Raises:
         InvalidArgumentError: `limit` is under 1 or `offset` under 0 (invalid_argument).
@@ -33,7 +89,11 @@ def check_page(limit: int | None, offset: int, default: int) -> int:
             Message(ParameterName("offset", quoted=True), f" must be 0 or more, not {offset}."),
             hint="It counts the entries to skip; 0 is the start.",
         )
-    return default if limit is None else limit
+    size = default if limit is None else limit
+    if call_context.current.get() is None:
+        return Page(offset, size, PAGE_BYTES)
+    tokens = limits.output_tokens
+    return Page(offset, min(size, tokens), min(_BYTES_OF_TOKEN * tokens, PAGE_BYTES))
 
 
 def check_offset(offset: int, total: int, noun: str) -> None:

@@ -25,7 +25,12 @@ _WORDS = (
     ("symlink", "links"),
     ("special", "special files"),
     ("too_deep", "too deep to name"),
+    ("long_lines", "with lines too long for a pattern that repeats groups"),
 )
+_REACHED = {
+    "walk_entries": "the most entries that one walk looks at",
+    "memory": "the most memory that one call may take",
+}
 
 
 # Opens hidden and ignored names in the same call.
@@ -76,7 +81,7 @@ def describe_stop(skipped: Skipped, timeout: float) -> str:
     """
     if skipped.reached is None:
         return ""
-    limit = f"{timeout:g} s" if skipped.reached == "timeout" else "the most entries that one walk looks at"
+    limit = f"{timeout:g} s" if skipped.reached == "timeout" else _REACHED[skipped.reached]
     stopped = f"stopped early after {limit}, so there may be more"
     return Joined(
         ": ", stopped, Message("search a smaller directory with ", ParameterName("path", quoted=True))

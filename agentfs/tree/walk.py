@@ -18,6 +18,10 @@ from agentfs.tree.ignore_sources import RuleReader, slashed
 VCS_NAMES = frozenset({".git", ".hg", ".svn", ".jj", ".bzr"})
 MAX_OPEN = 64
 PART = 20_000  # entries of one directory that are taken at a time
+_MOST_HELD = (
+    192 * 1024 * 1024
+)  # bytes of the names that a walk holds, of all directories that it is inside of
+_ENTRY_BYTES = 160  # of what a scan says of a name, without the name
 
 MOST_LEFT_OUT = 1000  # of what was left out that is kept by name
 
@@ -76,6 +80,7 @@ class _Frame:
     directories: list[Listed] = field(default_factory=list[Listed])
     files: list[Listed] = field(default_factory=list[Listed])
     more: int = 0
+    held: int = 0
     next_directory: int = 0
     next_file: int = 0
 
@@ -151,6 +156,7 @@ class Walk:
         self._counting = True
         self._reader = RuleReader(root)
         self._reached: str | None = None
+        self._held = 0
         self.left_out: list[Excluded] = []  # the first that are hidden or ignored
 
     @property
@@ -192,7 +198,7 @@ class Walk:
             frame = stack[-1]
             directory = self._opened(frame)
             if directory is None:
-                stack.pop()
+                self._held -= stack.pop().held
                 continue
             depth = len(stack)
             child: Listed | None = None
@@ -205,7 +211,7 @@ class Walk:
                 shown = child if self._directories else None
                 yield Visit(directory, frame.path, frame.below, depth, run, shown, 0 if child else frame.more)
             if child is None:
-                stack.pop()
+                self._held -= stack.pop().held
                 directory.close()
                 continue
             frame.next_directory += 1
@@ -315,15 +321,27 @@ class Walk:
                     self._reached = "walk_entries"
                     part = sorted(part, key=_by_name)[: self._room]  # noqa: PLW2901 - what is left of it
                 self._room -= len(part)
+                before = len(frame.files) + len(frame.directories)
                 self._take(frame, directory, part, known=known)
+                self._hold(frame, part, len(frame.files) + len(frame.directories) - before)
                 if self._reached is not None:
                     break
                 known = True
+        except TimeoutError:  # of a test of names
+            self._reached = "timeout"
         except (AgentFSError, OSError):
             self._counts["unreadable"] += self._counting
         frame.directories.sort(key=self._key)
         frame.files.sort(key=self._key)
         self._keep_first(frame)
+
+    def _hold(self, frame: _Frame, part: list[Listed], more: int) -> None:
+        """Count the memory of what a frame holds of a part, and stop the walk where it is too much."""
+        size = more * (_ENTRY_BYTES + sum([len(entry.name) for entry in part]) // max(len(part), 1))
+        frame.held += size
+        self._held += size
+        if self._held > _MOST_HELD:
+            self._reached = "memory"
 
     def _take(self, frame: _Frame, directory: Directory, entries: list[Listed], *, known: bool) -> None:
         plain = [entry for entry in entries if entry.name[0] != "."]

@@ -1,0 +1,287 @@
+"""Searches are bounded in memory whatever is asked for, and say where they stopped."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from agentfs import Limits, Workspace
+from agentfs.errors import InvalidPatternError
+from agentfs.search import collect, paging
+from agentfs.tree import walk
+
+MIB = 1 << 20
+SLASHES = "a/" * 491 + "b"
+RECURSIVE = "(?P<x>a(?&x)?b?)c"
+
+
+@pytest.fixture
+def ws(tmp_path: Path):
+    with Workspace(tmp_path) as opened:
+        yield opened
+
+
+def memory_of(root: Path, call: str) -> int:
+    """Return by how many MiB a call raises the most memory of a process of its own."""
+    code = f"""
+import resource, sys
+from agentfs import Workspace
+def most():
+    unit = 1024 if sys.platform == "linux" else 1 << 20
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // unit
+with Workspace({str(root)!r}) as ws:
+    ws.grep("warm")
+    before = most()
+    try:
+        {call}
+    except MemoryError:
+        print(10**6)
+    print(most() - before)
+"""
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return int(run.stdout.split("\n")[0])
+
+
+@pytest.mark.parametrize("prefix", ["", "/", "!", "**/", "{x,y}/"])
+def test_regression_a_glob_of_491_slashes_is_no_recursion_error(ws: Workspace, prefix: str) -> None:
+    (Path(ws.root) / "f.txt").write_text("x\n")
+    tools = ws.tools(["glob", "find", "grep", "ls"], expose={"find": ["glob"], "ls": ["ignore"]})
+    calls = {"glob": {"pattern": prefix + SLASHES}, "find": {"glob": prefix + SLASHES}}
+    calls |= {"grep": {"pattern": "x", "glob": prefix + SLASHES}, "ls": {"ignore": prefix + SLASHES}}
+    for name, arguments in calls.items():
+        result = tools.call(name, arguments)
+        assert result.success or (result.error is not None and result.error["code"] == "outside_workspace")
+
+
+def test_a_glob_of_many_parts_still_matches(ws: Workspace) -> None:
+    deep = "/".join(["d"] * 150)
+    (Path(ws.root) / deep).mkdir(parents=True)
+    (Path(ws.root) / deep / "f.txt").touch()
+    assert [entry.path for entry in ws.glob("d/" * 150 + "f.txt").files] == [f"{deep}/f.txt"]
+    assert ws.glob("d/" * 149 + "f.txt").total == 0
+
+
+@pytest.mark.parametrize(
+    "glob", ["{1..999}" + "?*" * 2000, ["?*" * 2000] * 9, "{a,b}" * 20, "{1..2000}"], ids=[1, 2, 3, 4]
+)
+def test_regression_a_glob_is_bounded_before_it_is_compiled(ws: Workspace, glob: str | list[str]) -> None:
+    searches = [lambda: ws.find(glob=glob), lambda: ws.grep("x", glob=glob), lambda: ws.ls(ignore=glob)]
+    if isinstance(glob, str):
+        searches.append(lambda: ws.glob(glob))
+        searches.append(lambda: ws.glob(f"!{glob}"))
+    for search in searches:
+        with pytest.raises(InvalidPatternError) as caught:
+            search()
+        assert caught.value.code == "invalid_pattern"
+        assert "patterns" in str(caught.value) or "characters" in str(caught.value)
+
+
+@pytest.mark.parametrize("pattern", [RECURSIVE, "a(?R)?", "((?>a)|(b))+[cd]", r"(a)\1*[^a]"])
+def test_regression_a_pattern_does_not_take_memory_for_each_character_of_a_long_line(
+    ws: Workspace, pattern: str
+) -> None:
+    (Path(ws.root) / "f.txt").write_bytes(b"aac\nabc\n" + b"a" * (10 * MIB - 100) + b"\nac\n")
+    result = ws.tools().call("grep", {"pattern": pattern})
+    assert result.success, result.content
+    assert "1 with lines too long for a pattern that repeats groups" in result.content
+    assert result.data["skipped"]["long_lines"] == 1
+    assert [match["line"] for match in result.data["matches"]][-1] == 4
+    assert memory_of(tmp := Path(ws.root), f"ws.grep({pattern!r})") < 256, tmp
+
+
+def test_a_long_line_is_searched_where_the_memory_for_it_is_bounded(ws: Workspace) -> None:
+    (Path(ws.root) / "f.txt").write_bytes(b"a" * (9 * MIB) + b"bc\n")
+    for pattern in ("a+bc", "(a+)(b)c", "(?P<name>b)c$", "[ab]*c", "(?:b|x)c", "(?:ab){1,3}c"):
+        result = ws.grep(pattern)
+        assert (result.total_lines, result.skipped.long_lines) == (1, 0), pattern
+    (Path(ws.root) / "f.txt").write_bytes(b"ab" * 300_000 + b"c\n")
+    assert ws.grep("(ab)+c").total_matches == 1
+
+
+def test_a_multiline_search_says_which_text_was_too_long(ws: Workspace) -> None:
+    (Path(ws.root) / "f.txt").write_bytes(b"ab\n" * (3 * MIB))
+    (Path(ws.root) / "g.txt").write_bytes(b"ab\n" * 10)
+    result = ws.grep("(?:.*\n)*ab", multiline=True)
+    assert (result.total_files, result.skipped.long_lines) == (1, 1)
+
+
+@pytest.mark.parametrize("pattern", ["a", "[ab]", "(?i)A", "a|b", "(?<=a)a"])
+def test_regression_a_line_of_a_million_matches_does_not_keep_a_million_spans(
+    ws: Workspace, pattern: str
+) -> None:
+    (Path(ws.root) / "f.txt").write_bytes(b"a" * 1_000_000 + b"\na a\n")
+    result = ws.grep(pattern, limit=10)
+    assert result.total_matches == (999_999 if "<" in pattern else 1_000_002)
+    first = result.matches[0]
+    assert 300 < len(first.spans) <= 401
+    assert {first.text[start:end] for start, end in first.spans[:-1]} == {"a"}
+    assert [len(match.spans) for match in result.matches[1:]] == ([] if "<" in pattern else [2])
+    assert memory_of(Path(ws.root), f"ws.grep({pattern!r})") < 100
+
+
+@pytest.mark.parametrize(
+    "arguments", ["context=20", "context=20, whole_context=True", "", "output_mode='summary', samples=10**9"]
+)
+def test_regression_a_search_without_a_limit_stops_keeping_matches_at_its_memory(
+    tmp_path: Path, arguments: str
+) -> None:
+    (tmp_path / "f.txt").write_bytes(b"ab\n" * 1_500_000)
+    assert memory_of(tmp_path, f"ws.grep('b', limit=10**9, timeout=30, {arguments})") < 256
+
+
+def test_a_search_whose_page_ends_with_its_memory_goes_on_where_it_stopped(
+    ws: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("a", "b", "c"):
+        (Path(ws.root) / name).write_text("".join(f"{name} {n} x\n" for n in range(1500)))
+    everything = [(match.path, match.line) for match in ws.grep("x", limit=9000, context=1).matches]
+    assert len(everything) == 4500
+    monkeypatch.setattr(paging, "PAGE_BYTES", MIB)
+    result = ws.grep("x", limit=9000, context=1)
+    found: list[tuple[str, int]] = []
+    assert result.truncated
+    while True:
+        assert (result.total_lines, result.exact) == (4500, True)
+        assert 100 < len(result.matches) < 2500
+        found += [(match.path, match.line) for match in result.matches]
+        if len(found) == len(everything):
+            break
+        result = ws.grep("x", limit=9000, context=1, offset=len(found))
+    assert found == everything
+
+
+@pytest.mark.parametrize("mode", ["files_with_matches", "count", "summary"])
+def test_files_of_a_search_are_bounded_by_memory(
+    ws: Workspace, monkeypatch: pytest.MonkeyPatch, mode: str
+) -> None:
+    for number in range(60):
+        (Path(ws.root) / f"f{number:02}").write_text("x\n")
+    monkeypatch.setattr(paging, "PAGE_BYTES", 10_000)
+    found: list[str] = []
+    for _ in range(60):
+        result = ws.grep("x", output_mode=mode, limit=10**9, offset=len(found))  # type: ignore[arg-type]
+        found += result.counts
+        assert 0 < len(result.counts) < 20
+        assert not result.matches or {match.path for match in result.matches} == set(result.counts)
+        if not result.truncated:
+            break
+    assert found == [f"f{number:02}" for number in range(60)]
+
+
+@pytest.mark.parametrize("search", ["ls", "glob", "find", "newest", "several"])
+def test_regression_a_page_of_entries_is_bounded_by_memory(
+    ws: Workspace, monkeypatch: pytest.MonkeyPatch, search: str
+) -> None:
+    for directory in ("d", "e"):
+        (Path(ws.root) / directory).mkdir()
+        for number in range(40):
+            (Path(ws.root) / directory / f"f{number:02}").touch()
+    calls = {
+        "ls": lambda offset: ws.ls(depth=0, limit=10**9, offset=offset),
+        "glob": lambda offset: ws.glob("**", limit=10**9, offset=offset),
+        "find": lambda offset: ws.find(limit=10**9, offset=offset),
+        "newest": lambda offset: ws.find(limit=10**9, offset=offset, sort="modified"),
+        "several": lambda offset: ws.ls(["d", "e"], limit=10**9, offset=offset),
+    }
+
+    def entries(result: object) -> list[str]:
+        return [each.path for each in getattr(result, "entries", None) or getattr(result, "files", ())]
+
+    everything = entries(calls[search](0))
+    assert len(everything) >= 80
+    monkeypatch.setattr(paging, "PAGE_BYTES", 20_000)
+    found: list[str] = []
+    for _ in range(100):
+        result = calls[search](len(found))
+        assert result.total == len(everything)
+        assert 0 < len(entries(result)) < 40
+        found += entries(result)
+        assert result.truncated == (len(found) < len(everything))
+        if not result.truncated:
+            break
+        assert result.next is not None
+        assert result.next["arguments"]["offset"] == len(found)
+    assert found == everything
+
+
+def test_a_limit_of_a_model_is_clamped_to_what_can_be_shown(tmp_path: Path) -> None:
+    for number in range(500):
+        (tmp_path / f"f{number:03}").write_text("x\nx\n")
+    with Workspace(tmp_path, limits=Limits(output_tokens=300)) as ws:
+        tools = ws.tools(["ls", "glob", "grep"])
+        for name, arguments, kept in [
+            ("ls", {}, "entries"),
+            ("glob", {"pattern": "*"}, "files"),
+            ("grep", {"pattern": "x"}, "matches"),
+            ("grep", {"pattern": "x", "output_mode": "count"}, "counts"),
+        ]:
+            result = tools.call(name, {**arguments, "limit": 10**9})
+            assert len(result.data[kept]) == 300
+            assert result.next is not None
+            assert 0 < result.next["arguments"]["offset"] < 300
+        assert len(ws.ls(limit=10**9).entries) == 500
+        assert len(ws.grep("x", limit=10**9).matches) == 1000
+
+
+def test_a_walk_that_would_hold_too_many_names_ends_and_says_so(
+    ws: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(300):
+        (Path(ws.root) / f"f{number:03}").write_text("x\n")
+    monkeypatch.setattr(walk, "PART", 50)
+    monkeypatch.setattr(walk, "_MOST_HELD", 20_000)
+    result = ws.grep("x", output_mode="total")
+    assert result.skipped.reached == "memory"
+    assert 0 < result.total_lines < 300
+    assert not result.exact
+    assert "stopped early after the most memory that one call may take" in result.text
+    assert ws.ls(limit=10).total == 300, "a page needs no more than its own names"
+
+
+def test_a_sorted_search_that_would_hold_too_many_paths_ends_and_says_so(
+    ws: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(300):
+        (Path(ws.root) / f"f{number:03}").touch()
+    monkeypatch.setattr(walk, "PART", 50)
+    monkeypatch.setattr(collect, "PART", 50)
+    monkeypatch.setattr(collect, "_MOST_KEYED", 100)
+    assert ws.glob("*", sort="size", limit=5).total == 300
+    result = ws.glob("*", sort="size", limit=200, offset=250)
+    assert (result.skipped.reached, result.exact, result.files) == ("memory", False, [])
+    assert "the most memory" in result.text
+
+
+ENDLESS = ["(?R)?a", "((?1)?a)", "(?P<x>(?&x)?a)b", "a?(?R)b", "(?:a|)(?R)?", "(?=a)(?R)?b", "(?<x>b|(?&x)c)"]
+ENDLESS += ["(?P<x>(?&y)?a)(?P<y>(?&x)?b)", "(?(DEFINE)(?P<x>(?&x)|a))(?&x)", "((?-1)?a)", "((?2)|a)((?1)|b)"]
+
+
+@pytest.mark.parametrize("pattern", ENDLESS)
+def test_regression_a_group_that_calls_itself_without_end_is_refused(ws: Workspace, pattern: str) -> None:
+    (Path(ws.root) / "f.txt").write_text("aab\n")
+    tools = ws.tools(["grep", "find"], expose={"find": ["pattern"]})
+    for name in ("grep", "find"):
+        result = tools.call(name, {"pattern": pattern})
+        assert result.error is not None
+        assert (result.error["code"], result.success) == ("invalid_pattern", False)
+        assert "calls itself before it has matched a character" in result.content
+
+
+@pytest.mark.parametrize(
+    ("pattern", "found"),
+    [
+        ("a(?R)?b", "ab"),
+        (r"\((?:[^()]++|(?R))*\)", "(x(y)z)"),
+        (r"(?P<paren>\((?:[^()]|(?&paren))*\))", "(x(y)z)"),
+        (r"(?P<n>\d+)-(?&n)", "12-34"),
+        (r"(?(DEFINE)(?P<n>\d+))(?&n)-", "12-"),
+        ("(?+1)-([34])", "4-4"),
+    ],
+)
+def test_a_group_that_matches_before_it_calls_itself_is_searched(
+    ws: Workspace, pattern: str, found: str
+) -> None:
+    (Path(ws.root) / "f.txt").write_text("ab (x(y)z) 12-34-4\n")
+    (match,) = ws.grep(pattern).matches
+    assert found in [match.text[start:end] for start, end in match.spans]
