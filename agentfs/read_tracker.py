@@ -15,12 +15,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from threading import Lock
 
 from agentfs.line_ranges import Hunk, NamedVersion, ReadRecord, carried_ranges, untouched_ranges, version_of
-from agentfs.text import bodies_of, carried_ids, fresh_ids
+from agentfs.text import bodies_of, carried_ids, count_lines, fresh_ids
 
 MAX_FILES = 4096
 MAX_VERSIONS = 16
 MAX_TEXT_BYTES = 32 * 1024 * 1024
 MAX_ONE_TEXT_BYTES = MAX_TEXT_BYTES // 4
+MAX_NAMED_LINES = 250_000
 _ENTRY_BYTES = 400  # what one kept text takes beside itself
 
 
@@ -128,7 +129,7 @@ class ReadTracker:
             if not versions or revision in versions:
                 return
             last = next(reversed(versions.values()))
-            total = len(bodies_of(text))
+            total = count_lines(text)
             ranges = ((1, sys.maxsize),) if last.whole else last.ranges
             carried = untouched_ranges(ranges, hunks, total)
             self._keep(real_path, version_of(revision, carried, total)._replace(whole=False), text)
@@ -148,7 +149,7 @@ class ReadTracker:
         with self._lock:
             key = (real_path, revision)
             if key not in self._ids:
-                if _size_of(text) > MAX_ONE_TEXT_BYTES:
+                if _size_of(text) > MAX_ONE_TEXT_BYTES or text.count("\n") > MAX_NAMED_LINES:
                     return ()
                 lines = bodies_of(text)
                 salt, taken = self._salt(), self._taken(real_path)
@@ -386,14 +387,19 @@ class ReadTracker:
         self._text_bytes += _size_of(joined)
         named = self._named.setdefault(path, [])
         named.append(revision)
-        while len(named) > MAX_VERSIONS:
+        while len(named) > MAX_VERSIONS or (len(named) > 1 and self._names(path) > 2 * MAX_NAMED_LINES):
             self._drop_text((path, named[0]))
         self._make_room()
+
+    def _names(self, path: str) -> int:
+        return sum(self._ids[path, revision].count(" ") + 1 for revision in self._named[path])
 
     def _carry_ids(self, path: str, before: str, after: str, text: str, hunks: Sequence[Hunk]) -> None:
         """Name the lines that an edit left, from the lines that it replaced."""
         old = self._named_version(path, self._named[path].index(before))
         if old is None or (path, after) in self._ids:
+            return
+        if text.count("\n") > MAX_NAMED_LINES:
             return
         changes = [(hunk.old_start, hunk.old_end, hunk.new_start, hunk.new_end) for hunk in hunks]
         ids = carried_ids(old.lines, old.ids, bodies_of(text), self._taken(path), self._salt(), changes)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from itertools import groupby, takewhile
 from typing import Literal, NamedTuple, NoReturn
 
+from agentfs import call_context
 from agentfs.editing.diagnostics import explain_no_match
 from agentfs.editing.exact_match import occurrences
 from agentfs.editing.places import explain_ambiguous
@@ -21,6 +22,7 @@ from agentfs.visible import literal
 
 Span = tuple[int, int, str]
 
+MOST_LINES = 500_000
 _BEGIN, _END = "*** Begin Patch", "*** End Patch"
 _HEADER = re.compile(r"\*\*\* (Add|Delete|Update) File: (.+)")
 _MOVE = re.compile(r"\*\*\* Move to: (.+)")
@@ -96,6 +98,8 @@ def read_patch(text: str) -> list[Operation]:
     Raises:
         InvalidArgumentError: It is none; the line and what is expected there are named (`invalid_argument`).
     """
+    if text.count("\n") > MOST_LINES:
+        raise _invalid(MOST_LINES, "a patch has at most so many lines; send several")
     text = text.replace("\r\n", "\n").strip()
     heredoc = _HEREDOC.fullmatch(text)
     lines = (heredoc["patch"].strip() if heredoc else text).split("\n")
@@ -234,6 +238,7 @@ def place_hunks(text: str, hunks: Sequence[Hunk], path: str) -> Placed:
     begin = 0
     above: tuple[str, ...] = ()
     for number, hunk in enumerate(hunks, 1):
+        call_context.check()
         found = _placed(whole, hunk, begin, above, (number, path))
         if found.via:
             tolerated.append(f"hunk {number} was found by {found.via.replace('_', ' ')}")
@@ -305,24 +310,24 @@ def _located(text: str, hunk: Hunk, start: int, where: tuple[int, str]) -> _Foun
     if not hunk.old:
         at = start if hunk.anchors else len(text)
         return _Found(at, at, _changes(hunk.lines, at, [], hunk.new))
-    region = text[start:]
     tries = [hunk.lines]
     if hunk.lines[-1] == " " and len(hunk.old) > 1:
         tries.append(hunk.lines[:-1])  # a blank last line may stand for the end of the file
     for lines in tries:
         old, new = _sides(lines)
+        block = _joined(old)
         # With the line end before it, only whole lines are found.
-        places = occurrences(f"\n{region}", "\n" + _joined(old))
-        ends = [at + len(_joined(old)) for at in places]
+        places = [at + 1 for at in occurrences(text, f"\n{block}", max(start - 1, 0))]
+        if start == 0 and text.startswith(block):
+            places.insert(0, 0)
         if hunk.at_end:
-            places = [at for at, end in zip(places, ends, strict=True) if end == len(region)]
+            places = [at for at in places if at + len(block) == len(text)]
         if len(places) == 1 or (places and hunk.anchors):
-            at = start + places[0]
-            return _Found(at, at + len(_joined(old)), _changes(lines, at, old, new))
+            at = places[0]
+            return _Found(at, at + len(block), _changes(lines, at, old, new))
         if places:
-            _refuse(
-                hunk, where, explain_ambiguous(text, "\n".join(old), [start + at for at in places], where[1])
-            )
+            _refuse(hunk, where, explain_ambiguous(text, "\n".join(old), places, where[1]))
+    region = text[start:]
     for lines in tries:
         old, new = _sides(lines)
         steps = tolerated(region, _joined(old), _joined(new))

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from agentfs import call_context
 from agentfs.editing.change_map import changed_ranges
 from agentfs.editing.document import Document
 from agentfs.editing.engine import Applied
@@ -65,7 +66,7 @@ def change_text(
         EncodingError: `encoding`: it is not text in the codec given.
         AgentFSError: What `apply` and the door raise.
     """
-    outcome: list[tuple[Document, Applied]] = []
+    outcome: list[tuple[Document, Applied, ExternalChanges | None, str]] = []
 
     def compute(current: Current) -> bytes:
         if current.data is None:
@@ -85,20 +86,23 @@ def change_text(
         before = _document(current.data, current.path, terms.encoding)
         check_revision(current, before.decoded.text, shown, terms.expect_revision)
         applied = apply(before, current)
-        outcome[:] = [(before, applied)]
+        # What takes time is done before the file is replaced: from then on nothing ends the call.
+        text, after = before.decoded.text, applied.document.decoded.text
+        drift = None
+        if shown.knows(current.real_path):
+            drift = external_changes_since(shown, current.real_path, current.revision or "", text)
+        call_context.check()
+        diff = unified_diff(text, after, current.path, changes=applied.hunks)
+        call_context.check()
+        outcome[:] = [(before, applied, drift, diff)]
         return applied.document.data
 
     changed = root.change(path, compute, max_bytes=limits.file_bytes, preview=terms.preview)
-    before, applied = outcome[0]
+    before, applied, drift, diff = outcome[0]
     text, after = before.decoded.text, applied.document.decoded.text
-    drift: ExternalChanges | None = None
-    if shown.knows(changed.real_path):
-        revision = revision_of(changed.before or b"")
-        drift = external_changes_since(shown, changed.real_path, revision, text)
-        if not terms.preview:
-            _remember(shown, changed, applied, drift, revision, text)
+    if not terms.preview and shown.knows(changed.real_path):
+        _remember(shown, changed, applied, drift, text)
     ranges = changed_ranges(applied.hunks, count_lines(after))
-    diff = unified_diff(text, after, changed.path)
     notes = (*changed.notes, *applied.notes, *([drift.note] if drift else ()))
     done = "Would edit (preview: nothing was written)" if terms.preview else "Edited"
     count = plural(applied.replacements, unit)
@@ -121,13 +125,9 @@ def change_text(
 
 
 def _remember(
-    shown: ReadTracker,
-    changed: Changed,
-    applied: Applied,
-    drift: ExternalChanges | None,
-    revision: str,
-    text: str,
+    shown: ReadTracker, changed: Changed, applied: Applied, drift: ExternalChanges | None, text: str
 ) -> None:
+    revision = revision_of(changed.before or b"")
     if drift is not None:
         shown.record_told(changed.real_path, revision, text, drift.hunks)
     after = applied.document.decoded.text

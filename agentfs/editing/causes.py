@@ -5,12 +5,13 @@ when the text that it has in mind is really there.
 """
 
 import re
+from array import array
 from bisect import bisect_right
 from collections.abc import Sequence
 from itertools import accumulate
 
 from agentfs.editing.closest import word_likeness
-from agentfs.editing.exact_match import occurrences
+from agentfs.editing.exact_match import comparable, occurrences, without_blanks
 from agentfs.editing.tolerant_match import BLANK, tolerated
 from agentfs.text import bodies_of, moved_lines
 
@@ -28,6 +29,8 @@ _TELLING = 8
 _LEAST_LETTERS = 3
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 _LONGEST_ALIGNED = 2000
+_MOST_SPANS = 20
+_STEP = 4096
 
 
 def unescaped(view: str, old: str) -> tuple[list[Span], str]:
@@ -95,15 +98,15 @@ def but_for_blanks(view: str, old: str, new: str) -> list[Span]:
     Returns:
         Where it stands.
     """
-    wanted = "".join(old.split())
+    wanted = without_blanks(old)
     if not wanted:
         return []
     lines = view.split("\n")
-    bare = ["".join(line.split()) for line in lines]
-    starts = [0, *accumulate(len(line) + 1 for line in lines)]
-    bare_starts = [0, *accumulate(map(len, bare))]
+    bare = [without_blanks(line) for line in lines]
+    starts = array("Q", accumulate((len(line) + 1 for line in lines), initial=0))
+    bare_starts = array("Q", accumulate(map(len, bare), initial=0))
     spans: list[Span] = []
-    for found in occurrences("".join(bare), wanted):
+    for found in occurrences("".join(bare), wanted)[:_MOST_SPANS]:
         first = bisect_right(bare_starts, found) - 1
         last = bisect_right(bare_starts, found + len(wanted) - 1) - 1
         start = starts[first] + _column(lines[first], found - bare_starts[first])
@@ -122,7 +125,7 @@ def but_for_case(view: str, old: str) -> list[Span]:
     Returns:
         Where it stands; nothing where it is too short to tell.
     """
-    if len("".join(old.split())) < _LEAST_LETTERS:
+    if len(without_blanks(old)) < _LEAST_LETTERS:
         return []
     return [(start, start + len(old)) for start in occurrences(_lower(view), _lower(old))]
 
@@ -170,11 +173,17 @@ def _nearest(token: str, tokens: Sequence[str]) -> str:
 
 def _column(line: str, count: int) -> int:
     """Return where the character stands before which `count` others that are not white space stand."""
-    for column, character in enumerate(line):
-        if not character.isspace():
-            if count == 0:
-                return column
-            count -= 1
+    for start in range(0, len(line), _STEP):
+        part = line[start : start + _STEP]
+        there = len(without_blanks(part))
+        if there <= count:
+            count -= there
+            continue
+        for column, character in enumerate(part, start):
+            if not character.isspace():
+                if count == 0:
+                    return column
+                count -= 1
     return len(line)
 
 
@@ -235,13 +244,13 @@ def since(view: str, old: str, before: str) -> tuple[Span, str, str] | None:
         stands for the old text; None where the earlier version did not have it.
     """
     found = before.find(old)
-    if found < 0:
+    if found < 0 or not comparable(before, old, ""):
         return None
     was, now = bodies_of(before), bodies_of(view)
     first = before.count("\n", 0, found)
     last = first + old.removesuffix("\n").count("\n")
     start, end = _mapped(moved_lines(was, now), first, last + 1)
-    starts = [0, *accumulate(len(line) + 1 for line in now)]
+    starts = array("Q", accumulate((len(line) + 1 for line in now), initial=0))
     span = starts[start], min(starts[end], len(view))
     lines = view[span[0] : span[1]]
     line = before.rfind("\n", 0, found) + 1
@@ -285,7 +294,7 @@ def there_already(view: str, old: str, new: str) -> list[Span]:
     Returns:
         Where it stands; nothing where it is too short to tell, or a part of the old text.
     """
-    bare, bare_old = "".join(new.split()), "".join(old.split())
+    bare, bare_old = without_blanks(new), without_blanks(old)
     if len(bare) < _TELLING or new.strip() in old or (bare in bare_old and bare != bare_old):
         return []
     return [(start, start + len(new)) for start in occurrences(view, new)]
@@ -301,6 +310,6 @@ def in_others(old: str, others: Sequence[tuple[str, str]]) -> list[str]:
     Returns:
         The paths; none where the old text is too short to tell.
     """
-    if len("".join(old.split())) < _TELLING:
+    if len(without_blanks(old)) < _TELLING:
         return []
     return [path for path, text in others if old in text]

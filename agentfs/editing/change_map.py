@@ -4,16 +4,18 @@ The file is kept as pieces: stretches of the text before, and stretches that cam
 what lies between two stretches of the old text is what has changed.
 """
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
+from itertools import accumulate
+from operator import itemgetter
+from typing import NamedTuple
 
 from agentfs.editing.splicing import Splice
 from agentfs.line_ranges import Hunk
 from agentfs.text import count_lines
 
 
-@dataclass(frozen=True)
-class Piece:
+class Piece(NamedTuple):
     """A stretch of the present text.
 
     Attributes:
@@ -39,9 +41,14 @@ def cut(pieces: Sequence[Piece], splices: Sequence[Splice]) -> list[Piece]:
     Returns:
         The pieces of the text after.
     """
-    after: list[Piece] = []
-    position = 0  # in the present text: the start of the piece at `index`
-    index = 0
+    if not splices:
+        return list(pieces)
+    ends = list(accumulate(map(itemgetter(0), pieces)))
+    # Only the pieces from the first splice to the last are gone through one by one.
+    index = bisect_right(ends, splices[0].start)
+    rest = bisect_left(ends, splices[-1].end) + 1
+    after = list(pieces[:index])
+    position = ends[index - 1] if index else 0  # in the present text: the start of the piece at `index`
     used = 0  # how much of that piece has been taken or dropped
 
     def take(until: int, *, keep: bool) -> None:
@@ -61,8 +68,9 @@ def cut(pieces: Sequence[Piece], splices: Sequence[Splice]) -> list[Piece]:
         take(splice.end, keep=False)
         if splice.new:
             after.append(Piece(len(splice.new), None))
-    take(sum(piece.length for piece in pieces), keep=True)
-    return after
+    if rest <= len(ends):
+        take(ends[rest - 1], keep=True)
+    return after + list(pieces[rest:])
 
 
 class _Lines:

@@ -8,14 +8,16 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from agentfs import call_context
 from agentfs.editing import causes
 from agentfs.editing.causes import Span
 from agentfs.editing.closest import Block, closest
+from agentfs.editing.exact_match import comparable
 from agentfs.editing.report import line_ranges, plural
-from agentfs.errors import NoMatchError
+from agentfs.errors import NoMatchError, TimedOutError
 from agentfs.fs import quote
 from agentfs.messages import Joined, Message, ParameterName, Retry, ToolName, call
-from agentfs.text import bodies_of, cut_line, lf_view, moved_lines, numbered, visible
+from agentfs.text import bodies_of, count_lines, cut_line, lf_view, moved_lines, numbered, visible
 
 MOST_SHOWN = 20
 MOST_PLACES = 5
@@ -86,13 +88,13 @@ class _Miss:
     ) -> NoMatchError:
         details: dict[str, object] = {"path": self.path, "cause": cause, **(more or {})}
         if spans:
-            lines = [self._lines(span) for span in spans]
+            lines = self._lines(spans)
             details["lines"] = list(lines[0])
             if len(lines) > 1:
                 details["all_lines"] = [list(pair) for pair in lines[:MOST_PLACES]]
             shown: list[str] = []
-            for span in spans[:MOST_PLACES]:
-                shown += self._shown(span)
+            for span, (first, _) in zip(spans[:MOST_PLACES], lines, strict=False):
+                shown += self._shown(span, first)
             details["places"] = [*shown, *places]
         elif places:
             details["places"] = list(places)
@@ -102,20 +104,25 @@ class _Miss:
         message = Message(OLD, f" is not in {quote(self.path)}", said)
         return NoMatchError(message, hint=hint, details=details)
 
-    def _lines(self, span: Span) -> tuple[int, int]:
-        first = self.view.count("\n", 0, span[0]) + 1
-        return first, first + self.view[span[0] : span[1]].removesuffix("\n").count("\n")
+    def _lines(self, spans: Sequence[Span]) -> list[tuple[int, int]]:
+        """Return the first and the last line of each span; they are in order."""
+        found: list[tuple[int, int]] = []
+        line, position = 1, 0
+        for start, end in spans:
+            line += self.view.count("\n", position, start)
+            position = start
+            found.append((line, line + self.view[start:end].removesuffix("\n").count("\n")))
+        return found
 
-    def _shown(self, span: Span) -> list[str]:
+    def _shown(self, span: Span, first: int) -> list[str]:
         start = self.view.rfind("\n", 0, span[0]) + 1
         end = self.view.find("\n", max(span[1] - 1, start))
         lines = self.view[start : end if end >= 0 else len(self.view)].split("\n")
-        first = self._lines(span)[0]
         shown = numbered([cut_line(line, LINE_CHARS) for line in lines[:MOST_SHOWN]], first)
         return shown + ([f"[and {len(lines) - MOST_SHOWN} more]"] if len(lines) > MOST_SHOWN else [])
 
     def where(self, spans: Sequence[Span]) -> str:
-        ranges = [self._lines(span) for span in spans]
+        ranges = self._lines(spans)
         one = len(ranges) == 1 and ranges[0][0] == ranges[0][1]
         return f"{line_ranges(ranges)} {'has' if one else 'have'}"
 
@@ -138,28 +145,39 @@ def explain_no_match(view: str, old: str, new: str, path: str, known: Known | No
     """
     known = known or Known()
     missed = _Miss(view, old, new, path)
-    return (
-        _misspelled(missed)
-        or _changed(missed, known)
-        or _applied(missed)
-        or _blanks(missed)
-        or _capitals(missed)
-        or _near(missed, known)
-        or _elsewhere(missed, known)
-        or missed.error(
-            "absent",
-            ", and nothing there is close to it.",
-            hint=Joined(
-                " ",
-                f"The file has {plural(len(bodies_of(view)), 'line')}.",
-                Message(
-                    "Call ",
-                    Joined(", or ", call("read", path=path), Message(ToolName("grep"), " for a word of it")),
-                    ", and copy the text from there.",
-                ),
+    why = ", and nothing there is close to it."
+    if comparable(view, old, new):
+        steps: list[Callable[[], NoMatchError | None]] = [
+            lambda: _misspelled(missed),
+            lambda: _changed(missed, known),
+            lambda: _applied(missed),
+            lambda: _blanks(missed),
+            lambda: _capitals(missed),
+            lambda: _near(missed, known),
+        ]
+        try:
+            for step in steps:
+                call_context.check()
+                if (found := step()) is not None:
+                    return found
+        except TimedOutError:
+            why = ", and there was no time to look for what is close to it."
+    else:
+        why = "; what is close to it was not looked for, as there is too much to compare."
+    total = count_lines(view)
+    return _elsewhere(missed, known) or missed.error(
+        "absent",
+        why,
+        hint=Joined(
+            " ",
+            f"The file has {plural(total, 'line')}.",
+            Message(
+                "Call ",
+                Joined(", or ", call("read", path=path), Message(ToolName("grep"), " for a word of it")),
+                ", and copy the text from there.",
             ),
-            more={"total_lines": len(bodies_of(view))},
-        )
+        ),
+        more={"total_lines": total},
     )
 
 

@@ -1,15 +1,14 @@
-"""A file in memory: its bytes and its text, spliced together so that all other bytes stay as they are."""
+"""A file in memory: its bytes and its text, changed so that all other bytes stay as they are."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from agentfs.editing.splicing import Splice
+from agentfs.editing.change_map import Piece
 from agentfs.errors import EncodingError
 from agentfs.text import Decoded, decode, decode_as
 
 UNKNOWN_8BIT = "unknown-8bit"
-_WIDTHS = {UNKNOWN_8BIT: 1, "utf-32-le": 4, "utf-32-be": 4}
-# In these a stretch of text has the same bytes wherever it stands; any other codec is checked afterwards.
+# In these a text has the bytes that it was decoded from; any other codec is put together and checked.
 _PIECEWISE = {UNKNOWN_8BIT, "utf-8", "utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"}
 
 
@@ -43,38 +42,32 @@ class Document:
         """
         return cls(data, decode(data) if encoding is None else decode_as(data, encoding))
 
-    def spliced(self, splices: Sequence[Splice]) -> "Document":
-        """Replace stretches of the text in the original bytes.
+    def changed(self, text: str, pieces: Sequence[Piece]) -> "Document":
+        """Return the document with another text, and every byte of what stays as it was.
 
         Args:
-            splices: Stretches by offsets in the text, in order and apart.
-
-        Returns:
-            The document with every byte outside the stretches as it was.
+            text: The text after.
+            pieces: Where its stretches come from.
 
         Raises:
             EncodingError: `encoding`: the file's encoding cannot hold a new text.
         """
-        text = self.decoded.text
-        width = (
-            1 if self.decoded.encoding == "utf-8" and text.isascii() else _WIDTHS.get(self.decoded.encoding)
-        )
-        data_parts: list[bytes] = []
-        text_parts: list[str] = []
+        decoded = self.decoded._replace(text=text)
+        if self.decoded.encoding in _PIECEWISE:
+            return Document(self.decoded.bom + self.decoded.encode(text), decoded)
+        parts = [self.decoded.bom]
         position = 0
-        offset = kept = len(self.decoded.bom)
-        data_parts.append(self.data[:kept])
-        for splice in splices:
-            start = offset + self._size(text, position, splice.start, width)
-            offset = start + self._size(text, splice.start, splice.end, width)
-            data_parts += (self.data[kept:start], self.decoded.encode(splice.new))
-            text_parts += (text[position : splice.start], splice.new)
-            position, kept = splice.end, offset
-        data_parts.append(self.data[kept:])
-        text_parts.append(text[position:])
-        after = Document(b"".join(data_parts), self.decoded._replace(text="".join(text_parts)))
-        if self.decoded.encoding not in _PIECEWISE:
-            after.check()
+        for piece in pieces:
+            end = position + piece.length
+            stretch = text[position:end]
+            if piece.origin is None:
+                parts.append(self.decoded.encode(stretch))
+            else:
+                start = len(self.decoded.bom) + self._size(piece.origin)
+                parts.append(self.data[start : start + len(self.decoded.encode(stretch))])
+            position = end
+        after = Document(b"".join(parts), decoded)
+        after.check()
         return after
 
     def check(self) -> None:
@@ -95,8 +88,6 @@ class Document:
                 details={"encoding": encoding},
             )
 
-    def _size(self, text: str, start: int, end: int, width: int | None) -> int:
-        """Return how many bytes a stretch of the text takes."""
-        if width is not None:
-            return (end - start) * width
-        return len(self.decoded.encode(text[start:end]))
+    def _size(self, end: int) -> int:
+        """Return how many bytes the text takes up to an offset."""
+        return len(self.decoded.encode(self.decoded.text[:end]))

@@ -85,7 +85,7 @@ def edit_lines_file(
         texts = [to_lf(change.new_content, lone=view.lone) for change in changes]
         places = _places(view, lines, ranges, texts)
         applied = apply_places(
-            before, view, places, via="line_id", path=current.path, max_bytes=limits.file_bytes
+            before, view, places, len(places), via="line_id", path=current.path, max_bytes=limits.file_bytes
         )
         given = [text.removesuffix("\n").count("\n") + 1 if text else 0 for text in texts]
         counts = zip(ranges, given, strict=True)

@@ -1,7 +1,8 @@
 """Edits applied to a document in memory: in order, all or nothing."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from io import StringIO
 
 from agentfs import call_context
 from agentfs.editing.change_map import Piece, cut, hunks
@@ -9,7 +10,7 @@ from agentfs.editing.diagnostics import Known, already_known, explain_no_match
 from agentfs.editing.document import UNKNOWN_8BIT, Document
 from agentfs.editing.exact_match import Place, all_places, occurrences, to_lf
 from agentfs.editing.places import explain_ambiguous
-from agentfs.editing.splicing import Splice, View, splices
+from agentfs.editing.splicing import Splice, View, replaced_everywhere, splices
 from agentfs.editing.tolerant_match import tolerated
 from agentfs.errors import AgentFSError, EncodingError, InvalidArgumentError, NoChangeError, TooLargeError
 from agentfs.fs import quote
@@ -19,6 +20,8 @@ from agentfs.policy import Matching
 from agentfs.results import Edit
 from agentfs.visible import literal
 
+# Of more places than this no object is kept: together they count as one stretch that was replaced.
+MOST_KEPT = 10_000
 _OLD, _NEW = ParameterName("old_string"), ParameterName("new_string")
 
 
@@ -153,27 +156,27 @@ def apply_edits(
     """
     matcher = matcher or MatchOptions()
     steps: list[str] = []
-    present = document
-    pieces: list[Piece] = [Piece(len(document.decoded.text), 0)] if document.decoded.text else []
-    replacements = 0
+    draft = _Draft(document, path, max_bytes)
     for number, edit in enumerate(edits):
         call_context.check()
         try:
-            view = View(present.decoded.text)
-            places, via = _places(present, view, edit, path, matcher)
-            changes = splices(view, places)
-            present = spliced(present, changes, path=path, max_bytes=max_bytes)
+            via = draft.apply(edit, matcher)
         except AgentFSError as error:
             raise _explained(_numbered(error, number, len(edits)), document, edit, number) from None
-        pieces = cut(pieces, changes)
-        replacements += len(places)
         if via not in {"exact", *steps}:
             steps.append(via)
-    return _applied(document, present, pieces, replacements, ", ".join(steps) or "exact", path)
+    return draft.applied(", ".join(steps) or "exact")
 
 
 def apply_places(
-    document: Document, view: View, places: Sequence[Place], *, via: str, path: str, max_bytes: int
+    document: Document,
+    view: View,
+    places: Iterable[Place],
+    count: int,
+    *,
+    via: str,
+    path: str,
+    max_bytes: int,
 ) -> Applied:
     """Replace stretches of a document that are known by their offsets.
 
@@ -181,6 +184,7 @@ def apply_places(
         document: The file.
         view: Its text in the LF view.
         places: The stretches, in order and apart.
+        count: How many they are.
         via: How they were found.
         path: The path as shown, for messages.
         max_bytes: The size that the file may reach.
@@ -193,78 +197,124 @@ def apply_places(
         EncodingError: `encoding`: the file's encoding cannot hold a new text, or is unknown.
         TooLargeError: `too_large`: the outcome would be larger than `max_bytes`.
     """
-    for place in places:
-        check_text(place.new, "new text")
-        if document.decoded.encoding == UNKNOWN_8BIT:
-            _check_ascii("the new text", place.new, path)
-    changes = splices(view, places)
-    present = spliced(document, changes, path=path, max_bytes=max_bytes)
-    length = len(document.decoded.text)
-    pieces = cut([Piece(length, 0)] if length else [], changes)
-    return _applied(document, present, pieces, len(places), via, path)
+
+    def checked() -> Iterator[Place]:
+        for place in places:
+            check_text(place.new, "new text")
+            if document.decoded.encoding == UNKNOWN_8BIT:
+                _check_ascii("the new text", place.new, path)
+            yield place
+
+    draft = _Draft(document, path, max_bytes)
+    draft.replace(view, checked(), count)
+    return draft.applied(via)
 
 
-def spliced(document: Document, changes: Sequence[Splice], *, path: str, max_bytes: int) -> Document:
-    """Make splices, and hold the outcome to a size.
+class _Draft:
+    """The text of a file while edits are made, and which stretches of it are still those of the file."""
 
-    Args:
-        document: The file.
-        changes: The splices of its text, in order and apart.
-        path: The path as shown, for messages.
-        max_bytes: The size that the file may reach.
+    def __init__(self, document: Document, path: str, max_bytes: int) -> None:
+        self._document = document
+        self._path = path
+        self._max_bytes = max_bytes
+        self._text = document.decoded.text
+        self._pieces = [Piece(len(self._text), 0)] if self._text else []
+        self._replacements = 0
 
-    Returns:
-        The document after.
+    def apply(self, edit: Edit, matcher: MatchOptions) -> str:
+        """Make one edit, and return how its old text was found."""
+        view = View(self._text)
+        unknown = self._document.decoded.encoding == UNKNOWN_8BIT
+        if unknown:
+            _check_ascii("old_string", edit.old_string, self._path)
+            _check_ascii("new_string", edit.new_string, self._path)
+        old, new = to_lf(edit.old_string, lone=view.lone), to_lf(edit.new_string, lone=view.lone)
+        self._document.decoded.encode(new)
+        if edit.replace_all:
+            if count := view.text.count(old):
+                self._replace_all(view, old, new, count)
+                return "exact"
+        else:
+            starts = occurrences(view.text, old)
+            if len(starts) > 1:
+                raise explain_ambiguous(view.text, old, starts, self._path)
+            if starts:
+                self.replace(view, [Place(starts[0], starts[0] + len(old), new)], 1)
+                return "exact"
+        if matcher.matching == "tolerant":
+            found = tolerated(view.text, old, new, characters=not unknown)
+            if len(found.places) == 1 and not already_known(view.text, old, new, matcher.known):
+                self.replace(view, found.places, 1)
+                return found.via
+        raise explain_no_match(view.text, old, new, self._path, matcher.known)
 
-    Raises:
-        TooLargeError: `too_large`: the outcome would be larger than `max_bytes`.
-        EncodingError: `encoding`: the file's encoding cannot hold a new text.
-    """
-    growth = sum(len(change.new) - (change.end - change.start) for change in changes)
-    # Characters are a lower bound of bytes that is known before anything so large is made.
-    _check_size(len(document.decoded.text) + growth, path, max_bytes)
-    after = document.spliced(changes)
-    _check_size(len(after.data), path, max_bytes)
-    return after
+    def _replace_all(self, view: View, old: str, new: str, count: int) -> None:
+        text = None
+        if count > MOST_KEPT:
+            # What is known before anything so large is made: the line ends of the file may be two characters.
+            least = len(self._text) + count * (len(new) - len(old) - old.count("\n"))
+            _check_size(least, self._path, self._max_bytes)
+            text = replaced_everywhere(view, old, new)
+        if text is None:
+            self.replace(view, all_places(view.text, old, new), count)
+            return
+        start = view.offset(view.text.find(old))
+        end = view.offset(view.text.rfind(old) + len(old))
+        self._replace_stretch(text, start, end, count)
 
+    def replace(self, view: View, places: Iterable[Place], count: int) -> None:
+        """Replace stretches of the text, and hold the outcome to the size that the file may reach."""
+        if count <= MOST_KEPT:
+            changes = list(splices(view, places))
+            growth = sum(len(change.new) - (change.end - change.start) for change in changes)
+            _check_size(len(self._text) + growth, self._path, self._max_bytes)
+            self._text = "".join(self._parts(changes))
+            self._pieces = cut(self._pieces, changes)
+            self._replacements += len(changes)
+            return
+        written = StringIO()
+        number = 0
+        first = last = None
+        for number, change in enumerate(splices(view, places), 1):
+            if number % 1000 == 0:
+                call_context.check()
+                _check_size(written.tell(), self._path, self._max_bytes)
+            first = change.start if first is None else first
+            written.write(self._text[last or 0 : change.start])
+            written.write(change.new)
+            last = change.end
+        written.write(self._text[last or 0 :])
+        self._replace_stretch(written.getvalue(), first or 0, last or 0, number)
 
-def _applied(
-    before: Document, after: Document, pieces: Sequence[Piece], replacements: int, via: str, path: str
-) -> Applied:
-    if after.data == before.data:
-        raise NoChangeError(
-            f"The change would leave {quote(path)} as it is.",
-            hint="Pass as new text the text as it shall be.",
-            details={"path": path},
-        )
-    found = hunks(before.decoded.text, after.decoded.text, pieces)
-    return Applied(after, replacements, via, tuple(found))
+    def _replace_stretch(self, text: str, start: int, end: int, count: int) -> None:
+        """Take a new text of which one stretch counts as replaced as a whole."""
+        new = text[start : len(text) - (len(self._text) - end)]
+        self._pieces = cut(self._pieces, [Splice(start, end, new)])
+        self._text = text
+        self._replacements += count
 
+    def _parts(self, changes: Sequence[Splice]) -> Iterator[str]:
+        position = 0
+        for change in changes:
+            yield self._text[position : change.start]
+            yield change.new
+            position = change.end
+        yield self._text[position:]
 
-def _places(
-    document: Document, view: View, edit: Edit, path: str, matcher: MatchOptions
-) -> tuple[Sequence[Place], str]:
-    """Return where an edit applies, and how that was found."""
-    unknown = document.decoded.encoding == UNKNOWN_8BIT
-    if unknown:
-        _check_ascii("old_string", edit.old_string, path)
-        _check_ascii("new_string", edit.new_string, path)
-    old, new = to_lf(edit.old_string, lone=view.lone), to_lf(edit.new_string, lone=view.lone)
-    if edit.replace_all:
-        places = all_places(view.text, old, new)
-        if places:
-            return places, "exact"
-    else:
-        starts = occurrences(view.text, old)
-        if len(starts) > 1:
-            raise explain_ambiguous(view.text, old, starts, path)
-        if starts:
-            return [Place(starts[0], starts[0] + len(old), new)], "exact"
-    if matcher.matching == "tolerant":
-        found = tolerated(view.text, old, new, characters=not unknown)
-        if len(found.places) == 1 and not already_known(view.text, old, new, matcher.known):
-            return found.places, found.via
-    raise explain_no_match(view.text, old, new, path, matcher.known)
+    def applied(self, via: str) -> Applied:
+        """Return what was made of the file."""
+        before = self._document
+        _check_size(len(self._text), self._path, self._max_bytes)
+        after = before.changed(self._text, self._pieces)
+        _check_size(len(after.data), self._path, self._max_bytes)
+        if after.data == before.data:
+            raise NoChangeError(
+                f"The change would leave {quote(self._path)} as it is.",
+                hint="Pass as new text the text as it shall be.",
+                details={"path": self._path},
+            )
+        found = hunks(before.decoded.text, self._text, self._pieces)
+        return Applied(after, self._replacements, via, tuple(found))
 
 
 def _check_ascii(name: str, text: str, path: str) -> None:
@@ -311,7 +361,7 @@ def _numbered(error: AgentFSError, number: int, total: int) -> AgentFSError:
 
 def _explained(error: AgentFSError, document: Document, edit: Edit, number: int) -> AgentFSError:
     """Say so where an earlier edit of the same call took the old text away, or made it ambiguous."""
-    if number == 0 or error.code not in {"no_match", "explain_ambiguous"}:
+    if number == 0 or error.code not in {"no_match", "ambiguous"}:
         return error
     view = View(document.decoded.text)
     times = len(occurrences(view.text, to_lf(edit.old_string, lone=view.lone)))

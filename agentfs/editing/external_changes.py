@@ -1,5 +1,6 @@
 """A file that has changed since it was shown: how it differs, and what is said of that."""
 
+import sys
 from dataclasses import dataclass
 
 from agentfs.editing.report import line_ranges, shown_diff
@@ -8,7 +9,7 @@ from agentfs.fs import Current, quote
 from agentfs.line_ranges import Hunk
 from agentfs.messages import Message, call
 from agentfs.read_tracker import ReadTracker
-from agentfs.text import bodies_of, footer, moved_lines, unified_diff
+from agentfs.text import MOST_LINES, bodies_of, footer, moved_lines, unified_diff
 
 _MOST_SHOWN = 40
 
@@ -45,8 +46,10 @@ def external_changes_since(
     last = shown.last(real_path)
     if last is None or last.revision == revision or shown.seen(real_path, revision):
         return None
-    if last.text is None:
-        return ExternalChanges("the file had changed since it was shown", (), ())
+    if last.text is None or last.text.count("\n") + text.count("\n") > MOST_LINES:
+        # Which lines are still the same is not known, so none of them counts as shown.
+        every = Hunk(0, sys.maxsize, 0, sys.maxsize)
+        return ExternalChanges("the file had changed since it was shown", (), (every,))
     changes = moved_lines(bodies_of(last.text), bodies_of(text))
     now = [(start + 1, max(end, start + 1)) for _, _, start, end in changes]
     note = f"the file had changed since it was shown: before this edit, {line_ranges(now)}"

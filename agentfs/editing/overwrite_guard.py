@@ -9,7 +9,7 @@ from agentfs.line_ranges import ReadRecord
 from agentfs.messages import Joined, Message, NextCall, Retry, ToolName, call
 from agentfs.policy import Overwrite
 from agentfs.read_tracker import ReadTracker
-from agentfs.text import bodies_of, decode, fits, is_binary
+from agentfs.text import MOST_LINES, bodies_of, decode, fits, is_binary
 
 
 def check_overwrite(current: Current, shown: ReadTracker, overwrite: Overwrite, limits: Limits) -> None:
@@ -99,6 +99,8 @@ def _read_or_edit(read: NextCall, what: str) -> Message:
 
 def _too_long(last: ReadRecord, text: str, limits: Limits) -> list[tuple[int, int]]:
     """Return those of the lines not shown that no read shows whole."""
+    if text.count("\n") > MOST_LINES:
+        return []
     lines = bodies_of(text)
     return [
         (number, number)

@@ -26,16 +26,26 @@ def shown_diff(diff: str, *, most: int = DIFF_LINES) -> list[str]:
     Returns:
         The lines, and where some were left out, one that says how many.
     """
-    lines = _body(diff)
+    start = diff.find("\n@@ ") + 1
+    if not start:
+        return []
+    count = diff.count("\n", start)
+    end = start
+    for _ in range(min(most, count)):
+        end = diff.index("\n", end) + 1
+    lines = diff[start:end].split("\n")[:-1]
+    if diff.count("\r\n", start) == count - diff.count("\n@@ ") - diff.count("\n\\ "):
+        # The whole file has them: shown on every line, they would only be in the way.
+        lines = [line.removesuffix("\r") for line in lines]
     shown: list[str] = []
     left = DIFF_CHARS
-    for line in lines[:most]:
+    for line in lines:
         part = visible(cut_line(line, LINE_CHARS))
         left -= len(part) + 1
         if left < 0:
             break
         shown.append(part)
-    more = len(lines) - len(shown)
+    more = count - len(shown)
     if more:
         way = Message("call ", ToolName("read"), " to see the file")
         shown.append(footer(f"{plural(more, 'more line')} of the diff", way))
@@ -62,18 +72,6 @@ def with_diff(result: R, limits: Limits, diff: str, lines: Callable[[list[str]],
         return replace(result, text=Joined("\n", *lines([footer("the diff is not shown")] if diff else [])))
 
     return fitted(limits, Step(DIFF_LINES, answer), Step(1, none))
-
-
-def _body(diff: str) -> list[str]:
-    start = diff.find("\n@@ ") + 1
-    if not start:
-        return []
-    lines = diff[start:].removesuffix("\n").split("\n")
-    texts = [line for line in lines if not line.startswith(("@@ ", "\\"))]
-    if all(line.endswith("\r") for line in texts):
-        # The whole file has them: shown on every line, they would only be in the way.
-        return [line.removesuffix("\r") for line in lines]
-    return lines
 
 
 def line_ranges(ranges: Sequence[tuple[int, int]], most: int = 10) -> str:

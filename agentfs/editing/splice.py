@@ -1,6 +1,7 @@
 """`splice`: characters of the LF view replaced, for callers that know offsets."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from operator import itemgetter
 
 from agentfs.editing.apply_edit import EditOptions, change_text
 from agentfs.editing.document import Document
@@ -53,32 +54,35 @@ def splice_file(
             raise InvalidArgumentError("spans is empty.", details={"parameter": "spans"})
         places = _places(view, wanted, current.path)
         return apply_places(
-            before, view, places, via="offset", path=current.path, max_bytes=limits.file_bytes
+            before, view, places, len(wanted), via="offset", path=current.path, max_bytes=limits.file_bytes
         )
 
     return change_text(root, shown, limits, path, apply, terms, unit="replacement")
 
 
-def _places(view: View, spans: Sequence[Span], path: str) -> list[Place]:
+def _places(view: View, spans: Sequence[Span], path: str) -> Iterator[Place]:
+    """Yield the places of spans in order; what is inserted at one offset is one place."""
     size = len(view.text)
-    places: list[Place] = []
-    for start, end, new in sorted(spans, key=lambda span: span[:2]):
+    last: Place | None = None
+    for start, end, new in sorted(spans, key=itemgetter(0, 1)):
         if not 0 <= start <= end <= size:
             raise InvalidArgumentError(
                 f"The span from {start} to {end} does not lie in {quote(path)}, which has {size} characters "
                 "with every line end as one.",
                 details={"path": path, "span": [start, end], "size": size},
             )
-        if places and start < places[-1].end:
-            first = places[-1]
+        if last is not None and start < last.end:
             raise OverlapError(
-                f"The spans {first.start}-{first.end} and {start}-{end} overlap.",
+                f"The spans {last.start}-{last.end} and {start}-{end} overlap.",
                 hint="Join them into one; nothing was written.",
-                details={"path": path, "spans": [[first.start, first.end], [start, end]]},
+                details={"path": path, "spans": [[last.start, last.end], [start, end]]},
             )
         text = to_lf(new, lone=view.lone)
-        if places and start == end == places[-1].start == places[-1].end:
-            places[-1] = Place(start, end, places[-1].new + text)
-        else:
-            places.append(Place(start, end, text))
-    return places
+        if last is not None and start == end == last.start == last.end:
+            last = Place(start, end, last.new + text)
+            continue
+        if last is not None:
+            yield last
+        last = Place(start, end, text)
+    if last is not None:
+        yield last

@@ -1,7 +1,8 @@
 """From a place in the LF view to a splice of the exact text: trimmed, with the line ends of its spot."""
 
+from array import array
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -30,20 +31,24 @@ class View:
     def __init__(self, exact: str) -> None:
         self.exact = exact
         self.text = lf_view(exact)
+        # Whether lines end at a lone CR.
+        self.lone = "\r" in exact and "\n" not in exact
         self._paired = len(exact) - len(self.text)
         # Where every line end is CRLF, it is enough to count those before an offset; most come in order.
         self._all_paired = 0 < self._paired == self.text.count("\n")
         self._position = self._before = 0
 
     @property
-    def lone(self) -> bool:
-        """Whether lines end at a lone CR."""
-        return "\r" in self.exact and "\n" not in self.exact
+    def line_end(self) -> str | None:
+        """The one line end of the text, or None where it has several."""
+        if not self._paired:
+            return "\r" if self.lone else "\n"
+        return "\r\n" if self._all_paired else None
 
     @cached_property
-    def _pairs(self) -> list[int]:
+    def _pairs(self) -> "array[int]":
         """The offsets in the view of the line ends that are CRLF in the text."""
-        pairs: list[int] = []
+        pairs = array("Q")
         found = self.exact.find("\r\n")
         while found >= 0:
             pairs.append(found - len(pairs))
@@ -106,7 +111,7 @@ def newline_at(exact: str, offset: int) -> str:
     return "\r\n" if exact[end - 1 : end] == "\r" else "\n"
 
 
-def splices(view: View, places: Sequence[Place]) -> list[Splice]:
+def splices(view: View, places: Iterable[Place]) -> Iterator[Splice]:
     """Turn places in a view into splices of the exact text.
 
     What a place and its new text share at either end is left out. Line ends that come in follow the first
@@ -116,10 +121,9 @@ def splices(view: View, places: Sequence[Place]) -> list[Splice]:
         view: The view in which the places were found.
         places: The places, in order and apart.
 
-    Returns:
+    Yields:
         The splices, in order and apart.
     """
-    found: list[Splice] = []
     ends: dict[tuple[str, str], tuple[int, int]] = {}  # the places of one edit are mostly the same text
     for place in places:
         old = view.text[place.start : place.end]
@@ -135,5 +139,25 @@ def splices(view: View, places: Sequence[Place]) -> list[Splice]:
             # An insertion replaces no line: it continues the one that stands before it in the old text.
             spot = start - 1 if start == end and head else start
             new = new.replace("\n", newline_at(view.exact, view.offset(spot)))
-        found.append(Splice(view.offset(start), view.offset(end), new))
-    return found
+        yield Splice(view.offset(start), view.offset(end), new)
+
+
+def replaced_everywhere(view: View, old: str, new: str) -> str | None:
+    """Replace each occurrence of a text, from left to right, without an object for each.
+
+    Args:
+        view: The view of the text.
+        old: What is replaced, line ends as LF.
+        new: What comes in its place, likewise.
+
+    Returns:
+        The exact text after; None where each place may need another line end.
+    """
+    end = view.line_end
+    if end == "\n":
+        return view.exact.replace(old, new)
+    if "\r" in old:  # it could be taken for a part of a line end
+        return None
+    if end is None and "\n" in old + new:
+        return None
+    return view.exact.replace(old.replace("\n", end or ""), new.replace("\n", end or ""))

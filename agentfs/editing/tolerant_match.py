@@ -7,13 +7,15 @@ have in common is taken from the file, so that a step changes nothing that the e
 """
 
 import re
+from array import array
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from agentfs.editing.exact_match import Place, occurrences
+from agentfs import call_context
+from agentfs.editing.exact_match import Place, comparable, occurrences
 from agentfs.text import moved_lines, unvisible
 
 BLANK = " \t"
@@ -57,7 +59,7 @@ def tolerated(view: str, old: str, new: str, *, characters: bool = True) -> Tole
     Returns:
         The first step that found places, with the new text fitted to each.
     """
-    if not _WORD.search(old):
+    if not _WORD.search(old) or not comparable(view, old, new):
         return Tolerated("", ())  # blanks and marks alone are too common to tell a place
     steps: list[tuple[str, Callable[[str, str, str], list[Place]]]] = [
         ("trailing_whitespace", _trailing),
@@ -66,6 +68,7 @@ def tolerated(view: str, old: str, new: str, *, characters: bool = True) -> Tole
     if characters:
         steps += [("typography", _typographic), ("visible_escapes", _escaped)]
     for via, step in steps:
+        call_context.check()
         if places := step(view, old, new):
             return Tolerated(via, tuple(places))
     return Tolerated("", ())
@@ -77,8 +80,8 @@ def _trailing(view: str, old: str, new: str) -> list[Place]:
         return []
     lines = view.split("\n")
     bare = [line.rstrip(BLANK) for line in lines]
-    starts = [0, *accumulate(len(line) + 1 for line in lines)]
-    bare_starts = [0, *accumulate(len(line) + 1 for line in bare)]
+    starts = array("Q", accumulate((len(line) + 1 for line in lines), initial=0))
+    bare_starts = array("Q", accumulate((len(line) + 1 for line in bare), initial=0))
     text = "\n".join(bare)
     # The last line may lack the end that old_string gives it.
     added = "" if text.endswith("\n") or not text else "\n"

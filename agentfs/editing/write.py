@@ -4,6 +4,7 @@ import codecs
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+from agentfs import call_context
 from agentfs.editing.document import UNKNOWN_8BIT
 from agentfs.editing.overwrite_guard import check_overwrite
 from agentfs.editing.report import plural, with_diff
@@ -101,25 +102,27 @@ def write_file(
     overwrite = root.policy.overwrite
     if terms.overwrite is not None:
         overwrite = "always" if terms.overwrite else "never"
-    outcome: list[Content] = []
+    outcome: list[tuple[Content, str]] = []
 
     def compute(current: Current) -> bytes:
-        outcome[:] = [fitted(content, current.data, current.path, terms)]
-        if len(outcome[0].data) > limits.file_bytes:
+        made = fitted(content, current.data, current.path, terms)
+        if len(made.data) > limits.file_bytes:
             raise _too_large(current.path, limits.file_bytes)
-        if current.data is not None and current.data != outcome[0].data:
+        if current.data is not None and current.data != made.data:
             check_overwrite(current, shown, overwrite, limits)
-        return outcome[0].data
+        call_context.check()
+        outcome[:] = [(made, unified_diff(made.before, made.text, current.path))]
+        call_context.check()
+        return made.data
 
     changed = root.change(path, compute, max_bytes=limits.file_bytes, preview=terms.preview)
-    written = outcome[0]
+    written, diff = outcome[0]
     if not terms.preview:
         shown.record_write(changed.real_path, changed.revision, written.text)
     unchanged = changed.before == changed.after
     notes = (*changed.notes, *written.notes)
     if unchanged:
         notes = (*notes, "the file held this content already; nothing was written")
-    diff = unified_diff(written.before, written.text, changed.path)
     size = f"{plural(count_lines(written.text), 'line')}, {plural(len(changed.after), 'byte')}"
     done = "Created" if changed.created else "Unchanged:" if unchanged else "Replaced"
     if terms.preview:

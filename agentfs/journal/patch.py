@@ -48,8 +48,12 @@ def line_counts(change: Change) -> tuple[int, int] | None:
     old, new = before[1] if before else b"", after[1] if after else b""
     if _is_binary(old) or _is_binary(new):
         return None
-    lines = [line for hunk in _hunks(old, new) for line in [hunk[:1]]]
-    return lines.count("+"), lines.count("-")
+    counts = {"+": 0, "-": 0}
+    for part in _hunks(old, new):
+        if part[:1] in counts:
+            # A line that says of the last one that nothing ends it is none of either text.
+            counts[part[0]] += part.count("\n") - part.count("\n\\ ")
+    return counts["+"], counts["-"]
 
 
 def _entry(state: Node | None) -> tuple[str, bytes] | None:
@@ -86,7 +90,7 @@ def _part(path: str, before: tuple[str, bytes] | None, after: tuple[str, bytes] 
     return head + from_to + "".join(_hunks(old, new)).encode("latin-1")
 
 
-def _hunks(old: bytes, new: bytes) -> list[str]:
+def _hunks(old: bytes, new: bytes) -> Iterator[str]:
     # Latin-1 gives each byte a character and back, so that any encoding comes through.
     return hunks(old.decode("latin-1"), new.decode("latin-1"))
 

@@ -113,17 +113,21 @@ def step_words(step: Step) -> str:
 
 def patch_lines(patch: bytes) -> list[str]:
     """Return the lines of a patch as a model is shown them: bounded and visible."""
-    lines = patch.decode("utf-8", "backslashreplace").removesuffix("\n").split("\n") if patch else []
+    count = patch.count(b"\n")
+    end = 0
+    for _ in range(min(count, _PATCH_LINES)):
+        end = patch.index(b"\n", end) + 1
+    lines = patch[:end].decode("utf-8", "backslashreplace").split("\n")[:-1]
     shown: list[str] = []
     left = _PATCH_CHARS
-    for line in lines[:_PATCH_LINES]:
+    for line in lines:
         part = visible(cut_line(line, _LINE_CHARS))
         left -= len(part) + 1
         if left < 0:
             break
         shown.append(part)
-    if len(shown) < len(lines):
-        shown.append(footer(f"{len(lines) - len(shown)} more lines of the patch"))
+    if len(shown) < count:
+        shown.append(footer(f"{count - len(shown)} more lines of the patch"))
     return shown
 
 

@@ -131,12 +131,17 @@ def read_kept(
 
 def _slice(text: str, first: int, total: int, limits: Limits, asked: ReadRequest) -> LineSlice:
     """Return the lines of a text that a read asks for."""
-    count = min(asked.limit or limits.read_lines, total - first + 1)
+    count = min(_most_lines(asked.limit, limits), total - first + 1)
     stretch = stretch_of(text, first, count)._replace(room=asked.room)
     if asked.column == 1:
         return stretch
     cut = from_column(stretch.parts, asked.column, stretch.end, ended=stretch.ended)
     return stretch._replace(parts=cut)
+
+
+def _most_lines(limit: int | None, limits: Limits) -> int:
+    """Return how many lines are looked at: each takes at least a byte of those that a page may show."""
+    return min(limit or limits.read_lines, limits.read_bytes + 1)
 
 
 def _told(shown: ReadTracker, file: OpenFile, answer: ReadResult) -> ReadResult:
@@ -217,7 +222,7 @@ def _read_streamed(
     first = asked.first(file.path, index.total)
     if index.total == 0:
         return empty_answer(known)
-    count = min(asked.limit or limits.read_lines, index.total - first + 1)
+    count = min(_most_lines(asked.limit, limits), index.total - first + 1)
     stretch = _taken(file, index, first, count, limits, asked)._replace(room=asked.room)
     changed = file.changed()
     if changed:

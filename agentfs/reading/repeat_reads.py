@@ -7,7 +7,7 @@ from agentfs.messages import Joined
 from agentfs.read_tracker import ReadTracker
 from agentfs.reading.request import ReadRequest
 from agentfs.results import ReadResult
-from agentfs.text import continuation, footer, split_lines, unified_diff, visible
+from agentfs.text import continuation, end_of, footer, line_start, unified_diff, visible
 
 
 def shorten_repeat(shown: ReadTracker, real_path: str, result: ReadResult, asked: ReadRequest) -> ReadResult:
@@ -30,9 +30,7 @@ def shorten_repeat(shown: ReadTracker, real_path: str, result: ReadResult, asked
         return _unchanged(shown, real_path, result)
     if known.text is None:
         return result
-    old = "".join(split_lines(known.text)[result.start_line - 1 : result.end_line])
-    if result.next is None:
-        old = "".join(split_lines(known.text)[result.start_line - 1 :])
+    old = _taken(known.text, result.start_line, None if result.next is None else result.end_line)
     if old == result.content:
         return _unchanged(shown, real_path, result)
     # Blank lines on both sides stand for the lines before the page, so that the hunks have their numbers.
@@ -42,6 +40,15 @@ def shorten_repeat(shown: ReadTracker, real_path: str, result: ReadResult, asked
     head = footer(f"{_lines(result)} changed since shown; the difference", continuation(result.next))
     text = Joined("\n", head, *lines)
     return replace(result, text=text) if len(text) < len(result.text) else result
+
+
+def _taken(text: str, first: int, last: int | None) -> str:
+    """Return the lines of a text from one on, up to another or to its end; fewer where it has fewer."""
+    end = end_of(text)
+    ends = text.count(end)
+    start = line_start(text, first, end) if first - 1 <= ends else len(text)
+    stop = line_start(text, last + 1, end) if last is not None and last <= ends else len(text)
+    return text[start:stop]
 
 
 def _unchanged(shown: ReadTracker, real_path: str, result: ReadResult) -> ReadResult:

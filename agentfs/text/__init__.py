@@ -13,7 +13,7 @@ from agentfs.text.decoding import (
     encode,
     is_binary,
 )
-from agentfs.text.diff import hunks, unified_diff
+from agentfs.text.diff import MOST_LINES, hunks, unified_diff
 from agentfs.text.fit import Step, fits, fitted, most_that_fit
 from agentfs.text.line_ids import bodies_of, carried_ids, fresh_ids, moved_lines
 from agentfs.text.lines import count_lines, end_of, lf_view, line_start, newline_of, split_lines, without_end
@@ -23,6 +23,7 @@ from agentfs.visible import one_line, quoted, shown_controls, to_json, unvisible
 
 __all__ = [
     "HEAD",
+    "MOST_LINES",
     "UNKNOWN_8BIT",
     "Decoded",
     "Step",

@@ -1,0 +1,135 @@
+"""Edits of more places and of more lines than are kept one by one: the same bytes, hunks and line numbers."""
+
+import random
+import re
+
+import pytest
+
+from agentfs import AgentFSError, Edit, Workspace
+
+COUNT = 12_000
+
+
+def edited(tmp_path, data, *arguments, **options):
+    (tmp_path / "f").write_bytes(data)
+    with Workspace(tmp_path) as ws:
+        result = ws.edit("f", *arguments, replace_all=True, **options)
+        assert ws.undo().steps == 1
+        assert (tmp_path / "f").read_bytes() == data
+        ws.redo()
+    return result, (tmp_path / "f").read_bytes()
+
+
+def line_ends(kind):
+    rng = random.Random(3)
+    ends = {"lf": ["\n"], "crlf": ["\r\n"], "cr": ["\r"], "mixed": ["\r\n", "\n"]}[kind]
+    return [rng.choice(ends) for _ in range(COUNT)]
+
+
+@pytest.mark.parametrize("kind", ["lf", "crlf", "cr", "mixed"])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp1252"])
+def test_each_of_many_places_keeps_the_line_end_of_its_line(tmp_path, kind, encoding):
+    ends = line_ends(kind)
+    data = "".join(f"xé{end}" for end in ends).encode(encoding)
+    options = {"encoding": "cp1252"} if encoding == "cp1252" else {}
+    result, after = edited(tmp_path, data, "x", "p\nq", **options)
+    assert after == "".join(f"p{end}qé{end}" for end in ends).encode(encoding)
+    assert result.replacements == COUNT
+    assert result.changed == ((1, 2 * COUNT),)
+
+
+@pytest.mark.parametrize("kind", ["lf", "crlf", "cr", "mixed"])
+def test_line_ends_go_with_what_is_replaced(tmp_path, kind):
+    ends = line_ends(kind)
+    # A line that is only joined where it follows; the text has one of each pair left.
+    data = "".join(f"a{end}b{end}" for end in ends).encode()
+    result, after = edited(tmp_path, data, "a\n", "")
+    assert after == "".join(f"b{end}" for end in ends).encode()
+    assert result.replacements == COUNT
+
+
+def test_a_carriage_return_within_a_line_is_no_part_of_a_line_end(tmp_path):
+    data = b"a\rb\r\n" * COUNT
+    result, after = edited(tmp_path, data, "\r", "-")
+    assert (result.replacements, after) == (COUNT, b"a-b\r\n" * COUNT)
+
+
+def test_many_places_that_would_make_the_file_too_large_are_refused(tmp_path):
+    (tmp_path / "f").write_bytes(b"a" * 6_000_000)
+    with Workspace(tmp_path) as ws, pytest.raises(AgentFSError) as caught:
+        ws.edit("f", "a", "ab", replace_all=True)
+    assert caught.value.code == "too_large"
+    assert (tmp_path / "f").read_bytes() == b"a" * 6_000_000
+
+
+def test_many_places_and_edits_before_and_after_are_one_change(tmp_path):
+    (tmp_path / "f").write_text("first\n" + "x\n" * COUNT + "last\n")
+    edits = [Edit("first", "1st"), Edit("x", "yy", replace_all=True), Edit("last", "end"), Edit("1st", "one")]
+    with Workspace(tmp_path) as ws:
+        assert ws.multi_edit("f", edits).replacements == COUNT + 3
+    assert (tmp_path / "f").read_text() == "one\n" + "yy\n" * COUNT + "end\n"
+
+
+def test_many_spans_are_spliced(tmp_path):
+    (tmp_path / "f").write_bytes(b"ab\r\n" * COUNT)
+    spans = [(3 * number, 3 * number + 1, "cd") for number in range(COUNT)]
+    with Workspace(tmp_path) as ws:
+        assert ws.splice("f", [*spans[::2], *spans[1::2]]).replacements == COUNT
+        assert (tmp_path / "f").read_bytes() == b"cdb\r\n" * COUNT
+        with pytest.raises(AgentFSError) as caught:
+            ws.splice("f", [*spans, (4, 5, "x"), (4, 6, "y")])
+    assert caught.value.code == "overlap"
+
+
+def patched(text, diff):
+    """Return a text with a unified diff of it applied, every line of which has to fit."""
+    lines, made, position = text.splitlines(keepends=True), [], 0
+    body = re.split(r"^@@ -(\d+)(?:,(\d+))? \+\d+(?:,\d+)? @@\n", diff, flags=re.MULTILINE)[1:]
+    for start, length, hunk in zip(body[::3], body[1::3], body[2::3], strict=True):
+        first = int(start) - (length != "0")
+        made += lines[position:first]
+        position = first
+        for line in hunk.splitlines(keepends=True):
+            if line[0] in " -":
+                assert lines[position] == line[1:]
+                position += 1
+            if line[0] in " +":
+                made.append(line[1:])
+    return "".join(made + lines[position:])
+
+
+def test_the_diff_of_a_file_of_many_lines_has_the_changes_alone(tmp_path):
+    text = "".join(f"line {number}\n" for number in range(300_000))
+    (tmp_path / "f").write_text(text)
+    edits = [Edit("line 5\n", "five\nand more\n"), Edit("line 299990\n", ""), Edit("line 7\n", "seven\n")]
+    with Workspace(tmp_path) as ws:
+        result = ws.multi_edit("f", edits)
+    assert patched(text, result.diff) == (tmp_path / "f").read_text()
+    assert re.findall(r"^[-+](?![-+]).*", result.diff, re.MULTILINE) == [
+        "-line 5", "+five", "+and more", "-line 7", "+seven", "-line 299990",
+    ]  # fmt: skip
+    assert result.changed == ((6, 7), (9, 9), (299_992, 299_992))
+
+
+def test_the_diff_of_a_file_of_many_lines_that_is_replaced_can_be_applied(tmp_path):
+    text = "".join(f"line {number}\n" for number in range(300_000))
+    content = text.replace("line 5\n", "5\n").replace("line 290000\n", "290000\n")
+    (tmp_path / "f").write_text(text)
+    with Workspace(tmp_path) as ws:
+        result = ws.write("f", content, overwrite=True)
+    assert patched(text, result.diff) == content
+
+
+def test_after_a_change_that_is_not_known_line_by_line_nothing_counts_as_shown(tmp_path):
+    """The text of a version of over 8 MiB is not kept, so what somebody else changed in it is not known."""
+    content = "".join(f"{number:07} " + "x" * 990 + "\n" for number in range(9000))
+    with Workspace(tmp_path) as ws:
+        ws.write("f", content)
+        theirs = content.replace("0000005 ", "THEIRS! ")
+        (tmp_path / "f").write_text(theirs)
+        ws.edit("f", "0000009 ", "edited! ")
+        ws.read("f", limit=1)
+        with pytest.raises(AgentFSError) as caught:
+            ws.write("f", "all new\n")
+    assert caught.value.code in {"unread", "stale"}
+    assert (tmp_path / "f").read_text() == theirs.replace("0000009 ", "edited! ")

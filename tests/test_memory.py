@@ -1,0 +1,95 @@
+"""No call takes more than 256 MiB of memory at the default limits, whatever its arguments and the file hold.
+
+Each call runs in a process of its own, whose peak is compared with what it took before the call.
+"""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+MOST = 256  # MiB above start
+SECONDS = 40  # without bounds some of these took minutes
+MIB = 1024 * 1024
+
+SCRIPT = """
+import os, re, resource, sys, time
+from agentfs import AgentFSError, Edit, LineChange, Limits, Workspace
+def peak():
+    if os.path.exists("/proc/self/status"):  # what getrusage tells on Linux counts the parent's memory too
+        return int(re.search("VmHWM:[^0-9]*([0-9]+)", open("/proc/self/status").read())[1]) / 1024
+    used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return used / (1024 * 1024 if sys.platform == "darwin" else 1024)
+with Workspace(sys.argv[1]) as ws:
+    ws.write("small.txt", "text\\n")
+    ws.edit("small.txt", "text", "other")
+    ws.read("small.txt", line_ids=True)
+    try:
+        ws.edit("small.txt", "absent thing", "x")
+    except AgentFSError:
+        pass
+    before, began, outcome = peak(), time.monotonic(), "ok"
+    try:
+        {call}
+    except AgentFSError as error:
+        outcome = error.code
+    print(round(peak() - before), round(time.monotonic() - began, 1), outcome)
+"""
+
+LINES = b"a\nb\n" * (10 * MIB // 4)
+
+
+def many(count: int) -> bytes:
+    return b"".join(b"line %07d of a file\n" % number for number in range(count))
+
+
+CALLS = {
+    "each character": (b"a" * 10 * MIB, 'ws.edit("f", "a", "b", replace_all=True)', "ok"),
+    "each character goes": (b"a" * 10 * MIB, 'ws.edit("f", "a", "", replace_all=True)', "ok"),
+    "each character too large": (b"a" * 10 * MIB, 'ws.edit("f", "a", "ab", replace_all=True)', "too_large"),
+    "every second line": (LINES, 'ws.edit("f", "a", "c", replace_all=True)', "ok"),
+    "mixed line ends": (b"a\r\nb\n" * (10 * MIB // 5), 'ws.edit("f", "a", "c", replace_all=True)', "ok"),
+    "undo": (LINES, 'ws.edit("f", "a", "c", replace_all=True); ws.undo()', "ok"),
+    "a miss among empty lines": (b"\n" * 10 * MIB, 'ws.edit("f", "some text", "b")', "no_match"),
+    "a miss in one long line": (b"ab " * (10 * MIB // 3), 'ws.edit("f", "some ab", "b")', "no_match"),
+    "a large old text": (LINES, 'ws.edit("f", "a\\nb\\n" * 1_000_000 + "x", "b")', "no_match"),
+    "a miss among many lines": (
+        lambda: many(399_000), 'ws.edit("f", "line 0200000 of the fil\\nx", "b")', "no_match",
+    ),
+    "one wide character": (
+        b"ab\n" * (3 * MIB) + "😀".encode(), 'ws.edit("f", "b", "c", replace_all=True)', "ok",
+    ),
+    "many lines compared": (
+        lambda: many(199_000), 'ws.write("f", "other line\\n" * 190_000, overwrite=True)', "ok",
+    ),
+    "many line ids": (
+        lambda: many(240_000),
+        """one = LineChange(new_content="x", line_id=ws.read("f", line_ids=True).line_ids[5])
+        ws.edit_lines("f", [one])""",
+        "ok",
+    ),
+    "write over lines": (b"\n" * 10 * MIB, 'ws.write("f", "a\\n" * (5 << 20), overwrite=True)', "ok"),
+    "line ids": (b"\n" * 7 * MIB, 'ws.read("f", line_ids=True)', "ok"),
+    "a limit of any size": (b"\n" * 10 * MIB, 'ws.read("f", limit=10**9)', "ok"),
+    "lines of many characters": (
+        "é😀\n".encode() * (10 * MIB // 7), 'ws.edit("f", "é", "e", replace_all=True)', "ok",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_the_memory_of_a_call_is_bounded(tmp_path, name):
+    data, call, code = CALLS[name]
+    tree = tmp_path / "tree"
+    tree.mkdir()
+    (tree / "f").write_bytes(data() if callable(data) else data)
+    (tmp_path / "call.py").write_text(SCRIPT.replace("{call}", call))
+    command = [sys.executable, str(tmp_path / "call.py"), str(tree)]
+    root = Path(__file__).parents[1]
+    ran = subprocess.run(command, capture_output=True, text=True, cwd=root, timeout=300, check=False)
+    assert ran.returncode == 0, ran.stderr[-2000:]
+    used, seconds, outcome = ran.stdout.split()
+    assert outcome == code
+    assert int(used) <= MOST
+    assert float(seconds) <= SECONDS
