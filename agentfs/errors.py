@@ -36,6 +36,7 @@
     + TimedOutError             timeout
     + BusyError                 busy
     + InputOutputError          io
+    + UnsupportedSystemError    unsupported
 
 Catch a branch to handle a kind of failure, a leaf for one; `code` is what crosses a wire.
 """
@@ -310,3 +311,9 @@ class InputOutputError(SystemFailure):
     """The operating system reported an error; `details` has its errno and text."""
 
     code = "io"
+
+
+class UnsupportedSystemError(SystemFailure):
+    """This operating system cannot confine a workspace to its root."""
+
+    code = "unsupported"

@@ -42,10 +42,8 @@ class Workspace(Reading, Changing, Searching, History, Current):
       directories for links, as the kernel confines each open. Processes of one user lose no update either.
     * Older or filtered Linux, macOS, BSD ("fd-walk"): the same, by a walk name by name on descriptors.
       Tested on Linux with openat2 taken away; on macOS and BSD it has not been run by us.
-    * Windows ("verify-after-open"): during a swap no byte outside is read or written, as a file that was
-      opened is asked where it lies; but a listing may show names outside, an empty file may be made there,
-      a delete or move may take the file of that name there, and processes are not kept apart. Imitated on
-      Linux only; on Windows it has not been run by us. No POSIX system uses it.
+
+    Not on Windows, where opening a workspace is an error; importing agentfs and making schemas work there.
 
     Not guaranteed: it is no sandbox. A shell tool, mounts and hard links made by the same user are out of
     its reach, and a directory that is moved out of the root while it is open is followed. A program that
@@ -76,9 +74,9 @@ class Workspace(Reading, Changing, Searching, History, Current):
             on_event: What is told of each call of its tools, from the thread that runs it.
 
         Raises:
-            AgentFSError: `not_found` or `not_a_directory` for the root; `invalid_argument` for the engine.
-                For the state directory `invalid_argument` (not outside, another tree's, another program's),
-                `busy`, `io` (damaged).
+            AgentFSError: `not_found` or `not_a_directory` for the root; `invalid_argument` for the engine;
+                `unsupported` on Windows. For the state directory `invalid_argument` (not outside, another
+                tree's, another program's), `busy`, `io` (damaged).
         """
         from agentfs.cache import FileCache
         from agentfs.fs import Root

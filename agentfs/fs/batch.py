@@ -10,8 +10,7 @@ from functools import partial
 
 from agentfs import call_context
 from agentfs.errors import AgentFSError, NotDirectoryError, NotFoundError
-from agentfs.fs import oserrors
-from agentfs.fs.backend import Handle
+from agentfs.fs import oserrors, syscalls
 from agentfs.fs.context import RootContext
 from agentfs.fs.node import Conflict, DirectoryNode, FileNode, LinkNode, Node, node_at, node_in, open_parent
 from agentfs.fs.path import quote
@@ -175,7 +174,7 @@ class Batch:
 
     def _clear(self, path: str) -> bool:
         with suppress(NotFoundError, FileNotFoundError), open_parent(self._base, path) as (trail, name):
-            self._base.backend.remove(trail.handle, name)
+            syscalls.remove(trail.handle, name)
         return True
 
     def _sync(self) -> None:
@@ -213,7 +212,7 @@ class Batch:
         return steps
 
     def _prepare(self, plan: Plan) -> None:
-        change, backend = plan.change, self._base.backend
+        change = plan.change
         if plan.backup and isinstance(change.before, FileNode | LinkNode):
             with (
                 open_parent(self._base, change.path) as (there, name),
@@ -221,7 +220,7 @@ class Batch:
             ):
                 self._waiting.append(plan.staged(plan.backup))
                 try:
-                    backend.link_into(there.handle, name, stage.handle, backup)
+                    syscalls.link_into(there.handle, name, stage.handle, backup)
                 except OSError as error:
                     if error.errno not in _NO_LINKS:
                         raise there.failure(error, name) from None
@@ -236,31 +235,29 @@ class Batch:
                 except OSError as error:
                     raise stage.failure(error, os.path.basename(change.path)) from None
 
-    def _link_from(self, source: str, handle: Handle, name: str) -> bool:
+    def _link_from(self, source: str, handle: int, name: str) -> bool:
         try:
             with open_parent(self._base, source) as (there, old):
-                self._base.backend.link_into(there.handle, old, handle, name)
+                syscalls.link_into(there.handle, old, handle, name)
         except OSError as error:
             if error.errno not in _NO_LINKS:
                 raise
             return False
         return True
 
-    def _create(self, handle: Handle, name: str, state: FileNode | LinkNode, like: str) -> None:
+    def _create(self, handle: int, name: str, state: FileNode | LinkNode, like: str) -> None:
         """Create a link, or a file with the owner and attributes of what stands at a path, or else stood."""
         if isinstance(state, LinkNode):
-            self._base.backend.symlink(handle, state.target, name)
+            syscalls.symlink(handle, state.target, name)
             return
         looks = self._looks(like) or state.looks or FileMetadata(state.mode)
         fill(self._base, handle, name, state.load(), looks._replace(mode=state.mode))
-        if not hasattr(os, "fchmod"):
-            self._base.backend.set_mode(handle, name, state.mode)
 
     def _looks(self, path: str) -> FileMetadata | None:
         if path:
             with open_parent(self._base, path) as (there, name):
-                if stat.S_ISREG(self._base.backend.lstat(there.handle, name).st_mode):
-                    fd = self._base.backend.open_file(there.handle, name)
+                if stat.S_ISREG(syscalls.lstat(there.handle, name).st_mode):
+                    fd = syscalls.open_file(there.handle, name)
                     try:
                         return metadata_of(fd, os.fstat(fd))
                     finally:
@@ -272,7 +269,7 @@ class Batch:
             raise self._conflict(plan.change, present)
 
     def _place(self, plan: Plan) -> None:
-        backend, change = self._base.backend, plan.change
+        change = plan.change
         with (
             open_parent(self._base, plan.staged(plan.fresh)) as (stage, fresh),
             open_parent(self._base, change.path) as (there, name),
@@ -281,25 +278,25 @@ class Batch:
                 # A program that does not take our lock may have written since.
                 self._check(plan, node_in(self._base, there, name, self._max_bytes))
                 self._touched.add(change.path)
-                backend.rename(stage.handle, fresh, there.handle, name)
+                syscalls.rename(stage.handle, fresh, there.handle, name)
                 return
             self._touched.add(change.path)
             try:
-                backend.link_into(stage.handle, fresh, there.handle, name)
+                syscalls.link_into(stage.handle, fresh, there.handle, name)
             except FileExistsError:
                 raise self._conflict(change, node_in(self._base, there, name, self._max_bytes)) from None
             except OSError as error:
                 if error.errno not in _NO_LINKS:
                     raise there.failure(error, name) from None
                 # A file system without hard links: a name that appears just now could be replaced.
-                backend.rename(stage.handle, fresh, there.handle, name)
+                syscalls.rename(stage.handle, fresh, there.handle, name)
 
     def _remove(self, plan: Plan) -> None:
         with open_parent(self._base, plan.change.path) as (there, name):
             self._check(plan, node_in(self._base, there, name, self._max_bytes))
             self._touched.add(plan.change.path)
             try:
-                self._base.backend.remove(there.handle, name)
+                syscalls.remove(there.handle, name)
             except OSError as error:
                 raise there.failure(error, name) from None
 
@@ -308,9 +305,9 @@ class Batch:
         with open_parent(self._base, plan.change.path) as (there, name):
             self._touched.add(plan.change.path)
             try:
-                self._base.backend.make_directory(there.handle, name)
+                syscalls.make_directory(there.handle, name)
                 if plan.change.after.mode is not None:
-                    self._base.backend.set_mode(there.handle, name, plan.change.after.mode)
+                    syscalls.set_mode(there.handle, name, plan.change.after.mode)
             except OSError as error:
                 raise there.failure(error, name) from None
 
@@ -318,7 +315,7 @@ class Batch:
         with open_parent(self._base, plan.change.path) as (there, name):
             self._touched.add(plan.change.path)
             try:
-                self._base.backend.remove_directory(there.handle, name)
+                syscalls.remove_directory(there.handle, name)
             except OSError as error:
                 if error.errno not in _NOT_EMPTY or plan.change.after is not None or not self._leaving:
                     raise there.failure(error, name) from None
@@ -342,13 +339,13 @@ class Batch:
             return False
         if isinstance(present, DirectoryNode):
             with open_parent(self._base, change.path) as (there, name), suppress(OSError):
-                self._base.backend.remove_directory(there.handle, name)
+                syscalls.remove_directory(there.handle, name)
         else:
             self._drop(change.path)
         return True
 
     def _restore_from_backup(self, plan: Plan) -> bool:
-        change, backend = plan.change, self._base.backend
+        change = plan.change
         if not plan.backup or node_at(self._base, change.path, self._max_bytes) == change.before:
             return True
         try:
@@ -359,13 +356,13 @@ class Batch:
                     return False
                 if isinstance(present, DirectoryNode):
                     with open_parent(self._base, change.path) as (there, name):
-                        backend.remove_directory(there.handle, name)
+                        syscalls.remove_directory(there.handle, name)
                 with open_parent(self._base, change.path) as (there, name):
-                    backend.rename(stage.handle, backup, there.handle, name)
+                    syscalls.rename(stage.handle, backup, there.handle, name)
         except (NotFoundError, NotDirectoryError):
             return False
         return True
 
     def _drop(self, path: str) -> None:
         with open_parent(self._base, path) as (there, name):
-            self._base.backend.remove(there.handle, name)
+            syscalls.remove(there.handle, name)

@@ -3,12 +3,11 @@
 import os
 import stat
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from copy import copy
 from typing import Protocol
 
-from agentfs.fs.backend import Backend, Handle
+from agentfs.fs import syscalls
 from agentfs.fs.path import display_name, path_from
 from agentfs.fs.protect import NameMatcher, name_matcher
 from agentfs.policy import Policy
@@ -26,15 +25,14 @@ class RootHandle:
         handle: The root, open; -1 for a root that is closed.
     """
 
-    __slots__ = ("_close", "handle")
+    __slots__ = ("handle",)
 
-    def __init__(self, close: Callable[[Handle], None], handle: Handle) -> None:
-        self._close = close
+    def __init__(self, handle: int) -> None:
         self.handle = handle
 
     def __del__(self) -> None:
         if self.handle != -1:
-            self._close(self.handle)
+            syscalls.close(self.handle)
 
 
 class Opened:
@@ -68,7 +66,6 @@ class RootContext:
     """Where every walk starts.
 
     Attributes:
-        backend: The calls of this system.
         opened: The root, open, or closed; shared with every copy.
         roots: The absolute spellings of the root, in parts.
         unreadable: The names whose contents are not shown.
@@ -86,7 +83,6 @@ class RootContext:
     __slots__ = (
         "_twins",
         "access",
-        "backend",
         "durability",
         "follow",
         "hardlinks",
@@ -99,10 +95,7 @@ class RootContext:
         "workdir",
     )
 
-    def __init__(
-        self, backend: Backend, held: RootHandle, roots: tuple[tuple[str, ...], ...], policy: Policy
-    ) -> None:
-        self.backend = backend
+    def __init__(self, held: RootHandle, roots: tuple[tuple[str, ...], ...], policy: Policy) -> None:
         self.opened = Opened(held)
         self.roots = roots
         self.unreadable = name_matcher(tuple(policy.protect.read), backups=True)
@@ -202,7 +195,7 @@ class RootContext:
         held = self.held
         for name in self._identities(guard).values():
             with suppress(OSError):
-                status = self.backend.lstat(held.handle, name)
+                status = syscalls.lstat(held.handle, name)
                 if status.st_nlink > 1 and stat.S_ISREG(status.st_mode):
                     return True
         return False
@@ -214,7 +207,7 @@ class RootContext:
         what has only just changed is asked for again each time.
         """
         held = self.held  # by this name it stays open for as long as it is used
-        lstat = self.backend.lstat
+        lstat = syscalls.lstat
         try:
             root = lstat(held.handle, ".")
         except OSError:
@@ -228,8 +221,7 @@ class RootContext:
             with suppress(OSError):
                 status = lstat(held.handle, name)
                 found[status.st_dev, status.st_ino] = name
-        # On Windows there is no time that nobody can set.
-        if isinstance(held.handle, int) and time.time_ns() - max(stamp) > SETTLED:
+        if time.time_ns() - max(stamp) > SETTLED:
             self._twins[guard] = stamp, found
         return found
 

@@ -5,7 +5,7 @@ import stat
 from typing import NamedTuple
 
 from agentfs.errors import AgentFSError, LinkLoopError, NotFoundError
-from agentfs.fs import oserrors
+from agentfs.fs import oserrors, syscalls
 from agentfs.fs.context import RootContext
 from agentfs.fs.path import ParsedPath, display_name
 from agentfs.fs.resolve import PathResolver
@@ -91,10 +91,10 @@ def where_it_leads(base: RootContext, real_path: str) -> Led:
     try:
         while (name := trail.advance()) is not None:
             if target is None:
-                target = display_name(base.backend.readlink(trail.handle, name))
+                target = display_name(syscalls.readlink(trail.handle, name))
             if not trail.follow_link(name):
-                return Led(target, base.backend.lstat(trail.handle, name), trail.place(name))
-        return Led(target, base.backend.lstat(trail.handle, "."), trail.place())
+                return Led(target, syscalls.lstat(trail.handle, name), trail.place(name))
+        return Led(target, syscalls.lstat(trail.handle, "."), trail.place())
     except (NotFoundError, LinkLoopError):
         return Led(target)
     except AgentFSError:

@@ -10,8 +10,7 @@ from typing import Self, TypeVar
 
 from agentfs import call_context
 from agentfs.errors import AccessError
-from agentfs.fs import oserrors
-from agentfs.fs.backend import Handle
+from agentfs.fs import oserrors, syscalls
 from agentfs.fs.context import RootContext
 from agentfs.fs.entry import entry_of, where_it_leads
 from agentfs.fs.path import display_name
@@ -142,14 +141,13 @@ class Directory:
     Attributes:
         path: The path as it was asked for, from the root on, fit to show; "" for the root.
         real_path: The path of the directory itself, links resolved, as the system spells it; "" for the root.
-        handle: The descriptor, or the path on Windows.
+        handle: The descriptor.
     """
 
-    __slots__ = ("_base", "_open", "handle", "path", "real_path")
+    __slots__ = ("_base", "handle", "path", "real_path")
 
-    def __init__(self, base: RootContext, handle: Handle, path: str, real_path: str) -> None:
+    def __init__(self, base: RootContext, handle: int, path: str, real_path: str) -> None:
         self._base = base
-        self._open = base.backend.open_file
         self.handle = handle
         self.path = path
         self.real_path = real_path
@@ -242,7 +240,7 @@ class Directory:
         """
         _check_name(name)
         try:
-            handle = self._base.backend.open_directory(self.handle, name)
+            handle = syscalls.open_directory(self.handle, name)
         except OSError as error:
             raise oserrors.from_oserror(error, self._child(name)) from None
         return Directory(self._base, handle, self._child(name), self._real_child(name))
@@ -264,7 +262,7 @@ class Directory:
         """
         _check_name(name)
         try:
-            fd = self._open(self.handle, name)
+            fd = syscalls.open_file(self.handle, name)
         except OSError as error:
             raise oserrors.from_oserror(error, self._child(name)) from None
         opened = open_regular(self._base, fd, self._child(name), self._real_child(name), shown=False)
@@ -298,7 +296,7 @@ class Directory:
         Yields:
             The name, and what was judged; or the error for a file that cannot or must not be read.
         """
-        handle, open_file, close = self.handle, self._open, os.close
+        handle, open_file, close = self.handle, syscalls.open_file, os.close
         unreadable = self._base.unreadable.within(self.real_path)
         covers = None if unreadable.clears(names) else unreadable.covers
         access = self._base.access
@@ -337,7 +335,7 @@ class Directory:
         """Close the directory; again is harmless."""
         handle, self.handle = self.handle, -1
         if handle != -1:
-            self._base.backend.close(handle)
+            syscalls.close(handle)
 
     def __enter__(self) -> Self:
         return self

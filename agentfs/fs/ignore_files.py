@@ -13,8 +13,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from agentfs.fs.backend import Handle
-from agentfs.fs.root import BACKEND
+from agentfs.fs import syscalls
 
 MAX_RULE_BYTES = 4 * 1024 * 1024
 _MAX_CONFIG_BYTES = 1024 * 1024
@@ -68,7 +67,7 @@ def read_outer_rules(root: str) -> OuterRules:
     top = _repository_above(root)
     directory = os.path.dirname(root)
     while top is not None:
-        below = os.path.relpath(root, directory).replace(os.sep, "/")
+        below = os.path.relpath(root, directory)
         above = Above(f"{below}/")
         above.gitignore = reader.read(os.path.join(directory, ".gitignore"))
         above.ignore = reader.read(os.path.join(directory, ".ignore"))
@@ -105,7 +104,7 @@ def worktree_exclude(root: str, top: str, named: str) -> bytes | None:
                 common = "."
         info = os.path.normpath(os.path.join(named, common, "info"))
         with _opened(info, root) as handle:
-            return _content(BACKEND.open_file(handle, "exclude"), MAX_RULE_BYTES)
+            return _content(syscalls.open_file(handle, "exclude"), MAX_RULE_BYTES)
     except (OSError, ValueError):
         return None
 
@@ -123,25 +122,24 @@ def git_directory(top: str, pointer: bytes) -> str | None:
 
 
 @contextmanager
-def _opened(path: str, root: str) -> Generator[Handle]:
+def _opened(path: str, root: str) -> Generator[int]:
     """Open a directory outside of a root; OSError for one inside, and for a link on the way."""
-    drive, names = os.path.splitdrive(path)
     here = os.stat(root)
-    handle: Handle = BACKEND.open_root(drive + os.sep)
+    handle = syscalls.open_root("/")
     try:
-        for name in filter(None, names.split(os.sep)):
-            above, handle = handle, BACKEND.enter(handle, name)
-            BACKEND.close(above)
+        for name in filter(None, path.split("/")):
+            above, handle = handle, syscalls.enter(handle, name)
+            syscalls.close(above)
             # The root may have other names: those of a second mount, or in other case.
-            if os.path.samestat(BACKEND.lstat(handle, "."), here):
+            if os.path.samestat(syscalls.lstat(handle, "."), here):
                 raise OSError(errno.EXDEV, os.strerror(errno.EXDEV), path)
         yield handle
     finally:
-        BACKEND.close(handle)
+        syscalls.close(handle)
 
 
-def _name_in(handle: Handle, name: str) -> str:
-    return os.fsdecode(_content(BACKEND.open_file(handle, name), _MAX_CONFIG_BYTES)).rstrip("\r\n")
+def _name_in(handle: int, name: str) -> str:
+    return os.fsdecode(_content(syscalls.open_file(handle, name), _MAX_CONFIG_BYTES)).rstrip("\r\n")
 
 
 class _Reader:
@@ -172,8 +170,8 @@ def read_bounded(path: str, limit: int, *, follow: bool) -> bytes:
         OSError: The system refuses.
         ValueError: It is no regular file, or is too large.
     """
-    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
-    return _content(os.open(path, flags | (0 if follow else getattr(os, "O_NOFOLLOW", 0))), limit)
+    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | (0 if follow else os.O_NOFOLLOW)
+    return _content(os.open(path, flags), limit)
 
 
 def _content(fd: int, limit: int) -> bytes:

@@ -127,10 +127,8 @@ def lock_directory(outside: str) -> str | None:
         outside: The root, which it must not lie in.
 
     Returns:
-        Its path; None where there is none to be had, or where the system has no such locks.
+        Its path; None where there is none to be had.
     """
-    if not hasattr(os, "geteuid"):  # Windows: threads exclude each other, processes do not
-        return None
     user = os.geteuid()
     places = [f"/tmp/agentfs-{user}"]  # noqa: S108 - it is used only when it is the user's own and no other's
     home = _home(user)

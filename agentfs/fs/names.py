@@ -4,17 +4,15 @@ import os
 import time
 from collections.abc import Iterator
 
-from agentfs.fs.backend import Handle
-from agentfs.fs.context import RootContext
+from agentfs.fs import syscalls
 
 LOOK = 0.1  # seconds
 
 
-def first_names(base: RootContext, handle: Handle) -> Iterator[str]:
+def first_names(handle: int) -> Iterator[str]:
     """Yield names in a directory, as many as the system gives in a short time.
 
     Args:
-        base: What the system is asked by.
         handle: The directory.
 
     Yields:
@@ -24,7 +22,7 @@ def first_names(base: RootContext, handle: Handle) -> Iterator[str]:
         OSError: The system fails.
     """
     end = time.monotonic() + LOOK
-    opened = base.backend.open_directory(handle, ".")
+    opened = syscalls.open_directory(handle, ".")
     try:
         with os.scandir(opened) as found:
             for entry in found:
@@ -32,4 +30,4 @@ def first_names(base: RootContext, handle: Handle) -> Iterator[str]:
                 if time.monotonic() > end:
                     return
     finally:
-        base.backend.close(opened)
+        syscalls.close(opened)

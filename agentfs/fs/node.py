@@ -1,7 +1,6 @@
 """What stands at a path: nothing, a file, a link or a directory; and a change from one to another."""
 
 import errno
-import os
 import stat
 from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager, contextmanager
@@ -10,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from agentfs.errors import AgentFSError, NotDirectoryError, NotFoundError, RefusedError, TooLargeError
-from agentfs.fs import oserrors
+from agentfs.fs import oserrors, syscalls
 from agentfs.fs.context import RootContext
 from agentfs.fs.file import open_regular
 from agentfs.fs.path import ParsedPath, display_name, quote
@@ -184,17 +183,17 @@ def node_at(base: RootContext, real_path: str, max_bytes: int) -> Node | None:
 
 def node_in(base: RootContext, trail: PathResolver, name: str, max_bytes: int) -> Node | None:
     """Return what stands at a name in the directory where a walk is; as `state_at`."""
-    backend, place = base.backend, trail.place(name)
+    place = trail.place(name)
     for _ in range(20):
         try:
-            found = backend.lstat(trail.handle, name)
+            found = syscalls.lstat(trail.handle, name)
             if stat.S_ISLNK(found.st_mode):
-                return LinkNode(backend.readlink(trail.handle, name))
+                return LinkNode(syscalls.readlink(trail.handle, name))
             if stat.S_ISDIR(found.st_mode):
                 return DirectoryNode(found.st_mode & _PERMISSIONS)
             if not stat.S_ISREG(found.st_mode):
                 raise oserrors.not_regular(place, found.st_mode)
-            fd = backend.open_file(trail.handle, name)
+            fd = syscalls.open_file(trail.handle, name)
         except FileNotFoundError:
             return None
         except OSError as error:
@@ -215,5 +214,4 @@ def _file_state(base: RootContext, fd: int, place: str, max_bytes: int) -> FileN
                 " be changed may have.",
                 details={"path": display_name(place), "size": max(size, len(data)), "limit": max_bytes},
             )
-        mode = file.stat.st_mode if os.name != "nt" else 0o644
-        return FileNode.of(mode, data, metadata_of(file.fd, file.stat))
+        return FileNode.of(file.stat.st_mode, data, metadata_of(file.fd, file.stat))

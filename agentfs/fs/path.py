@@ -1,6 +1,5 @@
 """What a path may be: rules on its text alone, and how names are shown."""
 
-import os
 import posixpath
 import re
 from collections.abc import Sequence
@@ -12,12 +11,10 @@ from agentfs.visible import one_line, quoted, unvisible
 MAX_PATH_BYTES = 4096
 MAX_NAME_BYTES = 255
 MAX_PARTS = 256
-WINDOWS = os.name == "nt"
 
 _PLAIN = re.compile(r"(?![./])[ !#-9;=@-\[\]-{}~]{1,255}(?<!/)\Z").match
 
 _RELATIVE_HINT = "Give a relative path, with `/` between names."
-_WINDOWS_DEVICE = r"(?:con|prn|aux|nul|conin\$|conout\$|com[0-9¹²³]|lpt[0-9¹²³])\s*(?:\..*)?"
 
 
 class ParsedPath(NamedTuple):
@@ -46,13 +43,12 @@ def is_simple(path: str) -> bool:
     return "//" not in path and "/." not in path and _PLAIN(path) is not None
 
 
-def split_path(path: str, roots: Sequence[tuple[str, ...]], *, windows: bool = WINDOWS) -> ParsedPath:
+def split_path(path: str, roots: Sequence[tuple[str, ...]]) -> ParsedPath:
     """Take apart a path that was asked for, deciding all that its text alone decides.
 
     Args:
         path: As it was written: relative to the root, or absolute inside it.
         roots: The absolute spellings of the root, each as `absolute_parts` gives it.
-        windows: Whether the rules of Windows hold.
 
     Returns:
         The path in parts, which may still climb out by `..` or by a link.
@@ -74,22 +70,17 @@ def split_path(path: str, roots: Sequence[tuple[str, ...]], *, windows: bool = W
         )
     if not path.isascii():
         path = _system_text(path)
-    if windows:
-        path = path.replace("\\", "/")
-    elif path.startswith("\\\\") or (_has_drive(path) and path[2:3] == "\\"):
+    if path.startswith("\\\\") or (_has_drive(path) and path[2:3] == "\\"):
         raise InvalidPathError(
             f"{quote(path)} is a Windows path, and this is not Windows.",
             hint=_RELATIVE_HINT,
             details={"path": display_name(path)},
         )
     pieces: Sequence[str] = path.split("/")
-    if path[0] == "/" or (windows and _has_drive(path)):
-        pieces = _below_root(path, pieces, roots, windows=windows)
+    if path[0] == "/":
+        pieces = _below_root(path, pieces, roots)
     parts = tuple(piece for piece in pieces if piece not in {"", "."})
     _check_lengths(path, parts)
-    if windows:
-        for part in parts:
-            _check_windows_name(path, part)
     return ParsedPath(
         parts,
         directory=pieces[-1] in {"", ".", ".."} if pieces else True,
@@ -98,25 +89,20 @@ def split_path(path: str, roots: Sequence[tuple[str, ...]], *, windows: bool = W
     )
 
 
-def split_link(
-    target: str, roots: Sequence[tuple[str, ...]], *, windows: bool = WINDOWS
-) -> ParsedPath | None:
+def split_link(target: str, roots: Sequence[tuple[str, ...]]) -> ParsedPath | None:
     """Take apart the target of a symbolic link.
 
     Args:
         target: As it stands in the link.
         roots: The absolute spellings of the root.
-        windows: Whether the rules of Windows hold.
 
     Returns:
         Its parts, from the root on if `is_absolute(target)`, else from the directory of the link; None if it
         is absolute and not under the root.
     """
-    if windows:
-        target = target.removeprefix("\\\\?\\").replace("\\", "/")
     pieces: Sequence[str] = target.split("/")
-    if is_absolute(target, windows=windows):
-        below = parts_below(absolute_parts(target, windows=windows), roots, windows=windows)
+    if is_absolute(target):
+        below = parts_below(absolute_parts(target), roots)
         if below is None:
             return None
         parts: Sequence[str] = below
@@ -125,29 +111,20 @@ def split_link(
     return ParsedPath(tuple(parts), directory=pieces[-1] in {"", ".", ".."}, climbs=".." in parts)
 
 
-def is_absolute(path: str, *, windows: bool = WINDOWS) -> bool:
-    """Tell whether a path does not start where it stands, drives and shares included."""
-    if windows:
-        return path.startswith(("/", "\\")) or _has_drive(path)
+def is_absolute(path: str) -> bool:
+    """Tell whether a path starts at the root of the file system."""
     return path.startswith("/")
 
 
-def absolute_parts(path: str, *, windows: bool = WINDOWS) -> tuple[str, ...]:
-    """Return the parts of an absolute path; a drive is a part, and a share begins with `//`."""
-    if windows:
-        path = path.replace("\\", "/")
-        if path.startswith("//"):
-            return ("//", *(piece for piece in path.split("/") if piece not in {"", "."}))
+def absolute_parts(path: str) -> tuple[str, ...]:
+    """Return the parts of an absolute path."""
     return tuple(piece for piece in path.split("/") if piece not in {"", "."})
 
 
-def parts_below(
-    parts: tuple[str, ...], roots: Sequence[tuple[str, ...]], *, windows: bool = WINDOWS
-) -> tuple[str, ...] | None:
+def parts_below(parts: tuple[str, ...], roots: Sequence[tuple[str, ...]]) -> tuple[str, ...] | None:
     """Return what of an absolute path lies below a root, or None; `..` within the root's name is outside."""
     for root in roots:
-        head = parts[: len(root)]
-        if head == root or (windows and [p.casefold() for p in head] == [p.casefold() for p in root]):
+        if parts[: len(root)] == root:
             return parts[len(root) :]
     return None
 
@@ -220,10 +197,8 @@ def _system_text(path: str) -> str:
         ) from None
 
 
-def _below_root(
-    path: str, pieces: Sequence[str], roots: Sequence[tuple[str, ...]], *, windows: bool
-) -> list[str]:
-    below = parts_below(absolute_parts(path, windows=windows), roots, windows=windows)
+def _below_root(path: str, pieces: Sequence[str], roots: Sequence[tuple[str, ...]]) -> list[str]:
+    below = parts_below(absolute_parts(path), roots)
     if below is None:
         raise OutsideWorkspaceError(
             f"{quote(path)} is outside the workspace.",
@@ -252,18 +227,3 @@ def _check_lengths(path: str, parts: Sequence[str]) -> None:
 
 def _bytes_in(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
-
-
-def _check_windows_name(path: str, name: str) -> None:
-    if name == "..":
-        return
-    if (
-        name[-1] in ". "
-        or re.fullmatch(_WINDOWS_DEVICE, name, re.IGNORECASE)
-        or any(character in '<>:"|?*' or character < " " for character in name)
-    ):
-        raise InvalidPathError(
-            f"The name {quote(name)} cannot be used on Windows.",
-            hint=_RELATIVE_HINT,
-            details={"path": display_name(path)},
-        )

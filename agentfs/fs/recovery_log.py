@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from agentfs.errors import AgentFSError, InputOutputError
+from agentfs.fs import syscalls
 from agentfs.fs.context import RootContext
 from agentfs.fs.lock import lock_directory, still_named, sweep_locks, try_lock
 from agentfs.fs.node import Change, DirectoryNode, FileNode, LinkNode, Node
@@ -171,7 +172,7 @@ def _whole(fd: int) -> bytes:
 
 
 def _prefix(base: RootContext) -> str:
-    here = base.backend.lstat(base.held.handle, ".")
+    here = syscalls.lstat(base.held.handle, ".")
     return f"repair-{revision_of(f'{here.st_dev}:{here.st_ino}'.encode())}-"
 
 

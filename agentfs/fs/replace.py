@@ -9,8 +9,7 @@ from typing import NamedTuple, Self
 
 from agentfs import call_context
 from agentfs.errors import TooLargeError
-from agentfs.fs import oserrors
-from agentfs.fs.backend import Handle
+from agentfs.fs import oserrors, syscalls
 from agentfs.fs.context import RootContext
 from agentfs.fs.file import open_regular
 from agentfs.fs.lock import ATTEMPTS, FileLock
@@ -190,7 +189,7 @@ class _Target:
         if trail.missing:
             return None
         try:
-            fd = self._base.backend.open_file(trail.handle, self._name)
+            fd = syscalls.open_file(trail.handle, self._name)
         except FileNotFoundError:
             return None
         except OSError as error:
@@ -214,7 +213,7 @@ class _Target:
         """Refuse the change where it would fail; tell whether the file is to be written in place."""
         base, trail = self._base, self._trail
         if old is not None and old.stat.st_nlink > 1 and base.hardlinks == "inplace":
-            check_writable(base, trail, self._name, self.path, old.stat)
+            check_writable(trail, self._name, self.path, old.stat)
             return True
         check_replaceable(base, trail, self._name, self.path)
         return False
@@ -240,14 +239,14 @@ class _Target:
                 sweep(base, handle)
                 looks = None if old is None else old.looks
                 notes += fill(base, handle, temporary, after, looks)
-                with self._recording(recorder, old, after, base.backend.lstat(handle, temporary).st_mode):
+                with self._recording(recorder, old, after, syscalls.lstat(handle, temporary).st_mode):
                     if old is None:
                         call_context.complete()
                         self._place_new(handle, temporary)
                     else:
                         self._check_unchanged(old.data, max_bytes)
                         call_context.complete()
-                        base.backend.replace(handle, temporary, self._name)
+                        syscalls.replace(handle, temporary, self._name)
             except BaseException as error:
                 self._discard(temporary)
                 trail.unmake()
@@ -256,10 +255,7 @@ class _Target:
                 if isinstance(error, OSError):
                     raise trail.failure(error, self._name) from None
                 raise
-        notes = [
-            *(unicode_duplicate_notes(base, handle, self._name) if old is None else _notes(old.stat)),
-            *notes,
-        ]
+        notes = [*(unicode_duplicate_notes(handle, self._name) if old is None else _notes(old.stat)), *notes]
         return notes + sync_directories(base, trail.changed)
 
     def _recording(
@@ -272,9 +268,9 @@ class _Target:
         made = [Change(path, None, DirectoryNode()) for path in self._trail.made()]
         return recorder.recording((*made, Change(self.real_path, before, FileNode.of(mode, after, looks))))
 
-    def _place_new(self, handle: Handle, temporary: str) -> None:
+    def _place_new(self, handle: int, temporary: str) -> None:
         try:
-            self._base.backend.place(handle, temporary, self._name)
+            syscalls.place(handle, temporary, self._name)
         except FileExistsError:
             raise _ChangedMeanwhile from None
 
@@ -286,7 +282,7 @@ class _Target:
 
     def _discard(self, temporary: str) -> None:
         with suppress(OSError):
-            self._base.backend.remove(self._trail.handle, temporary)
+            syscalls.remove(self._trail.handle, temporary)
 
 
 def _notes(found: os.stat_result) -> list[str]:

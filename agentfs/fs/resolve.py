@@ -6,8 +6,7 @@ import stat
 import unicodedata
 
 from agentfs.errors import AgentFSError, NameTooLongError
-from agentfs.fs import oserrors
-from agentfs.fs.backend import Handle
+from agentfs.fs import oserrors, syscalls
 from agentfs.fs.context import RootContext, RootHandle
 from agentfs.fs.names import first_names
 from agentfs.fs.path import MAX_PARTS, ParsedPath, display_name, is_absolute, parse_display_name, split_link
@@ -54,7 +53,7 @@ class PathResolver:
         self._pending = list(reversed(asked.parts))
         self._directory = asked.directory
         self._creating = creating
-        self._handles: list[Handle] = []
+        self._handles: list[int] = []
         self._links = 0
         self._retries = 0
         self._made: list[tuple[int, str]] = []
@@ -66,14 +65,14 @@ class PathResolver:
 
     def close(self) -> None:
         """Close the directories that were entered."""
-        close = self._base.backend.close
+        close = syscalls.close
         while self._handles:
             close(self._handles.pop())
 
     def let_go(self) -> None:
         """Close the directories that were entered, and let go of the root: the walk is over."""
         self.close()
-        self._held = RootHandle(self._base.backend.close, -1)
+        self._held = RootHandle(-1)
 
     @property
     def directory_meant(self) -> bool:
@@ -131,9 +130,8 @@ class PathResolver:
         """
         if error.errno not in _MAY_BE_LINK:
             return False
-        backend = self._base.backend
         try:
-            target = backend.readlink(self.handle, name)
+            target = syscalls.readlink(self.handle, name)
         except OSError:
             return self._swapped(error, name)
         self._expand(name, target)
@@ -142,7 +140,7 @@ class PathResolver:
     def follow_link(self, name: str) -> bool:
         """Take a link at a name into the walk, if one is there; tell whether it was."""
         try:
-            target = self._base.backend.readlink(self.handle, name)
+            target = syscalls.readlink(self.handle, name)
         except OSError:
             return False
         self._expand(name, target)
@@ -150,16 +148,15 @@ class PathResolver:
 
     def make_missing(self) -> None:
         """Make the directories of `missing` and enter them."""
-        backend = self._base.backend
         missing, self.missing = self.missing, []
         for name in missing:
             try:
                 try:
-                    backend.make_directory(self.handle, name)
+                    syscalls.make_directory(self.handle, name)
                     self._made.append((len(self._handles), name))
                 except FileExistsError:
                     pass
-                handle = backend.enter(self.handle, name)
+                handle = syscalls.enter(self.handle, name)
             except OSError as error:
                 raise self.failure(error, name) from None
             self._push(handle, name)
@@ -173,7 +170,7 @@ class PathResolver:
         for depth, name in reversed(self._made):
             handle = self._handles[depth - 1] if depth else self._held.handle
             try:
-                self._base.backend.remove_directory(handle, name)
+                syscalls.remove_directory(handle, name)
             except OSError:
                 return
 
@@ -187,20 +184,20 @@ class PathResolver:
         return self._base.shown(self.place(name) if self._asked.climbs else "/".join(self._asked.parts))
 
     @property
-    def changed(self) -> list[Handle]:
+    def changed(self) -> list[int]:
         """The directories in which names have changed: this one, and those above one that was made."""
         made = [self._handles[depth - 1] if depth else self._held.handle for depth, _ in self._made]
         return [self.handle, *made]
 
     def key(self, name: str) -> str:
         """Return what names a file here for its lock, whatever path leads to it."""
-        here = self._base.backend.lstat(self.handle, ".")
+        here = syscalls.lstat(self.handle, ".")
         return f"{here.st_dev}:{here.st_ino}:{'/'.join(fold(part) for part in [*self.missing, name])}"
 
     def look(self, name: str) -> os.stat_result | None:
         """Return what the system says of a name here; None where nothing is."""
         try:
-            return None if self.missing else self._base.backend.lstat(self.handle, name)
+            return None if self.missing else syscalls.lstat(self.handle, name)
         except FileNotFoundError:
             return None
         except OSError as error:
@@ -208,7 +205,7 @@ class PathResolver:
 
     def passes_twin(self, guard: NameMatcher) -> bool:
         """Tell whether a directory on the way is, under another name, a protected one in the root."""
-        lstat = self._base.backend.lstat
+        lstat = syscalls.lstat
         return any(self._base.is_twin(lstat(handle, "."), guard) for handle in self._handles)
 
     def failure(self, error: OSError, name: str | None = None) -> AgentFSError:
@@ -226,14 +223,14 @@ class PathResolver:
         if self._base.unreadable.covers(place) or (access is not None and access.denies_reading(place)):
             return False
         try:
-            return stat.S_ISREG(self._base.backend.lstat(self.handle, name).st_mode)
+            return stat.S_ISREG(syscalls.lstat(self.handle, name).st_mode)
         except OSError:
             return False
 
     def _shown_place(self, name: str | None = None) -> str:
         return self._base.shown(self.place(name)) or "."
 
-    def _push(self, handle: Handle, name: str) -> None:
+    def _push(self, handle: int, name: str) -> None:
         self._handles.append(handle)
         self.real.append(name)
         self.handle = handle
@@ -243,7 +240,7 @@ class PathResolver:
             raise oserrors.missing(self._path, self._shown_place())
         if not self._handles:
             raise oserrors.outside(self._path, self._link if self._in_link() else None)
-        self._base.backend.close(self._handles.pop())
+        syscalls.close(self._handles.pop())
         self.real.pop()
         self.handle = self._handles[-1] if self._handles else self._held.handle
 
@@ -252,7 +249,7 @@ class PathResolver:
 
     def _enter(self, name: str) -> None:
         try:
-            handle = self._base.backend.enter(self.handle, name)
+            handle = syscalls.enter(self.handle, name)
         except OSError as error:
             if self.follow(error, name):
                 return
@@ -290,7 +287,7 @@ class PathResolver:
     def _swapped(self, error: OSError, name: str) -> bool:
         # What stood there was a link when it was opened and is none now, or the other way round: look again.
         try:
-            mode = self._base.backend.lstat(self.handle, name).st_mode
+            mode = syscalls.lstat(self.handle, name).st_mode
         except OSError:
             return False
         if error.errno == errno.ENOTDIR and not (stat.S_ISDIR(mode) or stat.S_ISLNK(mode)):
@@ -307,7 +304,7 @@ class PathResolver:
             return name
         for spelling in (name, other):
             try:
-                self._base.backend.lstat(self.handle, spelling)
+                syscalls.lstat(self.handle, spelling)
             except OSError:
                 continue
             return spelling
@@ -318,7 +315,7 @@ class PathResolver:
         from itertools import islice  # noqa: PLC0415 - as above
 
         try:
-            names = list(islice(first_names(self._base, self.handle), _SIMILAR_NAMES))
+            names = list(islice(first_names(self.handle), _SIMILAR_NAMES))
         except OSError:
             return ()
         folded = {unicodedata.normalize("NFC", other).casefold(): other for other in names}

@@ -1,6 +1,7 @@
 """The one door to the disk: every byte that is read or written goes through a `Root`."""
 
 import os
+import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from copy import copy
@@ -15,16 +16,15 @@ from agentfs.errors import (
     NotFoundError,
     OutsideWorkspaceError,
     ReadOnlyError,
+    UnsupportedSystemError,
 )
-from agentfs.fs import by_path, oserrors, syscalls
-from agentfs.fs.backend import Backend, Handle
+from agentfs.fs import oserrors, syscalls
 from agentfs.fs.context import Access, RootContext, RootHandle
 from agentfs.fs.entry import entry_of
 from agentfs.fs.file import Directory, OpenFile, open_regular
 from agentfs.fs.lock import lock_directory
 from agentfs.fs.node import Change, Conflict, Node, Recorder, node_at, open_parent, unfollowed
 from agentfs.fs.path import (
-    WINDOWS,
     ParsedPath,
     absolute_parts,
     display_name,
@@ -38,9 +38,6 @@ from agentfs.fs.resolve import PathResolver
 from agentfs.fs.writable import check_replaceable
 from agentfs.policy import VIEWED, Policy
 from agentfs.results import Containment, Entry
-
-# By descriptor nothing can be swapped under a walk; by path, on Windows, that is not promised.
-BACKEND: Backend = by_path if WINDOWS else syscalls
 
 
 class Root:
@@ -58,13 +55,17 @@ class Root:
     """
 
     def __init__(self, path: str | os.PathLike[str], policy: Policy) -> None:
-        backend = BACKEND
+        if sys.platform == "win32":
+            raise UnsupportedSystemError(
+                "A workspace cannot be opened on Windows: it does not open files relative to a directory.",
+                hint="Run it on Linux (WSL or a container too), macOS or BSD.",
+            )
         given = os.path.abspath(path)
         self.path = os.path.realpath(given)
         self.policy = policy
         self.recorder: Recorder | None = None
         try:
-            handle = backend.open_root(self.path)
+            handle = syscalls.open_root(self.path)
         except FileNotFoundError:
             raise NotFoundError(
                 f"The workspace root {quote(given)} does not exist.", details={"path": given}
@@ -77,8 +78,7 @@ class Root:
             raise oserrors.from_oserror(error, given) from None
         # The root may be known to the model by either spelling.
         roots = tuple(dict.fromkeys((absolute_parts(self.path), absolute_parts(given))))
-        held = RootHandle(backend.close, handle)
-        self._base = RootContext(backend, held, roots, policy)
+        self._base = RootContext(RootHandle(handle), roots, policy)
         # Nobody may write through a root that is only read, repairs neither.
         self.repaired = () if policy.read_only else self._repaired()
 
@@ -216,14 +216,14 @@ class Root:
             return False
         try:
             with open_parent(self._base, real_path) as (trail, name):
-                found = self._base.backend.lstat(trail.handle, name)
+                found = syscalls.lstat(trail.handle, name)
         except (AgentFSError, OSError):
             return True
         return found.st_nlink == 1 or not self._base.is_twin(found, self._base.unreadable)
 
     def close(self) -> None:
         """Close the root; again is harmless, calls under way end in peace, and no later one works."""
-        self._base.opened.held = RootHandle(self._base.backend.close, -1)
+        self._base.opened.held = RootHandle(-1)
 
     def __enter__(self) -> Self:
         return self
@@ -237,10 +237,10 @@ class Root:
     def containment(self) -> Containment:
         """What confines calls to the root, and what keeps writers apart, as it works at this moment."""
         held = self._base.held
-        mechanism = self._base.backend.mechanism(held.handle)
+        mechanism = syscalls.mechanism(held.handle)
         return {
             "open": mechanism,
-            "atomic": mechanism != "verify-after-open",
+            "atomic": True,
             "locks": "threads" if lock_directory(self.path) is None else "processes",
             "engine": "python",
         }
@@ -264,7 +264,7 @@ class Root:
         direct = path if asked is None else asked.direct
         if direct and base.usable(direct):
             held = base.held
-            fd = base.backend.open_beneath(held.handle, direct)
+            fd = syscalls.open_beneath(held.handle, direct)
             del held  # an exception that is kept must not keep the root open
             if fd >= 0:
                 return open_regular(base, fd, direct if plain else base.shown(direct), direct)
@@ -272,7 +272,7 @@ class Root:
         try:
             while (name := trail.advance()) is not None:
                 try:
-                    fd = base.backend.open_file(trail.handle, name)
+                    fd = syscalls.open_file(trail.handle, name)
                 except OSError as error:
                     if trail.follow(error, name):
                         continue
@@ -299,7 +299,7 @@ class Root:
         direct = "/".join(asked.parts)
         if direct and not asked.climbs and not asked.escaped and base.usable(direct):
             held = base.held
-            handle: Handle = base.backend.open_beneath(held.handle, direct, directory=True)
+            handle: int = syscalls.open_beneath(held.handle, direct, directory=True)
             del held
             if handle != -1:
                 return Directory(base, handle, base.shown(direct), direct)
@@ -308,7 +308,7 @@ class Root:
             while True:
                 name = trail.advance()
                 try:
-                    handle = base.backend.open_directory(trail.handle, name or ".")
+                    handle = syscalls.open_directory(trail.handle, name or ".")
                 except OSError as error:
                     if name is not None and trail.follow(error, name):
                         continue
@@ -346,9 +346,9 @@ class Root:
             name = trail.advance()
             try:
                 if name is None:
-                    handle = self._base.backend.open_directory(trail.handle, ".")
-                    self._base.backend.close(handle)
-                status = self._base.backend.lstat(trail.handle, name or ".")
+                    handle = syscalls.open_directory(trail.handle, ".")
+                    syscalls.close(handle)
+                status = syscalls.lstat(trail.handle, name or ".")
             except OSError as error:
                 raise trail.failure(error, name) from None
             shown, place = trail.shown(name) or ".", trail.place(name)
@@ -489,7 +489,7 @@ class Root:
         Args:
             real_path: From the root on, links resolved; what it names need not be there yet.
         """
-        backend, parts = self._base.backend, real_path.split("/")
+        parts = real_path.split("/")
         for count in range(len(parts), 0, -1):
             name, other = parts[count - 1], parts[count - 1].swapcase()
             if name == other:
@@ -497,12 +497,12 @@ class Root:
             trail = PathResolver(unfollowed(self._base), real_path, ParsedPath(tuple(parts[:count])))
             try:
                 trail.advance()
-                found = backend.lstat(trail.handle, name)
+                found = syscalls.lstat(trail.handle, name)
             except (AgentFSError, OSError):
                 continue  # nothing is there: the directory above tells
             else:
                 with suppress(OSError):
-                    return os.path.samestat(found, backend.lstat(trail.handle, other))
+                    return os.path.samestat(found, syscalls.lstat(trail.handle, other))
                 return False
             finally:
                 trail.let_go()

@@ -12,7 +12,7 @@ from agentfs.fs import oserrors
 from agentfs.fs.lock import try_lock
 from agentfs.fs.log_file import FLAGS, FULL, LogFile
 from agentfs.fs.mounts import is_mounted_below
-from agentfs.fs.path import WINDOWS, quote
+from agentfs.fs.path import quote
 from agentfs.fs.root import Root
 from agentfs.fs.temporary import sync_file, write_all
 
@@ -164,8 +164,6 @@ class StateDirectory:
                 hint="Give an empty directory, or one that is not there yet.",
                 details={"parameter": "state", "path": self.path},
             )
-        if WINDOWS:
-            return
         if found.st_uid != os.geteuid():
             raise RefusedError(
                 f"The state directory {quote(self.path)} belongs to another user.",
@@ -184,7 +182,7 @@ class StateDirectory:
     def _locked(self) -> int:
         fd = os.open(self._place(_LOCK), os.O_RDWR | os.O_CREAT | FLAGS, 0o600)
         try:
-            if WINDOWS or try_lock(fd):
+            if try_lock(fd):
                 os.ftruncate(fd, 0)
                 os.write(fd, str(os.getpid()).encode())
                 return fd
@@ -201,7 +199,7 @@ class StateDirectory:
         )
 
     def _sync_names(self) -> None:
-        if self._base.durability == "fast" or WINDOWS:
+        if self._base.durability == "fast":
             return
         fd = os.open(self.path, os.O_RDONLY | FLAGS)
         try:

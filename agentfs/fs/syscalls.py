@@ -1,4 +1,8 @@
-"""POSIX: names are opened relative to a descriptor, so that no swap above them can lead astray."""
+"""System calls on one name in an open directory; none follows a link at that name.
+
+Names are opened relative to a descriptor, so that no directory swapped above them can lead elsewhere. All
+raise OSError; for a link in the way that is ELOOP or ENOTDIR.
+"""
 
 import errno
 import os
@@ -11,7 +15,7 @@ _NO_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.E
 
 
 def _flags(*names: str) -> int:
-    # By name, because the module is imported on Windows too, which has few of them.
+    # By name: agentfs can be imported on Windows too, which has few of them.
     return sum(getattr(os, name, 0) for name in names)
 
 

@@ -3,12 +3,11 @@
 import errno
 import os
 import re
-import sys
 import time
 from contextlib import suppress
 from typing import NamedTuple
 
-from agentfs.fs.backend import Handle
+from agentfs.fs import syscalls
 from agentfs.fs.context import RootContext
 from agentfs.fs.names import first_names
 
@@ -69,7 +68,7 @@ def _attributes_of(fd: int) -> dict[str, bytes]:
 
 
 def fill(
-    base: RootContext, handle: Handle, temporary: str, content: bytes, looks: FileMetadata | None
+    base: RootContext, handle: int, temporary: str, content: bytes, looks: FileMetadata | None
 ) -> list[str]:
     """Make a temporary that holds a content and looks like the file it will replace.
 
@@ -86,7 +85,7 @@ def fill(
     Raises:
         OSError: The system fails; the temporary may be there.
     """
-    fd = base.backend.create_file(handle, temporary, 0o666 if looks is None else 0o600)
+    fd = syscalls.create_file(handle, temporary, 0o666 if looks is None else 0o600)
     try:
         write_all(fd, content)
         notes = [] if looks is None else _dress(fd, looks)
@@ -99,7 +98,7 @@ def fill(
     return notes
 
 
-def overwrite(base: RootContext, handle: Handle, name: str, content: bytes, old: Original) -> None:
+def overwrite(base: RootContext, handle: int, name: str, content: bytes, old: Original) -> None:
     """Write a content into a file itself, so that its other names have it too; no step of one.
 
     Args:
@@ -112,7 +111,7 @@ def overwrite(base: RootContext, handle: Handle, name: str, content: bytes, old:
     Raises:
         OSError: The system fails.
     """
-    fd = base.backend.open_writing(handle, name)
+    fd = syscalls.open_writing(handle, name)
     try:
         if not os.path.samestat(os.fstat(fd), old.stat):
             raise OSError(errno.ESTALE, os.strerror(errno.ESTALE), name)
@@ -151,8 +150,8 @@ def sync_file(base: RootContext, fd: int) -> None:
     """Bring a file to the disk, as far as the policy asks for it."""
     if base.durability == "fast":
         return
-    if base.durability == "full" and sys.platform != "win32":
-        import fcntl  # noqa: PLC0415 - POSIX only, as are the systems that know the call
+    if base.durability == "full":
+        import fcntl  # noqa: PLC0415 - not on Windows, where agentfs can be imported too
 
         command: int | None = getattr(fcntl, "F_FULLFSYNC", None)
         if command is not None:  # macOS, where fsync stops at the drive's cache
@@ -162,50 +161,48 @@ def sync_file(base: RootContext, fd: int) -> None:
     os.fsync(fd)
 
 
-def sync_directories(base: RootContext, handles: list[Handle]) -> list[str]:
+def sync_directories(base: RootContext, handles: list[int]) -> list[str]:
     """Bring names to the disk where the policy asks for it; a failure is only told, as all is done."""
     if base.durability != "full":
         return []
     try:
         for handle in handles:
-            opened = base.backend.open_directory(handle, ".")
+            opened = syscalls.open_directory(handle, ".")
             try:
-                if isinstance(opened, int):
-                    os.fsync(opened)
+                os.fsync(opened)
             finally:
-                base.backend.close(opened)
+                syscalls.close(opened)
     except OSError as error:
         return [f"durability_unconfirmed: the directory could not be brought to the disk ({error.strerror})"]
     return []
 
 
-def sweep(base: RootContext, handle: Handle) -> None:
+def sweep(base: RootContext, handle: int) -> None:
     """Remove temporaries that a killed process has left in a directory, when it is first changed."""
     names: list[str] = []
     with suppress(OSError):
-        here = base.backend.lstat(handle, ".")
+        here = syscalls.lstat(handle, ".")
         if (here.st_dev, here.st_ino) in base.swept:
             return
         if len(base.swept) >= _MAX_SWEPT:
             base.swept.clear()
         base.swept.add((here.st_dev, here.st_ino))
-        names = [name for name in first_names(base, handle) if _TEMPORARY.fullmatch(name)]
+        names = [name for name in first_names(handle) if _TEMPORARY.fullmatch(name)]
     for name in names:
         with suppress(OSError):  # another process may have removed it just now
-            if time.time() - base.backend.lstat(handle, name).st_mtime > STALE:
-                base.backend.remove(handle, name)
+            if time.time() - syscalls.lstat(handle, name).st_mtime > STALE:
+                syscalls.remove(handle, name)
 
 
 def _dress(fd: int, looks: FileMetadata) -> list[str]:
     """Give a new file the owner, mode and attributes of an old one."""
     notes: list[str] = []
     mode, owner, attributes = looks
-    if owner is not None and hasattr(os, "fchown"):
+    if owner is not None:
         now = os.fstat(fd)
         if (now.st_uid, now.st_gid) != owner:
             notes, mode = _give(fd, owner, mode)
-    if hasattr(os, "fchmod"):
-        os.fchmod(fd, mode)
+    os.fchmod(fd, mode)
     if attributes is None or not hasattr(os, "setxattr"):
         return notes
     with suppress(OSError):

@@ -3,8 +3,6 @@
 import unicodedata
 from collections.abc import Iterable
 
-from agentfs.fs.backend import Handle
-from agentfs.fs.context import RootContext
 from agentfs.fs.names import first_names
 
 
@@ -29,18 +27,17 @@ def unicode_duplicates_among(names: Iterable[str]) -> list[str]:
     return list(found)
 
 
-def unicode_duplicate_notes(base: RootContext, handle: Handle, name: str) -> list[str]:
+def unicode_duplicate_notes(handle: int, name: str) -> list[str]:
     """Return what to say of a new name that looks like one which is there.
 
     Args:
-        base: What the system is asked by.
         handle: The directory.
         name: The name in it.
     """
     if name.isascii():
         return []
     try:
-        alike = any(same_letters(other, name) for other in first_names(base, handle))
+        alike = any(same_letters(other, name) for other in first_names(handle))
     except OSError:
         return []
     return ["another name in its directory looks the same: it has another Unicode form"] if alike else []

@@ -8,7 +8,7 @@ import os
 import stat
 
 from agentfs.errors import RefusedError
-from agentfs.fs import oserrors
+from agentfs.fs import oserrors, syscalls
 from agentfs.fs.context import RootContext
 from agentfs.fs.path import display_name, quote
 from agentfs.fs.resolve import PathResolver
@@ -29,11 +29,11 @@ def check_replaceable(base: RootContext, trail: PathResolver, name: str, path: s
     """
     found = trail.look(name)
     if found is not None:
-        check_writable(base, trail, name, path, found)
+        check_writable(trail, name, path, found)
         check_hard_links(base, path, found)
-    number = base.backend.names_refused(trail.handle)
-    if not number and found is not None and hasattr(os, "geteuid"):
-        here = base.backend.lstat(trail.handle, ".")
+    number = syscalls.names_refused(trail.handle)
+    if not number and found is not None:
+        here = syscalls.lstat(trail.handle, ".")
         if here.st_mode & stat.S_ISVTX and os.geteuid() not in {0, found.st_uid, here.st_uid}:
             number = errno.EPERM
     if number:
@@ -50,16 +50,14 @@ def check_hard_links(base: RootContext, path: str, found: os.stat_result | None)
         )
 
 
-def check_writable(
-    base: RootContext, trail: PathResolver, name: str, path: str, found: os.stat_result
-) -> None:
+def check_writable(trail: PathResolver, name: str, path: str, found: os.stat_result) -> None:
     """Refuse to change a file that is write-protected; arguments and errors as of `check_replaceable`."""
     # A rename asks for no permission on the file itself, but whoever made it read-only meant it, and the
     # superuser is no exception.
     if not found.st_mode & 0o222:
         raise oserrors.write_protected(path, found.st_mode)
     try:
-        base.backend.check_writable(trail.handle, name)
+        syscalls.check_writable(trail.handle, name)
     except PermissionError:
         raise oserrors.write_protected(path, found.st_mode) from None
     except OSError as error:

@@ -13,15 +13,14 @@ class Containment(TypedDict):
     """What `Workspace.containment` tells.
 
     Attributes:
-        open: How paths are opened: "openat2" (by the kernel), "fd-walk" (name by name, on descriptors), or
-            "verify-after-open" (by path, the file that was opened then being checked).
+        open: How paths are opened: "openat2" (by the kernel) or "fd-walk" (name by name, on descriptors).
         atomic: Whether another process that swaps directories for links can lead no call astray.
         locks: Whether "processes" or only "threads" of this one are kept from overwriting each other's work.
         engine: "ripgrep" where `rg` reads files for `grep`: it opens paths by itself, so that a swap can lead
             it outside. What it reads is shown by nothing, as each file is read again like all others.
     """
 
-    open: Literal["openat2", "fd-walk", "verify-after-open"]
+    open: Literal["openat2", "fd-walk"]
     atomic: bool
     locks: Literal["processes", "threads"]
     engine: Literal["python", "ripgrep"]

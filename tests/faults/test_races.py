@@ -148,14 +148,6 @@ def test_deletes_moves_and_transactions_during_swaps_change_nothing_outside(aren
     assert not [path for path in arena.rglob("*") if ".agentfs-" in path.name]
 
 
-def test_by_path_a_read_during_swaps_shows_nothing_outside(arena, monkeypatch):
-    """What is promised on Windows; procfs tells where an open file lies, as the system does there."""
-    force(monkeypatch, "by_path")
-    outcomes = hammer(arena, 5000, ["read"])
-    assert set(outcomes) <= ALLOWED, outcomes
-    assert outcomes["inside"] > 100
-
-
 def test_the_same_attack_beats_checking_before_opening(arena):
     # Some hundred tries are enough where two processes run at once.
     for _ in range(1_000_000):

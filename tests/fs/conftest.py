@@ -25,7 +25,7 @@ def tree(tmp_path: Path) -> Path:
     return top
 
 
-@pytest.fixture(params=["openat2", "walk", "by_path"])
+@pytest.fixture(params=["openat2", "walk"])
 def root(request, tree, monkeypatch):
     """A root on `tree`, by each mechanism."""
     force(monkeypatch, request.param)

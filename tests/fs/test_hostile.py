@@ -20,7 +20,6 @@ from typing import Any
 import pytest
 
 from agentfs import AgentFSError, Edit, Limits, LineChange, Policy, Workspace
-from agentfs.fs.path import split_link, split_path
 from tests.fs.mechanisms import force
 
 SECRET = "the secret outside"
@@ -71,7 +70,7 @@ class Arena:
         return sorted((str(p), p.read_bytes() if p.is_file() else b"", p.lstat().st_mode) for p in found)
 
 
-@pytest.fixture(params=["openat2", "walk", "by_path"])
+@pytest.fixture(params=["openat2", "walk"])
 def arena(request, tmp_path, monkeypatch):
     force(monkeypatch, request.param)
     top = tmp_path / "root"
@@ -388,7 +387,7 @@ def test_43_a_tty():
     one, two = pty.openpty()
     try:
         directory, name = os.path.split(os.ttyname(two))
-        for mechanism in ("openat2", "walk", "by_path"):
+        for mechanism in ("openat2", "walk"):
             with pytest.MonkeyPatch.context() as patch, Workspace("/") as ws:
                 force(patch, mechanism)
                 with pytest.raises(AgentFSError) as caught:
@@ -510,21 +509,6 @@ def test_other_spellings_of_protected_names(arena, path, outcome):
     assert {codes[name] for name in ("write", "edit", "delete", "move")} == {"protected"}, codes
     assert codes["move to"] in {"protected", "already_exists"}
     assert codes["read"] == ("protected" if outcome == "read" else "ok")
-
-
-@pytest.mark.parametrize("name", ["NUL", "con.txt", "COM¹", "CONIN$", "ab:c", "x.", "x "])
-def test_51_names_that_windows_keeps_for_itself(name):
-    with pytest.raises(AgentFSError) as caught:
-        split_path(f"a/{name}", [("C:", "root")], windows=True)
-    assert caught.value.code == "invalid_path"
-
-
-@pytest.mark.parametrize("path", ["\\\\?\\C:\\x", "\\??\\C:\\x", "\\\\h\\s", "C:f", "\\f", "D:\\root\\f"])
-def test_52_paths_of_windows_that_lead_out(path):
-    with pytest.raises(AgentFSError) as caught:
-        split_path(path, [("C:", "root")], windows=True)
-    assert caught.value.code == OUT
-    assert split_link(path, [("C:", "root")], windows=True) is None, "nor by a link or junction"
 
 
 def test_53_a_latin1_file_keeps_every_other_byte(arena):

@@ -7,14 +7,14 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agentfs.errors import AgentFSError, InvalidPathError, NameTooLongError, OutsideWorkspaceError
-from agentfs.fs.path import absolute_parts, display_name, parse_display_name, quote, split_link, split_path
+from agentfs.fs.path import display_name, parse_display_name, quote, split_link, split_path
 
 ROOTS = (("base", "root"), ("alias",))
 
 
-def code_of(path: str, *, windows: bool = False, roots=ROOTS) -> str:
+def code_of(path: str, *, roots=ROOTS) -> str:
     try:
-        split_path(path, roots, windows=windows)
+        split_path(path, roots)
     except AgentFSError as error:
         return error.code
     return "ok"
@@ -49,7 +49,7 @@ def code_of(path: str, *, windows: bool = False, roots=ROOTS) -> str:
     ],
 )
 def test_a_path_is_taken_apart(path, parts, directory):
-    asked = split_path(path, ROOTS, windows=False)
+    asked = split_path(path, ROOTS)
     assert (asked.parts, asked.directory) == (parts, directory)
     assert asked.climbs == (".." in parts)
 
@@ -87,35 +87,6 @@ def test_prefix_of_the_root_is_not_the_root():
 
 
 @pytest.mark.parametrize(
-    ("path", "code"),
-    [
-        ("a\\b", "ok"),
-        ("C:\\work\\root\\f", "ok"),
-        ("c:/Work/ROOT/f", "ok"),
-        ("\\\\?\\C:\\work\\root\\f", "outside_workspace"),
-        ("\\??\\C:\\x", "outside_workspace"),
-        ("\\\\h\\s", "outside_workspace"),
-        ("C:f", "outside_workspace"),
-        ("\\f", "outside_workspace"),
-        ("D:\\x", "outside_workspace"),
-        ("NUL", "invalid_path"),
-        ("con.txt", "invalid_path"),
-        ("a/COM¹", "invalid_path"),
-        ("CONIN$", "invalid_path"),
-        ("a:b", "outside_workspace"),
-        ("ab:c", "invalid_path"),
-        ("x.", "invalid_path"),
-        ("x ", "invalid_path"),
-        ("console.txt", "ok"),
-        ("com10", "ok"),
-        ("..\\f", "ok"),
-    ],
-)
-def test_the_rules_of_windows(path, code):
-    assert code_of(path, windows=True, roots=(("C:", "work", "root"),)) == code
-
-
-@pytest.mark.parametrize(
     ("target", "parts"),
     [
         ("../x", ("..", "x")),
@@ -128,31 +99,20 @@ def test_the_rules_of_windows(path, code):
     ],
 )
 def test_a_link_is_taken_apart(target, parts):
-    led = split_link(target, ROOTS, windows=False)
+    led = split_link(target, ROOTS)
     assert (led.parts if led else None) == parts
-
-
-@pytest.mark.parametrize("target", ["\\\\?\\D:\\x", "D:\\x", "C:x", "\\x", "\\\\h\\s\\x"])
-def test_a_junction_out_of_the_root_is_outside(target):
-    assert split_link(target, (("C:", "work"),), windows=True) is None
-
-
-def test_a_junction_inside_is_followed():
-    led = split_link("\\\\?\\C:\\Work\\a", (("C:", "work"),), windows=True)
-    assert led is not None
-    assert led.parts == ("a",)
 
 
 texts = st.text(st.sampled_from("ab./\\~é\0:\udce9\ud800 \n"), max_size=30) | st.text(max_size=400)
 
 
-@given(texts, st.booleans())
-@example("\\x", True)
-@example(":", True)
-@example("a" * 255 + "\udce9", False)
-def test_any_text_is_taken_apart_or_refused_with_a_code(path, windows):
+@given(texts)
+@example("\\x")
+@example(":")
+@example("a" * 255 + "\udce9")
+def test_any_text_is_taken_apart_or_refused_with_a_code(path):
     try:
-        asked = split_path(path, ROOTS, windows=windows)
+        asked = split_path(path, ROOTS)
     except (InvalidPathError, NameTooLongError, OutsideWorkspaceError) as error:
         json.dumps([str(error), error.to_dict()], ensure_ascii=False).encode()
         return
@@ -166,9 +126,9 @@ def test_any_text_is_taken_apart_or_refused_with_a_code(path, windows):
 @given(st.lists(st.sampled_from(["a", "b", "..", ".", "", "c d"]), max_size=8))
 def test_the_parts_mean_what_normpath_says(pieces):
     path = "/".join(["a", *pieces])
-    asked = split_path(path, ROOTS, windows=False)
+    asked = split_path(path, ROOTS)
     assert posixpath.normpath("/".join(asked.parts) or ".") == posixpath.normpath(path)
-    assert split_path("/base/root/" + path, ROOTS, windows=False).parts == asked.parts
+    assert split_path("/base/root/" + path, ROOTS).parts == asked.parts
 
 
 @given(st.binary(max_size=40).filter(lambda name: b"\0" not in name and b"/" not in name))
@@ -203,7 +163,3 @@ def test_a_path_in_a_message_stays_on_its_line(path, quoted):
 
 def test_a_long_path_in_a_message_is_cut():
     assert len(quote("x" * 5000)) < 200
-
-
-def test_absolute_parts_of_a_share():
-    assert absolute_parts("\\\\host\\share\\x", windows=True) == ("//", "host", "share", "x")

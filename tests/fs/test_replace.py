@@ -10,8 +10,8 @@ import pytest
 
 from agentfs.errors import AgentFSError, NoMatchError
 from agentfs.fs import Root, lock, openat2, replace, revision_of, revision_of_stat, syscalls
-from agentfs.fs import root as root_module
 from agentfs.policy import Policy
+from tests.fs.mechanisms import replace_calls
 
 LIMIT = 1 << 20
 
@@ -198,14 +198,7 @@ def test_a_write_protected_file_is_refused_to_its_owner(root, monkeypatch):
     assert Path(root.path, "f").read_bytes() == b"f\n"
 
 
-class Failing:
-    """The calls by descriptor, one of which fails or is preceded by another program's work."""
-
-    def __init__(self, **instead) -> None:
-        self._instead = instead
-
-    def __getattr__(self, name: str):
-        return self._instead.get(name, getattr(syscalls, name))
+real_create_file, real_place = syscalls.create_file, syscalls.place
 
 
 def test_a_change_by_another_program_is_not_lost(tree, monkeypatch):
@@ -214,9 +207,9 @@ def test_a_change_by_another_program_is_not_lost(tree, monkeypatch):
     def create_file(handle, name, mode):
         if foreign:
             (tree / "f").write_bytes(foreign.pop(0))
-        return syscalls.create_file(handle, name, mode)
+        return real_create_file(handle, name, mode)
 
-    monkeypatch.setattr(root_module, "BACKEND", Failing(create_file=create_file))
+    replace_calls(monkeypatch, create_file=create_file)
     with Root(tree, Policy()) as root:
         changed = root.change("f", lambda current: current.data + b"ours\n", max_bytes=LIMIT)
     assert changed.before == b"foreign 2\n"
@@ -230,13 +223,13 @@ def test_a_file_that_appears_meanwhile_is_not_replaced(tree, monkeypatch):
     def place(handle, source, name):
         if not (tree / "x").exists():
             (tree / "x").write_bytes(b"foreign")
-        syscalls.place(handle, source, name)
+        real_place(handle, source, name)
 
     def compute(current):
         seen.append(current.data)
         return (current.data or b"") + b" ours"
 
-    monkeypatch.setattr(root_module, "BACKEND", Failing(place=place))
+    replace_calls(monkeypatch, place=place)
     with Root(tree, Policy()) as root:
         root.change("x", compute, max_bytes=LIMIT)
     assert seen == [None, b"foreign"]
@@ -248,9 +241,9 @@ def test_a_file_that_never_rests_is_busy(tree, monkeypatch):
 
     def create_file(handle, name, mode):
         (tree / "f").write_bytes(b"%d" % next(count))
-        return syscalls.create_file(handle, name, mode)
+        return real_create_file(handle, name, mode)
 
-    monkeypatch.setattr(root_module, "BACKEND", Failing(create_file=create_file))
+    replace_calls(monkeypatch, create_file=create_file)
     with Root(tree, Policy()) as root:
         assert code_of(lambda: put(root, "f", b"x")) == "busy"
     assert names_in(tree) == ["a/b/t", "a/t", "f"]
@@ -282,7 +275,7 @@ def test_a_failure_anywhere_leaves_the_old_state(tree, monkeypatch, call, path):
     if call.startswith("os."):
         monkeypatch.setattr(os, call[3:], fail)
     else:
-        monkeypatch.setattr(root_module, "BACKEND", Failing(**{call: fail}))
+        replace_calls(monkeypatch, **{call: fail})
     with Root(tree, Policy()) as root, pytest.raises(AgentFSError) as caught:
         put(root, path, b"new content")
     monkeypatch.undo()
@@ -400,7 +393,7 @@ def test_the_file_of_another_user_is_written_where_the_system_allows_it(tree, mo
         if number is not None:
             raise OSError(number, os.strerror(number))
 
-    monkeypatch.setattr(root_module, "BACKEND", Failing(check_writable=check_writable))
+    replace_calls(monkeypatch, check_writable=check_writable)
     monkeypatch.setattr(os, "geteuid", lambda: os.stat(tree / "f").st_uid + 1)
     with Root(tree, Policy()) as root:
         assert code_of(lambda: put(root, "f", b"new")) == code

@@ -1,6 +1,7 @@
 import contextlib
 import ctypes
 import errno
+import inspect
 import os
 import platform
 import socket
@@ -16,9 +17,8 @@ from hypothesis import strategies as st
 
 from agentfs.errors import AgentFSError, ProtectedError
 from agentfs.fs import ReadBuffer, Root, size_of, syscalls
-from agentfs.fs import root as root_module
 from agentfs.policy import Policy
-from tests.fs.mechanisms import force
+from tests.fs.mechanisms import force, replace_calls
 
 SECRET = b"the secret outside"
 
@@ -443,17 +443,18 @@ def test_a_directory_entry_tells_of_links(root, tmp_path):
 
 
 class Swapping:
-    """The calls by descriptor, with a directory swapped for a link before call number `at`."""
+    """The system calls, with a directory swapped for a link before call number `at`."""
 
     def __init__(self, path: str, aside: str, decoy: str, at: int) -> None:
         self._swap = (path, aside, decoy)
         self._left = at
 
-    def __getattr__(self, name: str):
-        call = getattr(syscalls, name)
-        if name in {"open_root", "close"}:
-            return call
+    def install(self, monkeypatch) -> None:
+        for name, call in vars(syscalls).items():
+            if inspect.isfunction(call) and name[0] != "_" and name not in {"suppress", "open_root", "close"}:
+                monkeypatch.setattr(syscalls, name, self.wrapped(call))
 
+    def wrapped(self, call):
         def swapping(*arguments, **options):
             if self._left == 0:
                 path, aside, decoy = self._swap
@@ -500,8 +501,8 @@ def test_a_directory_swapped_for_a_link_at_any_step_leads_nowhere_outside(
         (top / "decoy" / "t").write_bytes(b"inside decoy")
         target = tmp_path / "out" if decoy == "out" else top / "decoy"
         swapping = Swapping(f"{top}/a/b", f"{top}/a/aside", str(target), at)
-        monkeypatch.setattr(root_module, "BACKEND", swapping)
-        with Root(top, Policy()) as root:
+        with Root(top, Policy()) as root, monkeypatch.context() as patch:
+            swapping.install(patch)
             try:
                 got = calls_of(root)[call]()
             except AgentFSError as error:
@@ -630,20 +631,14 @@ def test_every_path_leads_where_the_kernel_says(tmp_path_factory, links, asked):
 
 def test_a_link_that_is_a_directory_again_when_it_is_read_is_entered(tree, monkeypatch):
     refusals = [40] * 5
+    real_enter = syscalls.enter
 
-    class Flickering:
-        def __getattr__(self, name: str):
-            return getattr(syscalls, name)
+    def enter(handle: int, name: str) -> int:
+        if refusals:
+            raise OSError(refusals.pop(), "a link was here")
+        return real_enter(handle, name)
 
-        def open_beneath(self, handle: int, path: str) -> int:
-            return -1
-
-        def enter(self, handle: int, name: str) -> int:
-            if refusals:
-                raise OSError(refusals.pop(), "a link stood here")
-            return syscalls.enter(handle, name)
-
-    monkeypatch.setattr(root_module, "BACKEND", Flickering())
+    replace_calls(monkeypatch, open_beneath=lambda *_: -1, enter=enter)
     with Root(tree, Policy()) as root:
         assert read(root, "a/t") == b"a/t\n"
         refusals.extend([40] * 1000)
@@ -656,35 +651,39 @@ def test_a_link_with_too_many_parts_is_refused(root):
     assert code_of(root.open_file, "l") == "name_too_long"
 
 
-WITHOUT_DESCRIPTORS = """
-import os, pathlib, sys, tempfile
-os.name = "nt"
-for name in ("O_NOFOLLOW", "O_DIRECTORY", "O_NONBLOCK", "O_NOCTTY", "O_PATH", "pread", "fchmod", "geteuid"):
+ON_WINDOWS = """
+import asyncio, json, os, subprocess, sys, tempfile, threading
+sys.platform = "win32"
+for name in ("O_NOFOLLOW", "O_DIRECTORY", "O_NONBLOCK", "O_NOCTTY", "O_PATH", "O_CLOEXEC", "pread", "preadv",
+             "fchmod", "fchown", "geteuid", "fstatvfs", "ST_RDONLY", "listxattr"):
     delattr(os, name)
-from agentfs.fs import Root, root
-from agentfs.errors import OutsideWorkspaceError
-from agentfs.policy import Policy
-with tempfile.TemporaryDirectory() as top, Root(top, Policy()) as door:
-    assert root.BACKEND.__name__ == "agentfs.fs.by_path"
-    print(door.change("a\\\\b/c.txt", lambda current: b"made", max_bytes=99).real_path)
-    print(door.change("a/b/c.txt", lambda current: current.data + b" twice", max_bytes=99).created)
-    with door.open_directory("a") as a, a.open_directory("b") as b, b.open_file("c.txt") as file:
-        print(file.path, file.read(99), [found.name for found in b.scan()])
-    try:
-        door.open_file("..\\\\x")
-    except OutsideWorkspaceError as error:
-        print(error.code)
+for name in ("fcntl", "pwd", "resource", "termios"):
+    sys.modules[name] = None
+import agentfs, agentfs.errors, agentfs.fs.overlay, agentfs.fs.apply_batch, agentfs.fs.state_directory
+
+def look(path: str, lines: int = 3) -> str:
+    \"""Look into a file.
+
+    Args:
+        path: The file.
+        lines: How many lines.
+    \"""
+    return path
+
+print([schema["function"]["name"] for schema in agentfs.Toolset([look]).schemas("openai")])
+try:
+    agentfs.Workspace(sys.argv[1])
+except agentfs.errors.UnsupportedSystemError as error:
+    print(error.code, isinstance(error, agentfs.SystemFailure), error)
 """
 
 
-def test_a_system_without_directory_descriptors_works_by_path(tmp_path):
-    # Where Python takes the system for Windows, it makes temporary directories in the current one.
+def test_windows_is_refused_and_schemas_are_made(tmp_path):
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
-    command = [sys.executable, "-c", WITHOUT_DESCRIPTORS]
-    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
-    assert done.stdout.splitlines() == [
-        "a/b/c.txt",
-        "False",
-        "a/b/c.txt b'made twice' ['c.txt']",
-        "outside_workspace",
-    ], done.stderr
+    command = [sys.executable, "-c", ON_WINDOWS, str(tmp_path)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    tools, refused, *hint = done.stdout.splitlines()
+    assert tools == "['look']"
+    assert refused.startswith("unsupported True A workspace cannot be opened on Windows")
+    assert hint

@@ -202,31 +202,17 @@ def test_a_policy_takes_its_values_only(field):
         Policy(**{field: "maybe"})
 
 
-@pytest.mark.parametrize(("mechanism", "named"), [("walk", "fd-walk"), ("by_path", "verify-after-open")])
-def test_containment_names_what_is_in_force(tree, monkeypatch, mechanism, named):
+def test_containment_names_what_is_in_force(tree, monkeypatch):
     with Workspace(tree) as ws:
         assert ws.containment["open"] in {"openat2", "fd-walk"}
         assert ws.containment["atomic"]
-    force(monkeypatch, mechanism)
+    force(monkeypatch, "walk")
     with Workspace(tree) as ws:
-        assert ws.containment["open"] == named
-        assert ws.containment["atomic"] == (mechanism == "walk")
+        assert ws.containment["open"] == "fd-walk"
+        assert ws.containment["atomic"]
         assert ws.containment["lock"] == "processes"
         monkeypatch.setattr(lock, "_is_ours", lambda *_: False)
         assert ws.containment["lock"] == "threads"
-
-
-def test_what_was_opened_by_path_is_asked_where_it_is(tree, tmp_path, monkeypatch):
-    """Windows by imitation: procfs tells the final path, as GetFinalPathNameByHandle does there."""
-    force(monkeypatch, "by_path")
-    (tmp_path / "out" / "t").write_bytes(b"outside")
-    with Root(tree, Policy()) as root, root.open_directory("a/b") as directory:
-        (tree / "a" / "b").rename(tree / "a" / "aside")
-        (tree / "a" / "b").symlink_to(tmp_path / "out")
-        assert (tree / "a" / "b" / "t").read_bytes() == b"outside", "the naive way"
-        with pytest.raises(AgentFSError) as caught:
-            directory.open_file("t")
-        assert caught.value.code == "link_loop"
 
 
 def looks_of(path: Path) -> tuple[object, ...]:

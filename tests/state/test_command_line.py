@@ -169,10 +169,10 @@ def test_tools_are_called_with_a_journal(root, over):
 
 def test_what_had_to_be_put_right_is_told(root, over):
     code = (
-        "import os, sys; from agentfs import Workspace; from agentfs.fs import by_descriptor\n"
+        "import os, sys; from agentfs import Workspace; from agentfs.fs import syscalls\n"
         "ws = Workspace(sys.argv[1], state=sys.argv[2])\n"
-        "rename = by_descriptor.replace\n"
-        "by_descriptor.replace = lambda *names: (rename(*names), os._exit(9))\n"
+        "rename = syscalls.replace\n"
+        "syscalls.replace = lambda *names: (rename(*names), os._exit(9))\n"
         "ws.edit('a.txt', 'two', 'zwei')"
     )
     assert subprocess.run([sys.executable, "-c", code, root, over[-1]], check=False).returncode == 9
