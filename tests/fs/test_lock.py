@@ -15,7 +15,7 @@ COUNT = """
 import sys
 from agentfs.fs import Root, lock
 from agentfs.policy import Policy
-locks.WAIT = 600  # that nothing is lost is what is shown here, on however slow a machine
+lock.WAIT = 600  # that nothing is lost is what is shown here, on however slow a machine
 with Root(sys.argv[1], Policy(durability="fast")) as root:
     for _ in range(int(sys.argv[2])):
         root.change("n", lambda current: b"%d" % (int(current.data) + 1), max_bytes=99)
@@ -110,7 +110,7 @@ def test_one_file_has_one_lock_by_whatever_path(tree):
 def test_the_locks_lie_outside_of_the_workspace(tmp_path, monkeypatch):
     monkeypatch.setattr(lock, "_home", lambda _: str(tmp_path))
     inside = lock.lock_directory("/elsewhere")
-    assert inside == str(tmp_path / ".cache" / "agentfs" / "lock")
+    assert inside == str(tmp_path / ".cache" / "agentfs" / "locks")
     assert os.stat(inside).st_mode & 0o777 == 0o700
     assert lock.lock_directory(str(tmp_path)) == f"/tmp/agentfs-{os.geteuid()}"
     os.chmod(inside, 0o777)

@@ -210,9 +210,9 @@ def test_containment_names_what_is_in_force(tree, monkeypatch):
     with Workspace(tree) as ws:
         assert ws.containment["open"] == "fd-walk"
         assert ws.containment["atomic"]
-        assert ws.containment["lock"] == "processes"
+        assert ws.containment["locks"] == "processes"
         monkeypatch.setattr(lock, "_is_ours", lambda *_: False)
-        assert ws.containment["lock"] == "threads"
+        assert ws.containment["locks"] == "threads"
 
 
 def looks_of(path: Path) -> tuple[object, ...]:
