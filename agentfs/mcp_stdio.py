@@ -10,6 +10,7 @@ import json
 import os
 import queue
 import re
+import signal
 import sys
 import threading
 from collections.abc import AsyncGenerator, Callable, Generator, Iterator
@@ -170,7 +171,8 @@ async def stdio() -> AsyncGenerator[tuple[Incoming, Outgoing]]:
         _in_thread(_line_reader(incoming_fd, lines), "agentfs-mcp-input")
         taking = asyncio.create_task(_take(lines, into, outgoing))
         try:
-            yield incoming, outgoing
+            with _ended_by_interrupt(lines):
+                yield incoming, outgoing
         finally:
             taking.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -178,6 +180,26 @@ async def stdio() -> AsyncGenerator[tuple[Incoming, Outgoing]]:
             await outgoing.aclose()
             incoming.close()
             sys.stdout.flush()  # what was printed meanwhile is for standard error
+
+
+@contextlib.contextmanager
+def _ended_by_interrupt(lines: asyncio.Queue[_Line]) -> Generator[None]:
+    """Take the first SIGINT for the end of input, which lets the server end in order."""
+    loop = asyncio.get_running_loop()
+
+    def end() -> None:
+        loop.remove_signal_handler(signal.SIGINT)  # another one interrupts at once
+        lines.put_nowait(_Line(None, threading.Event()))
+
+    unable = (ValueError, RuntimeError, NotImplementedError)  # this is no main thread, or no such system
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:  # as it is for what runs in the background
+        with contextlib.suppress(*unable):
+            loop.add_signal_handler(signal.SIGINT, end)
+    try:
+        yield
+    finally:
+        with contextlib.suppress(*unable):
+            loop.remove_signal_handler(signal.SIGINT)
 
 
 async def _take(

@@ -165,6 +165,15 @@ def test_the_server_ends_soon_with_calls_under_way_or_none(tree, how, busy):
         assert server.process.stderr.read() == b""
 
 
+def test_an_interrupt_among_frames_is_no_traceback(tree):
+    """The SDK's relay failed where it was cancelled with a frame in its hands."""
+    for _ in range(8):
+        with running(tree) as server:  # which has just sent that it is initialized
+            server.process.send_signal(signal.SIGINT)
+            assert server.process.wait(20) == 0
+            assert server.process.stderr.read() == b""
+
+
 def test_a_change_under_way_is_brought_to_its_end(tree):
     (tree / "big.txt").write_text("a\n" * 200_000)
     arguments = {"path": "big.txt", "old_string": "a\n", "new_string": "bb\n", "replace_all": True}
