@@ -125,8 +125,13 @@ def _add_state(command: argparse.ArgumentParser) -> None:
 def _tools() -> list[Tool]:
     """Return all methods as tools that show everything a command line can say; no tree is opened for it."""
     unopened = object.__new__(Workspace)
-    methods = [getattr(unopened, name) for name in unopened.tool_names() if name not in _OF_A_SESSION]
+    methods = [getattr(unopened, name) for name in _names(unopened)]
     return [tool_of(method, expose=exposable(method)) for method in methods]
+
+
+def _names(workspace: Workspace) -> list[str]:
+    """Return the names of the methods that are commands."""
+    return [name for name in workspace.tool_names() if name not in _OF_A_SESSION]
 
 
 def _add_tool(commands: Any, tool: Tool) -> None:
@@ -190,7 +195,10 @@ def _run_tool(arguments: argparse.Namespace) -> int:
     if given.get("content") == "-":
         given["content"] = _standard_input()
     with opened(arguments.root, arguments.state) as workspace:
-        tools = workspace.tools([tool.name], expose={tool.name: exposable(getattr(workspace, tool.name))})
+        # All these are commands, so an error may advise any of them.
+        tools = workspace.tools(
+            _names(workspace), expose={tool.name: exposable(getattr(workspace, tool.name))}
+        )
         token = call_context.current.set(call_context.Call(tool.name, on_progress=_progress()))
         try:
             result = tools.call(tool.name, given)

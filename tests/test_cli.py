@@ -152,6 +152,11 @@ def test_a_failure_is_2_and_on_standard_error(tree, arguments):
     assert "Traceback" not in done.stderr
 
 
+def test_an_error_of_one_command_advises_another(tree):
+    done = run("read", "missing.txt", cwd=tree)
+    assert 'Call ls(path=".") to see what is there.' in done.stderr
+
+
 def test_write_takes_standard_input(tree):
     assert run("write", "c.txt", "-", cwd=tree, stdin="from a pipe\n").returncode == 0
     assert (tree / "c.txt").read_text() == "from a pipe\n"

@@ -156,6 +156,8 @@ def cases(tools: Toolset) -> Iterator[tuple[str, dict[str, Any]]]:
             values = VALUES.get(name, NUMBERS if shown.get("type") == "integer" else [])
             for value in values:
                 yield schema["name"], {**usual, name: value}
+                if values is NUMBERS and "path" in properties:
+                    yield schema["name"], {**usual, "path": "src", name: value}
         if "command" in properties:
             for path in (*PATHS, "src/main.py", "src/twice.txt"):
                 for command in ("view", "create", "insert"):

@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from agentfs.dialects.codescout_answers import PAGE, answered, is_paged, refused
 from agentfs.dialects.dialect import Dialect
+from agentfs.dialects.rendering import past_end
 from agentfs.errors import InvalidArgumentError, PastEndError
 from agentfs.limits import Limits
 from agentfs.results import EditResult, GlobResult, GrepResult, ListResult, NextCall, ReadResult
@@ -61,7 +62,9 @@ def offers(workspace: Workspace) -> Sequence[ToolOffer]:
                 return workspace.read(path, first, room=0)
             return unbounded.read(path, first, last - first + 1, room=0)
         except PastEndError as error:
-            raise _past_end(error, first) from None
+            if "total_lines" not in error.details:  # of a directory
+                raise
+            raise past_end(error, f"start_line {first}", "a start_line from 1 to") from None
 
     def ls(
         path: str,
@@ -141,7 +144,7 @@ def offers(workspace: Workspace) -> Sequence[ToolOffer]:
         return _inserted(workspace, path, new_string, insert)
 
     made = [
-        ToolOffer(read, name="read_file", follow=_follow_read),
+        ToolOffer(read, name="read_file", renames={"offset": "start_line"}, follow=_follow_read),
         ToolOffer(ls, name="list_dir", follow=_follow_list),
         ToolOffer(grep, name="search_pattern", parameters={"limit": "max_results"}),
         ToolOffer(glob, name="find_file", parameters={"limit": "max_results"}),
@@ -177,17 +180,6 @@ def _without_caps(limits: Limits) -> Limits:
 def _out_of_range(message: str, parameter: str) -> InvalidArgumentError:
     return InvalidArgumentError(
         message, hint="Lines count from 1, and end_line is included.", details={"parameter": parameter}
-    )
-
-
-def _past_end(error: PastEndError, first: int) -> PastEndError:
-    total = error.details.get("total_lines")
-    if total is None:  # of a directory
-        return error
-    return PastEndError(
-        f"{error.message.rpartition('; ')[0]}; start_line {first} is past its end.",
-        hint=f"Pass a start_line from 1 to {total}." if total else "It is empty: there is nothing to read.",
-        details=error.details,
     )
 
 

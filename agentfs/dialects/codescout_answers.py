@@ -123,7 +123,7 @@ def _page(
 
 def _rest(following: NextCall | None, read: ReadResult, end_line: int | None) -> NextCall | None:
     """Return the call that goes on; for the rest of a range it ends where the range does."""
-    if following is None or end_line is None or read.end_line >= end_line:
+    if following is None or read.kind == "directory" or end_line is None or read.end_line >= end_line:
         return following
     return {"name": following["name"], "arguments": {**following["arguments"], "end_line": end_line}}
 

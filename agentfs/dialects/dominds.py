@@ -12,6 +12,7 @@ from typing import Any, Literal, NamedTuple
 
 from agentfs.dialects.dialect import Dialect
 from agentfs.dialects.dominds_answers import Documents, as_yaml
+from agentfs.dialects.rendering import past_end
 from agentfs.dialects.rg_args import ALLOWED, read_arguments, retried
 from agentfs.errors import InvalidArgumentError, NotAFileError, PastEndError
 from agentfs.messages import Message, NextCall, call
@@ -182,9 +183,8 @@ def _read(workspace: Workspace, path: str, lines: _Lines) -> ReadResult:
         # Of a notebook the text is shown, whose lines the document counts.
         found = workspace.read(path, first, limit, raw=path.lower().endswith(".ipynb"), room=_ROOM)
     except PastEndError as error:
-        total = error.details.get("total_lines")
-        if total is not None:
-            raise _past_end(error.message, first, total) from None
+        if "total_lines" in error.details:
+            raise past_end(error, f"line {first}", "a range that begins at 1 to") from None
         found = workspace.read(path)
         if found.kind != "directory":
             raise
@@ -220,16 +220,6 @@ def _asked(lines: str | None, max_lines: int) -> _Lines:
             details={"argument": "range", "value": lines},
         )
     return _Lines(first, last, max_lines or _MAX_LINES)
-
-
-def _past_end(message: str, first: int, total: int) -> PastEndError:
-    return PastEndError(
-        f"{message.partition('; offset')[0]}; line {first} is past its end.",
-        hint=f"Pass a range that begins at 1 to {total}."
-        if total
-        else "It is empty: there is nothing to read.",
-        details={"line": first, "total_lines": total},
-    )
 
 
 def _follow(call: NextCall) -> Mapping[str, Any] | None:

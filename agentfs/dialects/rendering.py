@@ -5,7 +5,8 @@ from collections.abc import Callable
 from dataclasses import fields, replace
 from typing import Any, NamedTuple
 
-from agentfs.errors import AgentFSError
+from agentfs.errors import AgentFSError, PastEndError
+from agentfs.fs import quote
 from agentfs.results import Match, ReadResult, Skipped, ToolResult
 from agentfs.search.excerpts import without_marks
 from agentfs.tools.offer import RenderContext
@@ -40,6 +41,23 @@ def problem_of(answer: RenderContext) -> Problem | None:
         return None
     message, _, hint = answer.result.content.partition("\n")
     return Problem(answer.result.error["code"], message, hint)
+
+
+def past_end(error: PastEndError, place: str, way: str) -> PastEndError:
+    """Return the error for lines behind the last one of a file, in a dialect's own terms.
+
+    Args:
+        error: As `read` raises it for a file.
+        place: What was asked for.
+        way: What to pass, before the number of lines.
+    """
+    total = error.details["total_lines"]
+    lines = f"{total} line{'' if total == 1 else 's'}"
+    return PastEndError(
+        f"{quote(error.details['path'])} has {lines}; {place} is past its end.",
+        hint=f"Pass {way} {total}." if total else "It is empty: there is nothing to read.",
+        details=error.details,
+    )
 
 
 def as_json(answer: RenderContext, value: Any) -> ToolResult:

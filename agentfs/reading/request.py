@@ -52,7 +52,7 @@ class ReadRequest(NamedTuple):
         raise PastEndError(
             f"{quote(path)} has {lines}; offset {self.offset} is past its end.",
             hint=hint if total else "It is empty: there is nothing to read.",
-            details={"offset": self.offset, f"total_{noun}s": total},
+            details={"path": path, "offset": self.offset, f"total_{noun}s": total},
         )
 
     def going_on(self, path: str, offset: int, *, column: int = 1) -> NextCall:
