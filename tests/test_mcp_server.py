@@ -479,10 +479,12 @@ async def test_a_cancelled_request_ends_the_work_in_the_server(tree):
         search.cancel()
         await asyncio.gather(search, return_exceptions=True)
         assert not (await connected.call_tool("ls")).is_error
-        await asyncio.sleep(0.5)
-        resting = processor_seconds(tree)
-        await asyncio.sleep(1.5)
-        resting = processor_seconds(tree) - resting
+        for _ in range(3):  # it would go on for eight seconds more
+            resting = processor_seconds(tree)
+            await asyncio.sleep(1.5)
+            resting = processor_seconds(tree) - resting
+            if resting < working / 4:
+                break
     assert working > 0.2
     assert resting < working / 4
 
