@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
-from agentfs.errors import TimedOutError
+from agentfs.errors import DeadlineExceededError
 
 # How many entries a search looks at between two reports of its progress.
 _REPORT_EVERY = 500
@@ -182,7 +182,7 @@ def check() -> None:
     """Declare that the call goes on; to be called again and again in what may take long.
 
     Raises:
-        TimedOutError: `timeout`: its deadline has passed.
+        DeadlineExceededError: `timeout`: its deadline has passed.
         Abandoned: It was given up.
     """
     call = current.get()
@@ -190,7 +190,7 @@ def check() -> None:
         call.step(0)
     found = _deadline.get()
     if found is not None and time.monotonic() > found.at:
-        raise TimedOutError(
+        raise DeadlineExceededError(
             f"The call did not end within {found.seconds:g} seconds, and nothing was changed.",
             hint="Ask for less at once.",
             details={"seconds": found.seconds},
@@ -201,7 +201,7 @@ def complete() -> None:
     """Declare that the first file is about to be replaced: from here on the call is brought to its end.
 
     Raises:
-        TimedOutError: `timeout`: the deadline has passed.
+        DeadlineExceededError: `timeout`: the deadline has passed.
         Abandoned: It was given up.
     """
     check()

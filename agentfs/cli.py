@@ -10,7 +10,7 @@ from typing import Any, cast
 from agentfs import call_context
 from agentfs.cli_history import add_commands, opened
 from agentfs.cli_output import print_error, print_json, print_text
-from agentfs.errors import AgentFSError, EncodingError, InputOutputError, InvalidArgumentError
+from agentfs.errors import AgentFSError, EncodingError, FileIOError, InvalidArgumentError
 from agentfs.policy import Policy
 from agentfs.results import ToolResult
 from agentfs.tools.schema import FORMATS
@@ -277,7 +277,7 @@ def _standard_input() -> str:
             f"Standard input is no text in {error.encoding}: byte {error.object[error.start]:#04x}."
         ) from None
     except OSError as error:
-        raise InputOutputError(f"Standard input cannot be read: {error.strerror}.") from None
+        raise FileIOError(f"Standard input cannot be read: {error.strerror}.") from None
 
 
 def _progress() -> Callable[[int], None] | None:

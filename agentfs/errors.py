@@ -1,44 +1,7 @@
-"""Every error that agentfs raises, each with a stable `code`.
+"""Every error that agentfs raises, each with a stable `code`; `docs/errors.md` has the table.
 
-* AgentFSError
-  x PathError
-    + OutsideWorkspaceError     outside_workspace
-    + NotFoundError             not_found
-    + AlreadyExistsError        already_exists
-    + NotAFileError             not_a_file
-    + NotDirectoryError      not_a_directory
-    + NotRegularError           not_regular
-    + LinkLoopError             link_loop
-    + InvalidPathError          invalid_path
-    + NameTooLongError          name_too_long
-  x AccessError
-    + ProtectedError            protected
-    + ReadOnlyError             read_only
-    + RefusedError              refused
-  x EditError
-    + NoMatchError              no_match
-    + AmbiguousError            ambiguous
-    + NoChangeError             no_change
-    + UnreadError               unread
-    + StaleError                stale
-    + UnknownLineError          unknown_line
-    + OverlapError              overlap
-  x ContentError
-    + BinaryError               binary
-    + EncodingError             encoding
-    + TooLargeError             too_large
-    + PastEndError              past_end
-  x ArgumentError
-    + InvalidArgumentError      invalid_argument
-    + InvalidPatternError       invalid_pattern
-    + UnknownToolError          unknown_tool
-  x SystemFailure
-    + TimedOutError             timeout
-    + BusyError                 busy
-    + InputOutputError          io
-    + UnsupportedSystemError    unsupported
-
-Catch a branch to handle a kind of failure, a leaf for one; `code` is what crosses a wire.
+Catch a branch (PathError, AccessError, EditError, ContentError, ArgumentError, OperationalError) to handle a
+kind of failure, a leaf for one, or the Python error that a leaf also is; `code` is what crosses a wire.
 """
 
 from typing import Any, ClassVar, Self
@@ -47,7 +10,7 @@ from agentfs.messages import Joined, Message, Names, calls_in, say
 
 
 class AgentFSError(Exception):
-    """Whatever agentfs refuses or fails to do; raise a subclass, catch this.
+    """The root of all errors of agentfs; only its leaves are raised.
 
     Attributes:
         code: A stable, machine-readable name of the failure.
@@ -81,7 +44,7 @@ class AgentFSError(Exception):
         return Joined("\n", self.message, *self.places(), self.hint)
 
     def places(self) -> list[str]:
-        """Return the lines of `details["places"]`, the spots that the message speaks of."""
+        """Return the lines of `details["places"]`, the places that the message names."""
         return list(self.details.get("places", ()))
 
     def to_dict(self) -> dict[str, Any]:
@@ -116,65 +79,65 @@ def _rebuild(
 
 
 class PathError(AgentFSError):
-    """The path does not lead to what the call needs."""
+    """The path does not name what the call needs."""
 
 
-class OutsideWorkspaceError(PathError):
+class OutsideWorkspaceError(PathError, PermissionError):
     """The path leads out of the root; whether anything exists there is not said."""
 
     code = "outside_workspace"
 
 
-class NotFoundError(PathError):
+class NotFoundError(PathError, FileNotFoundError):
     """Nothing exists at the path."""
 
     code = "not_found"
 
 
-class AlreadyExistsError(PathError):
+class AlreadyExistsError(PathError, FileExistsError):
     """Something exists where a new file was to be made."""
 
     code = "already_exists"
 
 
-class NotAFileError(PathError):
-    """A directory stands where a file is needed."""
+class NotAFileError(PathError, IsADirectoryError):
+    """A directory is where a file is needed."""
 
     code = "not_a_file"
 
 
-class NotDirectoryError(PathError):
-    """A file stands where a directory is needed."""
+class NotDirectoryError(PathError, NotADirectoryError):
+    """A file is where a directory is needed."""
 
     code = "not_a_directory"
 
 
-class NotRegularError(PathError):
-    """A FIFO, socket or device stands where a regular file is needed."""
+class SpecialFileError(PathError, OSError):
+    """A FIFO, socket or device is where a regular file is needed."""
 
     code = "not_regular"
 
 
-class LinkLoopError(PathError):
+class LinkLoopError(PathError, OSError):
     """The path goes through more symbolic links than are followed."""
 
     code = "link_loop"
 
 
-class InvalidPathError(PathError):
-    """The path can name nothing here: empty, or with a NUL, or of another system."""
+class InvalidPathError(PathError, ValueError):
+    """The path is empty, has a NUL in it, or is one of another system."""
 
     code = "invalid_path"
 
 
-class NameTooLongError(PathError):
-    """The path or one of its names is longer than file systems take."""
+class NameTooLongError(PathError, OSError):
+    """The path or one of its names is longer than file systems allow."""
 
     code = "name_too_long"
 
 
-class AccessError(AgentFSError):
-    """The policy does not allow it."""
+class AccessError(AgentFSError, PermissionError):
+    """The policy does not allow the call."""
 
 
 class ProtectedError(AccessError):
@@ -190,13 +153,13 @@ class ReadOnlyError(AccessError):
 
 
 class RefusedError(AccessError):
-    """The permission callback or a rule said no."""
+    """The permission callback or a rule refused the call."""
 
     code = "refused"
 
 
 class EditError(AgentFSError):
-    """The change does not fit the file as it stands; nothing was written."""
+    """The change does not fit the present file; nothing was written."""
 
 
 class NoMatchError(EditError):
@@ -218,13 +181,13 @@ class NoChangeError(EditError):
 
 
 class UnreadError(EditError):
-    """The file exists and this workspace has not seen it whole."""
+    """The file exists and this workspace has not read it to the end."""
 
     code = "unread"
 
 
 class StaleError(EditError):
-    """The file has changed since this workspace saw it."""
+    """The file has changed since this workspace read it."""
 
     code = "stale"
 
@@ -251,8 +214,8 @@ class BinaryError(ContentError):
     code = "binary"
 
 
-class EncodingError(ContentError):
-    """The text cannot be decoded, or the encoding cannot hold it."""
+class EncodingError(ContentError, ValueError):
+    """The text cannot be decoded or encoded."""
 
     code = "encoding"
 
@@ -264,12 +227,12 @@ class TooLargeError(ContentError):
 
 
 class PastEndError(ContentError):
-    """The offset lies behind the last line or entry."""
+    """The offset is past the last line or entry."""
 
     code = "past_end"
 
 
-class ArgumentError(AgentFSError):
+class ArgumentError(AgentFSError, ValueError):
     """The call itself is wrong."""
 
 
@@ -291,29 +254,34 @@ class UnknownToolError(ArgumentError):
     code = "unknown_tool"
 
 
-class SystemFailure(AgentFSError):  # noqa: N818 - a branch, never raised itself
-    """The system did not do its part."""
+class OperationalError(AgentFSError):
+    """The call is right, and could not be completed."""
 
 
-class TimedOutError(SystemFailure):
+class DeadlineExceededError(OperationalError, TimeoutError):
     """The deadline passed."""
 
     code = "timeout"
 
 
-class BusyError(SystemFailure):
-    """Another writer holds the file."""
+class BusyError(OperationalError, OSError):
+    """Another writer has locked the file."""
 
     code = "busy"
 
 
-class InputOutputError(SystemFailure):
+class FileIOError(OperationalError, OSError):
     """The operating system reported an error; `details` has its errno and text."""
 
     code = "io"
 
+    def __init__(self, message: str, *, hint: str = "", details: dict[str, Any] | None = None) -> None:
+        super().__init__(message, hint=hint, details=details)
+        self.errno = self.details.get("errno")
+        self.strerror = self.details.get("error")
 
-class UnsupportedSystemError(SystemFailure):
+
+class UnsupportedSystemError(OperationalError, NotImplementedError):
     """This operating system cannot confine a workspace to its root."""
 
     code = "unsupported"

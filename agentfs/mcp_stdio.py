@@ -23,7 +23,7 @@ from mcp import types
 from mcp.shared.message import SessionMessage
 from pydantic import ValidationError
 
-from agentfs.errors import InputOutputError
+from agentfs.errors import FileIOError
 
 # A file of the largest size that may be changed, with every character escaped, fits.
 MAX_FRAME_BYTES = 64 * 1024 * 1024
@@ -157,10 +157,10 @@ async def stdio() -> AsyncGenerator[tuple[Incoming, Outgoing]]:
         What comes, and where to send.
 
     Raises:
-        InputOutputError: `io`: one of the two is closed.
+        FileIOError: `io`: one of the two is closed.
     """
     if sys.stdin is None or sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison] - as Python has it
-        raise InputOutputError("The server speaks over standard input and output, and one of them is closed.")
+        raise FileIOError("The server speaks over standard input and output, and one of them is closed.")
     nothing, writable = os.pipe()
     os.close(writable)
     with _diverted(0, nothing) as incoming_fd, _diverted(1, 2) as outgoing_fd:

@@ -26,7 +26,7 @@ from agentfs import Limits, Workspace
 # Each defines `run(task)`, which returns paths relative to the tree, and says whether the peer has cut them.
 WORKERS = {
     "agentfs": """
-from agentfs import Workspace, Limits
+from agentfs import Limits, Workspace
 ws = Workspace(tree, limits=Limits(timeout=30))
 def run(task):
     if task == "ls":
@@ -35,7 +35,7 @@ def run(task):
     return [e.path for e in ws.glob(task, limit=10**6).files], False
 """,
     "agentfs, one page": """
-from agentfs import Workspace, Limits
+from agentfs import Limits, Workspace
 ws = Workspace(tree, limits=Limits(timeout=30))
 def run(task):
     if task == "ls":

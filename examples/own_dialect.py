@@ -7,9 +7,10 @@ replaces a file without asking whether it was read.
 
 import tempfile
 
-from agentfs import RenderContext, ToolOffer, ToolResult, Workspace
+from agentfs import ToolResult, Workspace
 from agentfs.dialects import Dialect, as_json, problem_of, register
 from agentfs.results import GlobResult, NextCall, ReadResult, WriteResult
+from agentfs.tools.offer import RenderContext, ToolOffer
 
 
 def offers(workspace: Workspace) -> list[ToolOffer]:

@@ -5,8 +5,8 @@ import pickle
 
 import pytest
 
-from agentfs import InvalidArgumentError, Limits, Policy, Workspace
-from agentfs.errors import RefusedError
+from agentfs import Limits, Policy, Workspace
+from agentfs.errors import InvalidArgumentError, RefusedError
 
 MAKE = {
     "read": lambda ws: ws.read("a.txt"),

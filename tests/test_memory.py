@@ -15,7 +15,7 @@ MIB = 1024 * 1024
 
 SCRIPT = """
 import os, re, resource, sys, time
-from agentfs import AgentFSError, Edit, LineChange, Limits, Workspace
+from agentfs import AgentFSError, Edit, Limits, LineChange, Workspace
 def peak():
     if os.path.exists("/proc/self/status"):  # what getrusage tells on Linux counts the parent's memory too
         return int(re.search("VmHWM:[^0-9]*([0-9]+)", open("/proc/self/status").read())[1]) / 1024

@@ -1,24 +1,44 @@
 """The public surface, frozen: a change here is a change for users."""
 
 import inspect
+import pickle
 import subprocess
 import sys
 import typing
 
+import pytest
+
 import agentfs
 from agentfs import AgentFSError, Workspace
+from agentfs.errors import FileIOError
 
 NAMES = """
-Allow Coercion Deny Event PermissionRequest
-AccessError AgentFSError AlreadyExistsError AmbiguousError ArgumentError BinaryError BusyError
-ContentError Edit EditError EditResult EncodingError Entry FileCount GlobResult GrepResult Image
-InputOutputError InvalidArgumentError InvalidPathError InvalidPatternError Limits LineChange
-LinkLoopError ListResult Match NameTooLongError NoChangeError NoMatchError NotAFileError NotDirectoryError
-NotFoundError NotRegularError OutsideWorkspaceError OverlapError PastEndError PathError Policy
-Protect ProtectedError ReadManyResult ReadOnlyError ReadResult RefusedError RenderContext Result Skipped StaleError
-SystemFailure TimedOutError TooLargeError ToolOffer ToolResult Toolset UnknownLineError UnknownToolError UnreadError
-Workspace WriteResult ChangesResult CheckpointResult DeleteResult FileChange MoveResult UndoResult
+AccessError AgentFSError Allow ArgumentError ContentError Deny Edit EditError Event LineChange Limits
+OperationalError PathError PermissionRequest Policy Protect ToolResult Toolset Workspace
 """.split()  # noqa: SIM905 - a list of strings would be five times as long
+
+PYTHON_ERRORS = {
+    "outside_workspace": PermissionError,
+    "not_found": FileNotFoundError,
+    "already_exists": FileExistsError,
+    "not_a_file": IsADirectoryError,
+    "not_a_directory": NotADirectoryError,
+    "not_regular": OSError,
+    "link_loop": OSError,
+    "invalid_path": ValueError,
+    "name_too_long": OSError,
+    "protected": PermissionError,
+    "read_only": PermissionError,
+    "refused": PermissionError,
+    "encoding": ValueError,
+    "invalid_argument": ValueError,
+    "invalid_pattern": ValueError,
+    "unknown_tool": ValueError,
+    "timeout": TimeoutError,
+    "busy": OSError,
+    "io": OSError,
+    "unsupported": NotImplementedError,
+}
 
 CODES = """
 outside_workspace not_found already_exists not_a_file not_a_directory not_regular link_loop invalid_path
@@ -69,13 +89,36 @@ def test_every_code_of_the_contract_has_one_error():
     assert sorted(codes) == sorted(CODES)
 
 
-def test_the_tree_in_the_errors_docstring_names_every_class_and_code():
-    from agentfs import errors
+def test_a_leaf_is_also_the_error_that_python_raises():
+    found = {leaf.code: _python_error(leaf) for leaf in leaves(AgentFSError)}
+    assert {code: python for code, python in found.items() if python is not Exception} == PYTHON_ERRORS
 
-    assert errors.__doc__ is not None
-    for leaf in leaves(AgentFSError):
-        assert f"{leaf.__name__} " in errors.__doc__
-        assert leaf.code in errors.__doc__
+
+def _python_error(leaf: type[AgentFSError]) -> type:
+    return next(cls for cls in leaf.__mro__ if cls.__module__ == "builtins")
+
+
+def test_except_clauses_of_python_catch_what_a_workspace_raises(tmp_path):
+    (tmp_path / "dir").mkdir()
+    (tmp_path / "a").touch()
+    (tmp_path / "b").touch()
+    (tmp_path / ".env").write_text("KEY=1\n")
+    ws = Workspace(tmp_path)
+    with pytest.raises(FileNotFoundError, match="does not exist"):
+        ws.read("missing.txt")
+    with pytest.raises(IsADirectoryError):
+        ws.edit("dir", "a", "b")
+    with pytest.raises(PermissionError):
+        ws.read(".env")
+    with pytest.raises(FileExistsError):
+        ws.move("a", "b")
+    with pytest.raises(ValueError, match="limit"):
+        ws.grep("a", limit=-1)
+
+
+def test_an_error_keeps_its_text_and_errno_when_it_is_pickled():
+    error = pickle.loads(pickle.dumps(FileIOError("It failed.", hint="Try again.", details={"errno": 5})))
+    assert (str(error), error.errno) == ("It failed.\nTry again.", 5)
 
 
 def test_what_a_model_sees_of_each_method_is_frozen():

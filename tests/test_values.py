@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import agentfs
+from agentfs import events, results
 from agentfs.values import Value
 
 
@@ -67,13 +68,13 @@ def test_a_value_that_holds_itself_can_be_shown():
 
 def test_all_public_values_are_frozen_and_compare_by_their_fields():
     found = 0
-    for name in agentfs.__all__:
-        public = getattr(agentfs, name)
-        if isinstance(public, type) and issubclass(public, Value):
+    publics = {name: getattr(module, name) for module in (agentfs, results, events) for name in dir(module)}
+    for name, public in publics.items():
+        if isinstance(public, type) and issubclass(public, Value) and public is not Value:
             found += 1
             assert public.__dataclass_params__.frozen, name
     assert found > 25
-    count = agentfs.FileCount(1, 2)
-    assert count == agentfs.FileCount(1, 2) != agentfs.FileCount(2, 2)
+    count = results.FileCount(1, 2)
+    assert count == results.FileCount(1, 2) != results.FileCount(2, 2)
     with pytest.raises(FrozenInstanceError):
         count.lines = 3

@@ -5,7 +5,8 @@ import threading
 
 import pytest
 
-from agentfs import AgentFSError, Limits, NotDirectoryError, NotFoundError, Policy, Workspace
+from agentfs import AgentFSError, Limits, Policy, Workspace
+from agentfs.errors import NotDirectoryError, NotFoundError
 
 
 def test_a_missing_root_is_an_error_at_once(tmp_path):

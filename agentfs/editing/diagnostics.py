@@ -14,7 +14,7 @@ from agentfs.editing.causes import Span
 from agentfs.editing.closest import Block, closest
 from agentfs.editing.exact_match import comparable
 from agentfs.editing.report import line_ranges, plural
-from agentfs.errors import NoMatchError, TimedOutError
+from agentfs.errors import DeadlineExceededError, NoMatchError
 from agentfs.fs import quote
 from agentfs.messages import Joined, Message, ParameterName, Retry, ToolName, call
 from agentfs.text import bodies_of, count_lines, cut_line, lf_view, moved_lines, numbered, visible
@@ -160,7 +160,7 @@ def explain_no_match(view: str, old: str, new: str, path: str, known: Known | No
                 call_context.check()
                 if (found := step()) is not None:
                     return found
-        except TimedOutError:
+        except DeadlineExceededError:
             why = ", and there was no time to look for what is close to it."
     else:
         why = "; what is close to it was not looked for, as there is too much to compare."

@@ -51,7 +51,7 @@ class OpenFile:
             The whole file when it is not longer; the size that the system claims is only a hint.
 
         Raises:
-            InputOutputError: io, when the system fails to read.
+            FileIOError: io, when the system fails to read.
         """
         chunks: list[bytes] = []
         got = 0
@@ -85,7 +85,7 @@ class OpenFile:
             The bytes; fewer at the end of the file, none behind it.
 
         Raises:
-            InputOutputError: io, when the system fails to read.
+            FileIOError: io, when the system fails to read.
         """
         buffer = bytearray(size)
         return bytes(memoryview(buffer)[: self.read_into(position, memoryview(buffer))])
@@ -101,7 +101,7 @@ class OpenFile:
             How many there were: less than the buffer holds at the end of the file only.
 
         Raises:
-            InputOutputError: io, when the system fails to read.
+            FileIOError: io, when the system fails to read.
         """
         got = 0
         while got < len(buffer):

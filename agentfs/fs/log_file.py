@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from threading import RLock
 
-from agentfs.errors import InputOutputError
+from agentfs.errors import FileIOError
 from agentfs.fs.temporary import read_all, write_all
 
 FLAGS: int = (
@@ -63,7 +63,7 @@ class LogFile:
             Where they begin.
 
         Raises:
-            InputOutputError: io: the disk is full, or fails; what stood there before stays.
+            FileIOError: io: the disk is full, or fails; what stood there before stays.
         """
         with self._guard:
             self._check_held()
@@ -94,7 +94,7 @@ class LogFile:
             size: How many.
 
         Raises:
-            InputOutputError: io.
+            FileIOError: io.
         """
         with self._guard:
             try:
@@ -109,7 +109,7 @@ class LogFile:
             size: The bytes to keep.
 
         Raises:
-            InputOutputError: io.
+            FileIOError: io.
         """
         with self._guard:
             self._check_held()
@@ -129,7 +129,7 @@ class LogFile:
             parts: The content.
 
         Raises:
-            InputOutputError: io: what stood there before stays.
+            FileIOError: io: what stood there before stays.
         """
         with self._guard:
             self._check_held()
@@ -147,7 +147,7 @@ class LogFile:
     def _check_held(self) -> None:
         """Refuse to change a file that is not this process's alone, or that nobody will find again."""
         if os.getpid() != self._process:
-            raise InputOutputError(
+            raise FileIOError(
                 "The state directory of this workspace belongs to the process that this one is a copy of.",
                 hint="Nothing was changed. Open a workspace of its own in this process.",
             )
@@ -156,7 +156,7 @@ class LogFile:
         except OSError as error:
             raise _failed(error) from None
         if removed:
-            raise InputOutputError(
+            raise FileIOError(
                 "The state directory of this workspace was removed while it was in use.",
                 hint="Nothing was changed. Open the workspace anew.",
             )
@@ -170,10 +170,10 @@ class LogFile:
             raise _failed(error) from None
 
 
-def _failed(error: OSError) -> InputOutputError:
+def _failed(error: OSError) -> FileIOError:
     # Where it lies is not for a model to know.
     what = "make room there" if error.errno in FULL else "look at it"
-    return InputOutputError(
+    return FileIOError(
         f"The state directory of this workspace failed: {error.strerror or error}.",
         hint=f"Nothing was changed. Ask the user to {what}, then try again.",
         details={"errno": error.errno, "error": error.strerror},

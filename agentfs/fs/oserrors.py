@@ -9,17 +9,17 @@ from typing import Any
 from agentfs.errors import (
     AgentFSError,
     BusyError,
-    InputOutputError,
+    FileIOError,
     InvalidPathError,
     LinkLoopError,
     NameTooLongError,
     NotAFileError,
     NotDirectoryError,
     NotFoundError,
-    NotRegularError,
     OutsideWorkspaceError,
     ProtectedError,
     RefusedError,
+    SpecialFileError,
 )
 from agentfs.fs.path import display_name, quote
 from agentfs.messages import Joined, Message, call
@@ -44,6 +44,8 @@ def from_oserror(error: OSError, path: str, place: str | None = None) -> AgentFS
     Returns:
         The error to raise.
     """
+    if isinstance(error, AgentFSError):  # several of them are also an OSError
+        return error
     shown = quote(path)
     where = shown if place is None else quote(place)
     details = {"path": display_name(path)}
@@ -57,7 +59,7 @@ def from_oserror(error: OSError, path: str, place: str | None = None) -> AgentFS
         case errno.ELOOP:
             return LinkLoopError(f"{where} is a symbolic link that cannot be followed here.", details=details)
         case errno.ENXIO | errno.EOPNOTSUPP:
-            return NotRegularError(
+            return SpecialFileError(
                 f"{shown} is a socket or device, not a regular file.", hint=_ONLY_REGULAR, details=details
             )
         case errno.ENAMETOOLONG:
@@ -70,7 +72,7 @@ def from_oserror(error: OSError, path: str, place: str | None = None) -> AgentFS
             )
         case number:
             text = os.strerror(number) if number else str(error)
-            return InputOutputError(
+            return FileIOError(
                 f"The system failed on {where}: {text}.", details={**details, "errno": number, "error": text}
             )
 
@@ -157,7 +159,7 @@ def not_regular(path: str, mode: int) -> AgentFSError:
     if stat.S_ISDIR(mode):
         return not_a_file(path)
     kind = _KINDS.get(stat.S_IFMT(mode), "something else")
-    return NotRegularError(
+    return SpecialFileError(
         f"{quote(path)} is {kind}, not a regular file.",
         hint=_ONLY_REGULAR,
         details={"path": display_name(path), "kind": kind},

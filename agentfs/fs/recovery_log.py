@@ -11,7 +11,7 @@ from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from agentfs.errors import AgentFSError, InputOutputError
+from agentfs.errors import AgentFSError, FileIOError
 from agentfs.fs import syscalls
 from agentfs.fs.context import RootContext
 from agentfs.fs.lock import lock_directory, still_named, sweep_locks, try_lock
@@ -76,7 +76,7 @@ def logged(base: RootContext, root_path: str, rows: Sequence[Row]) -> Generator[
         The log; None where the system has no place for it, or one change needs none.
 
     Raises:
-        InputOutputError: io: it cannot be written; nothing was changed.
+        FileIOError: io: it cannot be written; nothing was changed.
     """
     directory = lock_directory(root_path) if len(rows) > 1 else None
     if directory is None:
@@ -235,7 +235,7 @@ def _not_kept() -> bytes:
 
 
 def _failed(error: OSError) -> AgentFSError:
-    return InputOutputError(
+    return FileIOError(
         f"The repair log outside of the workspace failed: {error.strerror or error}.",
         hint="Nothing was changed. Make room for it, and try again.",
         details={"errno": error.errno},

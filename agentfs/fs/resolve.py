@@ -210,6 +210,8 @@ class PathResolver:
 
     def failure(self, error: OSError, name: str | None = None) -> AgentFSError:
         """Return the typed form of an error at a name here."""
+        if isinstance(error, AgentFSError):
+            return error
         if error.errno == errno.ENOENT and name is not None:
             return oserrors.missing(self._path, self._shown_place(name), self._similar(name))
         if error.errno == errno.ENOTDIR and name is not None:

@@ -7,7 +7,7 @@ from contextlib import suppress
 from functools import partial
 from weakref import WeakSet
 
-from agentfs.errors import AgentFSError, BusyError, InputOutputError, InvalidArgumentError, RefusedError
+from agentfs.errors import AgentFSError, BusyError, FileIOError, InvalidArgumentError, RefusedError
 from agentfs.fs import oserrors
 from agentfs.fs.lock import try_lock
 from agentfs.fs.log_file import FLAGS, FULL, LogFile
@@ -36,7 +36,7 @@ class StateDirectory:
             something else in it.
         RefusedError: refused: it is not this user's own, or others may write in it.
         BusyError: busy: another workspace uses it.
-        InputOutputError: io.
+        FileIOError: io.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class StateDirectory:
             name: Its name.
 
         Raises:
-            InputOutputError: io.
+            FileIOError: io.
         """
         return read_small(self._place(name))
 
@@ -98,7 +98,7 @@ class StateDirectory:
             parts: The content.
 
         Raises:
-            InputOutputError: io: what stood there before stays.
+            FileIOError: io: what stood there before stays.
         """
         place = self._place(name)
         try:
@@ -123,7 +123,7 @@ class StateDirectory:
             name: Its name.
 
         Raises:
-            InputOutputError: io.
+            FileIOError: io.
         """
         log = LogFile(self._place(name), partial(sync_file, self._base), partial(self.write, name))
         self._logs.add(log)
@@ -226,7 +226,7 @@ def read_small(path: str) -> bytes | None:
         path: Its path.
 
     Raises:
-        InputOutputError: io.
+        FileIOError: io.
     """
     try:
         fd = os.open(path, os.O_RDONLY | FLAGS)
@@ -270,9 +270,11 @@ def _is_below(path: str, top: str) -> bool:
 
 
 def _failed(error: OSError, path: str) -> AgentFSError:
+    if isinstance(error, AgentFSError):  # several of them are also an OSError
+        return error
     if isinstance(error, PermissionError):
         return oserrors.from_oserror(error, path)
-    return InputOutputError(
+    return FileIOError(
         f"The state directory failed: {error.strerror or error} ({quote(path)}).",
         hint="Make room there, or give another one."
         if error.errno in FULL

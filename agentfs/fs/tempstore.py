@@ -30,7 +30,7 @@ class Spool:
             Where they begin.
 
         Raises:
-            InputOutputError: io: the disk is full, or fails; what was put down before stays.
+            FileIOError: io: the disk is full, or fails; what was put down before stays.
         """
         with self._lock:
             try:
@@ -55,7 +55,7 @@ class Spool:
             size: How many.
 
         Raises:
-            InputOutputError: io: the disk fails.
+            FileIOError: io: the disk fails.
         """
         with self._lock:
             try:

@@ -116,7 +116,7 @@ class Journal:
             changes: What is about to be changed.
 
         Raises:
-            InputOutputError: io: there is no room to keep what is needed to take it back.
+            FileIOError: io: there is no room to keep what is needed to take it back.
         """
         kept = tuple(self.store.keep(change) for change in changes)
         with self._lock:
@@ -148,7 +148,7 @@ class Journal:
             changes: What is about to be changed.
 
         Raises:
-            InputOutputError: As `recording`.
+            FileIOError: As `recording`.
         """
         with self._lock:
             if self._timeline.generation != known:

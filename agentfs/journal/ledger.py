@@ -24,7 +24,7 @@ class Ledger:
             step: The changes.
 
         Raises:
-            InputOutputError: io: it cannot be written, so the change must not be made.
+            FileIOError: io: it cannot be written, so the change must not be made.
         """
 
     def begin_travel(self, start: int, end: int) -> None:
@@ -35,7 +35,7 @@ class Ledger:
             end: How many are to stand.
 
         Raises:
-            InputOutputError: As `begin_step`.
+            FileIOError: As `begin_step`.
         """
 
     def settle(self, made: tuple[Change, ...], *, whole: bool) -> None:
@@ -61,7 +61,7 @@ class Ledger:
             place: How many steps stand there.
 
         Raises:
-            InputOutputError: io: it cannot be written.
+            FileIOError: io: it cannot be written.
         """
 
     def standing(self, changes: tuple[Change, ...]) -> tuple[Change, ...]:

@@ -77,7 +77,7 @@ class Store:
             The same change; its contents are loaded from here.
 
         Raises:
-            InputOutputError: io: the disk is full, or fails.
+            FileIOError: io: the disk is full, or fails.
         """
         return Change(change.path, self._kept(change.before), self._kept(change.after))
 

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from agentfs.cache import FileCache
-from agentfs.errors import BinaryError, EncodingError, InvalidArgumentError, StaleError, TimedOutError
+from agentfs.errors import BinaryError, DeadlineExceededError, EncodingError, InvalidArgumentError, StaleError
 from agentfs.fs import OpenFile, Root, link_note, quote, revision_of, revision_of_stat
 from agentfs.limits import Limits
 from agentfs.messages import Message, ParameterName
@@ -236,8 +236,8 @@ def _read_streamed(
     return result
 
 
-def _too_long(file: OpenFile, total: int, limits: Limits) -> TimedOutError:
-    return TimedOutError(
+def _too_long(file: OpenFile, total: int, limits: Limits) -> DeadlineExceededError:
+    return DeadlineExceededError(
         f"{quote(file.path)} could not be counted to its end in {limits.timeout:g} seconds.",
         hint=Message("Pass an ", ParameterName("offset"), f" from 1 to {total}: so far it was counted."),
         details={"path": file.path, "total_lines": total},

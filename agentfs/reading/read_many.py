@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from agentfs.errors import AgentFSError, InvalidArgumentError, TimedOutError
+from agentfs.errors import AgentFSError, DeadlineExceededError, InvalidArgumentError
 from agentfs.fs import quote
 from agentfs.limits import Limits
 from agentfs.messages import Joined, Message, NextCall, ParameterName
@@ -38,7 +38,7 @@ def read_several(
 
     Raises:
         InvalidArgumentError: `invalid_argument`: a budget below 1.
-        TimedOutError: `timeout`: the time is over before one file was read.
+        DeadlineExceededError: `timeout`: the time is over before one file was read.
     """
     if budget is not None and budget < 1:
         raise InvalidArgumentError(
@@ -59,7 +59,7 @@ def read_several(
         head = f"== {one_line(path)} =="
         try:
             page = read(path, replace(limits, output_tokens=max(left - count(head) - 1, 1)))
-        except TimedOutError:
+        except DeadlineExceededError:
             if not parts:
                 raise
             why = f"{limits.timeout:g} seconds are used up"

@@ -3,7 +3,7 @@
 import zlib
 from collections.abc import Mapping
 
-from agentfs.errors import InputOutputError
+from agentfs.errors import FileIOError
 from agentfs.fs import digest_of
 from agentfs.fs.log_file import LogFile
 from agentfs.journal import Content, Store
@@ -46,7 +46,7 @@ class KeptContents(Store):
             content: The content.
 
         Raises:
-            InputOutputError: io: it is not as it was kept.
+            FileIOError: io: it is not as it was kept.
         """
         payload = self._log.read(*content.place)
         try:
@@ -55,7 +55,7 @@ class KeptContents(Store):
         except zlib.error:
             data = b""
         if digest_of(data) != content.digest:
-            raise InputOutputError(
+            raise FileIOError(
                 "A content that the journal kept is damaged in the state directory; nothing was done.",
                 hint="Undo fewer steps, or edit the file.",
                 details={"digest": content.digest},

@@ -4,7 +4,7 @@ import json
 import os
 from typing import Any, NamedTuple, cast
 
-from agentfs.errors import InputOutputError, InvalidArgumentError
+from agentfs.errors import FileIOError, InvalidArgumentError
 from agentfs.fs import Root, quote
 from agentfs.fs.log_file import LogFile
 from agentfs.fs.state_directory import StateDirectory, read_small
@@ -62,7 +62,7 @@ def open_state(path: str | os.PathLike[str], root: Root) -> Opened:
             tree's, or that of a newer version.
         RefusedError: refused: it is another user's, or others may write in it.
         BusyError: busy: another workspace uses it.
-        InputOutputError: io: it is damaged, or the disk fails.
+        FileIOError: io: it is damaged, or the disk fails.
     """
     directory = StateDirectory(path, root, format_name=FORMAT, names=[JOURNAL, SHOWN])
     try:
@@ -92,7 +92,7 @@ def read_journal(path: str | os.PathLike[str], root: str | None = None) -> Journ
     Raises:
         InvalidArgumentError: invalid_argument: it is no state directory, that of a newer version, or another
             tree's.
-        InputOutputError: io: it is damaged, or the disk fails.
+        FileIOError: io: it is damaged, or the disk fails.
     """
     directory, there = os.path.realpath(path), root_of(path)
     if root is not None:
@@ -124,7 +124,7 @@ def root_of(path: str | os.PathLike[str]) -> str:
 
     Raises:
         InvalidArgumentError: invalid_argument: it is no state directory, or that of a newer version.
-        InputOutputError: io.
+        FileIOError: io.
     """
     place = os.path.realpath(path)
     content = read_small(os.path.join(place, FORMAT))
@@ -205,14 +205,14 @@ def _journal(directory: StateDirectory, log: LogFile, root: Root) -> tuple[Journ
     return Journal(contents, ledger, said.line), told
 
 
-def _damaged(directory: str, name: str, damage: Damage) -> InputOutputError:
+def _damaged(directory: str, name: str, damage: Damage) -> FileIOError:
     file = os.path.join(directory, name)
     hint = "Move the directory away and begin a new one: the files of the workspace are untouched by it."
     if name == SHOWN:
         hint = f"Remove {quote(file)}: what was shown is forgotten then, and the journal stays."
     elif name == JOURNAL and damage.place:
         hint += f" To keep the steps before the damage: truncate -s {damage.place} {quote(file)}"
-    return InputOutputError(
+    return FileIOError(
         f"The state directory {quote(directory)} is damaged: in {quote(name)}, at byte {damage.place},"
         f" {damage.what}.",
         hint=hint,

@@ -10,11 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from agentfs import AgentFSError, Limits, Policy, ToolOffer, Toolset, Workspace, dialects
+from agentfs import AgentFSError, Limits, Policy, Toolset, Workspace, dialects
 from agentfs.dialects import Dialect, problem_of
 from agentfs.errors import NoMatchError, NotFoundError, OutsideWorkspaceError
 from agentfs.messages import Joined, Message, ParameterName, Retry, ToolName, call
 from agentfs.policy import VIEWED
+from agentfs.tools.offer import ToolOffer
 
 ROOT = Path(__file__).parents[2]
 
@@ -249,7 +250,8 @@ def test_the_example_of_an_own_dialect(ws, capsys):
 
 
 def test_a_problem_has_three_parts(ws):
-    from agentfs import RenderContext, Toolset
+    from agentfs import Toolset
+    from agentfs.tools.offer import RenderContext
 
     seen = []
 

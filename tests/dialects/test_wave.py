@@ -7,11 +7,12 @@ from dataclasses import replace
 
 import pytest
 
-from agentfs import Image, Policy, Workspace
+from agentfs import Policy, Workspace
 from agentfs.dialects.wave import DIALECT, WaveResult
 from agentfs.dialects.wave_plugins import ToolContext, plugins
 from agentfs.errors import InvalidArgumentError
 from agentfs.permissions import Allow, Deny
+from agentfs.results import Image
 from tests.dialects.trees import lay_out, lay_out_large
 
 TREE = {

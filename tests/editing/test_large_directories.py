@@ -8,7 +8,8 @@ from typing import Self
 
 import pytest
 
-from agentfs import AgentFSError, NotAFileError, Workspace
+from agentfs import AgentFSError, Workspace
+from agentfs.errors import NotAFileError
 
 
 class Counted:

@@ -2,7 +2,8 @@
 
 import pytest
 
-from agentfs import NoMatchError, Workspace
+from agentfs import Workspace
+from agentfs.errors import NoMatchError
 
 THREE = "self.x = 0\nself.y = 0\nself.z = 0\n"
 CLASS = "class A:\n    def render(self, x):\n        return value\n\n    def other(self):\n        pass\n"

@@ -126,7 +126,8 @@ def test_a_change_that_is_interrupted_while_it_waits_for_a_lock_ends_first(tmp_p
 SOAK = """
 import gc, os, random, signal, sys, threading, time
 from pathlib import Path
-from agentfs import AgentFSError, BusyError, Policy, Workspace
+from agentfs import AgentFSError, Policy, Workspace
+from agentfs.errors import BusyError
 top, count = Path(sys.argv[1]), int(sys.argv[2])
 armed = threading.Event()
 def shoot():

@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from agentfs import AgentFSError, InputOutputError, Workspace
+from agentfs import AgentFSError, Workspace
+from agentfs.errors import FileIOError
 from agentfs.fs import lock, read_buffer
 from tests.journal.judges import snapshot
 
@@ -210,7 +211,7 @@ def test_a_root_that_cannot_be_opened_fails_with_a_typed_error(tmp_path, seam):
     for at in range(1, seam.count + 1):
         held = descriptors()
         seam.count, seam.at, seam.number = 0, at, errno.EMFILE
-        with contextlib.suppress(InputOutputError):
+        with contextlib.suppress(FileIOError):
             Workspace(top).close()
         seam.at = -1
         assert descriptors() <= held

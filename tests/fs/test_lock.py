@@ -8,7 +8,8 @@ import time
 
 import pytest
 
-from agentfs import AgentFSError, BusyError, Policy, Workspace
+from agentfs import AgentFSError, Policy, Workspace
+from agentfs.errors import BusyError
 from agentfs.fs import Root, lock
 
 COUNT = """

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentfs import AgentFSError, InvalidArgumentError, Policy, Protect, Workspace
+from agentfs import AgentFSError, Policy, Protect, Workspace
+from agentfs.errors import InvalidArgumentError
 from agentfs.fs.protect import fold, name_matcher
 
 READ, WRITE = name_matcher(Protect.READ, backups=True), name_matcher(Protect.WRITE)

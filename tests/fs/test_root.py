@@ -674,7 +674,7 @@ print([schema["function"]["name"] for schema in agentfs.Toolset([look]).schemas(
 try:
     agentfs.Workspace(sys.argv[1])
 except agentfs.errors.UnsupportedSystemError as error:
-    print(error.code, isinstance(error, agentfs.SystemFailure), error)
+    print(error.code, isinstance(error, agentfs.OperationalError), error)
 """
 
 

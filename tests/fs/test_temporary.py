@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from agentfs import AgentFSError, InvalidArgumentError, Policy, Workspace
+from agentfs import AgentFSError, Policy, Workspace
+from agentfs.errors import InvalidArgumentError
 from agentfs.fs import Root, lock, openat2, syscalls, temporary
 from tests.fs.mechanisms import force
 

@@ -13,8 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from agentfs import ToolOffer, Toolset, Workspace
+from agentfs import Toolset, Workspace
 from agentfs.results import Image, ReadResult
+from agentfs.tools.offer import ToolOffer
 from tests.interop.calls_in_frameworks import CALLS, FRAMEWORKS
 from tests.tool_samples import CLOSED
 

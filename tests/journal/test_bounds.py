@@ -6,8 +6,9 @@ import tracemalloc
 
 import pytest
 
-from agentfs import InvalidArgumentError, NotFoundError, Policy, Workspace
+from agentfs import Policy, Workspace
 from agentfs.cli import main
+from agentfs.errors import InvalidArgumentError, NotFoundError
 from agentfs.journal import timeline
 from tests.conftest import needs
 from tests.journal.judges import as_git_sees, git_applied, snapshot

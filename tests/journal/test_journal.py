@@ -6,17 +6,15 @@ import threading
 
 import pytest
 
-from agentfs import (
-    AgentFSError,
+from agentfs import AgentFSError, Policy, Workspace
+from agentfs.errors import (
+    FileIOError,
     InvalidArgumentError,
     NotFoundError,
-    Policy,
     ReadOnlyError,
     RefusedError,
     StaleError,
-    Workspace,
 )
-from agentfs.errors import InputOutputError
 from agentfs.fs import Change, FileNode, Spool, syscalls
 from agentfs.journal import Journal, Store
 from tests.conftest import needs
@@ -297,7 +295,7 @@ def test_contents_go_to_the_disk_when_they_are_many(tmp_path):
 
 def test_where_nothing_can_be_kept_nothing_is_changed(tmp_path, monkeypatch):
     def full(self, data):
-        raise InputOutputError("The disk is full.")
+        raise FileIOError("The disk is full.")
 
     monkeypatch.setattr(Spool, "append", full)
     (tmp_path / "a").write_text("old\n" * 100)
@@ -306,7 +304,7 @@ def test_where_nothing_can_be_kept_nothing_is_changed(tmp_path, monkeypatch):
         ws._journal = Journal(Store(memory=100))
         ws._root.recorder = ws._journal
         for _ in range(2):
-            with pytest.raises(InputOutputError):
+            with pytest.raises(FileIOError):
                 ws.edit("a", "old", "new", replace_all=True)
         assert snapshot(tmp_path) == before
         ws.write("b", "small\n")

@@ -9,7 +9,8 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from agentfs import AgentFSError, InvalidArgumentError, NotFoundError, Policy, Workspace
+from agentfs import AgentFSError, Policy, Workspace
+from agentfs.errors import InvalidArgumentError, NotFoundError
 from tests.conftest import needs
 from tests.journal.judges import as_git_sees, git_applied, snapshot
 

@@ -4,7 +4,8 @@ import os
 
 import pytest
 
-from agentfs import AgentFSError, LineChange, Policy, ReadOnlyError, StaleError, Workspace
+from agentfs import AgentFSError, LineChange, Policy, Workspace
+from agentfs.errors import ReadOnlyError, StaleError
 from tests.journal.judges import snapshot
 
 

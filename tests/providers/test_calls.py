@@ -5,9 +5,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from agentfs import ToolOffer, Toolset
+from agentfs import Toolset
 from agentfs.errors import InvalidArgumentError
 from agentfs.results import Image, ReadResult, ToolResult
+from agentfs.tools.offer import ToolOffer
 
 
 def look(path: str) -> ReadResult:

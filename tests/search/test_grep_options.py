@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from agentfs import InvalidArgumentError, Limits, Policy, Workspace
-from agentfs.errors import NotFoundError, OutsideWorkspaceError, RefusedError
+from agentfs import Limits, Policy, Workspace
+from agentfs.errors import InvalidArgumentError, NotFoundError, OutsideWorkspaceError, RefusedError
 from agentfs.fs import ReadBuffer
 from agentfs.search.excerpts import without_marks
 

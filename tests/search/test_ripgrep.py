@@ -9,7 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agentfs import InvalidArgumentError, Workspace
+from agentfs import Workspace
+from agentfs.errors import InvalidArgumentError
 from agentfs.patterns.compile import compile_pattern
 from agentfs.patterns.rust_syntax import rust_syntax
 from agentfs.search import ripgrep

@@ -9,8 +9,8 @@ import sys
 
 import pytest
 
-from agentfs import AgentFSError, BusyError, InvalidArgumentError, Policy, RefusedError, Workspace
-from agentfs.errors import InputOutputError
+from agentfs import AgentFSError, Policy, Workspace
+from agentfs.errors import BusyError, FileIOError, InvalidArgumentError, RefusedError
 from tests.journal.judges import can_mount, snapshot
 
 
@@ -163,7 +163,7 @@ def test_an_error_leaves_the_lock_and_no_descriptor(root, state):
     (state / "journal").write_bytes(b"x" * 100)
     before = len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else 0
     for _ in range(3):
-        refused(root, state, InputOutputError)
+        refused(root, state, FileIOError)
     if before:
         assert len(os.listdir("/proc/self/fd")) == before
     (state / "journal").write_bytes((state.with_name("whole") / "journal").read_bytes())
@@ -184,7 +184,7 @@ def test_a_file_that_is_missing(root, state, name):
     with Workspace(root, state=state) as ws:
         ws.write("b", "x\n")
     (state / name).unlink()
-    assert "damaged" in refused(root, state, InputOutputError)
+    assert "damaged" in refused(root, state, FileIOError)
 
 
 def test_what_was_shown_may_be_removed(root, state):
@@ -192,7 +192,7 @@ def test_what_was_shown_may_be_removed(root, state):
         ws.read("a.txt")
         ws.write("b", "x\n")
     (state / "shown").write_bytes(b"rubbish" * 5)
-    said = refused(root, state, InputOutputError)
+    said = refused(root, state, FileIOError)
     assert "Remove " in said
     (state / "shown").unlink()
     with Workspace(root, state=state) as ws:
@@ -303,7 +303,7 @@ def test_what_the_error_says_to_do_keeps_the_steps_before_the_damage(history, tm
     data = bytearray((state / "journal").read_bytes())
     data[data.index(b'"2.txt"')] ^= 1
     (state / "journal").write_bytes(data)
-    with pytest.raises(InputOutputError) as caught:
+    with pytest.raises(FileIOError) as caught:
         Workspace(root, state=state)
     command = caught.value.hint.rpartition(": ")[2]
     assert command.startswith("truncate -s ")
@@ -333,7 +333,7 @@ def test_a_forged_journal_leads_nowhere(root, state, tmp_path):
         plain = {"time": 1.0, "changes": [[path, None, link]]}
         forged = record(entries.STEP, json.dumps(plain).encode()) + record(entries.DONE)
         (state / "journal").write_bytes(whole + forged)
-        refused(root, state, InputOutputError)
+        refused(root, state, FileIOError)
     for payload in (
         b"[]",
         b"{}",
@@ -342,8 +342,8 @@ def test_a_forged_journal_leads_nowhere(root, state, tmp_path):
         b"\xff",
     ):
         (state / "journal").write_bytes(whole + record(entries.STEP, payload))
-        refused(root, state, InputOutputError)
+        refused(root, state, FileIOError)
     for kind in (entries.HEADER, entries.TRAVEL, entries.CHECKPOINT, 77):
         (state / "journal").write_bytes(whole + record(kind, b"[9, 9]"))
-        refused(root, state, InputOutputError)
+        refused(root, state, FileIOError)
     assert sorted(os.listdir(tmp_path)) == ["root", "state"]

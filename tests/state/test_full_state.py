@@ -11,7 +11,7 @@ import sys
 import pytest
 
 from agentfs import AgentFSError, Policy, Workspace
-from agentfs.errors import InputOutputError
+from agentfs.errors import FileIOError
 from agentfs.fs import log_file, state_directory
 from tests.journal.judges import can_mount, snapshot
 
@@ -238,7 +238,7 @@ def test_a_disk_that_stays_full_to_the_end_means_that_it_was_not_seen(root, tmp_
 
         monkeypatch.setattr(log_file, "write_all", full)
         ws.read("a.txt")
-        with pytest.raises(InputOutputError, match="No space left"):
+        with pytest.raises(FileIOError, match="No space left"):
             ws.write("a.txt", "x\n")
         monkeypatch.undo()
         assert (tmp_path / "state" / "shown").read_bytes() == before
@@ -276,7 +276,7 @@ def test_one_that_is_removed_in_use_is_told_before_anything_is_changed(root, tmp
     before = snapshot(root)
     with Workspace(root, state=tmp_path / "state") as ws:
         shutil.rmtree(tmp_path / "state")
-        with pytest.raises(InputOutputError, match="was removed"):
+        with pytest.raises(FileIOError, match="was removed"):
             ws.edit("a.txt", "old", "new")
         assert ws.read("a.txt").content == "old\n"
     assert snapshot(root) == before
@@ -292,7 +292,7 @@ def test_a_copy_of_the_process_writes_nothing_into_it(root, tmp_path):
                 ws.read("b.txt")
                 ws.forget()
                 ws.edit("a.txt", "new", "newer")
-            except InputOutputError as error:
+            except FileIOError as error:
                 os._exit("is a copy of" in str(error))
             finally:
                 os._exit(9)

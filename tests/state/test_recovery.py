@@ -6,7 +6,8 @@ import shutil
 
 import pytest
 
-from agentfs import Policy, StaleError, Workspace
+from agentfs import Policy, Workspace
+from agentfs.errors import StaleError
 from agentfs.state import entries
 from agentfs.state.records import records
 from tests.journal.judges import snapshot

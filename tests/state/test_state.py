@@ -8,16 +8,8 @@ import threading
 
 import pytest
 
-from agentfs import (
-    InvalidArgumentError,
-    LineChange,
-    NotFoundError,
-    Policy,
-    StaleError,
-    UnreadError,
-    Workspace,
-)
-from agentfs.errors import InputOutputError
+from agentfs import LineChange, Policy, Workspace
+from agentfs.errors import FileIOError, InvalidArgumentError, NotFoundError, StaleError, UnreadError
 from agentfs.fs import syscalls
 from agentfs.state import read_journal
 from tests.journal.judges import snapshot
@@ -232,7 +224,7 @@ def test_a_change_that_fails_is_no_step_afterwards(root, reopened, monkeypatch):
 
     with monkeypatch.context() as patched:
         patched.setattr(syscalls, "replace", fail)
-        with pytest.raises(InputOutputError):
+        with pytest.raises(FileIOError):
             ws.edit("a", "1", "2")
     assert snapshot(root) == before
     ws = reopened()

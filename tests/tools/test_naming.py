@@ -6,11 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from agentfs import RenderContext, ToolOffer, ToolResult, Toolset, Workspace
+from agentfs import ToolResult, Toolset, Workspace
 from agentfs.errors import InvalidArgumentError, NotFoundError
 from agentfs.messages import Joined, call
 from agentfs.results import ReadResult
 from agentfs.text import continuation, footer
+from agentfs.tools.offer import RenderContext, ToolOffer
 from tests.provider_rules import CHECKERS, SCHEMA_OF, STRICT
 from tests.tool_samples import search
 

@@ -9,9 +9,10 @@ import time
 
 import pytest
 
-from agentfs import Event, Policy, ToolOffer, Toolset, Workspace
+from agentfs import Event, Policy, Toolset, Workspace
 from agentfs.errors import InvalidArgumentError
 from agentfs.results import ReadResult, WriteResult
+from agentfs.tools.offer import ToolOffer
 
 
 def call(name, **arguments):
