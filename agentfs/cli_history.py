@@ -70,7 +70,7 @@ def opened(root: str | None, state: str | None) -> Workspace:
     if root is None and state is not None:
         root = root_of(state)
     workspace = Workspace(root or ".", state=state)
-    for told in workspace.repaired:
+    for told in workspace.recovery_notes:
         print_error(f"agentfs: {told}")
     return workspace
 

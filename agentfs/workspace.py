@@ -10,7 +10,6 @@ from agentfs.errors import UnknownToolError
 from agentfs.events import OnEvent
 from agentfs.limits import Limits
 from agentfs.methods.changing import Changing
-from agentfs.methods.current import Current
 from agentfs.methods.history import History
 from agentfs.methods.reading import Reading
 from agentfs.methods.searching import Searching
@@ -26,7 +25,7 @@ DEFAULT_TOOLS = ("read", "write", "edit", "multi_edit", "ls", "glob", "grep")
 
 
 @checked
-class Workspace(Reading, Changing, Searching, History, Current):
+class Workspace(Reading, Changing, Searching, History):
     """One agent's view of one directory tree.
 
     Guaranteed on every system: paths and links that stand still lead nowhere outside the root; links are
@@ -102,9 +101,9 @@ class Workspace(Reading, Changing, Searching, History, Current):
         return {**self._root.containment, "engine": self.engine}
 
     @property
-    def repaired(self) -> tuple[str, ...]:
+    def recovery_notes(self) -> tuple[str, ...]:
         """What was found and put right on opening, because a process had died in the middle of a change."""
-        return self._root.repaired
+        return self._root.recovery_notes
 
     def close(self) -> None:
         """Give back the descriptor on the root; every later call fails."""

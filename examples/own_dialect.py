@@ -9,7 +9,8 @@ import tempfile
 
 from agentfs import ToolResult, Workspace
 from agentfs.dialects import Dialect, as_json, problem_of, register
-from agentfs.results import GlobResult, NextCall, ReadResult, WriteResult
+from agentfs.messages import NextCall
+from agentfs.results import GlobResult, ReadResult, WriteResult
 from agentfs.tools.offer import RenderContext, ToolOffer
 
 

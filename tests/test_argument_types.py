@@ -55,7 +55,6 @@ USUAL: dict[str, dict[str, Any]] = {
     "edit_lines": {"path": "a.txt", "changes": [LineChange(new_content="x", line_id="abcdef")]},
     "glob": {"pattern": "*"},
     "grep": {"pattern": "one"},
-    "is_current": {"result": None},
     "keep": {"kept": "text"},
     "move": {"path": "a.txt", "to": "new.txt"},
     "multi_edit": {"path": "a.txt", "edits": [Edit("one", "1")]},

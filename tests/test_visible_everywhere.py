@@ -81,9 +81,9 @@ def hidden_in(text: str) -> list[str]:
 
 
 def check(dialect: str, name: str, given: Any, result: Any) -> None:
-    where = f"{dialect} {name} {given!r}: {result.told!r}"
+    where = f"{dialect} {name} {given!r}: {result.content_with_notes!r}"
     error = str(result.error["message"]) if result.error else ""
-    for text in (result.told, result.short_result, error):
+    for text in (result.content_with_notes, result.short_result, error):
         assert not hidden_in(text), where
         assert not [line for line in text.split("\n") if line.lstrip().startswith("FORGED")], where
     assert "\n" not in result.short_result, where

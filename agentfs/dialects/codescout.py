@@ -14,7 +14,8 @@ from agentfs.dialects.dialect import Dialect
 from agentfs.dialects.rendering import past_end
 from agentfs.errors import InvalidArgumentError, PastEndError
 from agentfs.limits import Limits
-from agentfs.results import EditResult, GlobResult, GrepResult, ListResult, NextCall, ReadResult
+from agentfs.messages import NextCall
+from agentfs.results import EditResult, GlobResult, GrepResult, ListResult, ReadResult
 from agentfs.tools.offer import ToolOffer
 from agentfs.workspace import Workspace
 

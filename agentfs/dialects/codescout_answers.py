@@ -5,12 +5,12 @@ from dataclasses import replace
 from typing import Any
 
 from agentfs.dialects.rendering import absolute_in, as_json, content_of, left_out, lines_of, problem_of
+from agentfs.messages import NextCall
 from agentfs.results import (
     EditResult,
     GlobResult,
     GrepResult,
     ListResult,
-    NextCall,
     ReadResult,
     ToolResult,
     WriteResult,

@@ -21,7 +21,8 @@ from agentfs.errors import (
     StaleError,
     UnreadError,
 )
-from agentfs.results import EditResult, ListResult, NextCall, ReadResult, Result, ToolResult, WriteResult
+from agentfs.messages import NextCall
+from agentfs.results import EditResult, ListResult, ReadResult, Result, ToolResult, WriteResult
 from agentfs.text import one_line, visible
 from agentfs.tools.offer import RenderContext, ToolOffer
 from agentfs.workspace import Workspace

@@ -69,7 +69,7 @@ class OverlayRoot(Root):
         self._base = under._base  # noqa: SLF001 - it is a root itself
         self.path = under.path
         self.policy = under.policy
-        self.repaired = under.repaired
+        self.recovery_notes = under.recovery_notes
         self.recorder: Recorder | None = None
         self._overlay = _Overlay()
 

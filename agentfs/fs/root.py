@@ -51,7 +51,7 @@ class Root:
         path: The root's absolute path, links resolved.
         policy: What may be done.
         recorder: Who is told of every change, or None.
-        repaired: What had to be done after a process died in the middle of several changes, in words.
+        recovery_notes: What had to be done after a process died in the middle of several changes, in words.
     """
 
     def __init__(self, path: str | os.PathLike[str], policy: Policy) -> None:
@@ -80,7 +80,7 @@ class Root:
         roots = tuple(dict.fromkeys((absolute_parts(self.path), absolute_parts(given))))
         self._base = RootContext(RootHandle(handle), roots, policy)
         # Nobody may write through a root that is only read, repairs neither.
-        self.repaired = () if policy.read_only else self._repaired()
+        self.recovery_notes = () if policy.read_only else self._repaired()
 
     def _repaired(self) -> tuple[str, ...]:
         from agentfs.fs.apply_batch import repair  # noqa: PLC0415 - it loads when a tree is opened

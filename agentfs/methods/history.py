@@ -198,7 +198,7 @@ class History(Held):
                 self._root.close()
                 raise
             self._journal, self._shown = self._state.journal, self._state.shown
-            self._root.repaired += self._state.told
+            self._root.recovery_notes += self._state.told
         self._root.recorder = self._journal
 
     def _end(self) -> None:

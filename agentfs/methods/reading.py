@@ -1,7 +1,6 @@
 """The methods of a workspace that read files."""
 
 import time
-from dataclasses import replace
 from os import fspath
 
 from agentfs import call_context
@@ -91,8 +90,7 @@ class Reading(Held):
             listing = list_directory(
                 self._root, self.limits, path, 1, limit, max(offset - 1, 0), include_ignored=False
             )
-            listed = directory_answer(path, listing)
-            return replace(listed, made_by=("read", (path, offset, limit), {}))
+            return directory_answer(path, listing)
         except NotFoundError as error:
             from agentfs.search import add_suggestions
 

@@ -5,7 +5,6 @@ from os import PathLike
 from typing import Literal
 
 from agentfs.enforcement import gated
-from agentfs.methods.current import repeatable
 from agentfs.methods.held import Held
 from agentfs.methods.paths import Paths, texts
 from agentfs.results import GlobResult, GrepResult, ListResult
@@ -15,7 +14,6 @@ class Searching(Held):
     """What is in the tree, and where a text is."""
 
     @gated("search")
-    @repeatable
     def ls(
         self,
         path: Paths = ".",
@@ -64,7 +62,6 @@ class Searching(Held):
         )
 
     @gated("search")
-    @repeatable
     def glob(
         self,
         pattern: str,
@@ -122,7 +119,6 @@ class Searching(Held):
         )
 
     @gated("search")
-    @repeatable
     def find(
         self,
         path: Paths = ".",
@@ -213,7 +209,6 @@ class Searching(Held):
         )
 
     @gated("search")
-    @repeatable
     def grep(
         self,
         pattern: str,

@@ -98,7 +98,7 @@ def message_for(sent: ToolCall, result: ToolResult, *, images_follow: bool = Fal
     """
     match sent.shape:
         case "openai" | "openai-custom":
-            content = result.told
+            content = result.content_with_notes
             if result.images:
                 where = "follow in the next message" if images_follow else "cannot be shown here"
                 content += f"\n[images: {len(result.images)} {where}]"
@@ -116,9 +116,9 @@ def message_for(sent: ToolCall, result: ToolResult, *, images_follow: bool = Fal
 
 def _responses_output(result: ToolResult) -> Any:
     if not result.images:
-        return result.told
+        return result.content_with_notes
     images = [{"type": "input_image", "detail": "auto", "image_url": _url(image)} for image in result.images]
-    return [{"type": "input_text", "text": result.told}, *images]
+    return [{"type": "input_text", "text": result.content_with_notes}, *images]
 
 
 def _anthropic_block(sent: ToolCall, result: ToolResult) -> Message:

@@ -6,8 +6,8 @@ from itertools import islice
 from typing import Protocol
 
 from agentfs.limits import Limits
-from agentfs.messages import Joined
-from agentfs.results import GrepResult, Match, NextCall
+from agentfs.messages import Joined, NextCall
+from agentfs.results import GrepResult, Match
 from agentfs.search.render import count_lines_shown, totals_shown
 from agentfs.text import Step, continuation, fitted, footer
 

@@ -10,12 +10,12 @@ from agentfs import call_context
 from agentfs.errors import AccessError, AgentFSError
 from agentfs.fs import Directory, ReadBuffer, Root, display_name, quote, size_of, typed
 from agentfs.limits import Limits
-from agentfs.messages import Joined
+from agentfs.messages import Joined, NextCall
 from agentfs.patterns.compile import S
 from agentfs.patterns.line_matches import Counts, LineMatch, lines_within
 from agentfs.patterns.line_search import Search
 from agentfs.patterns.prefilter import Prefilter
-from agentfs.results import FileCount, GrepResult, Match, NextCall, Skipped
+from agentfs.results import FileCount, GrepResult, Match, Skipped
 from agentfs.search.excerpts import Excerpts, bytes_of, spans_window
 from agentfs.search.files import FileBatch, Outcome, SearchFiles
 from agentfs.search.fit_output import fit_output

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from agentfs.messages import Names, NextCall, Retry
-from agentfs.results.base import plain
+from agentfs.results import plain
 from agentfs.tools.spec import Tool
 from agentfs.tools.types import Kind, ListOf, MapOf, OptionalOf, Record, UnionOf
 

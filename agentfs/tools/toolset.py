@@ -343,4 +343,4 @@ class Toolset:
         return groups
 
     def _text(self, name: str, arguments: dict[str, Any]) -> str:
-        return self.call(name, arguments).told
+        return self.call(name, arguments).content_with_notes

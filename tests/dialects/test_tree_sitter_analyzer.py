@@ -752,15 +752,17 @@ SCOPES = {
 def test_the_table_of_token_costs(project, scope):
     for mode, (least, most) in zip((*MODES, None), TABLE[scope], strict=True):
         found = project.call("search_content", {**SCOPES[scope], **({mode: True} if mode else {})})
-        tokens = estimate_tokens(found.told)
+        tokens = estimate_tokens(found.content_with_notes)
         assert least <= tokens <= most, (mode, tokens)
         assert found.data["format"] == (mode or "full")
 
 
 @pytest.mark.parametrize("scope", TABLE)
 def test_short_paths_save_10_to_30_percent(project, scope):
-    full = estimate_tokens(project.call("search_content", SCOPES[scope]).told)
-    short = estimate_tokens(project.call("search_content", {**SCOPES[scope], "optimize_paths": True}).told)
+    full = estimate_tokens(project.call("search_content", SCOPES[scope]).content_with_notes)
+    short = estimate_tokens(
+        project.call("search_content", {**SCOPES[scope], "optimize_paths": True}).content_with_notes
+    )
     assert 0.7 <= short / full <= 0.9
 
 
@@ -799,7 +801,7 @@ def test_the_ladder_holds_for_all_that_the_model_gets(tmp_path, tool, mode):
 
 def test_a_count_says_in_a_word_that_it_is_not_of_all(call, tmp_path):
     def told(**more):
-        return call("find_and_grep", roots=["."], query="TODO", total_only=True, **more).told
+        return call("find_and_grep", roots=["."], query="TODO", total_only=True, **more).content_with_notes
 
     assert told() == "5\n[3 left out]"
     assert told(file_limit=1) == "1\n[partial]"
@@ -807,7 +809,10 @@ def test_a_count_says_in_a_word_that_it_is_not_of_all(call, tmp_path):
     many(tmp_path, 300)
     with Workspace(tmp_path) as ws:
         ignored = {"roots": ["many"], "query": "needle", "exclude_globs": ["0000*"], "total_only": True}
-        assert ws.tools(dialect="tree-sitter-analyzer").call("search_content", ignored).told == "290"
+        assert (
+            ws.tools(dialect="tree-sitter-analyzer").call("search_content", ignored).content_with_notes
+            == "290"
+        )
 
 
 def test_the_rest_of_what_does_not_fit_is_counted(project):

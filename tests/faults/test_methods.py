@@ -176,7 +176,7 @@ def fail_each(tmp_path: Path, seam: Fault, name: str, *, every: bool) -> None:
         assert state == (new if outcome == "ok" else old), (where, sorted(state))
         failed += outcome != "ok"
         with Workspace(top) as ws:
-            assert not ws.repaired, where
+            assert not ws.recovery_notes, where
     assert failed > len(faults) / 6
 
 

@@ -50,7 +50,7 @@ def judge(root: Path, state: Path, had: list[Snapshot], where: str) -> tuple[int
     """Open it anew: what the journal says must lead back to the original, and there again."""
     with Workspace(root, state=state, policy=Policy(durability="fast")) as ws:
         present = files_of(root)
-        assert present in had, f"killed at {where}: {sorted(present)} {ws.repaired}"
+        assert present in had, f"killed at {where}: {sorted(present)} {ws.recovery_notes}"
         steps = len(ws._journal.steps)
         if steps:
             ws.undo(steps)
@@ -58,7 +58,7 @@ def judge(root: Path, state: Path, had: list[Snapshot], where: str) -> tuple[int
         if steps:
             ws.redo(steps)
         assert files_of(root) == present, f"killed at {where}: redo of {steps} steps"
-        return steps, ws.repaired
+        return steps, ws.recovery_notes
 
 
 def states_of(top: Path) -> list[Snapshot]:
@@ -220,9 +220,9 @@ def kill_at_random(tmp_path, monkeypatch, seed, *, kills):
             steps, ahead = len(ws._journal.steps), ws._journal.undone
             if steps:
                 ws.undo(steps)
-            assert files_of(root) == original, f"{ws.repaired}"
+            assert files_of(root) == original, f"{ws.recovery_notes}"
             if steps:
                 ws.redo(steps)
-            assert files_of(root) == present, f"{ws.repaired}"
+            assert files_of(root) == present, f"{ws.recovery_notes}"
             assert ws._journal.undone == ahead
             assert ws.changes().files or files_of(root) == original

@@ -120,7 +120,7 @@ def kill_before(tmp_path, both, monkeypatch, step):
             assert os.WTERMSIG(os.waitpid(child, 0)[1]) == signal.SIGKILL
         with Workspace(top) as ws:
             state = snapshot(top)
-            assert state in both, f"killed at call {number} of {total}: {sorted(state)} {ws.repaired}"
+            assert state in both, f"killed at call {number} of {total}: {sorted(state)} {ws.recovery_notes}"
             seen.add(both.index(state))
     assert seen == {0, 1}
 
@@ -195,7 +195,7 @@ def kill_at(tmp_path, both, step):
         assert run_traced(TRACED, [top], log, f"{name}:signal=KILL:when={at}") in {"killed", "done"}
         with Workspace(top) as ws:
             state = snapshot(top)
-            assert state in both, f"killed at {name} {at}: {sorted(state)} {ws.repaired}"
+            assert state in both, f"killed at {name} {at}: {sorted(state)} {ws.recovery_notes}"
 
 
 @needs_tracing
@@ -237,13 +237,13 @@ def test_what_cannot_be_taken_back_now_is_taken_back_when_the_tree_is_opened_aga
         assert '"a" could not be brought back' in caught.value.hint
         assert snapshot(top) != old
         with Workspace(top) as still_broken:
-            assert "could not be taken back" in still_broken.repaired[0]
+            assert "could not be taken back" in still_broken.recovery_notes[0]
         monkeypatch.setattr(os, "replace", real)
     with Workspace(top) as ws:
-        assert "was taken back" in ws.repaired[0]
+        assert "was taken back" in ws.recovery_notes[0]
         assert snapshot(top) == old
     with Workspace(top) as ws:
-        assert not ws.repaired
+        assert not ws.recovery_notes
 
 
 def died_between_two_renames(top):
@@ -288,22 +288,22 @@ def test_a_root_opens_although_a_directory_of_an_unfinished_change_has_become_so
     put(top / name)
     file, other = ("a/x", "b/y") if name == "a" else ("b/y", "a/x")
     with Workspace(top) as ws:
-        assert any(f'"{file}"' in line for line in ws.repaired), "what was not recovered is not reported"
+        assert any(f'"{file}"' in line for line in ws.recovery_notes), "not reported"
         assert (top / other).read_text() == "old\n", "the rest of the change was not taken back"
         ws.write("works", "x\n")
     if put is not as_a_link:
         with Workspace(top) as ws:
-            assert not ws.repaired
+            assert not ws.recovery_notes
         return
     with Workspace(top) as ws:
-        assert len(ws.repaired) == 1
-        assert f'"{file}" that had not come to its end could not be taken back' in ws.repaired[0]
+        assert len(ws.recovery_notes) == 1
+        assert f'"{file}" that had not come to its end could not be taken back' in ws.recovery_notes[0]
     (top / name).unlink()
     (top / "moved").rename(top / name)
     with Workspace(top):
         assert (top / file).read_text() == "old\n"
     with Workspace(top) as ws:
-        assert not ws.repaired
+        assert not ws.recovery_notes
         assert not [path for path in snapshot(top) if ".agentfs-" in path]
 
 
@@ -315,10 +315,10 @@ def test_a_root_opens_although_the_lock_of_an_unfinished_change_cannot_be_had(tm
     with monkeypatch.context() as patch:
         patch.setattr(lock.FileLock, "_lock_file", lambda *_: (_ for _ in ()).throw(OSError(28, "No space")))
         with Workspace(top) as ws:
-            assert len(ws.repaired) == 2
-            assert all("could not be taken back: [Errno 28] No space" in line for line in ws.repaired)
+            assert len(ws.recovery_notes) == 2
+            assert all("could not be taken back: [Errno 28] No space" in line for line in ws.recovery_notes)
     with Workspace(top) as ws:
-        assert "was taken back" in ws.repaired[0]
+        assert "was taken back" in ws.recovery_notes[0]
         assert (top / "a/x").read_text() == (top / "b/y").read_text() == "old\n"
 
 

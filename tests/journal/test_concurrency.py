@@ -165,7 +165,7 @@ def soak(
                 known = steps_of(ws), snapshot(top)
         if state:
             with Workspace(top, policy=policy, state=kept) as ws:
-                assert ws.repaired == ()
+                assert ws.recovery_notes == ()
                 assert (steps_of(ws), snapshot(top)) == known
                 total["steps undone"] += check_whole(ws, top, first, tmp_path / "scratch")
         total["rounds"] += 1

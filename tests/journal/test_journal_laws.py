@@ -163,7 +163,7 @@ class OneWorkspace(RuleBasedStateMachine):
         else:
             ws.close()
         self.all[index] = ws = self.opened(index)
-        assert ws.repaired == ()
+        assert ws.recovery_notes == ()
         assert (journal_of(ws), memory_of(ws)) == known
 
     @precondition(lambda self: self.kept)

@@ -100,7 +100,7 @@ def test_each_write_into_the_state_directory_fails(root, tmp_path, monkeypatch, 
                     patched.setattr(log_file.os, "ftruncate", failing_truncate)
                 failed += act(ws, root)
         with Workspace(root, state=state) as ws:
-            assert ws.repaired == ()
+            assert ws.recovery_notes == ()
             if ws._journal.steps:
                 ws.undo(len(ws._journal.steps))
         assert snapshot(root) == original
@@ -139,7 +139,7 @@ def test_the_kernel_takes_no_more(root, tmp_path):
     assert (said["code"], said["errno"]) == ("io", errno.EFBIG)
     assert 3 < len(said["made"]) < 100
     with Workspace(root, state=tmp_path / "state") as ws:
-        assert ws.repaired == ()
+        assert ws.recovery_notes == ()
         assert [change.path for step in ws._journal.steps for change in step.changes] == [
             f"{number}.txt" for number in said["made"]
         ]
@@ -165,7 +165,7 @@ with Workspace(root, state=state) as ws:
             refused.append((error.code, error.details.get("errno")))
 assert sorted(os.listdir(root)) == sorted(made)
 with Workspace(root, state=state) as ws:
-    assert ws.repaired == ()
+    assert ws.recovery_notes == ()
     assert [change.path for step in ws._journal.steps for change in step.changes] == made
     left = len(made)
     while left:  # to go back takes room too: a little, which the last of the journal may not find
@@ -265,7 +265,7 @@ def test_an_interrupt_while_it_is_written_down_changes_nothing(root, tmp_path, m
             stand = len(ws._journal.steps)
             assert stand > steps
         with Workspace(root, state=tmp_path / "state") as ws:
-            assert ws.repaired == ()
+            assert ws.recovery_notes == ()
             assert len(ws._journal.steps) == stand
     with Workspace(root, state=tmp_path / "state") as ws:
         ws.undo(len(ws._journal.steps))
@@ -299,5 +299,5 @@ def test_a_copy_of_the_process_writes_nothing_into_it(root, tmp_path):
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 1
         ws.write("c.txt", "c\n")
     with Workspace(root, state=tmp_path / "state") as ws:
-        assert ws.repaired == ()
+        assert ws.recovery_notes == ()
         assert ws.undo(2).steps == 2

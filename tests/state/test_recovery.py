@@ -55,14 +55,14 @@ def put(old, root, name):
 def test_one_that_was_made_is_a_step(begun):
     root, state, old = begun(change_both)
     with Workspace(root, state=state) as ws:
-        assert ws.repaired == (
+        assert ws.recovery_notes == (
             'a change of "a", "b", "made/deep/c" was made when a process died, and stands in the journal now',
         )
         assert len(ws._journal.steps) == 2
         ws.undo()
         assert snapshot(root) == snapshot(old)
     with Workspace(root, state=state) as ws:
-        assert ws.repaired == (), "it is settled for good"
+        assert ws.recovery_notes == (), "it is settled for good"
         assert ws.redo().steps == 1
 
 
@@ -72,11 +72,11 @@ def test_one_that_was_not_made_is_none_and_its_directories_go(begun):
     put(old, root, "b")
     (root / "made" / "deep" / "c").unlink()
     with Workspace(root, state=state) as ws:
-        assert "was not made" in ws.repaired[0]
+        assert "was not made" in ws.recovery_notes[0]
         assert snapshot(root) == snapshot(old)
         assert len(ws._journal.steps) == 1
         ws.undo()
-    assert Workspace(root, state=state).repaired == ()
+    assert Workspace(root, state=state).recovery_notes == ()
 
 
 def test_a_directory_with_something_else_in_it_stays(begun):
@@ -93,14 +93,14 @@ def test_of_one_that_was_made_in_part_that_part_is_a_step(begun):
     put(old, root, "b")
     (root / "made" / "deep" / "c").write_text("c, and theirs\n")
     with Workspace(root, state=state) as ws:
-        assert ws.repaired == (
+        assert ws.recovery_notes == (
             'a change of "a", "b", "made/deep/c" was under way when a process died',
             'of it, "a", "made", "made/deep" was made, and stands in the journal',
             'of it, "b" was not made',
             '"made/deep/c" is neither as before nor as it was to be: look at it',
         )
     with Workspace(root, state=state) as ws:
-        assert ws.repaired == ()
+        assert ws.recovery_notes == ()
         before = snapshot(root)
         ws.undo()
         assert (root / "a").read_text() == "older a\n"
@@ -121,8 +121,8 @@ def test_a_way_back_that_was_gone_or_not(begun, going):
     root, state, _ = begun(act)
     at = 1 if going == "undo" else 2
     with Workspace(root, state=state) as ws:
-        assert ws.repaired[0].startswith("undoing or redoing ")
-        assert "stands in the journal now" in ws.repaired[0]
+        assert ws.recovery_notes[0].startswith("undoing or redoing ")
+        assert "stands in the journal now" in ws.recovery_notes[0]
         assert len(ws._journal.steps) == at
     shutil.copytree(root, root.with_name("gone"))
     with Workspace(root, state=state) as ws:
@@ -131,7 +131,7 @@ def test_a_way_back_that_was_gone_or_not(begun, going):
     shutil.rmtree(root)
     shutil.move(root.with_name("gone"), root)
     with Workspace(root, state=state) as ws:
-        assert "was not made" in ws.repaired[0]
+        assert "was not made" in ws.recovery_notes[0]
         assert len(ws._journal.steps) == at
 
 
@@ -145,7 +145,7 @@ def test_a_way_back_that_was_gone_in_part_is_told_and_can_be_gone_by_nobody_else
     with Workspace(root, state=state) as ws:
         assert (
             'of it, "a", "made", "made/deep", "made/deep/c" was made, and is not in the journal'
-            in ws.repaired
+            in ws.recovery_notes
         )
         before = snapshot(root)
         with pytest.raises(StaleError):
@@ -158,7 +158,7 @@ def test_a_workspace_that_may_only_read_settles_it_too_and_touches_nothing(begun
     (root / "made" / "deep" / "c").unlink()
     before = snapshot(root)
     with Workspace(root, state=state, policy=Policy(read_only=True)) as ws:
-        assert "was not made" in ws.repaired[0]
+        assert "was not made" in ws.recovery_notes[0]
     assert snapshot(root) == before
 
 
@@ -168,7 +168,7 @@ def test_it_is_settled_even_where_the_journal_is_written_anew(begun, monkeypatch
     monkeypatch.setattr(opening, "_SLACK", -(10**9))
     root, state, old = begun(change_both)
     with Workspace(root, state=state) as ws:
-        assert "stands in the journal now" in ws.repaired[0]
+        assert "stands in the journal now" in ws.recovery_notes[0]
         ws.undo()
         assert snapshot(root) == snapshot(old)
     with Workspace(root, state=state) as ws:

@@ -49,7 +49,7 @@ def test_the_journal_goes_on_where_it_stopped(root, reopened):
     last = snapshot(root)
     ws.undo()
     ws = reopened()
-    assert ws.repaired == ()
+    assert ws.recovery_notes == ()
     assert len(ws._journal.steps) == 2
     assert ws.redo().steps == 1
     assert snapshot(root) == last
@@ -141,7 +141,7 @@ def test_what_somebody_else_changed_while_nobody_had_it_open_is_not_undone(root,
     reopened().edit("a.txt", "one", "1")
     (root / "a.txt").write_text("theirs\n")
     ws = reopened()
-    assert ws.repaired == (), "it was no change of ours"
+    assert ws.recovery_notes == (), "it was no change of ours"
     with pytest.raises(StaleError) as caught:
         ws.undo()
     assert "+theirs" in caught.value.details["diff"]
@@ -229,7 +229,7 @@ def test_a_change_that_fails_is_no_step_afterwards(root, reopened, monkeypatch):
     assert snapshot(root) == before
     ws = reopened()
     assert len(ws._journal.steps) == 1
-    assert ws.repaired == ()
+    assert ws.recovery_notes == ()
 
 
 def test_an_interrupt_after_the_rename_leaves_the_step_in_the_journal(root, reopened, monkeypatch):
