@@ -1,18 +1,23 @@
-"""The command line: every tool as a command, made from the same hints as the schemas, and an MCP server."""
+"""The command line: every tool as a command, the history of a state directory, schemas, and an MCP server."""
 
 import argparse
 import json
+import os
+import re
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, cast
 
 from agentfs import call_context
-from agentfs.cli_history import add_commands, opened
-from agentfs.cli_output import print_error, print_json, print_text
 from agentfs.errors import AgentFSError, EncodingError, FileIOError, InvalidArgumentError
+from agentfs.fs import name_matcher
+from agentfs.journal import Journal, Step
+from agentfs.journal.report import changes_result, file_changes, step_words
 from agentfs.policy import Policy
 from agentfs.results import ToolResult
+from agentfs.state import read_journal, root_of
+from agentfs.text import shown_controls, to_json
 from agentfs.tools.schema import FORMATS
 from agentfs.tools.spec import Tool, exposable, full_description, tool_of
 from agentfs.tools.types import EnumOf, Kind, ListOf, OptionalOf, Parameter, Scalar, UnionOf
@@ -22,11 +27,10 @@ NOTHING_FOUND = 1
 FAILED = 2
 INTERRUPTED = 130
 _TYPES: dict[str, Callable[[str], Any]] = {"string": str, "integer": int, "number": float}
-_PROGRESS_AFTER = 1.0
-
-
-# They speak of what was done before, which takes a state directory: their commands are `cli_history`'s.
-_OF_A_SESSION = {"undo", "redo", "checkpoint", "rollback", "changes"}
+_PROGRESS_AFTER = 1.0  # seconds
+_TIME = "%Y-%m-%d %H:%M:%S"
+# Methods that need earlier calls, and so a state directory; `_add_history` has their commands.
+_HISTORY = {"undo", "redo", "checkpoint", "rollback", "changes"}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -40,7 +44,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         command line itself.
     """
     if sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison] - what Python makes of a closed one
-        print_error("agentfs: Standard output is closed.")
+        _print_error("agentfs: Standard output is closed.")
         return FAILED
     if reconfigure := getattr(sys.stdout, "reconfigure", None):
         reconfigure(errors="backslashreplace")  # what its encoding does not have
@@ -48,7 +52,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         status = _run(argv)
         sys.stdout.flush()
     except AgentFSError as error:
-        print_error(f"agentfs: {error}")
+        _print_error(f"agentfs: {error}")
         return FAILED
     except BrokenPipeError:
         # The reader has gone, as `| head` does; Python would complain again when it flushes at exit.
@@ -56,7 +60,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return NOTHING_FOUND
     except OSError as error:
         sys.stdout = None
-        print_error(f"agentfs: Standard output cannot be written: {error.strerror}.")
+        _print_error(f"agentfs: Standard output cannot be written: {error.strerror}.")
         return FAILED
     except KeyboardInterrupt:
         return INTERRUPTED
@@ -94,7 +98,7 @@ def _parser() -> argparse.ArgumentParser:
     mcp = commands.add_parser("mcp", help="serve the tools over MCP on standard input and output")
     mcp.add_argument("--read-only", action="store_true", help="change nothing")
     mcp.add_argument("--tools", metavar="NAMES", help="the tools to offer, separated by commas")
-    mcp.add_argument("--prefix", default="", help="what stands before each tool's name")
+    mcp.add_argument("--prefix", default="", help="a prefix for each tool's name")
     mcp.add_argument(
         "--structured",
         action="store_true",
@@ -109,8 +113,36 @@ def _parser() -> argparse.ArgumentParser:
         _add_root(command)
     for command in (call, mcp):
         _add_state(command)
-    add_commands(commands)
+    _add_history(commands)
     return parser
+
+
+def _add_history(commands: Any) -> None:
+    def add(name: str, description: str, run: Callable[[argparse.Namespace], int]) -> argparse.ArgumentParser:
+        command: argparse.ArgumentParser = commands.add_parser(
+            name, help=description, description=description.capitalize() + "."
+        )
+        command.add_argument("--state", required=True, metavar="DIR", help="the state directory")
+        command.add_argument(
+            "--root", metavar="DIR", help="the workspace (default: that of the state directory)"
+        )
+        command.add_argument("--json", action="store_true", help="print the whole result as JSON")
+        command.set_defaults(run=run, method=name)
+        return command
+
+    log = add("log", "list the steps that were made, the latest first", _log)
+    log.add_argument("--limit", type=int, metavar="N", help="most steps to show (default: all)")
+    for name, description in (("undo", "undo the last steps"), ("redo", "make undone steps again")):
+        command = add(name, f"{description}, all of them or none", _run_history)
+        command.add_argument(
+            "argument", type=int, nargs="?", default=1, metavar="N", help="how many (default: 1)"
+        )
+    diff = add("diff", "print all that was changed as one patch, which git apply takes", _diff)
+    diff.add_argument("--since", metavar="CHECKPOINT", help="only what was changed since (default: all)")
+    checkpoint = add("checkpoint", "name the present state, for rollback and diff", _run_history)
+    checkpoint.add_argument("argument", nargs="?", metavar="NAME", help="the name (default: a number)")
+    rollback = add("rollback", "return the files to a checkpoint, backward or forward", _run_history)
+    rollback.add_argument("argument", metavar="CHECKPOINT", help="its name")
 
 
 def _add_root(command: argparse.ArgumentParser) -> None:
@@ -118,8 +150,9 @@ def _add_root(command: argparse.ArgumentParser) -> None:
 
 
 def _add_state(command: argparse.ArgumentParser) -> None:
-    told = "go on with the journal and with what was shown that this directory keeps"
-    command.add_argument("--state", default=None, metavar="DIR", help=told)
+    command.add_argument(
+        "--state", default=None, metavar="DIR", help="persist journal and read history in DIR"
+    )
 
 
 def _tools() -> list[Tool]:
@@ -131,7 +164,7 @@ def _tools() -> list[Tool]:
 
 def _names(workspace: Workspace) -> list[str]:
     """Return the names of the methods that are commands."""
-    return [name for name in workspace.tool_names() if name not in _OF_A_SESSION]
+    return [name for name in workspace.tool_names() if name not in _HISTORY]
 
 
 def _add_tool(commands: Any, tool: Tool) -> None:
@@ -153,20 +186,20 @@ def _add_tool(commands: Any, tool: Tool) -> None:
 
 
 def _add_parameter(command: argparse.ArgumentParser, parameter: Parameter) -> None:
-    told = full_description(parameter).replace("%", "%%")
+    text = full_description(parameter).replace("%", "%%")
     settings = _settings(parameter.value_kind, parameter.name)
     if parameter.required:
         if parameter.name == "content":
-            told += " `-` reads standard input."
+            text += " `-` reads standard input."
         settings.pop("action", None)
-        command.add_argument(parameter.name, help=told, **settings)
+        command.add_argument(parameter.name, help=text, **settings)
         return
     if parameter.name == "path":
-        command.add_argument(parameter.name, help=told, nargs="?")
+        command.add_argument(parameter.name, help=text, nargs="?")
         return
     if settings.get("action") == "store_true" and parameter.default is not False:
         settings["action"] = argparse.BooleanOptionalAction
-    command.add_argument(f"--{parameter.name.replace('_', '-')}", help=told, dest=parameter.name, **settings)
+    command.add_argument(f"--{parameter.name.replace('_', '-')}", help=text, dest=parameter.name, **settings)
 
 
 def _settings(kind: Kind, name: str) -> dict[str, Any]:
@@ -189,12 +222,22 @@ def _settings(kind: Kind, name: str) -> dict[str, Any]:
             return {"metavar": "JSON"}
 
 
+def _open(root: str | None, state: str | None) -> Workspace:
+    """Open a workspace, by default that of the state directory, and print what had to be recovered."""
+    if root is None and state is not None:
+        root = root_of(state)
+    workspace = Workspace(root or ".", state=state)
+    for note in workspace.recovery_notes:
+        _print_error(f"agentfs: {note}")
+    return workspace
+
+
 def _run_tool(arguments: argparse.Namespace) -> int:
     tool: Tool = arguments.tool
     given = {p.name: getattr(arguments, p.name) for p in tool.parameters if hasattr(arguments, p.name)}
     if given.get("content") == "-":
         given["content"] = _standard_input()
-    with opened(arguments.root, arguments.state) as workspace:
+    with _open(arguments.root, arguments.state) as workspace:
         # All these are commands, so an error may advise any of them.
         tools = workspace.tools(
             _names(workspace), expose={tool.name: exposable(getattr(workspace, tool.name))}
@@ -209,18 +252,18 @@ def _run_tool(arguments: argparse.Namespace) -> int:
 
 def _call(arguments: argparse.Namespace) -> int:
     text = _standard_input() if arguments.arguments == "-" else arguments.arguments
-    with opened(arguments.root, arguments.state) as workspace:
+    with _open(arguments.root, arguments.state) as workspace:
         tools = workspace.tools(dialect=arguments.dialect)
         return _show(tools.call(arguments.name, text), as_json=arguments.json)
 
 
 def _show(result: ToolResult, *, as_json: bool) -> int:
     if as_json:
-        print_json(result.to_dict())
+        _print_json(result.to_dict())
     elif result.success:
-        print_text(result.content, coloured=True)
+        _print_text(result.content, coloured=True)
     else:
-        print_error(result.content)
+        _print_error(result.content)
     if not result.success:
         return FAILED
     data: Any = result.data
@@ -231,11 +274,82 @@ def _show(result: ToolResult, *, as_json: bool) -> int:
     return NOTHING_FOUND if found == 0 else 0
 
 
+def _log(arguments: argparse.Namespace) -> int:
+    rows = list(_rows(read_journal(arguments.state, arguments.root)))[: arguments.limit]
+    if arguments.json:
+        _print_json([row for row, _ in rows])
+        return 0
+    width = len(str(rows[0][0]["step"])) if rows else 1
+    for row, words in rows:
+        for name in row["checkpoints"]:
+            _print_text(f"{'':{width}}  checkpoint {json.dumps(name, ensure_ascii=False)}")
+        if row["step"]:
+            when = time.strftime(_TIME, time.localtime(row["time"])) if row["time"] else f"{'earlier':19}"
+            undone = "undone: " if row["undone"] else ""
+            _print_text(f"{row['step']:{width}}  {when}  {undone}{words}")
+    return 0
+
+
+def _rows(journal: Journal) -> Iterator[tuple[dict[str, Any], str]]:
+    """Yield each step, the latest first, with the checkpoints after it; at last those of the beginning."""
+    stand, first = journal.steps, journal.put_together
+    steps: list[Step] = [*stand, *journal.ahead]
+    names: dict[int, list[str]] = {}
+    for name, place in journal.checkpoints.items():
+        names.setdefault(place, []).append(name)
+    for number, step in reversed(list(enumerate(steps, first + 1))):
+        row = {
+            "step": number,
+            "time": step.time,
+            "undone": number > first + len(stand),
+            "checkpoints": names.get(number, []),
+            "files": [vars(file) for file in file_changes(step.changes, counted=False)],
+        }
+        yield row, step_words(step)
+    if first or 0 in names:
+        files = [vars(file) for file in file_changes(journal.base.changes, counted=False)]
+        row = {
+            "step": first,
+            "time": None,
+            "undone": False,
+            "checkpoints": names.get(first, []),
+            "files": files,
+        }
+        yield row, "the steps up to here, merged"
+
+
+def _run_history(arguments: argparse.Namespace) -> int:
+    with _open(arguments.root, arguments.state) as workspace:
+        result = getattr(workspace, arguments.method)(arguments.argument)
+    if arguments.json:
+        _print_json(result.to_dict())
+    else:
+        _print_text(result.text)
+    return 0
+
+
+def _diff(arguments: argparse.Namespace) -> int:
+    # By the names that are protected now: the workspace that made the changes may have protected fewer.
+    protected = name_matcher(Policy().protect.read).covers
+    total = read_journal(arguments.state, arguments.root).since(arguments.since)
+    changes = changes_result(total, arguments.since, lambda path: not protected(path))
+    for note in changes.notes:
+        _print_error(f"agentfs: {note}")
+    if arguments.json:
+        _print_json(changes.to_dict())
+    elif sys.stdout.isatty():
+        _print_text(changes.patch.decode("utf-8", "backslashreplace").removesuffix("\n"), coloured=True)
+    else:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(changes.patch)  # byte for byte
+    return 0
+
+
 def _schemas(arguments: argparse.Namespace) -> int:
     with Workspace(arguments.root) as workspace:
         tools = workspace.tools(dialect=arguments.dialect)
         schemas = tools.schemas(arguments.format, strict=arguments.strict)
-    print_json(schemas, indent=2)
+    _print_json(schemas, indent=2)
     return 0
 
 
@@ -247,7 +361,7 @@ def _mcp(arguments: argparse.Namespace) -> int:
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] != "mcp":
             raise
-        print_error("agentfs: the server needs the official SDK: pip install 'agentfs-workspace[mcp]'")
+        _print_error("agentfs: the server needs the official SDK: pip install 'agentfs-workspace[mcp]'")
         return FAILED
     names = [name.strip() for name in arguments.tools.split(",")] if arguments.tools else None
     policy = Policy(read_only=arguments.read_only)
@@ -291,3 +405,44 @@ def _progress() -> Callable[[int], None] | None:
             print(f"\r{entries:,} entries looked at\033[K\r", end="", file=sys.stderr, flush=True)
 
     return report
+
+
+def _print_text(text: str, *, coloured: bool = False) -> None:
+    """Print on standard output: in colour and without control characters where that is a terminal."""
+    if sys.stdout.isatty():
+        text = shown_controls(text)
+    print(_in_colour(text) if coloured and _takes_colour() else text)
+
+
+def _print_json(value: Any, *, indent: int | None = None) -> None:
+    """Print a value as JSON on standard output."""
+    print(to_json(value, indent=indent))
+
+
+def _print_error(text: str) -> None:
+    """Print a text on standard error, as far as that is open."""
+    if sys.stderr is None:  # pyright: ignore[reportUnnecessaryComparison] - what Python makes of a closed one
+        return
+    try:
+        print(shown_controls(text) if sys.stderr.isatty() else text, file=sys.stderr, flush=True)
+    except OSError:
+        sys.stderr = None  # the exit status says it; Python would try again at exit, and change that
+
+
+def _takes_colour() -> bool:
+    return sys.stdout.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
+
+
+def _in_colour(text: str) -> str:
+    lines: list[str] = []
+    in_diff = False
+    for line in text.split("\n"):
+        in_diff = in_diff or line.startswith("@@ ")
+        if in_diff and line[:1] in ("+", "-", "@"):
+            code = {"+": "32", "-": "31", "@": "36"}[line[0]]
+            lines.append(f"\033[{code}m{line}\033[0m")
+        elif line.startswith("[") and line.endswith("]"):
+            lines.append(f"\033[2m{line}\033[0m")
+        else:
+            lines.append(re.sub(r"^(\s*\d+)([|:-])", "\033[32m\\1\033[0m\\2", line))
+    return "\n".join(lines)

@@ -23,8 +23,8 @@ LAYERS = [
     {"methods"},
     {"workspace"},
     {"dialects"},
-    {"mcp_stdio", "cli_output"},
-    {"mcp_server", "cli_history"},
+    {"mcp_stdio"},
+    {"mcp_server"},
     {"cli"},
 ]
 UPWARDS = {("workspace.py", "dialects")}  # found by name, once a program asks for one
