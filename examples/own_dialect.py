@@ -14,7 +14,7 @@ from agentfs.results import GlobResult, ReadResult, WriteResult
 from agentfs.tools.offer import RenderContext, ToolOffer
 
 
-def offers(workspace: Workspace) -> list[ToolOffer]:
+def specs(workspace: Workspace) -> list[ToolOffer]:
     """Make the three tools; each stands on methods of the workspace."""
 
     def read(file: str, first: int = 1, last: int | None = None) -> ReadResult:
@@ -47,12 +47,12 @@ def find_instead(call: NextCall) -> dict[str, object] | None:
     return {"name": "*", **call["arguments"]}
 
 
-def render(answer: RenderContext) -> ToolResult:
+def render(context: RenderContext) -> ToolResult:
     """Make the answer of this contract from the workspace's own."""
-    if problem := problem_of(answer):
-        return as_json(answer, {"ok": False, "why": problem.message, "hint": problem.hint})
+    if problem := problem_of(context):
+        return as_json(context, {"ok": False, "why": problem.message, "hint": problem.hint})
     shown: dict[str, object] = {}
-    match answer.outcome:
+    match context.outcome:
         case ReadResult() as read:
             shown = {"text": read.content, "lines": [read.start_line, read.end_line, read.total_lines]}
         case GlobResult() as found:
@@ -62,11 +62,11 @@ def render(answer: RenderContext) -> ToolResult:
             shown = {"file": written.path, "bytes": written.bytes_written}
         case _:
             pass
-    return as_json(answer, {"ok": True, **shown})
+    return as_json(context, {"ok": True, **shown})
 
 
 OWN = register(
-    Dialect("own", offers, limits={"read_lines": 200}, policy={"overwrite": "always"}, render=render)
+    Dialect("own", specs, limits={"read_lines": 200}, policy={"overwrite": "always"}, render=render)
 )
 
 

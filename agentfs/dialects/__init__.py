@@ -1,11 +1,10 @@
-"""Dialects: other contracts' tools over the same workspace, found by name.
+"""Dialects: the tools of other contracts over a workspace, found by name.
 
 `ws.tools(dialect="wave")` looks here. A dialect of your own is a `Dialect` that is registered; it needs one
 file, as `examples/own_dialect.py` shows.
 """
 
-from agentfs.dialects.dialect import Dialect
-from agentfs.dialects.registry import find, names, register
+from agentfs.dialects.dialect import Dialect, find, names, register
 from agentfs.dialects.rendering import (
     Problem,
     absolute_in,

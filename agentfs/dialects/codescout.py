@@ -9,14 +9,30 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Literal
 
-from agentfs.dialects.codescout_answers import PAGE, answered, is_paged, refused
 from agentfs.dialects.dialect import Dialect
-from agentfs.dialects.rendering import past_end
+from agentfs.dialects.rendering import (
+    absolute_in,
+    as_json,
+    content_of,
+    cut_lines,
+    left_out,
+    past_end_of_lines,
+    problem_of,
+)
 from agentfs.errors import InvalidArgumentError, PastEndError
 from agentfs.limits import Limits
 from agentfs.messages import NextCall
-from agentfs.results import EditResult, GlobResult, GrepResult, ListResult, ReadResult
-from agentfs.tools.offer import ToolOffer
+from agentfs.results import (
+    EditResult,
+    GlobResult,
+    GrepResult,
+    ListResult,
+    ReadResult,
+    ToolResult,
+    WriteResult,
+)
+from agentfs.text import newline_of
+from agentfs.tools.offer import RenderContext, ToolOffer
 from agentfs.workspace import Workspace
 
 _LIMITS: Mapping[str, Any] = {
@@ -28,15 +44,13 @@ _LIMITS: Mapping[str, Any] = {
     # The document bounds answers in lines and entries, and no text has more tokens than bytes.
     "output_tokens": 200_000,
 }
-_TOKENS = 16  # for each byte of a file: more than any text of it has
+_TOKENS_PER_BYTE = 16  # more than the text of any file has
+_PAGE_ENTRIES = 50  # entries of a page of list_dir
+_BUFFER_BYTES = 10_000  # a longer read gets a file_id, under which it can be read and searched
 
 
-def offers(workspace: Workspace) -> Sequence[ToolOffer]:
-    """Make the six tools.
-
-    Args:
-        workspace: The workspace.
-    """
+def specs(workspace: Workspace) -> Sequence[ToolOffer]:
+    """Return the six tools."""
     unbounded = workspace.view(limits=_without_caps(workspace.limits))
 
     def read(path: str, start_line: int | None = None, end_line: int | None = None) -> ReadResult:
@@ -63,16 +77,14 @@ def offers(workspace: Workspace) -> Sequence[ToolOffer]:
                 return workspace.read(path, first, room=0)
             return unbounded.read(path, first, last - first + 1, room=0)
         except PastEndError as error:
-            if "total_lines" not in error.details:  # of a directory
-                raise
-            raise past_end(error, f"start_line {first}", "a start_line from 1 to") from None
+            raise past_end_of_lines(error, f"start_line {first}", "a start_line from 1 to") from None
 
     def ls(
         path: str,
         recursive: bool = False,
         detail_level: Literal["compact", "full"] = "compact",
         offset: int = 0,
-        limit: int = PAGE,
+        limit: int = _PAGE_ENTRIES,
     ) -> ListResult:
         """List files and directories under a path; hidden and ignored ones are left out.
 
@@ -86,7 +98,7 @@ def offers(workspace: Workspace) -> Sequence[ToolOffer]:
             offset: Skip this many entries.
             limit: Max entries per page.
         """
-        paged = is_paged({"detail_level": detail_level, "offset": offset, "limit": limit})
+        paged = _is_paged({"detail_level": detail_level, "offset": offset, "limit": limit})
         return workspace.ls(path, 0 if recursive else 1, limit if paged else None, offset)
 
     def grep(pattern: str, path: str = ".", limit: int | None = None) -> GrepResult:
@@ -142,9 +154,9 @@ def offers(workspace: Workspace) -> Sequence[ToolOffer]:
             )
         if insert is None:
             return workspace.edit(path, old_string, new_string, replace_all)
-        return _inserted(workspace, path, new_string, insert)
+        return _insert(workspace, path, new_string, insert)
 
-    made = [
+    tools = [
         ToolOffer(read, name="read_file", renames={"offset": "start_line"}, follow=_follow_read),
         ToolOffer(ls, name="list_dir", follow=_follow_list),
         ToolOffer(grep, name="search_pattern", parameters={"limit": "max_results"}),
@@ -162,20 +174,22 @@ def offers(workspace: Workspace) -> Sequence[ToolOffer]:
         ),
         ToolOffer(edit, name="edit_file", order=("path", "old_string")),
     ]
-    render = partial(answered, workspace=workspace, unbounded=unbounded)
-    return [replace(each, render=render) for each in made]
+    render = partial(_render, workspace=workspace, unbounded=unbounded)
+    return [replace(each, render=render) for each in tools]
 
 
 def _without_caps(limits: Limits) -> Limits:
-    """Return limits without what bounds a read, where the programmer has set nothing else."""
-    usual = replace(Limits(), **_LIMITS)
-    caps: dict[str, Any] = {
+    """Return limits without those that bound a read, except where the programmer has set them."""
+    preset = replace(Limits(), **_LIMITS)
+    unbounded: dict[str, Any] = {
         "read_bytes": limits.file_bytes,
         "line_chars": limits.file_bytes,
-        "output_tokens": _TOKENS * limits.file_bytes,
+        "output_tokens": _TOKENS_PER_BYTE * limits.file_bytes,
     }
-    left = {name: most for name, most in caps.items() if getattr(limits, name) == getattr(usual, name)}
-    return replace(limits, **left)
+    changes = {
+        name: value for name, value in unbounded.items() if getattr(limits, name) == getattr(preset, name)
+    }
+    return replace(limits, **changes)
 
 
 def _out_of_range(message: str, parameter: str) -> InvalidArgumentError:
@@ -184,20 +198,18 @@ def _out_of_range(message: str, parameter: str) -> InvalidArgumentError:
     )
 
 
-def _inserted(workspace: Workspace, path: str, new: str, where: Literal["prepend", "append"]) -> EditResult:
+def _insert(workspace: Workspace, path: str, new: str, where: Literal["prepend", "append"]) -> EditResult:
     notes: list[str] = []
 
     def span(text: str) -> list[tuple[int, int, str]]:
-        at = 0 if where == "prepend" else len(text)
-        # It is put there exactly as it is, which may not be what was meant.
-        joined = bool(text) and not (text if at else new).endswith("\n")
-        notes[:] = [f"no line end stands between the text that was there and the one that was {where}ed"][
-            :joined
-        ]
-        return [(at, at, new)]
+        offset = 0 if where == "prepend" else len(text)
+        # The text is inserted exactly as it is, which may not be what was meant.
+        if text and not (text if offset else new).endswith("\n"):
+            notes.append(f"no line end stands between the text that was there and the one that was {where}ed")
+        return [(offset, offset, new)]
 
     edited = workspace.splice(path, span)
-    return replace(edited, notes=(*edited.notes, *notes))
+    return replace(edited, notes=(*edited.notes, *notes[-1:]))
 
 
 def _follow_read(call: NextCall) -> Mapping[str, Any] | None:
@@ -221,6 +233,148 @@ def _follow_list(call: NextCall) -> Mapping[str, Any] | None:
     return made if arguments.get("limit") is None else {**made, "limit": arguments["limit"]}
 
 
+def _is_paged(arguments: Mapping[str, Any]) -> bool:
+    """Return whether a call of list_dir asks for a page: with full detail, an offset or another page size."""
+    full = arguments.get("detail_level") == "full"
+    return full or bool(arguments.get("offset")) or arguments.get("limit", _PAGE_ENTRIES) != _PAGE_ENTRIES
+
+
+def _render(context: RenderContext, *, workspace: Workspace, unbounded: Workspace) -> ToolResult:
+    """Return a result in the form of the document, and beside it what was cut and left out."""
+    if not context.result.success:
+        return context.result  # rendered by `_render_failure`
+    absolute = absolute_in(workspace)
+    match context.outcome:
+        case ReadResult() as read:
+            page = as_json(context, _page(context, read, workspace, unbounded))
+            return replace(page, next=_rest(page.next, read, context.arguments.get("end_line")))
+        case ListResult() as listed:
+            entries = [f"{absolute(entry.path)}{'/' if entry.is_dir else ''}" for entry in listed.entries]
+            return as_json(context, {"entries": entries, **_paging(context, listed), **_skipped(listed)})
+        case GrepResult() as found:
+            matches = [
+                {"file": absolute(match.path), "line": match.line, **content_of(match)}
+                for match in found.matches
+            ]
+            advice = "Increase max_results, or narrow the search with path"
+            totals = _totals(context, found, len(matches), found.total_lines, "matching lines", advice)
+            return as_json(context, {"matches": matches, **totals})
+        case GlobResult() as found:
+            files = [absolute(entry.path) for entry in found.files]
+            advice = "Increase max_results, or use a more specific pattern or path"
+            totals = _totals(context, found, len(files), found.total, "files", advice)
+            pattern = context.arguments["pattern"]
+            if not files and "/" not in pattern:
+                totals["note"] += (
+                    f"\n{pattern} is bound to the directory searched; **/{pattern} matches below it."
+                )
+            return as_json(context, {"files": files, **totals})
+        case WriteResult() as written:
+            replaced = () if written.created else ("an existing file was overwritten",)
+            return _ok(context, written.path, (*replaced, *written.notes))
+        case EditResult() as edited:
+            return _ok(context, edited.path, (*edited.notes, *_note_on_newlines(context, edited)))
+        case _:
+            return context.result
+
+
+def _render_failure(context: RenderContext) -> ToolResult:
+    problem = problem_of(context)
+    return as_json(context, {"error": problem._asdict()}) if problem else context.result
+
+
+def _page(
+    context: RenderContext, read: ReadResult, workspace: Workspace, unbounded: Workspace
+) -> dict[str, Any]:
+    if read.kind != "text":
+        note = {} if read.content else {"note": context.result.content}
+        return {"content": read.content, "total_lines": read.total_lines, "kind": read.kind, **note}
+    first, last = context.arguments.get("start_line"), context.arguments.get("end_line")
+    line_chars = (workspace if last is None else unbounded).limits.line_chars
+    content, cut = cut_lines(read, line_chars)
+    page: dict[str, Any] = {"content": content, "total_lines": read.total_lines}
+    overflows = read.truncated_by not in {None, "line"}
+    if overflows:
+        advice = "Use start_line/end_line to read specific ranges"
+        if last is not None:
+            rest = f"start_line={read.end_line + 1} and end_line={min(last, read.total_lines)}"
+            advice = f"For the rest pass {rest}"
+        page["overflow"] = _overflow(
+            read.end_line - read.start_line + 1,
+            read.total_lines,
+            f"File has {read.total_lines} lines. {advice}",
+        )
+    if cut:
+        advice = "Give both start_line and end_line to read these lines whole"
+        page["cut"] = {"lines": cut, **({"hint": advice} if last is None else {})}
+    size = len(read.content.encode("utf-8", "surrogatepass"))
+    is_range = first is not None and last is not None
+    if not is_range and (size > _BUFFER_BYTES or (overflows and read.total_bytes > _BUFFER_BYTES)):
+        page["file_id"] = workspace.keep(read, kind="file")
+    if read.encoding != "utf-8" and read.total_lines:
+        page["encoding"] = read.encoding
+    return page
+
+
+def _rest(following: NextCall | None, read: ReadResult, end_line: int | None) -> NextCall | None:
+    """Return the call that continues a read; for the rest of a range it ends where the range does."""
+    if following is None or read.kind == "directory" or end_line is None or read.end_line >= end_line:
+        return following
+    return {"name": following["name"], "arguments": {**following["arguments"], "end_line": end_line}}
+
+
+def _paging(context: RenderContext, listed: ListResult) -> dict[str, Any]:
+    if _is_paged(context.arguments):
+        offset = {"next_offset": listed.next["arguments"]["offset"]} if listed.next else {}
+        return {"total": listed.total, **offset}
+    if not listed.truncated:
+        return {}
+    shown = len(listed.entries)
+    hint = (
+        f"Directory has {listed.total} entries. Use a more specific path, or "
+        f'detail_level="full" with offset={shown} to go on'
+    )
+    return {"overflow": _overflow(shown, listed.total, hint)}
+
+
+def _totals(
+    context: RenderContext, found: GrepResult | GlobResult, shown: int, total: int, noun: str, advice: str
+) -> dict[str, Any]:
+    """Return how much there is, how to see more of it, and why nothing was found."""
+    totals: dict[str, Any] = {"total": total}
+    if found.truncated:
+        least = "" if found.exact else "at least "
+        totals["overflow"] = _overflow(shown, total, f"There are {least}{total} {noun}. {advice}")
+    return {**totals, **_skipped(found), **({} if shown else {"note": context.result.content})}
+
+
+def _overflow(shown: int, total: int, hint: str) -> dict[str, Any]:
+    return {"shown": shown, "total": total, "hint": hint}
+
+
+def _skipped(found: GlobResult | GrepResult | ListResult) -> dict[str, Any]:
+    reasons = left_out(found.skipped)
+    return {"left_out": reasons} if reasons else {}
+
+
+def _note_on_newlines(context: RenderContext, edited: EditResult) -> tuple[str, ...]:
+    """Return a note where an old text was found although its line ends are not those of the file."""
+    given = newline_of(context.arguments.get("old_string") or "")
+    if given is None or given == edited.newline:
+        return ()
+    kept = {"\n": "LF", "\r\n": "CRLF"}.get(edited.newline or "", "several")
+    return (f"old_string was found with its line ends taken for those of the file ({kept}), which were kept",)
+
+
+def _ok(context: RenderContext, path: str, notes: tuple[str, ...]) -> ToolResult:
+    data = {"result": "ok", "path": path, "notes": list(notes)}
+    return replace(as_json(context, "ok"), data=data, notes=notes)
+
+
 DIALECT = Dialect(
-    "codescout", offers, limits=_LIMITS, policy={"overwrite": "always", "match": "exact"}, render=refused
+    "codescout",
+    specs,
+    limits=_LIMITS,
+    policy={"overwrite": "always", "match": "exact"},
+    render=_render_failure,
 )

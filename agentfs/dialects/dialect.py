@@ -1,36 +1,42 @@
-"""What a dialect is: offers over a workspace, a preset of limits and policy, and a renderer."""
+"""The class `Dialect`, and the list of dialects that are found by name."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from importlib import import_module
 from typing import Any, TypeVar
 
-from agentfs.errors import UnknownToolError
+from agentfs.errors import InvalidArgumentError, UnknownToolError
 from agentfs.limits import Limits
 from agentfs.policy import Policy
 from agentfs.results import ToolResult
+from agentfs.tools.aliases import nearest
 from agentfs.tools.offer import RenderContext, ToolOffer
 from agentfs.tools.toolset import Toolset
 from agentfs.workspace import Workspace
 
-_Rules = TypeVar("_Rules", Limits, Policy)
+_Settings = TypeVar("_Settings", Limits, Policy)
+
+# The dialects of the package; the module of each (its name with `_` for `-`) defines `DIALECT`.
+BUILT_IN = (*("wave", "text-editor", "apply-patch", "rye", "dominds"), *("tree-sitter-analyzer", "codescout"))
+_registered: dict[str, "Dialect"] = {}
 
 
 @dataclass(frozen=True)
 class Dialect:
-    """Another contract's tools over a workspace.
+    """The tools of another contract over a workspace.
 
     Attributes:
-        name: What it is found by.
-        offers: Makes its tools over a workspace, in order. A tool is a method under another contract's names,
-            or a function that calls methods; none reaches the disk by itself.
-        limits: What its document has in place of the defaults of `Limits`.
-        policy: What it has in place of the defaults of `Policy`; never what confines or protects.
-        render: Makes each result from the one there would be, after the offer's own `render`: of answers,
-            refusals and failures alike, also where there is no such tool.
+        name: The name that `Workspace.tools(dialect=…)` takes.
+        specs: Returns the tools over a workspace, in order: methods under other names, or functions that call
+            methods.
+        limits: Fields of `Limits` that replace the defaults.
+        policy: Fields of `Policy` that replace the defaults; never those that confine or protect.
+        render: Makes the final result of each call, after the tool's own `render`: of successes, refusals and
+            failures, also where there is no such tool.
     """
 
     name: str
-    offers: Callable[[Workspace], Sequence[ToolOffer]]
+    specs: Callable[[Workspace], Sequence[ToolOffer]]
     limits: Mapping[str, Any] = field(default_factory=dict[str, Any])
     policy: Mapping[str, Any] = field(default_factory=dict[str, Any])
     render: Callable[[RenderContext], ToolResult] | None = None
@@ -46,26 +52,25 @@ class Dialect:
         """Make the tools of this dialect over a workspace.
 
         Args:
-            workspace: The workspace. Its memory and its root are shared, and what its programmer set stands:
-                the preset is in place only of what was left at the default.
-            names: The tools to offer; by default all.
+            workspace: The workspace; its root and read history are shared. The preset replaces only settings
+                that are at their default.
+            names: The tools to include; by default all.
             expose: For a method, by its name, parameters after the `*` that the model sees too.
-            prefix: What stands before the name of each tool.
+            prefix: Put before the name of each tool.
 
         Raises:
             AgentFSError: `unknown_tool` for a name that is none of its tools.
         """
         view = self.view(workspace)
-        offers = {_name(offer): offer for offer in self.offers(view)}
+        specs = {spec.name or spec.target.__name__: spec for spec in self.specs(view)}
         for name in names or ():
-            if name not in offers:
+            if name not in specs:
                 raise UnknownToolError(
                     f"The dialect {self.name} has no tool {name!r}.",
-                    hint=f"Its tools are {', '.join(offers)}.",
+                    hint=f"Its tools are {', '.join(specs)}.",
                 )
-        chosen = [offers[name] for name in (offers if names is None else names)]
         return Toolset(
-            chosen,
+            [specs[name] for name in (specs if names is None else names)],
             expose=expose,
             prefix=prefix,
             on_event=workspace.on_event,
@@ -74,22 +79,56 @@ class Dialect:
         )
 
     def view(self, workspace: Workspace) -> Workspace:
-        """Return the workspace under the preset of this dialect.
-
-        Args:
-            workspace: The workspace; it stays as it is.
-        """
+        """Return a view of a workspace with the preset of this dialect."""
         return workspace.view(
-            limits=_preset(workspace.limits, self.limits), policy=_preset(workspace.policy, self.policy)
+            limits=_with_preset(workspace.limits, self.limits),
+            policy=_with_preset(workspace.policy, self.policy),
         )
 
 
-def _preset(own: _Rules, preset: Mapping[str, Any]) -> _Rules:
-    """Return limits or a policy with the preset in place of what was left at the default."""
-    usual = type(own)()
-    left = {name: value for name, value in preset.items() if getattr(own, name) == getattr(usual, name)}
-    return replace(own, **left) if left else own
+def register(dialect: Dialect) -> Dialect:
+    """Make a dialect known by its name, and return it; registering the same one again changes nothing.
+
+    Raises:
+        InvalidArgumentError: Another one has that name (`invalid_argument`).
+    """
+    name = dialect.name
+    if _registered.get(name, dialect) is not dialect or name in (*BUILT_IN, "agentfs"):
+        raise InvalidArgumentError(f"There is another dialect named {name!r}.", hint="Choose another name.")
+    _registered[name] = dialect
+    return dialect
 
 
-def _name(offer: ToolOffer) -> str:
-    return offer.name or str(getattr(offer.target, "__name__", ""))
+def names() -> tuple[str, ...]:
+    """Return the names of all dialects but `agentfs` itself: those of the package, then those registered."""
+    return (*BUILT_IN, *_registered)
+
+
+def find(name: str) -> Dialect:
+    """Return the dialect of a name.
+
+    Raises:
+        InvalidArgumentError: There is none of that name; the nearest is named (`invalid_argument`).
+    """
+    if name in _registered:
+        return _registered[name]
+    if name in BUILT_IN:
+        dialect: Dialect = import_module(f"agentfs.dialects.{name.replace('-', '_')}").DIALECT
+        return dialect
+    known = ("agentfs", *names())
+    near = nearest(str(name).lower(), known)
+    meant = f" Did you mean {near!r}?" if near else ""
+    raise InvalidArgumentError(
+        f"There is no dialect {name!r}.{meant}",
+        hint=f"The dialects are {', '.join(known)}; `agentfs.dialects.register` adds one.",
+        details={"dialect": name, "dialects": list(known), "nearest": near},
+    )
+
+
+def _with_preset(settings: _Settings, preset: Mapping[str, Any]) -> _Settings:
+    """Return the settings with the preset in place of the fields that are at their default."""
+    default = type(settings)()
+    changes = {
+        name: value for name, value in preset.items() if getattr(settings, name) == getattr(default, name)
+    }
+    return replace(settings, **changes) if changes else settings

@@ -1,7 +1,7 @@
-"""What renderers share: a failure in three parts, an answer as JSON, lines as they are. Pure."""
+"""What the renderers of several dialects share. Pure."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import fields, replace
 from typing import Any, NamedTuple
 
@@ -15,10 +15,10 @@ from agentfs.workspace import Workspace
 
 
 class Problem(NamedTuple):
-    """Why a call failed, for a contract that has its own form for failures.
+    """Why a call failed.
 
     Attributes:
-        code: A stable name; "internal" for what nobody foresaw.
+        code: A stable name; "internal" for an unexpected exception.
         message: What was wrong, and the places that it names, one a line.
         hint: What to do or call next, or "".
     """
@@ -28,84 +28,77 @@ class Problem(NamedTuple):
     hint: str
 
 
-def problem_of(answer: RenderContext) -> Problem | None:
-    """Return why a call failed, or None for one that succeeded.
-
-    Args:
-        answer: What a renderer is given.
-    """
-    error = answer.outcome
+def problem_of(context: RenderContext) -> Problem | None:
+    """Return why a call failed, or None for one that succeeded."""
+    error = context.outcome
     if isinstance(error, AgentFSError):
         return Problem(error.code, "\n".join([error.message, *error.places()]), error.hint)
-    if answer.result.error is None:
+    if context.result.error is None:
         return None
-    message, _, hint = answer.result.content.partition("\n")
-    return Problem(answer.result.error["code"], message, hint)
+    message, _, hint = context.result.content.partition("\n")
+    return Problem(context.result.error["code"], message, hint)
 
 
-def past_end(error: PastEndError, place: str, way: str) -> PastEndError:
-    """Return the error for lines behind the last one of a file, in a dialect's own terms.
-
-    Args:
-        error: As `read` raises it for a file.
-        place: What was asked for.
-        way: What to pass, before the number of lines.
-    """
-    total = error.details["total_lines"]
-    lines = f"{total} line{'' if total == 1 else 's'}"
-    return PastEndError(
-        f"{quote(error.details['path'])} has {lines}; {place} is past its end.",
-        hint=f"Pass {way} {total}." if total else "It is empty: there is nothing to read.",
-        details=error.details,
-    )
-
-
-def as_json(answer: RenderContext, value: Any) -> ToolResult:
-    """Return a result whose text is a value as JSON, and whose data is that value.
-
-    Args:
-        answer: What a renderer is given.
-        value: What JSON can show.
-    """
-    return replace(answer.result, content=to_json(value), data=value)
+def as_json(context: RenderContext, value: Any) -> ToolResult:
+    """Return the result of a call with a value as its data, and as JSON for its text."""
+    return replace(context.result, content=to_json(value), data=value)
 
 
 def absolute_in(workspace: Workspace) -> Callable[[str], str]:
-    """Return what makes an absolute path, as the system writes it, of one as it is shown.
-
-    Args:
-        workspace: The workspace.
-    """
+    """Return a function that makes displayed paths absolute, with the separator of the system."""
     root = workspace.root.rstrip("/\\")
     return lambda path: f"{root}{os.sep}{path.replace('/', os.sep)}"
 
 
-def left_out(skipped: Skipped) -> dict[str, Any]:
-    """Return what a walk left out: a count for each reason there was, and `reached` where it ended early.
-
-    Args:
-        skipped: What it counted.
-    """
-    told = {each.name: getattr(skipped, each.name) for each in fields(skipped) if each.name != "rules"}
-    return {name: value for name, value in told.items() if value}
+def left_out(skipped: Skipped, *, without: Collection[str] = ()) -> dict[str, Any]:
+    """Return what a search left out: a count for each reason, and `reached` where it ended early."""
+    counts = {each.name: getattr(skipped, each.name) for each in fields(skipped)}
+    return {
+        name: value for name, value in counts.items() if value and name != "rules" and name not in without
+    }
 
 
 def lines_of(read: ReadResult) -> list[str]:
-    """Return the lines of a page exactly as they are, without their ends.
-
-    Args:
-        read: A page of a text.
-    """
+    """Return the lines of a page exactly as they are, without their ends."""
     end = "\r" if read.newline == "\r" else "\n"
     *ended, rest = read.content.split(end)
     lines = [line.removesuffix("\r") for line in ended] if end == "\n" else ended
     return [*lines, rest] if rest else lines
 
 
+def cut_lines(read: ReadResult, line_chars: int) -> tuple[str, list[int]]:
+    """Return the text of a page with long lines cut after `line_chars`, and the numbers of the lines cut."""
+    content, parts, position = read.content, list[str](), 0
+    lines = lines_of(read)
+    numbers = [number for number, line in enumerate(lines, read.start_line) if len(line) > line_chars]
+    if not numbers:
+        return content, numbers
+    for line in lines:
+        end = position + len(line)
+        position = end + (2 if content.startswith("\r\n", end) else 1)
+        parts += [line[:line_chars], content[end:position]]
+    return "".join(parts), numbers
+
+
 def content_of(match: Match) -> dict[str, Any]:
-    """Return the line of a match exactly as it is, as `content`, and as `cut` what is left out at either end.
+    """Return as `content` the line of a match as it is, and as `cut` how much is omitted at either end."""
+    return {"content": without_marks(match)[0], **({"cut": list(match.cut)} if any(match.cut) else {})}
+
+
+def past_end_of_lines(error: PastEndError, requested: str, valid: str) -> PastEndError:
+    """Return a `past_end` of a read in the terms of a tool; one about a directory is returned unchanged.
 
     Args:
-        match: As a search returns it.
+        error: The error of the read.
+        requested: The line that was asked for, such as "start_line 9".
+        valid: What to pass instead, such as "a start_line from 1 to"; the number of lines follows.
     """
-    return {"content": without_marks(match)[0], **({"cut": list(match.cut)} if any(match.cut) else {})}
+    total = error.details.get("total_lines")
+    if total is None:
+        return error
+    lines = f"{total} line{'' if total == 1 else 's'}"
+    return PastEndError(
+        f"{quote(error.details['path'])} has {lines}; {requested} is past its end.",
+        hint=f"Pass {valid} {total}." if total else "It is empty: there is nothing to read.",
+        details=error.details,
+    )

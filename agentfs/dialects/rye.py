@@ -11,8 +11,8 @@ from functools import partial
 from typing import Any
 
 from agentfs.dialects.dialect import Dialect
-from agentfs.dialects.rendering import Problem, as_json, content_of, left_out, lines_of, problem_of
-from agentfs.errors import AgentFSError, EncodingError
+from agentfs.dialects.rendering import as_json, content_of, left_out, lines_of, problem_of
+from agentfs.errors import EncodingError, UnknownLineError
 from agentfs.limits import Limits
 from agentfs.results import (
     EditResult,
@@ -35,18 +35,14 @@ IGNORED = (
 )
 
 _EXCLUDE = [f"{name}/" for name in IGNORED]
-_ROOM = len("[LID:] ")
+_ID_CHARS = len("[LID:] ")  # added to each line, beside the id
 _LINE_CHARS = 2000
-_MOST_IDS = 500  # of those that a refusal lists
-_PLACE = re.compile(r"^ *[0-9]+ ([0-9a-f]{6,})\|", re.MULTILINE)
+_MAX_LISTED_IDS = 500  # in the details of an error
+_NUMBERED_LINE = re.compile(r"^ *[0-9]+ ([0-9a-f]{6,})\|", re.MULTILINE)
 
 
-def offers(workspace: Workspace) -> Sequence[ToolOffer]:
-    """Make the six tools.
-
-    Args:
-        workspace: The workspace.
-    """
+def specs(workspace: Workspace) -> Sequence[ToolOffer]:
+    """Return the six tools."""
 
     def edit_lines(path: str, changes: list[LineChange]) -> EditResult:
         """Replace lines named by the ids that read shows; all changes are made, or none.
@@ -57,16 +53,16 @@ def offers(workspace: Workspace) -> Sequence[ToolOffer]:
             path: Path to file.
             changes: List of change operations.
         """
-        bare = [
-            LineChange(
-                new_content=each.new_content,
-                line_id=_bare(each.line_id),
-                start_line_id=_bare(each.start_line_id),
-                end_line_id=_bare(each.end_line_id),
+        cleaned = [
+            replace(
+                change,
+                line_id=_clean_id(change.line_id),
+                start_line_id=_clean_id(change.start_line_id),
+                end_line_id=_clean_id(change.end_line_id),
             )
-            for each in changes
+            for change in changes
         ]
-        return workspace.edit_lines(path, bare, fresh=True)
+        return workspace.edit_lines(path, cleaned, fresh=True)
 
     def write(path: str, content: str) -> WriteResult:
         """Create or overwrite a file; parent directories are created, and the ids of its lines end.
@@ -114,8 +110,7 @@ def offers(workspace: Workspace) -> Sequence[ToolOffer]:
         return workspace.ls(path, include_ignored=True, ignore=_EXCLUDE)
 
     file = {"path": "file_path"}
-    about = {"path": "Path to file (relative to project root or absolute)."}
-    made = [
+    tools = [
         ToolOffer(
             workspace.read,
             name="read",
@@ -123,11 +118,11 @@ def offers(workspace: Workspace) -> Sequence[ToolOffer]:
             "and hold until the file is changed.",
             parameters=file,
             descriptions={
-                **about,
+                "path": "Path to file (relative to project root or absolute).",
                 "offset": "Starting line number (1-indexed); negative counts from the end.",
                 "limit": "Maximum number of lines to read, by default 2000.",
             },
-            preset={"line_ids": True, "room": _ROOM},
+            preset={"line_ids": True, "room": _ID_CHARS},
         ),
         ToolOffer(write, parameters=file),
         ToolOffer(edit_lines, parameters=file, methods={"edit_lines": {}, "edit": {}}),
@@ -138,60 +133,70 @@ def offers(workspace: Workspace) -> Sequence[ToolOffer]:
     render = partial(_render, limits=workspace.limits)
     return [
         replace(each, aliases=(f"rye/file-system/{each.name or each.target.__name__}",), render=render)
-        for each in made
+        for each in tools
     ]
 
 
-def _bare(line_id: str | None) -> str | None:
-    """Return an id without what stands around it where it is shown."""
+def _clean_id(line_id: str | None) -> str | None:
+    """Return an id without the brackets and the prefix that it is displayed with."""
     return line_id if line_id is None else line_id.strip().strip("[]").removeprefix("LID:")
 
 
-def _render(answer: RenderContext, *, limits: Limits) -> ToolResult:
-    if not answer.result.success:
-        return answer.result  # `_refused` tells of it
-    shown: dict[str, Any] = {}
-    match answer.outcome:
+def _render(context: RenderContext, *, limits: Limits) -> ToolResult:
+    if not context.result.success:
+        return context.result  # rendered by `_render_failure`
+    reply: dict[str, Any] = {}
+    match context.outcome:
         case ReadResult() as read:
-            shown = _page(answer, read, limits.line_chars)
+            reply = _page(context, read, limits.line_chars)
         case WriteResult() as written:
-            shown = {
+            reply = {
                 **_diff(written.diff, limits),
                 "file_path": written.path,
                 "bytes_written": written.bytes_written,
                 "created": written.created,
-                **_noted(written.notes),
+                **_notes(written.notes),
             }
         case EditResult() as edited:
-            shown = {
+            reply = {
                 **_diff(edited.diff, limits),
                 "changes_applied": edited.replacements,
                 "lines_changed": edited.lines_changed,
-                **_noted(edited.notes),
+                **_notes(edited.notes),
             }
-        case GlobResult() as globbed:
-            files = [entry.path for entry in globbed.files]
-            shown = {"output": "\n".join(files), "files": files, **_counted(answer, globbed, len(files))}
+        case GlobResult() as found:
+            files = [entry.path for entry in found.files]
+            reply = {"output": "\n".join(files), "files": files, **_totals(context, found, found.total)}
         case GrepResult() as found:
-            shown = _matches(answer, found)
+            reply = {**_matches(found), **_totals(context, found, found.total_lines)}
         case ListResult() as listed:
             names = [f"{entry.name}/" if entry.is_dir else entry.name for entry in listed.entries]
-            shown = {"output": "\n".join(names), "entries": [_entry(entry) for entry in listed.entries]}
+            reply = {"output": "\n".join(names), "entries": [_entry(entry) for entry in listed.entries]}
             if listed.truncated:
-                shown |= {"truncated": True, "total": listed.total}
-            shown |= _left_out(listed)
+                reply |= {"truncated": True, "total": listed.total}
+            reply |= _skipped(listed)
         case _:
             pass
-    return as_json(answer, {"success": True, **shown})
+    return as_json(context, {"success": True, **reply})
 
 
-def _refused(answer: RenderContext) -> ToolResult:
-    problem = problem_of(answer)
-    return as_json(answer, _failed(answer, problem)) if problem else answer.result
+def _render_failure(context: RenderContext) -> ToolResult:
+    problem = problem_of(context)
+    if problem is None:
+        return context.result
+    reply: dict[str, Any] = {
+        "success": False,
+        "error": _NUMBERED_LINE.sub(r"[LID:\1] ", problem.message),
+        "code": problem.code,
+        "hint": problem.hint,
+    }
+    if isinstance(context.outcome, UnknownLineError):
+        reply["available_ids"] = context.outcome.details["line_ids"][:_MAX_LISTED_IDS]
+    return as_json(context, reply)
 
 
-def _page(answer: RenderContext, read: ReadResult, line_chars: int) -> dict[str, Any]:
-    output, more = answer.result.content, {}
+def _page(context: RenderContext, read: ReadResult, line_chars: int) -> dict[str, Any]:
+    output, more = context.result.content, {}
     count = read.end_line - read.start_line + 1 if read.total_lines else 0
     truncated = read.truncated_by is not None
     if read.kind == "text":
@@ -199,9 +204,9 @@ def _page(answer: RenderContext, read: ReadResult, line_chars: int) -> dict[str,
         # Of a file too large to be remembered there are no ids.
         heads = [f"[LID:{name}] " for name in read.line_ids] or [""] * len(lines)
         output = "\n".join(head + line[:line_chars] for head, line in zip(heads, lines, strict=True))
-        told = answer.result.content.split("\n")[count:]
+        footer = context.result.content.split("\n")[count:]
         if truncated or not read.line_ids or read.encoding != "utf-8":
-            more = _noted([note.removeprefix("[").removesuffix("]") for note in told if count])
+            more = _notes([note.removeprefix("[").removesuffix("]") for note in footer if count])
     else:
         more = {"kind": read.kind}
     return {
@@ -214,29 +219,30 @@ def _page(answer: RenderContext, read: ReadResult, line_chars: int) -> dict[str,
     }
 
 
-def _matches(answer: RenderContext, found: GrepResult) -> dict[str, Any]:
+def _matches(found: GrepResult) -> dict[str, Any]:
     lines: list[str] = []
     matches: list[dict[str, Any]] = []
     for match in found.matches:
-        name = {} if match.line_id is None else {"line_id": match.line_id}
-        head = f"[LID:{match.line_id}]:" if name else ""
-        told = content_of(match)
-        lines.append(f"{match.path}:{match.line}:{head}{told['content']}")
-        matches.append({"file": match.path, "line": match.line, **told, **name})
-    return {"output": "\n".join(lines), "matches": matches, **_counted(answer, found, len(matches))}
+        line_id = {} if match.line_id is None else {"line_id": match.line_id}
+        prefix = f"[LID:{match.line_id}]:" if line_id else ""
+        content = content_of(match)
+        lines.append(f"{match.path}:{match.line}:{prefix}{content['content']}")
+        matches.append({"file": match.path, "line": match.line, **content, **line_id})
+    return {"output": "\n".join(lines), "matches": matches}
 
 
-def _counted(answer: RenderContext, found: GlobResult | GrepResult, count: int) -> dict[str, Any]:
-    """Return how much is shown; how much there is where that is more, and why where it is nothing."""
-    shown: dict[str, Any] = {"count": count, "truncated": found.truncated}
+def _totals(context: RenderContext, found: GlobResult | GrepResult, total: int) -> dict[str, Any]:
+    """Return how many are shown, how many there are where that is more, and why nothing was found."""
+    count = len(found.files if isinstance(found, GlobResult) else found.matches)
+    totals: dict[str, Any] = {"count": count, "truncated": found.truncated}
     if found.truncated:
-        shown["total"] = found.total if isinstance(found, GlobResult) else found.total_lines
-    return {**shown, **_left_out(found), **({} if count else {"note": answer.result.content})}
+        totals["total"] = total
+    return {**totals, **_skipped(found), **({} if count else {"note": context.result.content})}
 
 
-def _left_out(found: GlobResult | GrepResult | ListResult) -> dict[str, Any]:
-    """Return what was left out for other reasons than the directories that always are."""
-    reasons = {name: count for name, count in left_out(found.skipped).items() if name != "vcs"}
+def _skipped(found: GlobResult | GrepResult | ListResult) -> dict[str, Any]:
+    """Return what was left out, apart from the directories that this dialect always leaves out."""
+    reasons = left_out(found.skipped, without={"vcs"})
     return {"left_out": reasons} if reasons else {}
 
 
@@ -254,26 +260,13 @@ def _diff(diff: str, limits: Limits) -> dict[str, Any]:
     return {"output": shown, "truncated": True}
 
 
-def _noted(notes: Sequence[str]) -> dict[str, Any]:
+def _notes(notes: Sequence[str]) -> dict[str, Any]:
     return {"notes": list(notes)} if notes else {}
-
-
-def _failed(answer: RenderContext, problem: Problem) -> dict[str, Any]:
-    shown: dict[str, Any] = {
-        "success": False,
-        "error": _PLACE.sub(r"[LID:\1] ", problem.message),
-        "code": problem.code,
-        "hint": problem.hint,
-    }
-    error = answer.outcome
-    if isinstance(error, AgentFSError) and problem.code == "unknown_line":
-        shown["available_ids"] = error.details["line_ids"][:_MOST_IDS]
-    return shown
 
 
 DIALECT = Dialect(
     "rye",
-    offers,
+    specs,
     limits={
         "line_chars": _LINE_CHARS,
         "glob_results": 100,
@@ -284,5 +277,5 @@ DIALECT = Dialect(
         "output_tokens": 200_000,
     },
     policy={"overwrite": "always"},
-    render=_refused,
+    render=_render_failure,
 )

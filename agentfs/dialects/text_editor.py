@@ -1,7 +1,7 @@
 """`text-editor`: Anthropic's `str_replace_based_edit_tool`, one tool with four commands.
 
 The contract is in `docs/dialects/text-editor.md`. The messages are those that the models know; what the
-workspace has to say besides follows them. No `from __future__ import annotations`: the hints become schemas.
+workspace adds follows them. No `from __future__ import annotations`: the hints become schemas.
 """
 
 import re
@@ -29,9 +29,9 @@ from agentfs.workspace import Workspace
 
 NAME = "str_replace_based_edit_tool"
 
-# The methods that the commands stand for.
+# The command that calls each method.
 _COMMANDS = {"read": "view", "ls": "view", "write": "create", "edit": "str_replace"}
-_LEVELS = 2
+_VIEW_DEPTH = 2
 _SNIPPET_LINES = 120
 _ECHO_CHARS = 200
 _REVIEW = (
@@ -47,18 +47,14 @@ def native_tool(max_characters: int | None = None) -> dict[str, Any]:
     """Return the tool as Anthropic's API names it, in place of a schema: the models have it built in.
 
     Args:
-        max_characters: Where the model expects a view to be cut; `Limits.read_bytes` is what cuts it.
+        max_characters: Where the model expects a view to be cut; `Limits.read_bytes` cuts it.
     """
     tool: dict[str, Any] = {"type": "text_editor_20250728", "name": NAME}
     return tool if max_characters is None else {**tool, "max_characters": max_characters}
 
 
-def offers(workspace: Workspace) -> Sequence[ToolOffer]:
-    """Make the one tool.
-
-    Args:
-        workspace: The workspace.
-    """
+def specs(workspace: Workspace) -> Sequence[ToolOffer]:
+    """Return the one tool."""
 
     def str_replace_based_edit_tool(
         command: Literal["view", "create", "str_replace", "insert"],
@@ -85,12 +81,12 @@ def offers(workspace: Workspace) -> Sequence[ToolOffer]:
         if command == "view":
             return _view(workspace, path, view_range)
         if command == "create":
-            return workspace.write(path, _needed("file_text", file_text, command))
+            return workspace.write(path, _required("file_text", file_text, command))
         if command == "str_replace":
-            return workspace.edit(path, _needed("old_str", old_str, command), new_str or "")
-        line = insert_line if insert_line is not None else _needed("insert_line", None, command)
+            return workspace.edit(path, _required("old_str", old_str, command), new_str or "")
+        line = insert_line if insert_line is not None else _required("insert_line", None, command)
         # Models that know the older form of the tool call it new_str here too.
-        text = _needed("insert_text", new_str if insert_text is None else insert_text, command)
+        text = _required("insert_text", new_str if insert_text is None else insert_text, command)
         return workspace.splice(path, lambda content: [_insertion(content, int(line), text)])
 
     return [
@@ -105,7 +101,7 @@ def offers(workspace: Workspace) -> Sequence[ToolOffer]:
     ]
 
 
-def _needed(name: str, value: str | None, command: str) -> str:
+def _required(name: str, value: str | None, command: str) -> str:
     if value is None:
         raise InvalidArgumentError(
             f"Parameter `{name}` is required for command: {command}", details={"parameter": name}
@@ -116,7 +112,7 @@ def _needed(name: str, value: str | None, command: str) -> str:
 def _view(workspace: Workspace, path: str, view_range: list[int] | None) -> Result:
     if view_range is None:
         read = workspace.read(path)
-        return workspace.ls(path, depth=_LEVELS) if read.kind == "directory" else read
+        return workspace.ls(path, depth=_VIEW_DEPTH) if read.kind == "directory" else read
     if len(view_range) != 2:
         raise _bad_range(view_range, "It should be a list of two integers.")
     first, last = view_range
@@ -152,11 +148,7 @@ def _bad_range(view_range: list[int], why: str) -> InvalidArgumentError:
 
 def _insertion(content: str, line: int, text: str) -> tuple[int, int, str]:
     """Return what a splice puts after a line; `content` has every line end as one line feed."""
-    starts = [0]
-    position = content.find("\n")
-    while position >= 0:
-        starts.append(position + 1)
-        position = content.find("\n", position + 1)
+    starts = [0, *(found.end() for found in re.finditer("\n", content))]
     total = len(starts) - (1 if content.endswith("\n") or not content else 0)
     if not 0 <= line <= total:
         raise InvalidArgumentError(
@@ -171,7 +163,7 @@ def _insertion(content: str, line: int, text: str) -> tuple[int, int, str]:
 
 
 def _follow(call: NextCall) -> Mapping[str, Any] | None:
-    """Turn a read or a listing into a view."""
+    """Return the arguments of a view that does what a read or a listing does."""
     arguments = call["arguments"]
     if call["name"] == "ls" and arguments.keys() == {"path"}:
         return {"command": "view", **arguments}
@@ -184,15 +176,15 @@ def _follow(call: NextCall) -> Mapping[str, Any] | None:
     return view
 
 
-def _render(answer: RenderContext) -> ToolResult:
-    content = answer.result.content
-    match answer.outcome:
+def _render(context: RenderContext) -> ToolResult:
+    content = context.result.content
+    match context.outcome:
         case ReadResult(kind="text") as read:
-            content = _lines_as_cat(read, content)
+            content = _numbered_lines(read, content)
         case ListResult():
-            path = one_line(answer.arguments["path"])
+            path = one_line(context.arguments["path"])
             content = (
-                f"Here're the files and directories up to {_LEVELS} levels deep in {path}, "
+                f"Here're the files and directories up to {_VIEW_DEPTH} levels deep in {path}, "
                 f"excluding hidden items:\n{content}"
             )
         case WriteResult() as written:
@@ -201,13 +193,13 @@ def _render(answer: RenderContext) -> ToolResult:
         case EditResult() as edited:
             content = _edited(edited)
         case AgentFSError() as error:
-            return _failed(answer, error)
+            return _failed(context, error)
         case _:
             pass
-    return replace(answer.result, content=content)
+    return replace(context.result, content=content)
 
 
-def _lines_as_cat(read: ReadResult, text: str) -> str:
+def _numbered_lines(read: ReadResult, text: str) -> str:
     """Show a page as `cat -n` does: the lines as the workspace shows them, the numbers in their column."""
     lines = text.split("\n")
     count = read.end_line - read.start_line + 1 if read.total_lines else 0
@@ -234,7 +226,7 @@ def _snippet(diff: str) -> list[str]:
     """Show the lines that a diff leaves in the file, each with its number."""
     shown: list[str] = []
     number = 0
-    left = 0
+    omitted = 0
     for line in diff[diff.find("\n@@ ") + 1 :].split("\n"):
         hunk = _HUNK.match(line)
         if hunk:
@@ -245,38 +237,38 @@ def _snippet(diff: str) -> list[str]:
             if len(shown) < _SNIPPET_LINES:
                 shown.append(f"{number:>6}\t{visible(line[1:].removesuffix(chr(13)))}")
             else:
-                left += 1
+                omitted += 1
             number += 1
-    return [*shown, f"[{left} more lines]"] if left else shown
+    return [*shown, f"[{omitted} more lines]"] if omitted else shown
 
 
-def _failed(answer: RenderContext, error: AgentFSError) -> ToolResult:
-    """Say what failed in the words that the models know, and then what the workspace knows of it."""
-    path = one_line(str(answer.arguments.get("path", "")))
-    old = str(answer.arguments.get("old_str", ""))
+def _failed(context: RenderContext, error: AgentFSError) -> ToolResult:
+    """Return a failure with the message that the models know, and then that of the workspace."""
+    path = one_line(str(context.arguments.get("path", "")))
+    old = str(context.arguments.get("old_str", ""))
     shown = visible(old if len(old) <= _ECHO_CHARS else f"{old[:_ECHO_CHARS]}…")
     more = [error.message, *error.places(), error.hint]
     match error:
         case NotFoundError():
-            told = f"The path {path} does not exist. Please provide a valid path."
-            more = [error.hint if answer.arguments.get("command") == "view" else _FIND_IT]
+            message = f"The path {path} does not exist. Please provide a valid path."
+            more = [error.hint if context.arguments.get("command") == "view" else _FIND_IT]
         case NoMatchError():
-            told = f"No replacement was performed, old_str `{shown}` did not appear verbatim in {path}."
+            message = f"No replacement was performed, old_str `{shown}` did not appear verbatim in {path}."
         case AmbiguousError():
             lines = ", ".join(map(str, error.details["lines"]))
-            told = (
+            message = (
                 f"No replacement was performed. Multiple occurrences of old_str `{shown}` "
                 f"in lines: {lines}. Please ensure it is unique"
             )
             more = [*error.places(), "Add lines before or after it to old_str (and to new_str)."]
         case UnreadError() | StaleError() | AlreadyExistsError() if (
-            answer.arguments.get("command") == "create"
+            context.arguments.get("command") == "create"
         ):
-            told = f"File {path} already exists, and was not overwritten."
+            message = f"File {path} already exists, and was not overwritten."
         case _:
-            return answer.result
-    content = "\n".join(part for part in (told, *more) if part)
-    return replace(answer.result, content=content, error={"code": error.code, "message": told})
+            return context.result
+    content = "\n".join(part for part in (message, *more) if part)
+    return replace(context.result, content=content, error={"code": error.code, "message": message})
 
 
-DIALECT = Dialect("text-editor", offers)
+DIALECT = Dialect("text-editor", specs)

@@ -1,21 +1,38 @@
-"""`wave`: Read, Write, Edit, MultiEdit, LS, Glob and Grep, also what Claude Code's models know.
+"""`wave`: Read, Write, Edit, MultiEdit, LS, Glob and Grep, also what Claude Code's models know; and plugins.
 
 The contract is in `docs/dialects/wave.md`, statement by statement. The text of a result is the workspace's
-own: the document does not fix it. No `from __future__ import annotations`: the hints become schemas.
+own: the document does not fix it. A plugin is one tool, called with a context: its working directory, and
+callbacks for permission. No `from __future__ import annotations`: the hints become schemas.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
-from typing import Any, Literal
+import inspect
+import os
+from collections.abc import Awaitable, Callable, Mapping, Sequence, Sized
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Literal, TypeAlias, cast
 
 from agentfs.dialects.dialect import Dialect
-from agentfs.errors import AlreadyExistsError
+from agentfs.errors import AgentFSError, AlreadyExistsError, InvalidArgumentError
+from agentfs.permissions import Allow, Deny, Mode, Permission, PermissionAnswer, PermissionRequest
+from agentfs.policy import Policy
 from agentfs.results import Edit, EditResult, GrepResult, ListResult, ToolResult, WriteResult
+from agentfs.text import visible
 from agentfs.tools.offer import RenderContext, ToolOffer
+from agentfs.tools.result import first_line
+from agentfs.visible import literal
 from agentfs.workspace import Workspace
 
 _FILE = {"path": "file_path"}
-_FILE_TOLD = {"path": "File, absolute or relative to the working directory."}
+_FILE_DESCRIPTION = {"path": "File, absolute or relative to the working directory."}
+_MODES: dict[str, Mode] = {
+    "default": "default",
+    "acceptEdits": "accept_edits",
+    "plan": "plan",
+    "bypassPermissions": "bypass",
+}
+_COMPACT_CHARS = 120
+
+CanUseTool: TypeAlias = Callable[[str, Any], bool | Awaitable[bool]]
 
 
 @dataclass(frozen=True)
@@ -30,26 +47,18 @@ class WaveResult(ToolResult):
             "images": [{"data": image.data, "mediaType": image.media_type} for image in self.images],
             "filePath": self.file_path,
         }
-        there = {name: value for name, value in optional.items() if value}
-        return {"success": self.success, "content": self.content, **there}
+        present = {name: value for name, value in optional.items() if value}
+        return {"success": self.success, "content": self.content, **present}
 
 
-def wave_result(answer: RenderContext) -> WaveResult:
-    """Return the result as one of this dialect.
-
-    Args:
-        answer: What a renderer is given.
-    """
-    result = answer.result
-    return WaveResult(**{field.name: getattr(result, field.name) for field in fields(result)})
+def wave_result(context: RenderContext) -> WaveResult:
+    """Return the result of a call as one of this dialect."""
+    result = context.result
+    return WaveResult(**{each.name: getattr(result, each.name) for each in fields(result)})
 
 
-def offers(workspace: Workspace) -> Sequence[ToolOffer]:
-    """Make the seven tools.
-
-    Args:
-        workspace: The workspace.
-    """
+def specs(workspace: Workspace) -> Sequence[ToolOffer]:
+    """Return the seven tools."""
 
     def ls(path: str, ignore: list[str] | None = None) -> ListResult:
         """List a directory: directories first, then files, by name.
@@ -130,7 +139,7 @@ def offers(workspace: Workspace) -> Sequence[ToolOffer]:
             return changes.multi_edit(path, edits[1:] if created else edits)
 
     return (
-        ToolOffer(workspace.read, name="Read", parameters=_FILE, descriptions=_FILE_TOLD),
+        ToolOffer(workspace.read, name="Read", parameters=_FILE, descriptions=_FILE_DESCRIPTION),
         ToolOffer(
             workspace.write,
             name="Write",
@@ -138,7 +147,7 @@ def offers(workspace: Workspace) -> Sequence[ToolOffer]:
             description="Create a file, or replace one you have read whole; "
             "to change parts of a file, use Edit.",
             descriptions={
-                **_FILE_TOLD,
+                **_FILE_DESCRIPTION,
                 "content": "The whole text of the file, with the line ends to write.",
             },
             preset={"newline": "given"},
@@ -175,4 +184,142 @@ def _created(workspace: Workspace, path: str, content: str) -> WriteResult | Non
         return None
 
 
-DIALECT = Dialect("wave", offers, render=wave_result)
+DIALECT = Dialect("wave", specs, render=wave_result)
+
+
+@dataclass(frozen=True)
+class ToolContext:
+    """Where a plugin works, and what is asked before it acts.
+
+    Attributes:
+        workdir: Where relative paths start: a directory inside the root. The boundary stays the root.
+        permission_manager: A callable as `Policy.permission` is, or None.
+        permission_mode: `default`, `acceptEdits`, `plan` or `bypassPermissions`; any other denies every
+            call. Plan mode of the workspace stays plan mode.
+        can_use_tool_callback: Called with the tool's name and its arguments, or None; only `True` allows.
+        others: The other fields of the context.
+    """
+
+    workdir: str = "."
+    permission_manager: Permission | None = None
+    permission_mode: str | None = None
+    can_use_tool_callback: CanUseTool | None = None
+    others: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    def __post_init__(self) -> None:
+        for callback in (self.permission_manager, self.can_use_tool_callback):
+            if callback is not None and not callable(callback):
+                raise InvalidArgumentError(f"A permission callback must be callable, not {callback!r}.")
+
+    @classmethod
+    def of(cls, context: "ToolContext | Mapping[str, Any]") -> "ToolContext":
+        """Return a context, also from a mapping with the names of the document."""
+        if isinstance(context, ToolContext):
+            return context
+        others = dict(context)
+        written = {
+            "workdir": "workdir",
+            "permissionManager": "permission_manager",
+            "permissionMode": "permission_mode",
+            "canUseToolCallback": "can_use_tool_callback",
+        }
+        known = {written[name]: others.pop(name) for name in context if name in written}
+        return cls(**known, others=others)
+
+
+@dataclass(frozen=True)
+class ToolPlugin:
+    """One tool, as the document has it.
+
+    Attributes:
+        name: Its name.
+        config: `{"type": "function", "function": {name, description, parameters}}`.
+        workspace: The workspace that it works on.
+    """
+
+    name: str
+    config: dict[str, Any]
+    workspace: Workspace
+
+    async def execute(self, args: Mapping[str, Any], context: ToolContext | Mapping[str, Any]) -> WaveResult:
+        """Call the tool; no arguments that a model can send raise."""
+        tool_context = ToolContext.of(context)
+        mode = _MODES.get(tool_context.permission_mode or "default")
+        if mode is None:
+            return _failure(
+                "refused", f"The permission mode {literal(tool_context.permission_mode)} is not known."
+            )
+        policy = _policy(self.workspace.policy, tool_context, mode, (self.name, args))
+        try:
+            workspace = self.workspace.view(policy=policy, workdir=tool_context.workdir)
+        except AgentFSError as error:
+            return _failure(error.code, f"The workdir of the context cannot be used: {error.message}")
+        return cast("WaveResult", await DIALECT.tools(workspace).acall(self.name, args))
+
+    def format_compact_params(
+        self, params: Mapping[str, Any], context: ToolContext | Mapping[str, Any]
+    ) -> str:
+        """Return the arguments of a call in one short line; paths inside the `workdir` are relative to it."""
+        path = params.get("file_path", params.get("path"))
+        parts = [str(params["pattern"])] if "pattern" in params else []
+        if path is not None:
+            relative = _relative(str(path), ToolContext.of(context).workdir)
+            parts.append(f"in {relative}" if parts else relative)
+        edits = params.get("edits")
+        if isinstance(edits, list):
+            count = len(cast("Sized", edits))
+            parts.append(f"({count} edit{'' if count == 1 else 's'})")
+        line = visible(" ".join(parts)).replace("\n", " ")
+        return line if len(line) <= _COMPACT_CHARS else f"{line[: _COMPACT_CHARS - 1]}…"
+
+    formatCompactParams = format_compact_params  # noqa: N815 - the document's name
+
+
+def plugins(workspace: Workspace) -> list[ToolPlugin]:
+    """Return the tools of `wave` over a workspace as plugins."""
+    schemas = DIALECT.tools(workspace).schemas("openai")
+    return [ToolPlugin(schema["function"]["name"], schema, workspace) for schema in schemas]
+
+
+def _policy(policy: Policy, context: ToolContext, mode: Mode, call: tuple[str, Any]) -> Policy:
+    """Return the policy for one call: all permission callbacks, and the mode of the context."""
+    permissions = [each for each in (policy.permission, context.permission_manager) if each is not None]
+    callback = context.can_use_tool_callback
+    if callback is not None:
+
+        def can_use_tool(_: PermissionRequest) -> bool | Awaitable[bool]:
+            return callback(*call)
+
+        permissions.append(can_use_tool)
+    if context.permission_mode is None or policy.mode == "plan":
+        mode = policy.mode
+    return replace(policy, mode=mode, permission=_all_of(permissions) if permissions else None)
+
+
+def _all_of(permissions: list[Permission]) -> Permission:
+    """Return a callback that asks others in order, until one refuses."""
+    if len(permissions) == 1:
+        return permissions[0]
+
+    async def ask(request: PermissionRequest) -> PermissionAnswer:
+        changed: dict[str, Any] = {}
+        for permission in permissions:
+            answer = permission(replace(request, arguments={**request.arguments, **changed}))
+            if inspect.isawaitable(answer):
+                answer = await answer
+            if answer is not True and not isinstance(answer, Allow):
+                return answer if isinstance(answer, Deny) else Deny()
+            if isinstance(answer, Allow):
+                changed |= answer.arguments or {}
+        return Allow(changed or None)
+
+    return ask
+
+
+def _failure(code: str, message: str) -> WaveResult:
+    return WaveResult(False, message, first_line(message), {"code": code, "message": message})
+
+
+def _relative(path: str, workdir: str) -> str:
+    relative = path.removeprefix(f"{workdir.rstrip('/')}/") if os.path.isabs(workdir) else path
+    return relative or path

@@ -16,8 +16,8 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from agentfs import Limits, Workspace
-from agentfs.dialects.dominds_answers import _moment  # pyright: ignore[reportPrivateUsage] - no disk has it
-from agentfs.dialects.rg_args import ALLOWED
+from agentfs.dialects.dominds.documents import timestamp
+from agentfs.dialects.dominds.rg_args import ALLOWED
 from tests.dialects.trees import lay_out, lay_out_large
 
 # How long the first texts take to make tells of the machine; each file that is tried replaces the one before.
@@ -272,8 +272,8 @@ def test_list_dir_times_are_iso_8601(call, tmp_path):
     os.utime(tmp_path / "README.md", (0, datetime(2026, 11, 21, 4, 5, 6, 789, UTC).timestamp()))
     (entry,) = [entry for entry in call("list_dir")["entries"] if entry["name"] == "README.md"]
     assert entry["modified"] == "2026-11-21T04:05:06Z", "a string, though YAML has a type for times"
-    assert _moment(10.0**12) is None, "no calendar has that year"
-    assert _moment(-1.0) == "1969-12-31T23:59:59Z"
+    assert timestamp(10.0**12) is None, "no calendar has that year"
+    assert timestamp(-1.0) == "1969-12-31T23:59:59Z"
 
 
 def test_list_dir_shows_hidden_and_ignored_entries(call, tmp_path):

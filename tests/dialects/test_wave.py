@@ -8,8 +8,7 @@ from dataclasses import replace
 import pytest
 
 from agentfs import Policy, Workspace
-from agentfs.dialects.wave import DIALECT, WaveResult
-from agentfs.dialects.wave_plugins import ToolContext, plugins
+from agentfs.dialects.wave import DIALECT, ToolContext, WaveResult, plugins
 from agentfs.errors import InvalidArgumentError
 from agentfs.permissions import Allow, Deny
 from agentfs.results import Image

@@ -1,4 +1,4 @@
-"""`dominds`: list_dir, read_file and five ripgrep_* tools, whose answers are YAML.
+"""`dominds`: list_dir, read_file and five ripgrep_* tools, whose replies are YAML.
 
 The contract is in `docs/dialects/dominds.md`, statement by statement. No `from __future__ import
 annotations`: the hints become schemas.
@@ -11,9 +11,18 @@ from dataclasses import replace
 from typing import Any, Literal, NamedTuple
 
 from agentfs.dialects.dialect import Dialect
-from agentfs.dialects.dominds_answers import Documents, as_yaml
-from agentfs.dialects.rendering import past_end
-from agentfs.dialects.rg_args import ALLOWED, read_arguments, retried
+from agentfs.dialects.dominds.documents import (
+    counts,
+    directory,
+    file,
+    files,
+    render,
+    renderer,
+    search,
+    snippets,
+)
+from agentfs.dialects.dominds.rg_args import ALLOWED, read_arguments, vary
+from agentfs.dialects.rendering import past_end_of_lines
 from agentfs.errors import InvalidArgumentError, NotAFileError, PastEndError
 from agentfs.messages import Message, NextCall, call
 from agentfs.results import GrepResult, ListResult, ReadResult
@@ -24,26 +33,21 @@ from agentfs.workspace import Workspace
 Case = Literal["smart", "sensitive", "insensitive"]
 
 _MAX_LINES = 500
-_AROUND = {"before": "context_before", "after": "context_after"}
+_CONTEXT_PARAMETERS = {"before": "context_before", "after": "context_after"}
 _RANGE = re.compile(r"\s*([0-9]{0,9})\s*~\s*([0-9]{0,9})\s*")
-# Besides each line stands its number, and the indentation of the block.
-_ROOM = 8
+_NUMBER_CHARS = 8  # added to each line: its number, and the indentation of the YAML block
 
 
 class _Lines(NamedTuple):
-    """The lines that a call asks for: from the first to the last, and at most so many."""
+    """The lines that a call asks for, and how many of them at most."""
 
     first: int
     last: int | None
-    most: int
+    max_lines: int
 
 
-def offers(workspace: Workspace) -> Sequence[ToolOffer]:
-    """Make the seven tools.
-
-    Args:
-        workspace: The workspace.
-    """
+def specs(workspace: Workspace) -> Sequence[ToolOffer]:
+    """Return the seven tools."""
 
     def ls(path: str = ".") -> ListResult:
         """List directory contents: directories first, then files, by name.
@@ -67,7 +71,7 @@ def offers(workspace: Workspace) -> Sequence[ToolOffer]:
             range: Lines to show, from 1: `10~50`, `300~` (to the end), `~20` (the first 20) or `~` (all).
             show_linenos: Put its number before each line.
         """
-        return _read(workspace, path, _asked(range, max_lines))
+        return _read(workspace, path, _requested_lines(range, max_lines))
 
     def ripgrep_files(
         pattern: str, path: str = ".", globs: list[str] | str | None = None, case: Case = "smart"
@@ -81,7 +85,7 @@ def offers(workspace: Workspace) -> Sequence[ToolOffer]:
             case: How letters match; smart ignores case unless the pattern has a capital.
         """
         return workspace.grep(
-            pattern, path, globs, output_mode="files_with_matches", context=0, **_cased(case)
+            pattern, path, globs, output_mode="files_with_matches", context=0, **_case(case)
         )
 
     def ripgrep_snippets(
@@ -97,7 +101,7 @@ def offers(workspace: Workspace) -> Sequence[ToolOffer]:
             case: How letters match; smart ignores case unless the pattern has a capital.
         """
         return workspace.grep(
-            pattern, path, before=context_before, after=context_after, whole_context=True, **_cased(case)
+            pattern, path, before=context_before, after=context_after, whole_context=True, **_case(case)
         )
 
     def ripgrep_count(pattern: str, path: str = ".", case: Case = "smart") -> GrepResult:
@@ -108,7 +112,7 @@ def offers(workspace: Workspace) -> Sequence[ToolOffer]:
             path: File or directory to search, relative to the workspace root.
             case: How letters match; smart ignores case unless the pattern has a capital.
         """
-        return workspace.grep(pattern, path, output_mode="count", context=0, **_cased(case))
+        return workspace.grep(pattern, path, output_mode="count", context=0, **_case(case))
 
     def ripgrep_fixed(literal: str, path: str = ".", case: Case = "smart") -> GrepResult:
         """Fixed string search: the text as it is, no regular expression.
@@ -120,7 +124,7 @@ def offers(workspace: Workspace) -> Sequence[ToolOffer]:
         """
         literal = literal.replace("\r\n", "\n")
         return workspace.grep(
-            literal, path, context=0, multiline="\n" in literal, fixed_strings=True, **_cased(case)
+            literal, path, context=0, multiline="\n" in literal, fixed_strings=True, **_case(case)
         )
 
     def grep(pattern: str, path: str = ".", rg_args: list[str] | str | None = None) -> GrepResult:
@@ -131,9 +135,9 @@ def offers(workspace: Workspace) -> Sequence[ToolOffer]:
             path: File or directory to search, relative to the workspace root.
             rg_args: More rg arguments, such as `-i -C2 -g '*.py'`.
         """
-        asked = read_arguments(rg_args).grep(pattern)
+        arguments = read_arguments(rg_args).grep(pattern)
         try:
-            return workspace.grep(path=path, whole_context=True, **asked)
+            return workspace.grep(path=path, whole_context=True, **arguments)
         except InvalidArgumentError as error:
             if "types" in error.details:
                 near = error.details["nearest"] or ("py", "js", "rust")
@@ -142,66 +146,76 @@ def offers(workspace: Workspace) -> Sequence[ToolOffer]:
             raise
 
     limits = workspace.limits
-    documents = Documents(limits)
+    entries = f"At most {limits.list_entries:,} entries."
+    page = f"At most {limits.read_bytes:,} bytes, and {limits.line_chars:,} characters of a line."
     at_most = f"At most {limits.grep_results:,}"
     a_line = f"{limits.grep_line_chars:,} characters of a line"
     around = f"{limits.context_lines:,} lines on either side of a match"
+    rg_note = f"rg_args takes `{ALLOWED}`; `--no-ignore -.` searches ignored and hidden files."
+
+    def spec(
+        tool: Callable[..., Any], bounds: str, document: Callable[..., Any], **options: Any
+    ) -> ToolOffer:
+        """Return a tool, described by the first line of its docstring and the bounds of its replies."""
+        kind = inspect.signature(tool).return_annotation
+        summary = f"{inspect.getdoc(tool)}".partition("\n")[0]
+        return ToolOffer(
+            tool, description=f"{summary}\n{bounds}", render=renderer(kind, document, limits), **options
+        )
+
     return (
-        ToolOffer(ls, name="list_dir", render=documents.list_dir, description=_described(
-            ls, f"At most {limits.list_entries:,} entries.")),
-        ToolOffer(read, name="read_file", follow=_follow, render=documents.read_file, description=_described(
-            read, f"At most {limits.read_bytes:,} bytes, and {limits.line_chars:,} characters of a line.")),
-        ToolOffer(ripgrep_files, render=documents.ripgrep_files, description=_described(
-            ripgrep_files, f"{at_most} files.")),
-        ToolOffer(
-            ripgrep_snippets, renames=_AROUND, render=documents.ripgrep_snippets, description=_described(
-            ripgrep_snippets, f"{at_most} snippets, {a_line}, and {around}.")),
-        ToolOffer(ripgrep_count, render=documents.ripgrep_count, description=_described(
-            ripgrep_count, f"{at_most} files; `total_count` is the sum of all.")),
-        ToolOffer(ripgrep_fixed, render=documents.ripgrep_fixed, description=_described(
-            ripgrep_fixed, f"{at_most} matches, and {a_line}.")),
-        ToolOffer(grep, name="ripgrep_search", render=documents.ripgrep_search, vary=retried, description=
-            _described(grep, f"{at_most} results, {a_line}, and {around}.\nrg_args takes `{ALLOWED}`; "
-            "`--no-ignore -.` searches ignored and hidden files.")),
-    )  # fmt: skip
+        spec(ls, entries, directory, name="list_dir"),
+        spec(read, page, file, name="read_file", follow=_follow),
+        spec(ripgrep_files, f"{at_most} files.", files),
+        spec(
+            ripgrep_snippets,
+            f"{at_most} snippets, {a_line}, and {around}.",
+            snippets,
+            renames=_CONTEXT_PARAMETERS,
+        ),
+        spec(ripgrep_count, f"{at_most} files; `total_count` is the sum of all.", counts),
+        spec(ripgrep_fixed, f"{at_most} matches, and {a_line}.", snippets),
+        spec(
+            grep,
+            f"{at_most} results, {a_line}, and {around}.\n{rg_note}",
+            search,
+            name="ripgrep_search",
+            vary=vary,
+        ),
+    )
 
 
-def _described(tool: Callable[..., Any], bounds: str) -> str:
-    """Return the description of a tool: the first line of its docstring, and the bounds of its answers."""
-    return f"{inspect.getdoc(tool)}".partition("\n")[0] + f"\n{bounds}"
-
-
-def _cased(case: Case) -> dict[str, Any]:
+def _case(case: Case) -> dict[str, Any]:
     """Return the arguments of `grep` for how letters match."""
     return {"ignore_case": case == "insensitive", "smart_case": case == "smart"}
 
 
 def _read(workspace: Workspace, path: str, lines: _Lines) -> ReadResult:
-    first, last, most = lines
-    limit = most if last is None else min(most, last - first + 1)
+    first, last, max_lines = lines
+    limit = max_lines if last is None else min(max_lines, last - first + 1)
     try:
-        # Of a notebook the text is shown, whose lines the document counts.
-        found = workspace.read(path, first, limit, raw=path.lower().endswith(".ipynb"), room=_ROOM)
+        # A notebook is shown as the text that it is: the document counts its lines.
+        found = workspace.read(path, first, limit, raw=path.lower().endswith(".ipynb"), room=_NUMBER_CHARS)
     except PastEndError as error:
         if "total_lines" in error.details:
-            raise past_end(error, f"line {first}", "a range that begins at 1 to") from None
+            raise past_end_of_lines(error, f"line {first}", "a range that begins at 1 to") from None
         found = workspace.read(path)
         if found.kind != "directory":
             raise
     if found.kind == "directory":
-        shown = to_json(path)
-        raise NotAFileError(f"{shown} is a directory.", hint=Message("Call ", call("ls", path=path), "."))
+        message = f"{to_json(path)} is a directory."
+        raise NotAFileError(message, hint=Message("Call ", call("ls", path=path), "."))
     if found.next is None or (last is not None and found.end_line >= last):
         return found
-    # What was asked for goes on to its own end.
+    # The continuation ends where the requested range does.
     arguments = {name: value for name, value in found.next["arguments"].items() if name != "limit"}
     arguments |= {} if last is None else {"limit": last - found.end_line}
-    arguments |= {} if most == _MAX_LINES else {"max_lines": most}
+    arguments |= {} if max_lines == _MAX_LINES else {"max_lines": max_lines}
     following: NextCall = {"name": "read", "arguments": arguments}
     return replace(found, next=following)
 
 
-def _asked(lines: str | None, max_lines: int) -> _Lines:
+def _requested_lines(lines: str | None, max_lines: int) -> _Lines:
     """Return the lines that `range` and `max_lines` ask for."""
     if max_lines < 0:
         raise InvalidArgumentError(
@@ -223,25 +237,25 @@ def _asked(lines: str | None, max_lines: int) -> _Lines:
 
 
 def _follow(call: NextCall) -> Mapping[str, Any] | None:
-    """Turn the call that goes on with a read into a range."""
+    """Return the arguments that continue a read, with its lines as a range."""
     arguments = call["arguments"]
     if call["name"] != "read":
         return None
     first, limit = arguments.get("offset", 1), arguments.get("limit")
     if first < 1:
         return None
-    bound: dict[str, Any] = {"path": arguments["path"]}
+    made: dict[str, Any] = {"path": arguments["path"]}
     if "max_lines" in arguments:
-        bound["max_lines"] = arguments["max_lines"]
+        made["max_lines"] = arguments["max_lines"]
     if first == 1 and limit is None:
-        return bound
-    return {**bound, "range": f"{first}~{'' if limit is None else first + limit - 1}"}
+        return made
+    return {**made, "range": f"{first}~{'' if limit is None else first + limit - 1}"}
 
 
 DIALECT = Dialect(
     "dominds",
-    offers,
-    # Lines are bounded by `max_lines`, and bytes by what an answer can hold.
+    specs,
+    # `max_lines` bounds the lines, and the size of a reply the bytes.
     limits={"read_lines": 1_000_000, "read_bytes": 100_000, "output_tokens": 40_000, "context_lines": 100},
-    render=as_yaml,
+    render=render,
 )

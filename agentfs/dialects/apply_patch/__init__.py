@@ -7,8 +7,8 @@ schemas.
 from collections.abc import Sequence
 from typing import Any
 
+from agentfs.dialects.apply_patch.patch import Operation, Placed, Span, place_hunks, read_patch
 from agentfs.dialects.dialect import Dialect
-from agentfs.dialects.v4a import Operation, place_hunks, read_patch
 from agentfs.errors import AlreadyExistsError
 from agentfs.results import EditResult, ToolResult
 from agentfs.text import one_line
@@ -17,7 +17,7 @@ from agentfs.workspace import Workspace
 
 NAME = "apply_patch"
 
-# The freeform shape of the tool: what a model may write, as the API holds it to.
+# The grammar of the tool's freeform form, which the API holds the model to.
 GRAMMAR = r"""
 start: begin operation+ end
 begin: "*** Begin Patch" LF
@@ -64,12 +64,8 @@ def custom_tool() -> dict[str, Any]:
     return {"type": "custom", "name": NAME, "description": _DESCRIPTION, "format": definition}
 
 
-def offers(workspace: Workspace) -> Sequence[ToolOffer]:
-    """Make the one tool.
-
-    Args:
-        workspace: The workspace.
-    """
+def specs(workspace: Workspace) -> Sequence[ToolOffer]:
+    """Return the one tool."""
 
     def apply_patch(input: str) -> ToolResult:  # noqa: A002 - the contract's name
         """Change files by a patch.
@@ -79,14 +75,14 @@ def offers(workspace: Workspace) -> Sequence[ToolOffer]:
         """
         operations = read_patch(input)
         with workspace.transaction() as changes:
-            done = [_apply(changes, operation) for operation in operations]
-        return _told(operations, done)
+            notes = [_apply(changes, operation) for operation in operations]
+        return _result(operations, notes)
 
     return [ToolOffer(apply_patch, description=_DESCRIPTION, effect="edit")]
 
 
-def _apply(workspace: Any, operation: Operation) -> list[str]:
-    """Make one operation and return what else is to be said of it."""
+def _apply(workspace: Workspace, operation: Operation) -> list[str]:
+    """Apply one operation and return its notes."""
     path = operation.path
     if operation.kind == "add":
         return list(workspace.write(path, operation.content).notes)
@@ -95,14 +91,14 @@ def _apply(workspace: Any, operation: Operation) -> list[str]:
         return []
     notes: list[str] = []
     if operation.hunks:
+        placed: list[Placed] = []
 
-        def spans(text: str) -> list[tuple[int, int, str]]:
-            placed = place_hunks(text, operation.hunks, path)
-            notes[:] = placed.tolerated
-            return placed.spans
+        def spans(text: str) -> list[Span]:
+            placed.append(place_hunks(text, operation.hunks, path))
+            return placed[-1].spans
 
         edited: EditResult = workspace.splice(path, spans)
-        notes += edited.notes
+        notes = [*placed[-1].notes, *edited.notes]
     if operation.to is not None:
         try:
             workspace.move(path, operation.to)
@@ -113,11 +109,14 @@ def _apply(workspace: Any, operation: Operation) -> list[str]:
     return notes
 
 
-def _told(operations: Sequence[Operation], done: Sequence[Sequence[str]]) -> ToolResult:
-    marks = {"add": "A", "delete": "D", "update": "M"}
-    lines = [f"{marks[each.kind]} {one_line(each.to or each.path)}" for each in operations]
-    names = [one_line(each.path) for each in operations]
-    notes = [f"[{name}: {note}]" for name, said in zip(names, done, strict=True) for note in said]
+def _result(operations: Sequence[Operation], notes_of_each: Sequence[Sequence[str]]) -> ToolResult:
+    letters = {"add": "A", "delete": "D", "update": "M"}
+    lines = [f"{letters[each.kind]} {one_line(each.to or each.path)}" for each in operations]
+    notes = [
+        f"[{one_line(operation.path)}: {note}]"
+        for operation, its_notes in zip(operations, notes_of_each, strict=True)
+        for note in its_notes
+    ]
     files = [{"kind": each.kind, "path": each.path, "to": each.to} for each in operations]
     count = len(files)
     return ToolResult(
@@ -129,4 +128,4 @@ def _told(operations: Sequence[Operation], done: Sequence[Sequence[str]]) -> Too
     )
 
 
-DIALECT = Dialect("apply-patch", offers, policy={"overwrite": "always"})
+DIALECT = Dialect("apply-patch", specs, policy={"overwrite": "always"})

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from agentfs.dialects.v4a import Hunk, Operation, place_hunks, read_patch
+from agentfs.dialects.apply_patch.patch import Hunk, Operation, place_hunks, read_patch
 from agentfs.errors import AmbiguousError, InvalidArgumentError, NoMatchError
 
 
@@ -136,12 +136,10 @@ def test_no_other_command_and_no_unended_heredoc_is_taken(heredoc):
         read_patch(heredoc % patch("*** Add File: foo", "+hi"))
 
 
-def test_what_was_tolerated_is_told():
+def test_a_tolerant_match_is_noted():
     (operation,) = read_patch(patch("*** Update File: f", "@@", " a", "-b"))
-    assert place_hunks("a \nb\n", operation.hunks, "f").tolerated == [
-        "hunk 1 was found by trailing whitespace"
-    ]
-    assert place_hunks("a\nb\n", operation.hunks, "f").tolerated == []
+    assert place_hunks("a \nb\n", operation.hunks, "f").notes == ["hunk 1 was found by trailing whitespace"]
+    assert place_hunks("a\nb\n", operation.hunks, "f").notes == []
 
 
 def test_lines_at_several_places_are_refused_with_the_places():
@@ -152,11 +150,11 @@ def test_lines_at_several_places_are_refused_with_the_places():
 
 
 @pytest.mark.parametrize(("lines", "told"), [
-    (["@@", "-nothing of the kind"], "do not stand in the file"),
+    (["@@", "-nothing of the kind"], "are not in the file"),
     (["@@ class C:", "+x"], 'no line "class C:"'),
     (["@@", "-class B:", "@@", "-class A:"], "Hunk 2"),
     (["@@", "-class A:", "+class C:", "*** End of File"], "at the end"),
-    (["@@", "-lass A:"], "do not stand"),
+    (["@@", "-lass A:"], "are not in the file"),
 ])  # fmt: skip
 def test_lines_that_are_not_there_are_refused(lines, told):
     with pytest.raises(NoMatchError) as caught:

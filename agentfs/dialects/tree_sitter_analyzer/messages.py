@@ -1,14 +1,14 @@
-"""What `tree-sitter-analyzer` says: descriptions, errors in two languages, examples. Pure."""
+"""The texts of `tree-sitter-analyzer`: descriptions, errors in two languages, examples, names. Pure."""
 
 import json
 import os
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
-from agentfs.dialects.analyzer_formats import Format
 from agentfs.dialects.rendering import Problem
+from agentfs.dialects.tree_sitter_analyzer.formats import Format
 from agentfs.errors import InvalidArgumentError
-from agentfs.messages import FirstOf, Message, Names, ToolName, say
+from agentfs.messages import FirstOf, Message, Names, NextCall, Retry, ToolName, say
 
 Language = Literal["en", "ja"]
 
@@ -95,7 +95,7 @@ _PARAMETERS: Mapping[str, str] = {
     "group_by_file": f"💡 All matches, each file named once ({FORMATS['group_by_file']}): for a review.",
     "optimize_paths": "💡 Say once what all paths begin with (10-30% fewer tokens); goes with every format.",
 }
-_OF_FIND_AND_GREP: Mapping[str, str] = {
+_FIND_AND_GREP_PARAMETERS: Mapping[str, str] = {
     "types": "Which files: f(ile), l(ink), x (executable), e(mpty).",
     "limit": "Most files to search, the first in the order of sort; up to 10000.",
 }
@@ -107,7 +107,7 @@ _GUIDE: Mapping[Language, str] = {
     + f" < 全結果 {_FULL}",
 }
 
-# What the dialect itself finds wrong: message and hint.
+# The dialect's own errors: message and hint.
 _OWN: Mapping[str, Mapping[Language, tuple[str, str]]] = {
     "formats": {
         "en": ("{given} exclude one another.", "Set one of them to true, or none for the full results."),
@@ -144,7 +144,7 @@ _OWN: Mapping[str, Mapping[Language, tuple[str, str]]] = {
 _LOOK_JA = FirstOf(
     Message(ToolName("ls"), " で存在するパスを確認してください。"), "存在するパスを確認してください。"
 )
-# What agentfs finds wrong, by its code; what it says in detail follows in brackets.
+# The errors of agentfs, by code; the English message follows in brackets.
 _CODES_JA: Mapping[str, tuple[str, str]] = {
     "outside_workspace": (
         "プロジェクトルートの外は参照できません。",
@@ -166,7 +166,7 @@ _CODES_JA: Mapping[str, tuple[str, str]] = {
         "文字どおりに検索するには fixed_strings=true を指定してください。",
     ),
 }
-# In a name, a path or a glob nothing but a backslash takes a character as it is.
+# In a name, a path or a glob only a backslash escapes a character.
 _ESCAPE_JA = "文字どおりに扱う記号の前には \\ を付けてください。"
 _OTHER_JA = ("実行できませんでした。", "別の方法を試してください。")
 
@@ -204,27 +204,89 @@ _WITH: Mapping[str, Any] = {
 }
 
 
-def describe(tool: str, parameters: Iterable[str]) -> dict[str, Any]:
-    """Return the descriptions of a tool and its parameters, as an offer takes them.
+# The parameters of a method (key) as the tools name them.
+_PARAMETER_NAMES: Mapping[str, str] = {"path": "roots", "max_depth": "depth", "full_path": "full_path_match"}
+_GREP_PARAMETER_NAMES: Mapping[str, str] = {
+    **_PARAMETER_NAMES,
+    "pattern": "query",
+    "glob": "include_globs",
+    "before": "context_before",
+    "after": "context_after",
+}
 
-    Args:
-        tool: The tool.
-        parameters: The names of its parameters.
-    """
-    told = {**_PARAMETERS, **(_OF_FIND_AND_GREP if tool == "find_and_grep" else {})}
-    return {"description": _DESCRIPTIONS[tool], "descriptions": {name: told[name] for name in parameters}}
+
+class _ToolNames(Names):
+    """Renders messages about a method with the parameters of this dialect."""
+
+    def __init__(self, parameter_names: Mapping[str, str]) -> None:
+        self._parameter_names = parameter_names
+
+    def parameter(self, name: str) -> str | None:
+        return self._parameter_names.get(name, name)
+
+    def retry(self, retry: Retry) -> Retry | None:
+        arguments: dict[str, Any] = {}
+        for name, value in retry.arguments.items():
+            if name == "include_ignored":
+                arguments |= {"hidden": value, "no_ignore": value}
+            else:
+                arguments[self._parameter_names.get(name, name)] = value
+        if retry.without == ("fixed_strings",):
+            arguments |= {"regex": True, "fixed_strings": False}
+        return Retry(arguments) if retry.without in ((), ("fixed_strings",)) else None
+
+    def vary(self, retry: Retry, _: Mapping[str, Any]) -> Retry | None:
+        return self.retry(retry)
 
 
-def wrong(what: str, argument: str, **values: str) -> InvalidArgumentError:
-    """Return the error for what the dialect itself finds wrong.
+FIND_NAMES, GREP_NAMES = _ToolNames(_PARAMETER_NAMES), _ToolNames(_GREP_PARAMETER_NAMES)
 
-    Args:
-        what: A name of `_OWN`.
-        argument: The parameter that it is about.
-        **values: What its message is filled with.
-    """
-    message, hint = _OWN[what]["en"]
-    details = {"argument": argument, "said": what, "values": values}
+
+def _follow_listing(call: NextCall) -> Mapping[str, Any] | None:
+    if call["name"] != "ls" or call["arguments"].keys() != {"path"}:
+        return None
+    return {"roots": [call["arguments"]["path"]], "depth": 1}
+
+
+def _follow_read(call: NextCall) -> Mapping[str, Any] | None:
+    if call["name"] != "read" or call["arguments"].keys() != {"path"}:
+        return None
+    return {"files": [call["arguments"]["path"]], "query": "^"}
+
+
+_SPECS: Mapping[str, Mapping[str, Any]] = {
+    "list_files": {
+        "methods": {"ls": {}, "glob": {}, "find": {}},
+        "renames": _PARAMETER_NAMES,
+        "follow": _follow_listing,
+        "vary": FIND_NAMES.vary,
+    },
+    "search_content": {
+        "methods": {"grep": {}},
+        "renames": _GREP_PARAMETER_NAMES,
+        "follow": _follow_read,
+        "vary": GREP_NAMES.vary,
+    },
+    "find_and_grep": {
+        "methods": {},
+        "renames": {**_GREP_PARAMETER_NAMES, "pattern": "pattern"},
+        "vary": FIND_NAMES.vary,
+        "parameters": {"limit": "file_limit"},
+    },
+}
+
+
+def spec_options(tool: str, parameters: Iterable[str]) -> dict[str, Any]:
+    """Return the options of a tool's `ToolOffer`: its descriptions, and the methods that it replaces."""
+    texts = {**_PARAMETERS, **(_FIND_AND_GREP_PARAMETERS if tool == "find_and_grep" else {})}
+    descriptions = {name: texts[name] for name in parameters}
+    return {"description": _DESCRIPTIONS[tool], "descriptions": descriptions, **_SPECS[tool]}
+
+
+def own_error(which: str, argument: str, **values: str) -> InvalidArgumentError:
+    """Return one of the dialect's own errors, by its name in `_OWN`, about a parameter."""
+    message, hint = _OWN[which]["en"]
+    details = {"argument": argument, "own_error": which, "values": values}
     return InvalidArgumentError(message.format(**values), hint=hint.format(**values), details=details)
 
 
@@ -236,46 +298,40 @@ def language_of_environment() -> Language:
     return "en"
 
 
-def told(
+def translated(
     problem: Problem, details: Mapping[str, Any], tool: str, language: Language, names: Names
 ) -> Problem:
-    """Return a failure as it is told: in a language, with an example that works as given.
+    """Return a failure in a language, with an example of a call that works.
 
     Args:
         problem: The failure.
-        details: The facts of the error.
-        tool: What was called, without a prefix.
+        details: The details of the error.
+        tool: The tool that was called, without a prefix.
         language: The language.
-        names: What the tools at hand are called.
+        names: The names of the tools at hand.
     """
     message, hint = problem.message, problem.hint
-    own = _OWN.get(str(details.get("said", "")))
+    own = _OWN.get(str(details.get("own_error", "")))
     if own is not None:
         message, hint = (text.format(**details["values"]) for text in own[language])
     elif language == "ja":
-        said, way = (say(text, names) for text in _CODES_JA.get(problem.code, _OTHER_JA))
+        translation, advice = (say(text, names) for text in _CODES_JA.get(problem.code, _OTHER_JA))
         if problem.code == "invalid_pattern" and details.get("argument") != "query":
-            way = _ESCAPE_JA
-        message, hint = f"{said}（{message}）", f"{way}（{hint}）" if hint else way
-    lines = [hint, f"{_EXAMPLE[language]}{json.dumps(example(tool, problem.code, details))}"]
+            advice = _ESCAPE_JA
+        message, hint = f"{translation}（{message}）", f"{advice}（{hint}）" if hint else advice
+    lines = [hint, f"{_EXAMPLE[language]}{json.dumps(_example(tool, problem.code, details))}"]
     if tool != "list_files" and problem.code in ("invalid_argument", "invalid_pattern"):
         lines.append(_GUIDE[language])
     return Problem(problem.code, f"⚠️ {message}", "\n".join(line for line in lines if line))
 
 
-def example(tool: str, code: str, details: Mapping[str, Any]) -> dict[str, Any]:
-    """Return arguments of a tool that work, with the parameter that was wrong.
-
-    Args:
-        tool: The tool.
-        code: The code of the error.
-        details: The facts of the error.
-    """
+def _example(tool: str, code: str, details: Mapping[str, Any]) -> dict[str, Any]:
+    """Return arguments of a tool that work, with the parameter that was wrong."""
     problems: list[dict[str, str]] = details.get("problems") or [{}]
     argument = str(details.get("argument") or problems[0].get("parameter", "")).partition("[")[0]
     if code == "invalid_pattern" and argument == "query":
         return {**_SEARCH, "query": "f(x)", "fixed_strings": True}
     if argument in _WITH:
-        least = {"roots": ["."]} if tool == "list_files" else _SEARCH
-        return {**least, argument: _WITH[argument]}
+        required = {"roots": ["."]} if tool == "list_files" else _SEARCH
+        return {**required, argument: _WITH[argument]}
     return dict(_EXAMPLES[tool])

@@ -12,7 +12,7 @@ from collections import Counter
 import pytest
 
 from agentfs import AgentFSError, Limits, Workspace
-from agentfs.dialects.rg_args import ALLOWED, read_arguments
+from agentfs.dialects.dominds.rg_args import ALLOWED, read_arguments
 from tests.conftest import program
 
 USUAL = {
@@ -292,7 +292,7 @@ def chosen(seed):
 @pytest.mark.parametrize(("pattern", "seed"), CASES, ids=str)
 def test_arguments_mean_what_they_mean_to_ripgrep(rg, tree, pattern, seed):
     rg_args = chosen(seed)
-    shows, others = read_arguments(rg_args).shows, read_arguments(rg_args).others
+    shows, others = read_arguments(rg_args).shows, read_arguments(rg_args).options
     if shows != "lines":
         expected = results_by_rg(rg, tree, pattern, rg_args, shows)
         if expected is not None:

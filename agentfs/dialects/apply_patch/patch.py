@@ -1,15 +1,15 @@
-"""V4A patches: their text read into operations, and the places of their hunks in a file. Pure.
+"""V4A patches: parse their text into operations, and find where their hunks go in a file. Pure.
 
-The reading is as lenient as the reference: blanks around markers, a heredoc around the patch, a first hunk
-without `@@`, blank lines between hunks and for blank context. The placing is stricter: a hunk goes where its
-lines stand once, and what the hunk does not change stays as the file has it.
+Parsing is as lenient as the reference: blanks around markers, a heredoc around the patch, a first hunk
+without `@@`, blank lines between hunks and for blank context. Locating is stricter: the lines of a hunk must
+occur exactly once, and what the hunk does not change stays as the file has it.
 """
 
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby, takewhile
-from typing import Literal, NamedTuple, NoReturn
+from typing import Literal, NamedTuple
 
 from agentfs import call_context
 from agentfs.editing.diagnostics import explain_no_match
@@ -22,7 +22,7 @@ from agentfs.visible import literal
 
 Span = tuple[int, int, str]
 
-MOST_LINES = 500_000
+MAX_LINES = 500_000
 _BEGIN, _END = "*** Begin Patch", "*** End Patch"
 _HEADER = re.compile(r"\*\*\* (Add|Delete|Update) File: (.+)")
 _MOVE = re.compile(r"\*\*\* Move to: (.+)")
@@ -50,25 +50,17 @@ class Hunk:
     @property
     def old(self) -> tuple[str, ...]:
         """The lines before: context, and what is removed."""
-        return tuple(line[1:] for line in self.lines if line[0] != "+")
+        return tuple(_sides(self.lines)[0])
 
     @property
     def new(self) -> tuple[str, ...]:
         """The lines after: context, and what is added."""
-        return tuple(line[1:] for line in self.lines if line[0] != "-")
+        return tuple(_sides(self.lines)[1])
 
 
 @dataclass(frozen=True)
 class Operation:
-    """What is to become of one file.
-
-    Attributes:
-        kind: "add", "delete" or "update".
-        path: The file.
-        content: For "add": its whole text.
-        to: For "update": its new path, or None.
-        hunks: For "update": the changes, from the top down.
-    """
+    """The change of one file; `content` is for "add", `to` (the new path) and `hunks` for "update"."""
 
     kind: Literal["add", "delete", "update"]
     path: str
@@ -78,28 +70,20 @@ class Operation:
 
 
 class Placed(NamedTuple):
-    """Where the hunks of a file go.
-
-    Attributes:
-        spans: Start, end and new text of each stretch that changes.
-        tolerated: For each hunk that was not found as it was given, its number and how it was found.
-    """
+    """The changes that hunks make to a text, and a note for each hunk that was found by a tolerant step."""
 
     spans: list[Span]
-    tolerated: list[str]
+    notes: list[str]
 
 
 def read_patch(text: str) -> list[Operation]:
     """Read a patch.
 
-    Args:
-        text: From `*** Begin Patch` to `*** End Patch`.
-
     Raises:
         InvalidArgumentError: It is none; the line and what is expected there are named (`invalid_argument`).
     """
-    if text.count("\n") > MOST_LINES:
-        raise _invalid(MOST_LINES, "a patch has at most so many lines; send several")
+    if text.count("\n") > MAX_LINES:
+        raise _invalid(MAX_LINES, "a patch has at most so many lines; send several")
     text = text.replace("\r\n", "\n").strip()
     heredoc = _HEREDOC.fullmatch(text)
     lines = (heredoc["patch"].strip() if heredoc else text).split("\n")
@@ -107,7 +91,7 @@ def read_patch(text: str) -> list[Operation]:
         raise _invalid(1, f"the first line of the patch must be '{_BEGIN}'")
     if lines[-1].strip() != _END or len(lines) == 1:
         raise _invalid(len(lines), f"the last line of the patch must be '{_END}'")
-    return _Reader(lines).operations()
+    return _Parser(lines).operations()
 
 
 def _invalid(line: int, why: str) -> InvalidArgumentError:
@@ -118,26 +102,26 @@ def _invalid(line: int, why: str) -> InvalidArgumentError:
     )
 
 
-class _Reader:
-    """The lines of a patch, read from the top down."""
+class _Parser:
+    """Parses the lines of a patch from the top down."""
 
     def __init__(self, lines: Sequence[str]) -> None:
         self.lines = lines
-        self.at = 1
+        self.position = 1
         self.last = len(lines) - 1  # the end marker
 
     def operations(self) -> list[Operation]:
         found: list[Operation] = []
-        while self.at < self.last:
-            line = self.lines[self.at].strip()
+        while self.position < self.last:
+            line = self.lines[self.position].strip()
             if not line:
-                self.at += 1
+                self.position += 1
                 continue
             header = _HEADER.fullmatch(line)
             if header is None:
                 headers = ", ".join(f"'*** {kind} File: path'" for kind in ("Add", "Delete", "Update"))
                 raise self._wrong(f"{literal(line[:80])} is no header of a file; the headers are {headers}")
-            self.at += 1
+            self.position += 1
             path = header[2].strip()
             if header[1] == "Add":
                 found.append(Operation("add", path, content=self._added()))
@@ -151,20 +135,20 @@ class _Reader:
 
     def _added(self) -> str:
         added: list[str] = []
-        while self.at < self.last and self.lines[self.at].startswith("+"):
-            added.append(self.lines[self.at][1:] + "\n")
-            self.at += 1
+        while self.position < self.last and self.lines[self.position].startswith("+"):
+            added.append(self.lines[self.position][1:] + "\n")
+            self.position += 1
         return "".join(added)
 
     def _update(self, path: str) -> Operation:
         to = None
-        if self.at < self.last and (moved := _MOVE.fullmatch(self.lines[self.at].strip())):
+        if self.position < self.last and (moved := _MOVE.fullmatch(self.lines[self.position].strip())):
             to = moved[1].strip()
-            self.at += 1
+            self.position += 1
         hunks: list[Hunk] = []
-        while self.at < self.last and not self.lines[self.at].lstrip().startswith("***"):
-            if not self.lines[self.at].strip():
-                self.at += 1
+        while self.position < self.last and not self.lines[self.position].lstrip().startswith("***"):
+            if not self.lines[self.position].strip():
+                self.position += 1
                 continue
             hunks.append(self._hunk(first=not hunks))
         if not hunks and to is None:
@@ -174,42 +158,35 @@ class _Reader:
     def _hunk(self, *, first: bool) -> Hunk:
         anchors: list[str] = []
         begun = False
-        while self.at < self.last and self.lines[self.at].startswith("@@"):
+        while self.position < self.last and self.lines[self.position].startswith("@@"):
             begun = True
             # `@@ -1,2 +3,4 @@` is of another format, whose numbers say nothing certain.
-            anchor = self.lines[self.at][2:].removeprefix(" ")
+            anchor = self.lines[self.position][2:].removeprefix(" ")
             if anchor.strip() and not re.fullmatch(r"-\d+(,\d+)? \+\d+(,\d+)? @@.*", anchor):
                 anchors.append(anchor)
-            self.at += 1
+            self.position += 1
         if not begun and not first:
-            raise self._wrong(f"a hunk begins with '@@', not with {literal(self.lines[self.at][:80])}")
+            raise self._wrong(f"a hunk begins with '@@', not with {literal(self.lines[self.position][:80])}")
         lines: list[str] = []
-        while self.at < self.last:
-            line = self.lines[self.at] or " "
+        while self.position < self.last:
+            line = self.lines[self.position] or " "
             if line.strip() == _END_OF_FILE and lines:
-                self.at += 1
+                self.position += 1
                 return Hunk(tuple(anchors), tuple(lines), at_end=True)
             if line[0] not in " +-":
                 break
             lines.append(line)
-            self.at += 1
+            self.position += 1
         if not lines:
             raise self._wrong("a line of a hunk begins with ' ' (context), '+' (added) or '-' (removed)")
         return Hunk(tuple(anchors), tuple(lines), at_end=False)
 
     def _wrong(self, why: str) -> InvalidArgumentError:
-        return _invalid(self.at + 1, why)
+        return _invalid(self.position + 1, why)
 
 
-class _Found(NamedTuple):
-    """Where a hunk goes in the text as whole lines.
-
-    Attributes:
-        start: The offset of its first line.
-        end: The offset after its last line.
-        changes: The lines that change: start, end, and what they become, each line with its end.
-        via: The tolerant step that found it, or "".
-    """
+class _Location(NamedTuple):
+    """Where a hunk goes: the range of its old lines, the changes in it, and the tolerant step used, or ""."""
 
     start: int
     end: int
@@ -218,39 +195,31 @@ class _Found(NamedTuple):
 
 
 def place_hunks(text: str, hunks: Sequence[Hunk], path: str) -> Placed:
-    """Find where hunks go.
-
-    Args:
-        text: The text of the file, every line end as one line feed.
-        hunks: The hunks, from the top down.
-        path: The file, for messages.
-
-    Returns:
-        The stretches that change, and what was tolerated.
+    """Find where hunks go in a text, which has every line end as one line feed.
 
     Raises:
         NoMatchError: `no_match`: the lines or an anchor of a hunk are not there.
-        AmbiguousError: `ambiguous`: its lines stand at several places.
+        AmbiguousError: `ambiguous`: its lines occur at several places.
     """
     whole = text if text.endswith("\n") or not text else f"{text}\n"
     spans: list[Span] = []
-    tolerated: list[str] = []
+    notes: list[str] = []
     begin = 0
-    above: tuple[str, ...] = ()
+    previous_anchors: tuple[str, ...] = ()
     for number, hunk in enumerate(hunks, 1):
         call_context.check()
-        found = _placed(whole, hunk, begin, above, (number, path))
-        if found.via:
-            tolerated.append(f"hunk {number} was found by {found.via.replace('_', ' ')}")
-        spans += found.changes
-        if hunk.old or hunk.anchors:  # lines at the end of the file leave the place where it was
-            begin, above = found.end, hunk.anchors or above
+        location = _locate(whole, hunk, begin, previous_anchors, (number, path))
+        if location.via:
+            notes.append(f"hunk {number} was found by {location.via.replace('_', ' ')}")
+        spans += location.changes
+        if hunk.old or hunk.anchors:  # lines added at the end of the file do not move the start
+            begin, previous_anchors = location.end, hunk.anchors or previous_anchors
     spans.sort(key=lambda span: span[:2])
-    return Placed(spans if whole == text else _unended(spans, len(text)), tolerated)
+    return Placed(spans if whole == text else _without_final_newline(spans, len(text)), notes)
 
 
-def _unended(spans: list[Span], size: int) -> list[Span]:
-    """Return changes of whole lines as those of a text whose last line has no end, so that none has after."""
+def _without_final_newline(spans: list[Span], size: int) -> list[Span]:
+    """Return changes of whole lines for a text whose last line has no end, so that it has none afterwards."""
     start, new = size + 1, ""
     while spans and spans[-1][1] == start:
         start, _, added = spans.pop()
@@ -262,42 +231,43 @@ def _unended(spans: list[Span], size: int) -> list[Span]:
     return spans + last
 
 
-def _placed(text: str, hunk: Hunk, begin: int, above: tuple[str, ...], where: tuple[int, str]) -> _Found:
-    """Return where a hunk goes below the one before, whose anchors (`above`) it may repeat.
+def _locate(
+    text: str, hunk: Hunk, begin: int, previous_anchors: tuple[str, ...], target: tuple[int, str]
+) -> _Location:
+    """Return where a hunk goes below the one before, whose anchors it may repeat.
 
     Repeated anchors name the same lines again, or lines of the same text further down; where both lead to a
-    place, but not to the same one, nobody knows which is meant.
+    place, but not to the same one, the hunk is ambiguous.
     """
-    same = takewhile(lambda pair: pair[0] == pair[1], zip(above, hunk.anchors, strict=False))
-    repeated = len(list(same))
-    found: list[_Found] = []
+    common = takewhile(lambda pair: pair[0] == pair[1], zip(previous_anchors, hunk.anchors, strict=False))
+    repeated = len(list(common))
+    locations: list[_Location] = []
     failure: AgentFSError | None = None
-    for known in dict.fromkeys((0, repeated)):
+    for skipped in dict.fromkeys((0, repeated)):
         try:
             start = begin
-            for anchor in hunk.anchors[known:]:
-                start = _behind_anchor(text, anchor, start, where)
-            found.append(_located(text, hunk, start, where))
+            for anchor in hunk.anchors[skipped:]:
+                start = _after_anchor(text, anchor, start, target)
+            locations.append(_locate_lines(text, hunk, start, target))
         except (NoMatchError, AmbiguousError) as error:
             failure = error
-    if not found and failure is not None:
+    if not locations and failure is not None:
         raise failure
-    if found[0].start != found[-1].start:
-        block, starts = "\n".join(hunk.old), sorted(place.start for place in found)
-        _refuse(hunk, where, explain_ambiguous(text, block, starts, where[1]))
-    return found[0]
+    if locations[0].start != locations[-1].start:
+        raise _ambiguous(text, hunk.old, [location.start for location in locations], target)
+    return locations[0]
 
 
-def _behind_anchor(text: str, anchor: str, start: int, where: tuple[int, str]) -> int:
+def _after_anchor(text: str, anchor: str, start: int, target: tuple[int, str]) -> int:
     """Return where the line after the next line that an anchor names begins."""
-    for take in (str, str.rstrip, str.strip):
-        at = start
-        while at < len(text):
-            end = text.index("\n", at)
-            if take(text[at:end]) == take(anchor):
+    for normalize in (str, str.rstrip, str.strip):
+        position = start
+        while position < len(text):
+            end = text.index("\n", position)
+            if normalize(text[position:end]) == normalize(anchor):
                 return end + 1
-            at = end + 1
-    number, path = where
+            position = end + 1
+    number, path = target
     raise NoMatchError(
         f"Hunk {number} of {quote(path)}: there is no line {quote(anchor.strip())} for '@@'.",
         hint="Nothing was changed. After '@@', write a whole line as the file has it, below the hunk before.",
@@ -305,50 +275,47 @@ def _behind_anchor(text: str, anchor: str, start: int, where: tuple[int, str]) -
     )
 
 
-def _located(text: str, hunk: Hunk, start: int, where: tuple[int, str]) -> _Found:
+def _locate_lines(text: str, hunk: Hunk, start: int, target: tuple[int, str]) -> _Location:
     """Return where the old lines of a hunk are below `start`."""
     if not hunk.old:
         at = start if hunk.anchors else len(text)
-        return _Found(at, at, _changes(hunk.lines, at, [], hunk.new))
-    tries = [hunk.lines]
+        return _Location(at, at, _changes(hunk.lines, at, [], hunk.new))
+    variants = [hunk.lines]
     if hunk.lines[-1] == " " and len(hunk.old) > 1:
-        tries.append(hunk.lines[:-1])  # a blank last line may stand for the end of the file
-    for lines in tries:
+        variants.append(hunk.lines[:-1])  # a blank last line may mean the end of the file
+    for lines in variants:
         old, new = _sides(lines)
         block = _joined(old)
         # With the line end before it, only whole lines are found.
-        places = [at + 1 for at in occurrences(text, f"\n{block}", max(start - 1, 0))]
+        matches = [at + 1 for at in occurrences(text, f"\n{block}", max(start - 1, 0))]
         if start == 0 and text.startswith(block):
-            places.insert(0, 0)
+            matches.insert(0, 0)
         if hunk.at_end:
-            places = [at for at in places if at + len(block) == len(text)]
-        if len(places) == 1 or (places and hunk.anchors):
-            at = places[0]
-            return _Found(at, at + len(block), _changes(lines, at, old, new))
-        if places:
-            _refuse(hunk, where, explain_ambiguous(text, "\n".join(old), places, where[1]))
+            matches = [at for at in matches if at + len(block) == len(text)]
+        if len(matches) == 1 or (matches and hunk.anchors):
+            at = matches[0]
+            return _Location(at, at + len(block), _changes(lines, at, old, new))
+        if matches:
+            raise _ambiguous(text, old, matches, target)
     region = text[start:]
-    for lines in tries:
+    for lines in variants:
         old, new = _sides(lines)
         steps = tolerated(region, _joined(old), _joined(new))
-        fitted: list[_Found] = []
-        for place in steps.places:
-            real = region[place.start : place.end].split("\n")[:-1]
-            made = place.new.split("\n")[:-1]
-            whole = place.start == 0 or region[place.start - 1] == "\n"
-            if (
-                whole
-                and (len(real), len(made)) == (len(old), len(new))
-                and (place.end == len(region) or not hunk.at_end)
-            ):
-                at = start + place.start
-                fitted.append(_Found(at, start + place.end, _changes(lines, at, real, made), steps.via))
-        if len(fitted) == 1:
-            return fitted[0]
-        if fitted:
-            starts = [place.start for place in fitted]
-            _refuse(hunk, where, explain_ambiguous(text, "\n".join(old), starts, where[1]))
-    return _refuse(hunk, where, explain_no_match(text, "\n".join(hunk.old), "\n".join(hunk.new), where[1]))
+        locations: list[_Location] = []
+        for match in steps.places:
+            actual = region[match.start : match.end].split("\n")[:-1]
+            adapted = match.new.split("\n")[:-1]
+            whole_lines = match.start == 0 or region[match.start - 1] == "\n"
+            same_count = (len(actual), len(adapted)) == (len(old), len(new))
+            if whole_lines and same_count and (match.end == len(region) or not hunk.at_end):
+                at = start + match.start
+                changes = _changes(lines, at, actual, adapted)
+                locations.append(_Location(at, start + match.end, changes, steps.via))
+        if len(locations) == 1:
+            return locations[0]
+        if locations:
+            raise _ambiguous(text, old, [location.start for location in locations], target)
+    raise _no_match(text, hunk, target)
 
 
 def _sides(lines: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -361,44 +328,46 @@ def _joined(lines: Sequence[str]) -> str:
 
 
 def _changes(lines: Sequence[str], start: int, old: Sequence[str], new: Sequence[str]) -> list[Span]:
-    """Return what changes where a hunk goes; its marks say which of several equal lines goes.
+    """Return the changes that the marked lines of a hunk make at `start`.
 
-    Args:
-        lines: The lines of the hunk, with their marks.
-        start: Where they begin in the text.
-        old: The lines that the file has there.
-        new: The lines of the hunk after the change, fitted to the place.
+    `old` are the lines that the file has there, `new` those of the hunk adapted to them.
     """
     spans: list[Span] = []
     before, after = iter(old), iter(new)
-    at = start
+    position = start
     for unchanged, group in groupby(lines, key=lambda line: line[0] == " "):
-        begin = at
+        begin = position
         added: list[str] = []
         for line in group:
             if line[0] != "+":
-                at += len(next(before)) + 1
+                position += len(next(before)) + 1
             if line[0] != "-":
                 added.append(next(after))
         if not unchanged:
-            spans.append((begin, at, _joined(added)))
+            spans.append((begin, position, _joined(added)))
     return spans
 
 
-def _refuse(hunk: Hunk, where: tuple[int, str], error: AgentFSError) -> NoReturn:
-    """Raise an error of an edit as one of a hunk."""
-    number, path = where
-    details = {**error.details, "hunk": number}
-    if isinstance(error, AmbiguousError):
-        raise AmbiguousError(
-            f"Hunk {number} of {quote(path)}: its lines stand at several places.",
-            hint="Nothing was changed. Add lines of context, or name the class or function above with '@@'.",
-            details=details,
-        )
-    where_from = " below the hunk before" if number > 1 else ""
+def _ambiguous(
+    text: str, old: Sequence[str], starts: Sequence[int], target: tuple[int, str]
+) -> AmbiguousError:
+    number, path = target
+    return AmbiguousError(
+        f"Hunk {number} of {quote(path)}: its lines occur at several places.",
+        hint="Nothing was changed. Add lines of context, or name the class or function above with '@@'.",
+        details={**explain_ambiguous(text, "\n".join(old), sorted(starts), path).details, "hunk": number},
+    )
+
+
+def _no_match(text: str, hunk: Hunk, target: tuple[int, str]) -> NoMatchError:
+    number, path = target
+    below = " below the hunk before" if number > 1 else ""
     end = " at the end" if hunk.at_end else ""
-    raise NoMatchError(
-        f"Hunk {number} of {quote(path)}: its lines do not stand in the file{where_from}{end}.",
+    return NoMatchError(
+        f"Hunk {number} of {quote(path)}: its lines are not in the file{below}{end}.",
         hint="Nothing was changed. Copy the lines from the file exactly, and send the whole patch again.",
-        details=details,
+        details={
+            **explain_no_match(text, "\n".join(hunk.old), "\n".join(hunk.new), path).details,
+            "hunk": number,
+        },
     )

@@ -1,0 +1,320 @@
+"""ripgrep's arguments as those of `grep`: those that are accepted keep their meaning. Pure."""
+
+import re
+import shlex
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from agentfs.errors import InvalidArgumentError
+from agentfs.messages import Retry
+from agentfs.patterns.compile import compile_pattern, escape
+from agentfs.search.filters import parse_filesize
+from agentfs.visible import literal
+
+_SORTS = {"path": "path", "modified": "oldest", "none": "path"}
+_COLORS = ("never", "auto", "always", "ansi")
+_OPTION_AND_VALUE = re.compile(r"(-\w|--[a-z-]+)\s+(\S.*)", re.DOTALL)
+_LEADING_FLAGS = re.compile(r"\(\?([a-z]+)\)")
+_GLOB_TOKEN = re.compile(
+    r"\[(?P<negation>[!^]?)(?P<first>\]?)(?P<members>(?:\[:\w+:\]|\\.|[^\]\\])*)\]"
+    r"|\\?(?P<letter>[^\W\d_])|\\.",
+    re.DOTALL,
+)
+_CLASS_MEMBER = re.compile(r"\[:\w+:\]|\\?[^\W\d_](?:-\\?[^\W\d_])?")
+_OTHER_CASE = {"[:lower:]": "[:upper:]", "[:upper:]": "[:lower:]"}
+
+
+@dataclass
+class RgArguments:
+    """What ripgrep's arguments mean.
+
+    Attributes:
+        case: How letters match.
+        globs: Those of `-g`.
+        iglobs: Those of `--iglob`.
+        types: Types of files; one that begins with `!` is left out.
+        match: What a match has to be: a whole word, a whole line, or anything.
+        fixed: Whether the pattern is plain text.
+        inverted: Whether the lines that do not match are searched for.
+        only_matching: Whether only the matched parts are shown.
+        files: Whether files are shown in place of lines: their paths, or with counts.
+        unrestricted: How often `-u` was given.
+        options: Arguments of `grep` that mean the same.
+    """
+
+    case: Literal["sensitive", "insensitive", "smart"] = "sensitive"
+    globs: list[str] = field(default_factory=list[str])
+    iglobs: list[str] = field(default_factory=list[str])
+    types: list[str] = field(default_factory=list[str])
+    match: Literal["word", "line"] | None = None
+    fixed: bool = False
+    inverted: bool = False
+    only_matching: bool = False
+    files: Literal["files", "counts"] | None = None
+    unrestricted: int = 0
+    options: dict[str, Any] = field(default_factory=dict[str, Any])
+
+    @property
+    def shows(self) -> Literal["lines", "matches", "files", "counts"]:
+        """What the results are."""
+        return self.files or ("matches" if self.only_matching and not self.inverted else "lines")
+
+    def grep(self, pattern: str) -> dict[str, Any]:
+        """Return the arguments of `grep` for a pattern.
+
+        Raises:
+            AgentFSError: The pattern is none (`invalid_pattern`), or two arguments do not go together.
+        """
+        if self.inverted and self.options.get("multiline"):
+            raise _invalid("-v and -U do not go together in `rg_args`.", "-v")
+        globs = [*self.globs, *(_GLOB_TOKEN.sub(_in_both_cases, glob) for glob in self.iglobs)]
+        includes = any(not glob.startswith("!") for glob in globs)
+        arguments: dict[str, Any] = {
+            "pattern": pattern,
+            "ignore_case": self.case == "insensitive",
+            "smart_case": self.case == "smart",
+            "glob": globs or None,
+            # To ripgrep a file that a glob includes needs to be of no type.
+            "type": (None if includes else self.types) or None,
+            "hidden": self.unrestricted > 1,
+            "context": 0,
+        }
+        if self.unrestricted:
+            arguments["include_ignored"] = True
+        if self.files:
+            arguments["output_mode"] = {"files": "files_with_matches", "counts": "count"}[self.files]
+        if self.inverted or self.match == "line":
+            arguments["pattern"] = self._rewritten(pattern)
+        else:
+            arguments |= {"fixed_strings": True} if self.fixed else {}
+            arguments |= {"word": True} if self.match == "word" else {}
+        return {**arguments, **self.options}
+
+    def _rewritten(self, pattern: str) -> str:
+        """Return the pattern with what `grep` has no argument for."""
+        if self.fixed and pattern:
+            pattern = escape(pattern)
+        # Errors are about the pattern as it was given, and a stray ")" must not close the group around it.
+        compile_pattern(pattern, multiline=bool(self.options.get("multiline")))
+        flags = _LEADING_FLAGS.match(pattern)
+        start = flags[0] if flags and not self.fixed else ""
+        # A verbose pattern may end with a comment.
+        end = "\n" if flags and start and "x" in flags[1] else ""
+        pattern = f"(?:{pattern[len(start) :]}{end})"
+        if self.match == "word":
+            pattern = f"(?<!\\w){pattern}(?!\\w)"
+        elif self.match == "line":
+            pattern = f"^{pattern}$"
+        return f"{start}^(?!.*{pattern})" if self.inverted else start + pattern
+
+
+# Options without a value: the long name, and what to set. `options` are arguments of `grep`, all others
+# attributes of `RgArguments`; None: the option changes nothing here.
+_FLAGS: dict[str, tuple[str, tuple[str, Any] | dict[str, Any] | None]] = {
+    "-i": ("--ignore-case", ("case", "insensitive")),
+    "-s": ("--case-sensitive", ("case", "sensitive")),
+    "-S": ("--smart-case", ("case", "smart")),
+    "-F": ("--fixed-strings", ("fixed", True)),
+    "-w": ("--word-regexp", ("match", "word")),
+    "-x": ("--line-regexp", ("match", "line")),
+    "-v": ("--invert-match", ("inverted", True)),
+    "-U": ("--multiline", {"multiline": True, "dot_all": False}),
+    "-P": ("--pcre2", None),
+    "-o": ("--only-matching", ("only_matching", True)),
+    "-l": ("--files-with-matches", ("files", "files")),
+    "-c": ("--count", ("files", "counts")),
+    "-L": ("--follow", {"follow_symlinks": True}),
+    "-.": ("--hidden", {"hidden": True}),
+    "--no-ignore": ("--no-ignore", {"include_ignored": True}),
+    "-u": ("--unrestricted", None),  # counted
+    "-n": ("--line-number", None),
+    "-N": ("--no-line-number", None),
+    "-H": ("--with-filename", None),
+    "--no-heading": ("--no-heading", None),
+}
+
+
+def _number(name: str, least: int = 0) -> Callable[[RgArguments, str, str], None]:
+    def take(arguments: RgArguments, option: str, text: str) -> None:
+        if not re.fullmatch(r"[0-9]{1,9}", text.strip()) or int(text) < least:
+            raise _invalid(f"{option} needs a number from {least}, not {literal(text)}.", option)
+        arguments.options[name] = int(text)
+
+    return take
+
+
+def _encoding(arguments: RgArguments, option: str, text: str) -> None:
+    if text == "none":
+        raise _invalid(f"{option} none is not taken: files are searched as text.", option)
+    arguments.options["encoding"] = None if text == "auto" else text
+
+
+def _one_of(option: str, text: str, values: Sequence[str]) -> str:
+    if text not in values:
+        raise _invalid(f"{option} takes {', '.join(values)}, not {literal(text)}.", option)
+    return text
+
+
+def _max_filesize(arguments: RgArguments, option: str, text: str) -> None:
+    try:
+        parse_filesize(text)
+    except InvalidArgumentError:
+        message = f"{option} needs a size from 1, such as 500K or 1M, not {literal(text)}."
+        raise _invalid(message, option) from None
+    arguments.options["max_filesize"] = text
+
+
+# Options with a value: the long name, and what takes the value.
+_WITH_VALUE: dict[str, tuple[str, Callable[[RgArguments, str, str], object]]] = {
+    "-A": ("--after-context", _number("after")),
+    "-B": ("--before-context", _number("before")),
+    "-C": ("--context", _number("context")),
+    "-g": ("--glob", lambda arguments, _, text: arguments.globs.append(text)),
+    "--iglob": ("--iglob", lambda arguments, _, text: arguments.iglobs.append(text)),
+    "-t": ("--type", lambda arguments, _, text: arguments.types.append(text)),
+    "-T": ("--type-not", lambda arguments, _, text: arguments.types.append(f"!{text}")),
+    "-m": ("--max-count", _number("max_count", 1)),
+    "--max-depth": ("--max-depth", _number("max_depth", 1)),
+    "-E": ("--encoding", _encoding),
+    "--max-filesize": ("--max-filesize", _max_filesize),
+    "--sort": ("--sort", lambda arguments, option, text: arguments.options.update(
+        sort=_SORTS[_one_of(option, text, tuple(_SORTS))])),
+    "--color": ("--color", lambda _, option, text: _one_of(option, text, _COLORS)),
+}  # fmt: skip
+ALLOWED = (
+    "-i -s -S -F -w -x -v -U -P -A -B -C -o -l -c -g --iglob -t -T -m --max-depth -L -. --no-ignore -u "
+    "--max-filesize -E --sort -n -N -H --no-heading --color"
+)
+_SHORT = {long: short for short, (long, _) in (*_WITH_VALUE.items(), *_FLAGS.items())}
+
+
+def read_arguments(rg_args: str | Sequence[str] | None) -> RgArguments:
+    """Return what ripgrep's arguments mean; as with ripgrep, the last of several that contradict counts.
+
+    Args:
+        rg_args: ripgrep's arguments, as a list or as a shell would split them.
+
+    Raises:
+        InvalidArgumentError: One is not accepted, or has no value or a wrong one; the message names it
+            (`invalid_argument`).
+    """
+    arguments = RgArguments()
+    for option, value in _options(_words(rg_args)):
+        if option in _WITH_VALUE:
+            _WITH_VALUE[option][1](arguments, option, value)
+            continue
+        effect = _FLAGS[option][1]
+        if isinstance(effect, dict):
+            arguments.options |= effect
+        elif effect is not None:
+            setattr(arguments, *effect)
+        arguments.unrestricted += option == "-u"
+    return arguments
+
+
+def _in_both_cases(token: re.Match[str]) -> str:
+    """Return a token of a glob so that its letters match in either case."""
+    if letter := token["letter"]:
+        other = letter.swapcase()
+        return f"[{letter}{other}]" if len(other) == 1 else token[0]
+    if token["members"] is None:
+        return token[0]
+    first, members = token["first"], token["members"]
+    swapped = [_swapped_case(each[0]) for each in _CLASS_MEMBER.finditer(members)]
+    others = [each for each in swapped if "-" not in each or each[0] <= each[-1]]
+    return f"[{token['negation']}{first}{''.join(others)}{members}]"
+
+
+def _swapped_case(member: str) -> str:
+    """Return a letter, range or named set of a character class in the other case, or "" where it has none."""
+    return _OTHER_CASE.get(member, "") if member.startswith("[") else member.swapcase()
+
+
+# The options for arguments of `grep` that a message may advise.
+_OPTIONS_FOR = {"include_ignored": ["--no-ignore", "-."], "fixed_strings": ["-F"]}
+_OWN_PARAMETERS = {"pattern", "path"}
+_REWRITING_OPTIONS = {"-v", "-x"}
+
+
+def vary(retry: Retry, given: Mapping[str, Any]) -> Retry | None:
+    """Return other arguments of `grep` as other arguments of a tool that has them in `rg_args`."""
+    own = {name: value for name, value in retry.arguments.items() if name in _OWN_PARAMETERS}
+    others = [name for name, value in retry.arguments.items() if name not in own and value is True]
+    if len(own) + len(others) < len(retry.arguments) or not {*others, *retry.without} <= _OPTIONS_FOR.keys():
+        return None
+    options = list(_options(_words(given.get("rg_args"))))
+    if "pattern" in own and any(option in _REWRITING_OPTIONS for option, _ in options):
+        return None  # the pattern that was searched for is not the one that was given
+    if not others and not retry.without:
+        return Retry(own)
+    dropped = {option for name in retry.without for option in _OPTIONS_FOR[name]}
+    rg_args = [word for option in options if option[0] not in dropped for word in option if word]
+    rg_args += [option for name in others for option in _OPTIONS_FOR[name]]
+    return Retry({**own, "rg_args": rg_args}) if rg_args else Retry(own, ("rg_args",))
+
+
+def _words(rg_args: str | Sequence[str] | None) -> Iterator[str]:
+    if isinstance(rg_args, str):
+        try:
+            yield from shlex.split(rg_args)
+        except ValueError as error:
+            raise _invalid(f"`rg_args` cannot be split as a shell would: {error}.", "") from None
+        return
+    for word in rg_args or ():
+        both = _OPTION_AND_VALUE.fullmatch(word)  # "-A 3" in one item can mean only one thing
+        yield from both.groups() if both else (word,)
+
+
+def _options(words: Iterator[str]) -> Iterator[tuple[str, str]]:
+    """Yield each option by its short name, with its value or ""."""
+    for word in words:
+        if word.startswith("--") and word != "--":
+            name, attached, value = word.partition("=")
+            option = _SHORT.get(name)
+            if option is None:
+                raise _not_accepted(name)
+            if option in _WITH_VALUE:
+                yield option, value if attached else _value(words, name)
+            elif attached:
+                raise _invalid(f"{name} takes no value.", name)
+            else:
+                yield option, ""
+        elif word.startswith("-") and word not in ("-", "--"):
+            yield from _cluster(word, words)
+        else:
+            raise _invalid(f"{literal(word)} in `rg_args` is no option.", word)
+
+
+def _cluster(word: str, words: Iterator[str]) -> Iterator[tuple[str, str]]:
+    """Yield the short options behind one dash; the first with a value takes what follows it."""
+    for index in range(1, len(word)):
+        option = f"-{word[index]}"
+        if option in _FLAGS:
+            yield option, ""
+        elif option in _WITH_VALUE:
+            rest = word[index + 1 :].removeprefix("=")
+            yield option, rest or _value(words, option)
+            return
+        else:
+            raise _not_accepted(option)
+
+
+def _value(words: Iterator[str], option: str) -> str:
+    value = next(words, None)
+    if value is None:
+        raise _invalid(f"{option} needs a value.", option)
+    return value
+
+
+def _not_accepted(option: str) -> InvalidArgumentError:
+    return _invalid(f"{option} is not taken in `rg_args`.", option)
+
+
+def _invalid(message: str, option: str) -> InvalidArgumentError:
+    return InvalidArgumentError(
+        message,
+        hint=f"rg_args takes {ALLOWED}, and their long names; the pattern and the path have their own "
+        "parameters.",
+        details={"argument": "rg_args", "option": option, "allowed": ALLOWED.split()},
+    )
