@@ -37,7 +37,6 @@ class Event(Value):
         skipped: What was left out, by reason, with how often.
         coercions: What was not sent as the schema has it.
         format: The format of the answer, where a tool has several, or "".
-        tokens_saved: About how many tokens fewer the answer takes than in full.
     """
 
     kind: Literal["started", "finished", "refused", "failed"]
@@ -51,7 +50,6 @@ class Event(Value):
     skipped: Mapping[str, int] = field(default_factory=dict[str, int])
     coercions: tuple[Coercion, ...] = ()
     format: str = ""
-    tokens_saved: int = 0
 
 
 OnEvent: TypeAlias = Callable[[Event], object]

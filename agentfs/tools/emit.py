@@ -4,7 +4,7 @@ import itertools
 import sys
 import time
 from collections.abc import Mapping
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple, cast
 
 from agentfs.events import Event, OnEvent
 from agentfs.results import ToolResult
@@ -14,7 +14,6 @@ _REFUSALS = frozenset(
     {"invalid_argument", "invalid_pattern", "unknown_tool", "refused", "read_only", "protected"}
     | {"outside_workspace"}
 )
-_Fact = TypeVar("_Fact", str, int)
 _numbers = itertools.count(1)
 
 
@@ -75,8 +74,7 @@ class EventEmitter:
                 tokens=estimate_tokens(result.content),
                 skipped=_skipped(result.data),
                 coercions=result.coercions,
-                format=_fact(result.data, "format", ""),
-                tokens_saved=_fact(result.data, "tokens_saved", 0),
+                format=_format(result.data),
             )
         )
 
@@ -120,6 +118,6 @@ def _skipped(data: Any) -> dict[str, int]:
     return {reason: count for reason, count in counts.items() if type(count) is int and count}
 
 
-def _fact(data: Any, name: str, default: _Fact) -> _Fact:
-    found: Any = cast("Mapping[str, Any]", data).get(name) if isinstance(data, Mapping) else None
-    return found if type(found) is type(default) else default
+def _format(data: Any) -> str:
+    name: Any = cast("Mapping[str, Any]", data).get("format") if isinstance(data, Mapping) else None
+    return name if isinstance(name, str) else ""
