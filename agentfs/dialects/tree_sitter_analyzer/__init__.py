@@ -368,7 +368,8 @@ def _invalid_globs(globs: Mapping[str, list[str] | None]) -> str | None:
     """Return the name of the first argument whose globs are invalid."""
     for name, given in globs.items():
         try:
-            compile_globs(given or [])
+            if given:
+                compile_globs(given)
         except (InvalidPatternError, OutsideWorkspaceError):
             return name
     return None
