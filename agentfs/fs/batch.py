@@ -1,62 +1,296 @@
-"""One batch of changes, carried out as a whole or taken back."""
+"""Several changes applied as one: all of them, or none; and what a dead process left of one, taken back.
+
+Everything that can fail early is done first: new contents are written beside their targets, and what will be
+replaced or removed gets a second name. What is left is renames. When one of them fails, or the process dies,
+the second names lead back.
+"""
 
 import errno
 import os
 import stat
 import time
-from collections.abc import Callable, Container, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Container, Generator, Iterable, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
+from dataclasses import dataclass, field
 from functools import partial
 
 from agentfs import call_context
 from agentfs.errors import AgentFSError, NotDirectoryError, NotFoundError
 from agentfs.fs import oserrors, syscalls
 from agentfs.fs.context import RootContext
-from agentfs.fs.node import Conflict, DirectoryNode, FileNode, LinkNode, Node, node_at, node_in, open_parent
+from agentfs.fs.lock import ATTEMPTS, FileLock
+from agentfs.fs.node import (
+    Change,
+    Conflict,
+    DirectoryNode,
+    FileNode,
+    LinkNode,
+    Node,
+    Recorder,
+    node_at,
+    node_in,
+)
 from agentfs.fs.path import quote
-from agentfs.fs.plans import Plan
-from agentfs.fs.recovery_log import RepairLog
-from agentfs.fs.temporary import FileMetadata, fill, metadata_of, sync_directories
+from agentfs.fs.recovery_log import RepairLog, left_behind, logged
+from agentfs.fs.replace import check_hard_links, check_not_protected
+from agentfs.fs.resolve import resolve_real
+from agentfs.fs.temporary import FileMetadata, fill, metadata_of, new_temporary, sync_directories
 from agentfs.messages import Joined
 
-_NO_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK, errno.EXDEV}
 _NOT_EMPTY = {errno.ENOTEMPTY, errno.EEXIST}
+_RETRY_SECONDS = 0.5  # how long one batch tries again what is to be undone
+_RETRY_PAUSE = 0.001
+_REPAIR_BYTES = 200 * 1024 * 1024
 
-_PATIENCE = 0.5  # seconds that one batch tries again what is to be undone
-_PAUSE = 0.001
+
+def _staged_name() -> str:
+    # Not a name that is swept as a stray: a second name has the times of its file, which may be old.
+    return f".agentfs-{os.urandom(8).hex()}.part"
+
+
+@dataclass
+class Plan:
+    """How one change is made.
+
+    Attributes:
+        change: The change.
+        stage: The directory for `fresh` and `backup`, from the root on; it outlives all changes of the batch.
+        fresh: The name under which the new content waits, or "".
+        backup: The second name of what stands there now, or "".
+        source: The path that the new content is moved from, or "".
+        late: Whether a file makes room for a directory here or above, or the other way round.
+    """
+
+    change: Change
+    stage: str
+    fresh: str = field(default_factory=_staged_name)
+    backup: str = field(default_factory=_staged_name)
+    source: str = ""
+    late: bool = False
+
+    def staged(self, name: str) -> str:
+        """Return the path of `fresh` or `backup`."""
+        return f"{self.stage}/{name}" if self.stage else name
+
+
+def plans_of(changes: Sequence[Change]) -> list[Plan]:
+    """Return how to make the changes, each its plan.
+
+    Args:
+        changes: At most one for each path.
+    """
+    paths = {change.path for change in changes}
+    turning = {c.path for c in changes if c.before and c.after and is_directory(c)}
+    gone = {c.before: c.path for c in changes if isinstance(c.before, FileNode) and c.after is None}
+    plans: list[Plan] = []
+    for change in changes:
+        above = [change.path[:at] for at, letter in enumerate(change.path) if letter == "/"]
+        changed = [path for path in above if path in paths]
+        top = changed[0] if changed else change.path
+        plan = Plan(change, os.path.dirname(top))
+        plan.late = change.path in turning or any(path in turning for path in above)
+        if isinstance(change.after, FileNode) and change.before is None:
+            plan.source = gone.get(change.after, "")
+        plans.append(plan)
+    return plans
+
+
+def is_directory(change: Change) -> bool:
+    """Tell whether a change makes or removes a directory."""
+    return isinstance(change.before, DirectoryNode) or isinstance(change.after, DirectoryNode)
+
+
+def apply_changes(
+    context: RootContext,
+    root_path: str,
+    changes: Sequence[Change],
+    *,
+    max_bytes: int,
+    conflict: Conflict,
+    recorder: Recorder | None,
+    keep_non_empty: bool,
+) -> tuple[str, ...]:
+    """Do the work of `Root.apply`."""
+    paths = [change.path for change in changes if not is_directory(change)]
+    # Directories have no locks: while they are looked at and changed, nothing else comes or goes in them.
+    alone = nullcontext() if recorder is None else recorder.alone()
+    with _lock_files(context, root_path, paths), alone:
+        wanted: list[Change] = []
+        for change in _with_parents(context, changes, max_bytes):
+            present = node_at(context, change.path, max_bytes)
+            if present == change.after and is_directory(change) and isinstance(present, DirectoryNode | None):
+                continue  # a directory that has come or gone already
+            if present != change.before:
+                raise conflict(change, present)
+            check_protected(context, change.path, change.path)
+            if isinstance(change.before, FileNode) and isinstance(change.after, FileNode):
+                with resolve_real(context, change.path) as resolved:
+                    check_hard_links(context, change.path, resolved.stat())
+            wanted.append(change)
+        recording: AbstractContextManager[None] = nullcontext()
+        if recorder is not None:
+            recording = recorder.recording(tuple(wanted))
+        plans = plans_of(wanted)
+        if len(plans) < 2:
+            for plan in plans:
+                # A single rename or removal happens or does not, and what waits for it is swept as a stray.
+                plan.backup, plan.fresh = "", new_temporary()
+        rows = [(plan.change, plan.stage, plan.fresh, plan.backup) for plan in plans]
+        with recording, logged(context, root_path, rows) as log:
+            return Batch(context, plans, max_bytes, conflict, keep_non_empty=keep_non_empty).apply(log)
+
+
+def repair(context: RootContext, root_path: str) -> list[str]:
+    """Take back what processes that have died left unfinished.
+
+    Args:
+        context: Where walks start.
+        root_path: The root.
+
+    Returns:
+        What was done, in words; nothing where all was well.
+    """
+    messages: list[str] = []
+    for rows, left, log in left_behind(context, root_path):
+        plans = [Plan(change, stage, fresh, backup) for change, stage, fresh, backup in rows]
+        messages += _repair_batch(context, root_path, plans, left, log)
+    return messages
+
+
+def _repair_batch(
+    context: RootContext, root_path: str, plans: Sequence[Plan], paths: set[str], log: RepairLog
+) -> list[str]:
+    """Take paths of one batch back, as far as they can be reached; return what was done, in words."""
+    blocked: dict[str, Exception] = {}
+    lockable: list[str] = []
+    for path in sorted(paths):
+        try:
+            _lock_key(context, path)
+            lockable.append(path)
+        except NotDirectoryError:
+            continue  # a file stands on the way: nothing can be there, and nothing has to be locked
+        except (AgentFSError, OSError) as error:
+            blocked[path] = error
+    batch = Batch(context, plans, _REPAIR_BYTES, lambda change, _: NotFoundError(change.path))
+    batch.resume()
+    batch.count_as_not_undone(blocked)
+    changed_by_others: tuple[str, ...] = ()
+    try:
+        with _lock_files(context, root_path, lockable):
+            changed_by_others = batch.undo(paths - blocked.keys())
+    except (AgentFSError, OSError) as error:
+        blocked |= dict.fromkeys(paths - blocked.keys(), error)
+        batch.count_as_not_undone(paths)
+    reasons = {path: getattr(error, "message", str(error)) for path, error in blocked.items()}
+    left = dict.fromkeys(batch.not_undone, "") | {path: f": {reason}" for path, reason in reasons.items()}
+    batch.keep_log_if_needed(log)
+    messages = [f"{_unfinished(path)} could not be taken back{why}" for path, why in left.items()]
+    if back := sorted(paths - left.keys()):
+        messages.append(f"{_unfinished(*back)} was taken back")
+    if changed_by_others:
+        there = ", ".join(map(quote, changed_by_others))
+        messages.append(f"somebody else has changed {there} since, so that stays as it is")
+    return messages
+
+
+def _unfinished(*paths: str) -> str:
+    return f"a change of {', '.join(map(quote, paths))} that had not come to its end"
+
+
+@contextmanager
+def _lock_files(context: RootContext, root_path: str, paths: Sequence[str]) -> Generator[None]:
+    """Hold the locks of several files.
+
+    Args:
+        context: Where walks start.
+        root_path: The root.
+        paths: The files, links resolved.
+
+    Raises:
+        AgentFSError: busy; refused, not_a_directory for a path that leads nowhere.
+    """
+    for _ in range(ATTEMPTS):
+        keys = {_lock_key(context, path): path for path in paths}
+        with ExitStack() as held:
+            for key in sorted(keys):
+                held.enter_context(FileLock(key, keys[key], root_path))
+            # The way may have changed while a lock was waited for; then these are the locks of other files.
+            if keys == {_lock_key(context, path): path for path in paths}:
+                yield
+                return
+    raise oserrors.kept_changing(paths[0])
+
+
+def _lock_key(context: RootContext, path: str) -> str:
+    with resolve_real(context, path, create_parents=True) as resolved:
+        return resolved.lock_key
+
+
+def check_protected(context: RootContext, real_path: str, path: str) -> None:
+    """Refuse a path that is protected, or that the permission rules do not let the call change.
+
+    Args:
+        context: The root.
+        real_path: The path, links resolved.
+        path: The path to name in the error.
+    """
+    with resolve_real(context, real_path, create_parents=True) as resolved:
+        check_not_protected(context, resolved, path)
+        status = resolved.stat()
+        if (
+            status is not None
+            and stat.S_ISREG(status.st_mode)
+            and status.st_nlink > 1
+            and context.is_twin(status, context.unwritable)
+        ):
+            raise oserrors.protected(path, context.shown(real_path), shown=True)
+
+
+def _with_parents(context: RootContext, changes: Sequence[Change], max_bytes: int) -> list[Change]:
+    """Return the changes, and one for each directory above them that has to be made."""
+    given = {change.path: change for change in changes}
+    wanted = dict(given)
+    for change in changes:
+        if change.after is None:
+            continue
+        above = os.path.dirname(change.path)
+        while above and above not in wanted and node_at(context, above, max_bytes) is None:
+            wanted[above] = Change(above, None, DirectoryNode())
+            above = os.path.dirname(above)
+    return list(wanted.values())
 
 
 class Batch:
     """The plans of one batch of changes, carried out or taken back.
 
     Args:
-        base: Where walks start.
+        context: Where walks start.
         plans: How each change is made.
         max_bytes: The largest file that is read.
         conflict: Makes the error for a path that has changed since it was looked at.
-        leaving: Whether a directory that is to go may stay, when something else is in it.
+        keep_non_empty: Whether a directory that is to go may stay, when something else is in it.
     """
 
     def __init__(
         self,
-        base: RootContext,
+        context: RootContext,
         plans: Sequence[Plan],
         max_bytes: int,
         conflict: Conflict,
         *,
-        leaving: bool = False,
+        keep_non_empty: bool = False,
     ) -> None:
-        self._base = base
+        self._context = context
         self._plans = plans
         self._max_bytes = max_bytes
         self._conflict = conflict
-        self._leaving = leaving
-        self._left: list[str] = []
+        self._keep_non_empty = keep_non_empty
+        self._kept_directories: list[str] = []
         # The paths whose change may have been made, and the second names that may be there.
-        self._touched: set[str] = set()
-        self._waiting: list[str] = []
-        self._stuck: set[str] = set()
-        self._patient_until = 0.0
+        self._begun: set[str] = set()
+        self._staged_names: list[str] = []
+        self._not_undone: set[str] = set()
+        self._retry_until = 0.0
 
     def apply(self, log: RepairLog | None = None) -> tuple[str, ...]:
         """Make the changes.
@@ -79,11 +313,11 @@ class Batch:
                 step(plan)
         except BaseException as error:
             with call_context.uncounted():
-                self.take_back(self._touched)
-                self.settle(log)
+                self.undo(self._begun)
+                self.keep_log_if_needed(log)
             known = oserrors.from_oserror(error, self.paths[0]) if isinstance(error, OSError) else error
-            if self._stuck and isinstance(known, AgentFSError):
-                paths = ", ".join(map(quote, sorted(self._stuck)))
+            if self._not_undone and isinstance(known, AgentFSError):
+                paths = ", ".join(map(quote, sorted(self._not_undone)))
                 known.hint = Joined(
                     " ",
                     known.hint,
@@ -95,21 +329,21 @@ class Batch:
         self._sync()
         if log is not None:
             log.note_left(())
-        self._tidy()
-        self.settle(log)
-        return tuple(self._left)
+        self._remove_staged()
+        self.keep_log_if_needed(log)
+        return tuple(self._kept_directories)
 
     def resume(self) -> None:
         """Go on with the batch of another process, which may have made any of the second names."""
-        self._waiting = [
+        self._staged_names = [
             plan.staged(name) for plan in self._plans for name in (plan.fresh, plan.backup) if name
         ]
 
-    def leave(self, paths: Iterable[str]) -> None:
+    def count_as_not_undone(self, paths: Iterable[str]) -> None:
         """Count paths as not brought back, so that what is needed for that stays."""
-        self._stuck.update(paths)
+        self._not_undone.update(paths)
 
-    def take_back(self, paths: Container[str]) -> tuple[str, ...]:
+    def undo(self, paths: Container[str]) -> tuple[str, ...]:
         """Bring back what was there before, as far as nobody else has changed it since.
 
         Args:
@@ -118,26 +352,26 @@ class Batch:
         Returns:
             The paths that somebody else has changed, and that stay as they are.
         """
-        foreign: list[str] = []
+        changed_by_others: list[str] = []
         undone: set[str] = set()
         for _, plan in reversed(self._steps()):
             path = plan.change.path
             if path in undone or path not in paths:
                 continue
             undone.add(path)
-            restored = self._insist(partial(self._restore, plan))
+            restored = self._retry(partial(self._restore, plan))
             if restored is None:
-                self._stuck.add(path)
+                self._not_undone.add(path)
             elif not restored:
-                foreign.append(path)
-        self._tidy()
-        return tuple(foreign)
+                changed_by_others.append(path)
+        self._remove_staged()
+        return tuple(changed_by_others)
 
-    def settle(self, log: RepairLog | None) -> None:
+    def keep_log_if_needed(self, log: RepairLog | None) -> None:
         """Keep the log for what could not be brought back or removed, if there is any."""
-        if log is not None and (self._stuck or self._waiting):
+        if log is not None and (self._not_undone or self._staged_names):
             log.keep = True
-            log.note_left(self._stuck)
+            log.note_left(self._not_undone)
 
     @property
     def paths(self) -> list[str]:
@@ -145,18 +379,20 @@ class Batch:
         return [plan.change.path for plan in self._plans]
 
     @property
-    def stuck(self) -> Sequence[str]:
+    def not_undone(self) -> Sequence[str]:
         """The paths that could be brought back and were not, as the system kept failing."""
-        return sorted(self._stuck)
+        return sorted(self._not_undone)
 
-    def _tidy(self) -> None:
+    def _remove_staged(self) -> None:
         """Remove the second names, but for those that are still needed to bring something back."""
-        needed = {plan.staged(plan.backup) for plan in self._plans if plan.change.path in self._stuck}
-        self._waiting = [
-            name for name in self._waiting if name in needed or not self._insist(partial(self._clear, name))
+        needed = {plan.staged(plan.backup) for plan in self._plans if plan.change.path in self._not_undone}
+        self._staged_names = [
+            name
+            for name in self._staged_names
+            if name in needed or not self._retry(partial(self._remove_staged_name, name))
         ]
 
-    def _insist(self, act: Callable[[], bool]) -> bool | None:
+    def _retry(self, act: Callable[[], bool]) -> bool | None:
         """Do something again while it fails: what stands in the way may be a link that comes and goes.
 
         Returns:
@@ -167,25 +403,25 @@ class Batch:
                 return act()
             except (OSError, AgentFSError):
                 now = time.monotonic()
-                self._patient_until = self._patient_until or now + _PATIENCE
-                if now > self._patient_until:
+                self._retry_until = self._retry_until or now + _RETRY_SECONDS
+                if now > self._retry_until:
                     return None
-                time.sleep(_PAUSE)
+                time.sleep(_RETRY_PAUSE)
 
-    def _clear(self, path: str) -> bool:
-        with suppress(NotFoundError, FileNotFoundError), open_parent(self._base, path) as (trail, name):
-            syscalls.remove(trail.handle, name)
+    def _remove_staged_name(self, path: str) -> bool:
+        with suppress(NotFoundError, FileNotFoundError), resolve_real(self._context, path) as resolved:
+            syscalls.remove(resolved.parent, resolved.name)
         return True
 
     def _sync(self) -> None:
         """Bring the names to the disk where the policy asks for it; a failure is only told: all is done."""
-        if self._base.durability != "full":
+        if self._context.durability != "full":
             return
         failed: list[str] = []
         # One path of each directory leads there; one that is gone has its own name in the directory above.
         for path in {os.path.dirname(plan.change.path): plan.change.path for plan in self._plans}.values():
-            with suppress(NotFoundError, NotDirectoryError), open_parent(self._base, path) as (there, _):
-                failed += sync_directories(self._base, [there.handle])
+            with suppress(NotFoundError, NotDirectoryError), resolve_real(self._context, path) as target:
+                failed += sync_directories(self._context, [target.parent])
         if failed:
             import logging  # noqa: PLC0415 - hardly ever needed
 
@@ -196,8 +432,8 @@ class Batch:
         steps: list[tuple[Callable[[Plan], None], Plan]] = []
         for late in (False, True):
             plans = sorted((p for p in self._plans if p.late is late), key=lambda plan: plan.change.path)
-            made = [(self._make, p) for p in plans if isinstance(p.change.after, DirectoryNode)]
-            placed = [(self._place, p) for p in plans if isinstance(p.change.after, FileNode | LinkNode)]
+            made = [(self._make_directory, p) for p in plans if isinstance(p.change.after, DirectoryNode)]
+            placed = [(self._put, p) for p in plans if isinstance(p.change.after, FileNode | LinkNode)]
             # What a file or link replaces is never missing; only what nothing, or a directory, follows.
             removed = [
                 (self._remove, p)
@@ -206,7 +442,9 @@ class Batch:
                 and not isinstance(p.change.after, FileNode | LinkNode)
             ]
             unmade = [
-                (self._unmake, p) for p in reversed(plans) if isinstance(p.change.before, DirectoryNode)
+                (self._remove_directory, p)
+                for p in reversed(plans)
+                if isinstance(p.change.before, DirectoryNode)
             ]
             steps += [*removed, *unmade, *made, *placed] if late else [*made, *placed, *removed, *unmade]
         return steps
@@ -215,32 +453,34 @@ class Batch:
         change = plan.change
         if plan.backup and isinstance(change.before, FileNode | LinkNode):
             with (
-                open_parent(self._base, change.path) as (there, name),
-                open_parent(self._base, plan.staged(plan.backup)) as (stage, backup),
+                resolve_real(self._context, change.path) as target,
+                resolve_real(self._context, plan.staged(plan.backup)) as staged,
             ):
-                self._waiting.append(plan.staged(plan.backup))
+                self._staged_names.append(plan.staged(plan.backup))
                 try:
-                    syscalls.link_into(there.handle, name, stage.handle, backup)
+                    syscalls.link_into(target.parent, target.name, staged.parent, staged.name)
                 except OSError as error:
-                    if error.errno not in _NO_LINKS:
-                        raise there.failure(error, name) from None
-                    self._create(stage.handle, backup, change.before, change.path)
+                    if error.errno not in syscalls.NO_HARD_LINKS:
+                        raise target.error(error) from None
+                    self._create(staged.parent, staged.name, change.before, change.path)
         if isinstance(change.after, FileNode | LinkNode):
-            with open_parent(self._base, plan.staged(plan.fresh)) as (stage, fresh):
-                self._waiting.append(plan.staged(plan.fresh))
-                if plan.source and self._link_from(plan.source, stage.handle, fresh):
+            with resolve_real(self._context, plan.staged(plan.fresh)) as staged:
+                self._staged_names.append(plan.staged(plan.fresh))
+                if plan.source and self._link_from(plan.source, staged.parent, staged.name):
                     return
                 try:
-                    self._create(stage.handle, fresh, change.after, change.path if change.before else "")
+                    self._create(
+                        staged.parent, staged.name, change.after, change.path if change.before else ""
+                    )
                 except OSError as error:
-                    raise stage.failure(error, os.path.basename(change.path)) from None
+                    raise staged.error(error, os.path.basename(change.path)) from None
 
     def _link_from(self, source: str, handle: int, name: str) -> bool:
         try:
-            with open_parent(self._base, source) as (there, old):
-                syscalls.link_into(there.handle, old, handle, name)
+            with resolve_real(self._context, source) as target:
+                syscalls.link_into(target.parent, target.name, handle, name)
         except OSError as error:
-            if error.errno not in _NO_LINKS:
+            if error.errno not in syscalls.NO_HARD_LINKS:
                 raise
             return False
         return True
@@ -250,14 +490,14 @@ class Batch:
         if isinstance(state, LinkNode):
             syscalls.symlink(handle, state.target, name)
             return
-        looks = self._looks(like) or state.looks or FileMetadata(state.mode)
-        fill(self._base, handle, name, state.load(), looks._replace(mode=state.mode))
+        looks = self._metadata(like) or state.looks or FileMetadata(state.mode)
+        fill(self._context, handle, name, state.load(), looks._replace(mode=state.mode))
 
-    def _looks(self, path: str) -> FileMetadata | None:
+    def _metadata(self, path: str) -> FileMetadata | None:
         if path:
-            with open_parent(self._base, path) as (there, name):
-                if stat.S_ISREG(syscalls.lstat(there.handle, name).st_mode):
-                    fd = syscalls.open_file(there.handle, name)
+            with resolve_real(self._context, path) as target:
+                if stat.S_ISREG(syscalls.lstat(target.parent, target.name).st_mode):
+                    fd = syscalls.open_file(target.parent, target.name)
                     try:
                         return metadata_of(fd, os.fstat(fd))
                     finally:
@@ -268,101 +508,101 @@ class Batch:
         if present != plan.change.before:
             raise self._conflict(plan.change, present)
 
-    def _place(self, plan: Plan) -> None:
+    def _put(self, plan: Plan) -> None:
         change = plan.change
         with (
-            open_parent(self._base, plan.staged(plan.fresh)) as (stage, fresh),
-            open_parent(self._base, change.path) as (there, name),
+            resolve_real(self._context, plan.staged(plan.fresh)) as staged,
+            resolve_real(self._context, change.path) as target,
         ):
             if isinstance(change.before, FileNode | LinkNode):
                 # A program that does not take our lock may have written since.
-                self._check(plan, node_in(self._base, there, name, self._max_bytes))
-                self._touched.add(change.path)
-                syscalls.rename(stage.handle, fresh, there.handle, name)
+                self._check(plan, node_in(self._context, target, self._max_bytes))
+                self._begun.add(change.path)
+                syscalls.rename(staged.parent, staged.name, target.parent, target.name)
                 return
-            self._touched.add(change.path)
+            self._begun.add(change.path)
             try:
-                syscalls.link_into(stage.handle, fresh, there.handle, name)
+                syscalls.link_into(staged.parent, staged.name, target.parent, target.name)
             except FileExistsError:
-                raise self._conflict(change, node_in(self._base, there, name, self._max_bytes)) from None
+                raise self._conflict(change, node_in(self._context, target, self._max_bytes)) from None
             except OSError as error:
-                if error.errno not in _NO_LINKS:
-                    raise there.failure(error, name) from None
+                if error.errno not in syscalls.NO_HARD_LINKS:
+                    raise target.error(error) from None
                 # A file system without hard links: a name that appears just now could be replaced.
-                syscalls.rename(stage.handle, fresh, there.handle, name)
+                syscalls.rename(staged.parent, staged.name, target.parent, target.name)
 
     def _remove(self, plan: Plan) -> None:
-        with open_parent(self._base, plan.change.path) as (there, name):
-            self._check(plan, node_in(self._base, there, name, self._max_bytes))
-            self._touched.add(plan.change.path)
+        with resolve_real(self._context, plan.change.path) as target:
+            self._check(plan, node_in(self._context, target, self._max_bytes))
+            self._begun.add(plan.change.path)
             try:
-                syscalls.remove(there.handle, name)
+                syscalls.remove(target.parent, target.name)
             except OSError as error:
-                raise there.failure(error, name) from None
+                raise target.error(error) from None
 
-    def _make(self, plan: Plan) -> None:
+    def _make_directory(self, plan: Plan) -> None:
         assert isinstance(plan.change.after, DirectoryNode)  # noqa: S101 - `_steps` chose it
-        with open_parent(self._base, plan.change.path) as (there, name):
-            self._touched.add(plan.change.path)
+        with resolve_real(self._context, plan.change.path) as target:
+            self._begun.add(plan.change.path)
             try:
-                syscalls.make_directory(there.handle, name)
+                syscalls.make_directory(target.parent, target.name)
                 if plan.change.after.mode is not None:
-                    syscalls.set_mode(there.handle, name, plan.change.after.mode)
+                    syscalls.set_mode(target.parent, target.name, plan.change.after.mode)
             except OSError as error:
-                raise there.failure(error, name) from None
+                raise target.error(error) from None
 
-    def _unmake(self, plan: Plan) -> None:
-        with open_parent(self._base, plan.change.path) as (there, name):
-            self._touched.add(plan.change.path)
+    def _remove_directory(self, plan: Plan) -> None:
+        with resolve_real(self._context, plan.change.path) as target:
+            self._begun.add(plan.change.path)
             try:
-                syscalls.remove_directory(there.handle, name)
+                syscalls.remove_directory(target.parent, target.name)
             except OSError as error:
-                if error.errno not in _NOT_EMPTY or plan.change.after is not None or not self._leaving:
-                    raise there.failure(error, name) from None
-                self._left.append(plan.change.path)
+                if error.errno not in _NOT_EMPTY or plan.change.after is not None or not self._keep_non_empty:
+                    raise target.error(error) from None
+                self._kept_directories.append(plan.change.path)
 
     def _restore(self, plan: Plan) -> bool:
         """Bring back what stood at a path; tell whether it is there."""
         change = plan.change
         if isinstance(change.before, DirectoryNode):
-            if node_at(self._base, change.path, self._max_bytes) == change.after:
+            if node_at(self._context, change.path, self._max_bytes) == change.after:
                 if change.after is not None:
-                    self._drop(change.path)
-                self._make(Plan(change.reversed(), plan.stage))
+                    self._remove_name(change.path)
+                self._make_directory(Plan(change.reversed(), plan.stage))
             return True
         if change.before is not None:
             return self._restore_from_backup(plan)
-        present = node_at(self._base, change.path, self._max_bytes)
+        present = node_at(self._context, change.path, self._max_bytes)
         if present is None:
             return True
         if present != change.after:
             return False
         if isinstance(present, DirectoryNode):
-            with open_parent(self._base, change.path) as (there, name), suppress(OSError):
-                syscalls.remove_directory(there.handle, name)
+            with resolve_real(self._context, change.path) as target, suppress(OSError):
+                syscalls.remove_directory(target.parent, target.name)
         else:
-            self._drop(change.path)
+            self._remove_name(change.path)
         return True
 
     def _restore_from_backup(self, plan: Plan) -> bool:
         change = plan.change
-        if not plan.backup or node_at(self._base, change.path, self._max_bytes) == change.before:
+        if not plan.backup or node_at(self._context, change.path, self._max_bytes) == change.before:
             return True
         try:
-            with open_parent(self._base, plan.staged(plan.backup)) as (stage, backup):
-                saved = node_in(self._base, stage, backup, self._max_bytes)
-                present = node_at(self._base, change.path, self._max_bytes)
+            with resolve_real(self._context, plan.staged(plan.backup)) as staged:
+                saved = node_in(self._context, staged, self._max_bytes)
+                present = node_at(self._context, change.path, self._max_bytes)
                 if saved != change.before or present not in (change.after, None):
                     return False
                 if isinstance(present, DirectoryNode):
-                    with open_parent(self._base, change.path) as (there, name):
-                        syscalls.remove_directory(there.handle, name)
-                with open_parent(self._base, change.path) as (there, name):
-                    syscalls.rename(stage.handle, backup, there.handle, name)
+                    with resolve_real(self._context, change.path) as target:
+                        syscalls.remove_directory(target.parent, target.name)
+                with resolve_real(self._context, change.path) as target:
+                    syscalls.rename(staged.parent, staged.name, target.parent, target.name)
         except (NotFoundError, NotDirectoryError):
             return False
         return True
 
-    def _drop(self, path: str) -> None:
-        with open_parent(self._base, path) as (there, name):
-            syscalls.remove(there.handle, name)
+    def _remove_name(self, path: str) -> None:
+        with resolve_real(self._context, path) as target:
+            syscalls.remove(target.parent, target.name)

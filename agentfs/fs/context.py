@@ -161,12 +161,6 @@ class RootContext:
         """
         return self.only is not None and any(_is_in(top, place) for top in self.only)
 
-    def following(self) -> "RootContext":
-        """Return the same base, where links are followed."""
-        other = copy(self)
-        other.follow = True
-        return other
-
     def within(self, access: Access) -> "RootContext":
         """Return the same base for one call.
 

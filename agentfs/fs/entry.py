@@ -1,59 +1,57 @@
-"""The typed entry of a name: what stands there, and where a link leads."""
+"""The typed entry of a name: what it is, where a link leads, and which other names look the same."""
 
 import os
 import stat
+import unicodedata
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from agentfs.errors import AgentFSError, LinkLoopError, NotFoundError
 from agentfs.fs import oserrors, syscalls
 from agentfs.fs.context import RootContext
 from agentfs.fs.path import ParsedPath, display_name
-from agentfs.fs.resolve import PathResolver
+from agentfs.fs.resolve import ResolvedPath
 from agentfs.results import Entry, EntryType
 
 
-def entry_of(base: RootContext, path: str, real_path: str, name: str, status: os.stat_result) -> Entry:
+def entry_of(context: RootContext, path: str, real_path: str, name: str, status: os.stat_result) -> Entry:
     """Return the entry of a name.
 
     Args:
-        base: Where walks start.
-        path: Its path as shown.
+        context: The root.
+        path: Its path as displayed.
         real_path: Its path with the links above it resolved.
         name: Its name, as the system spells it.
-        status: What stands there, links not followed.
-
-    Returns:
-        The entry.
+        status: Its status, links not followed.
     """
-    mode = status.st_mode
-    kind = type_of(mode)
+    kind = type_of(status.st_mode)
     is_dir, target = kind == "directory", None
     size = status.st_size if kind == "file" else None
-    protected = base.unreadable.covers(real_path)
+    protected = context.unreadable.covers(real_path)
     if kind == "symlink":
-        target, found, leads_to = where_it_leads(base, real_path)
-        if base.follow and found is not None:
+        target, found, leads_to = link_target(context, real_path)
+        if context.follow and found is not None:
             is_dir = stat.S_ISDIR(found.st_mode)
             size = found.st_size if stat.S_ISREG(found.st_mode) else None
-        protected = protected or base.unreadable.covers(leads_to)
+        protected = protected or context.unreadable.covers(leads_to)
     elif status.st_nlink > 1 and kind == "file":
-        protected = protected or base.is_twin(status, base.unreadable)
-    shown = display_name(name)
+        protected = protected or context.is_twin(status, context.unreadable)
+    displayed = display_name(name)
     return Entry(
         path=path,
-        name=shown,
+        name=displayed,
         type=kind,
         is_dir=is_dir,
         size=size,
         mtime=status.st_mtime,
-        ext=os.path.splitext(shown)[1][1:].lower(),
+        ext=os.path.splitext(displayed)[1][1:].lower(),
         target=target,
         protected=protected,
     )
 
 
 def type_of(mode: int) -> EntryType:
-    """Return the type that a mode tells."""
+    """Return the type that a mode says."""
     if stat.S_ISREG(mode):
         return "file"
     if stat.S_ISDIR(mode):
@@ -61,46 +59,63 @@ def type_of(mode: int) -> EntryType:
     return "symlink" if stat.S_ISLNK(mode) else "other"
 
 
-class Led(NamedTuple):
+class LinkTarget(NamedTuple):
     """Where a link leads.
 
     Attributes:
         target: Its target as written, or None when that lies outside.
-        found: What stands at its end, or None.
+        status: The status of what is at its end, or None.
         real_path: The path of its end, as far as it leads inside.
     """
 
     target: str | None
-    found: os.stat_result | None = None
+    status: os.stat_result | None = None
     real_path: str = ""
 
 
-def where_it_leads(base: RootContext, real_path: str) -> Led:
-    """Follow a link as far as it leads inside.
-
-    Args:
-        base: Where walks start.
-        real_path: The path of the link, with the links above it resolved.
-
-    Returns:
-        Its target and its end.
-    """
-    trail = PathResolver(base.following(), real_path, ParsedPath(tuple(real_path.split("/"))))
+def link_target(context: RootContext, real_path: str) -> LinkTarget:
+    """Follow a link, whose own path has no other, as far as it leads inside."""
     target: str | None = None
-    name: str | None = None
+    parsed = ParsedPath(tuple(real_path.split("/")))
+    resolved = ResolvedPath(context, real_path, parsed, follow=True)
     try:
-        while (name := trail.advance()) is not None:
-            if target is None:
-                target = display_name(syscalls.readlink(trail.handle, name))
-            if not trail.follow_link(name):
-                return Led(target, syscalls.lstat(trail.handle, name), trail.place(name))
-        return Led(target, syscalls.lstat(trail.handle, "."), trail.place())
+        with resolved:
+            try:
+                target = display_name(syscalls.readlink(resolved.parent, resolved.name))
+                resolved.follow_last_link()
+                status = syscalls.lstat(resolved.parent, resolved.name)
+            except OSError as error:
+                missing = isinstance(oserrors.from_oserror(error, real_path), NotFoundError)
+                return LinkTarget(target if missing else None, None, resolved.real_path)
+            return LinkTarget(target, status, resolved.real_path)
     except (NotFoundError, LinkLoopError):
-        return Led(target)
+        return LinkTarget(target)
     except AgentFSError:
-        return Led(None)
-    except OSError as error:
-        gone = isinstance(oserrors.from_oserror(error, real_path), NotFoundError)
-        return Led(target if gone else None, None, trail.place(name))
-    finally:
-        trail.let_go()
+        return LinkTarget(None)
+
+
+def unicode_duplicates_among(names: Iterable[str]) -> list[str]:
+    """Return those names or paths that look like another one of them in another Unicode form, each once."""
+    seen: dict[str, str] = {}
+    duplicates: dict[str, None] = {}
+    for name in names:
+        if not name.isascii():
+            first = seen.setdefault(unicodedata.normalize("NFC", name), name)
+            if first != name:
+                duplicates[first] = None
+    return list(duplicates)
+
+
+def unicode_duplicate_notes(directory: int, name: str) -> list[str]:
+    """Return a note where a new name in an open directory looks like one that is there."""
+    if name.isascii():
+        return []
+    normal = unicodedata.normalize("NFC", name)
+    try:
+        duplicate = any(
+            other != name and unicodedata.normalize("NFC", other) == normal
+            for other in syscalls.first_names(directory)
+        )
+    except OSError:
+        return []
+    return ["another name in its directory looks the same: it has another Unicode form"] if duplicate else []

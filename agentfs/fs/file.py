@@ -9,11 +9,11 @@ from types import TracebackType
 from typing import Self, TypeVar
 
 from agentfs import call_context
-from agentfs.errors import AccessError
+from agentfs.errors import AccessError, TooLargeError
 from agentfs.fs import oserrors, syscalls
 from agentfs.fs.context import RootContext
-from agentfs.fs.entry import entry_of, where_it_leads
-from agentfs.fs.path import display_name
+from agentfs.fs.entry import entry_of, link_target
+from agentfs.fs.path import display_name, quote
 from agentfs.fs.read_buffer import not_regular
 from agentfs.results import Entry
 
@@ -73,6 +73,19 @@ class OpenFile:
             got += len(chunk)
             want = _CHUNK
         return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+
+    def read_whole(self, max_bytes: int) -> bytes:
+        """Return the content of a file that is to be changed; TooLargeError for more than `max_bytes`."""
+        size = self.stat.st_size
+        data = self.read(max_bytes + 1) if size <= max_bytes else b""
+        size = max(size, len(data))
+        if size > max_bytes:
+            raise TooLargeError(
+                f"{quote(self.path)} has {size} bytes, and {max_bytes} is the most that a file to be changed"
+                " may have.",
+                details={"path": self.path, "size": size, "limit": max_bytes},
+            )
+        return data
 
     def read_at(self, position: int, size: int) -> bytes:
         """Return bytes from anywhere in the file.
@@ -194,7 +207,7 @@ class Directory:
         Args:
             found: One of what `scan` returned.
         """
-        return where_it_leads(self._base, self._real_child(found.name)).found if self._base.follow else None
+        return link_target(self._base, self._real_child(found.name)).status if self._base.follow else None
 
     def real_path_of(self, found: os.DirEntry[str]) -> str:
         """Return the path of what a name stands for, from the root on, links inside resolved.
@@ -205,7 +218,7 @@ class Directory:
         own = self._real_child(found.name)
         if not found.is_symlink() or not self._base.follow:
             return own
-        return where_it_leads(self._base, own).real_path or own
+        return link_target(self._base, own).real_path or own
 
     def entry(self, found: os.DirEntry[str]) -> Entry:
         """Return the typed entry of what a scan found.

@@ -1,23 +1,23 @@
-"""What stands at a path: nothing, a file, a link or a directory; and a change from one to another."""
+"""What is at a path: nothing, a file, a link or a directory; and a change from one to another."""
 
 import errno
 import stat
-from collections.abc import Callable, Generator
-from contextlib import AbstractContextManager, contextmanager
-from copy import copy
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from agentfs.errors import AgentFSError, NotDirectoryError, NotFoundError, RefusedError, TooLargeError
+from agentfs.errors import AgentFSError, NotDirectoryError, NotFoundError, RefusedError
 from agentfs.fs import oserrors, syscalls
 from agentfs.fs.context import RootContext
 from agentfs.fs.file import open_regular
-from agentfs.fs.path import ParsedPath, display_name, quote
-from agentfs.fs.resolve import PathResolver
+from agentfs.fs.path import display_name, quote
+from agentfs.fs.resolve import ResolvedPath, resolve_real
 from agentfs.fs.temporary import FileMetadata, metadata_of
 from agentfs.values import Value
 
 _PERMISSIONS = 0o777
+_MAX_ATTEMPTS = 20
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -82,8 +82,8 @@ class Change(Value):
 
     Attributes:
         path: The path from the root on, links resolved, as the system spells it.
-        before: What stood there; None for nothing.
-        after: What stands there afterwards.
+        before: What was there; None for nothing.
+        after: What is there afterwards.
     """
 
     path: str
@@ -95,12 +95,12 @@ class Change(Value):
         return Change(self.path, self.after, self.before)
 
 
-# What a change is refused with where something else stands than `Change.before`, given that.
+# Makes the error for a change that finds something else than `Change.before`, given what it finds.
 Conflict = Callable[[Change, Node | None], AgentFSError]
 
 
 class Recorder(Protocol):
-    """Who is told of every change."""
+    """Records every change."""
 
     def recording(self, changes: tuple[Change, ...]) -> AbstractContextManager[None]:
         """Return what is entered just before changes are made, and left when they are, or have failed."""
@@ -118,100 +118,39 @@ def digest_of(data: bytes) -> str:
     return blake2b(data, digest_size=16).hexdigest()
 
 
-def unfollowed(base: RootContext) -> RootContext:
-    """Return the same base, where a link on the way is an error; for paths whose links are resolved."""
-    other = copy(base)
-    other.follow = False
-    return other
-
-
-@contextmanager
-def open_parent(
-    base: RootContext, real_path: str, *, creating: bool = False
-) -> Generator[tuple[PathResolver, str]]:
-    """Walk to the directory of a path whose links are resolved.
-
-    Args:
-        base: Where the walk starts.
-        real_path: The path; names in it are taken as they are.
-        creating: Whether directories on the way may be missing.
-
-    Yields:
-        The walk, in the directory, and the name in it.
+def node_at(context: RootContext, real_path: str, max_bytes: int) -> Node | None:
+    """Return what is at a path whose links are resolved, but for the last; None where nothing is.
 
     Raises:
-        AgentFSError: not_found, not_a_directory, refused (a link stands on the way), io.
-    """
-    trail = PathResolver(
-        unfollowed(base), real_path, ParsedPath(tuple(real_path.split("/"))), creating=creating
-    )
-    try:
-        try:
-            name = trail.advance()
-        except RefusedError as error:
-            link = str(error.details.get("link", real_path))
-            raise RefusedError(
-                f"{quote(link)} has become a symbolic link, which is not followed here.",
-                details=error.details,
-            ) from None
-        assert name is not None  # noqa: S101 - the root itself is never changed
-        yield trail, name
-    finally:
-        trail.let_go()
-
-
-def node_at(base: RootContext, real_path: str, max_bytes: int) -> Node | None:
-    """Return what stands at a path.
-
-    Args:
-        base: Where walks start.
-        real_path: The path, links resolved but for the last.
-        max_bytes: The largest file that is read.
-
-    Returns:
-        The state; None where nothing is.
-
-    Raises:
-        AgentFSError: not_regular, too_large, refused (a link stands on the way), io.
+        AgentFSError: not_regular, too_large, refused (a link is on the way), io.
     """
     try:
-        with open_parent(base, real_path) as (trail, name):
-            return node_in(base, trail, name, max_bytes)
+        with resolve_real(context, real_path) as resolved:
+            return node_in(context, resolved, max_bytes)
     except (NotFoundError, NotDirectoryError):
         return None
 
 
-def node_in(base: RootContext, trail: PathResolver, name: str, max_bytes: int) -> Node | None:
-    """Return what stands at a name in the directory where a walk is; as `state_at`."""
-    place = trail.place(name)
-    for _ in range(20):
+def node_in(context: RootContext, resolved: ResolvedPath, max_bytes: int) -> Node | None:
+    """Return what is at a resolved path, as `node_at`."""
+    parent, name, real_path = resolved.parent, resolved.name, resolved.real_path
+    for _ in range(_MAX_ATTEMPTS):
         try:
-            found = syscalls.lstat(trail.handle, name)
-            if stat.S_ISLNK(found.st_mode):
-                return LinkNode(syscalls.readlink(trail.handle, name))
-            if stat.S_ISDIR(found.st_mode):
-                return DirectoryNode(found.st_mode & _PERMISSIONS)
-            if not stat.S_ISREG(found.st_mode):
-                raise oserrors.not_regular(place, found.st_mode)
-            fd = syscalls.open_file(trail.handle, name)
+            status = syscalls.lstat(parent, name)
+            if stat.S_ISLNK(status.st_mode):
+                return LinkNode(syscalls.readlink(parent, name))
+            if stat.S_ISDIR(status.st_mode):
+                return DirectoryNode(status.st_mode & _PERMISSIONS)
+            if not stat.S_ISREG(status.st_mode):
+                raise oserrors.not_regular(real_path, status.st_mode)
+            fd = syscalls.open_file(parent, name)
         except FileNotFoundError:
             return None
         except OSError as error:
             if error.errno in {errno.ELOOP, errno.EINVAL}:
                 continue  # swapped between the look and the open
-            raise trail.failure(error, name) from None
-        return _file_state(base, fd, place, max_bytes)
-    raise RefusedError(f"{quote(place)} keeps changing.", details={"path": display_name(place)})
-
-
-def _file_state(base: RootContext, fd: int, place: str, max_bytes: int) -> FileNode:
-    with open_regular(base, fd, display_name(place), place) as file:
-        size = file.stat.st_size
-        data = file.read(max_bytes + 1) if size <= max_bytes else b""
-        if max(size, len(data)) > max_bytes:
-            raise TooLargeError(
-                f"{quote(place)} has {max(size, len(data))} bytes, and {max_bytes} is the most that a file to"
-                " be changed may have.",
-                details={"path": display_name(place), "size": max(size, len(data)), "limit": max_bytes},
-            )
-        return FileNode.of(file.stat.st_mode, data, metadata_of(file.fd, file.stat))
+            raise resolved.error(error) from None
+        with open_regular(context, fd, display_name(real_path), real_path) as file:
+            data = file.read_whole(max_bytes)
+            return FileNode.of(file.stat.st_mode, data, metadata_of(file.fd, file.stat))
+    raise RefusedError(f"{quote(real_path)} keeps changing.", details={"path": display_name(real_path)})

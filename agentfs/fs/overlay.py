@@ -4,19 +4,19 @@ import os
 import stat
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from typing import Self
 
 from agentfs.errors import AgentFSError, ReadOnlyError, RefusedError
 from agentfs.fs import oserrors
-from agentfs.fs.apply_batch import check_protected
+from agentfs.fs.batch import check_protected
 from agentfs.fs.context import Access
 from agentfs.fs.file import Directory, OpenFile
 from agentfs.fs.node import Change, Conflict, DirectoryNode, FileNode, LinkNode, Node, Recorder
 from agentfs.fs.path import display_name, is_absolute, quote, split_link
-from agentfs.fs.replace import Changed, Current
+from agentfs.fs.replace import Changed, Current, FileUpdate
 from agentfs.fs.resolve import MAX_LINKS
 from agentfs.fs.revision import revision_of
 from agentfs.fs.root import Root
@@ -57,6 +57,24 @@ class _Overlay:
         self.below.clear()
 
 
+class StagedUpdate(FileUpdate):
+    """A staged file that is open for update."""
+
+    def __init__(self, root: "OverlayRoot", path: str, real_path: str, before: FileNode | None) -> None:
+        self._root = root
+        self._requested = path
+        self._before = before
+        data = None if before is None else before.load()
+        self.current = Current(root.display_path(path, real_path), real_path, data, None)
+
+    def replace(self, after: bytes, *, preview: bool = False) -> Changed:
+        """Stage a new content of the file."""
+        path, real_path, before, _ = self.current
+        if after != before:
+            self._root.stage_replacement(self._requested, real_path, self._before, after, preview=preview)
+        return Changed(path, real_path, before, after, before is None, revision_of(after), ())
+
+
 class OverlayRoot(Root):
     """What `Root` is, with changes kept in memory on top of it.
 
@@ -90,7 +108,7 @@ class OverlayRoot(Root):
             # By its own name where it leads there on disk too: that is what an error then speaks of.
             there = real_path or "." if self._overlay.relinked else self.from_top(path)
             file = self._under.open_file(there)
-            file.path = self._shown(path, real_path)
+            file.path = self.display_path(path, real_path)
             return file
         state = self.state(real_path, max_bytes=0)
         if state is None:
@@ -102,7 +120,7 @@ class OverlayRoot(Root):
         with tempfile.TemporaryFile(prefix="agentfs-") as made:
             fd = os.dup(made.fileno())
         write_all(fd, state.load())
-        return OpenFile(fd, os.fstat(fd), self._shown(path, real_path), real_path)
+        return OpenFile(fd, os.fstat(fd), self.display_path(path, real_path), real_path)
 
     def open_directory(self, path: str) -> Directory:
         """Refuse: what is staged is in no directory yet."""
@@ -113,7 +131,7 @@ class OverlayRoot(Root):
         path = path or "."
         real_path = self._resolve(path, creating=False)
         directory = self._under.find_directory(real_path)
-        directory.path = self._shown(path, real_path)
+        directory.path = self.display_path(path, real_path)
         return directory
 
     def entry(self, path: str) -> Entry:
@@ -121,7 +139,7 @@ class OverlayRoot(Root):
         real_path = self.place(path)
         if not self.is_staged(real_path):
             entry = self._under.entry(real_path if self._overlay.relinked else self.from_top(path))
-            return replace(entry, path=self._shown(path, real_path) or ".")
+            return replace(entry, path=self.display_path(path, real_path) or ".")
         state = self.state(real_path, max_bytes=0)
         if state is None:
             raise oserrors.missing(path)
@@ -131,7 +149,7 @@ class OverlayRoot(Root):
         size = state.size if isinstance(state, FileNode) else None
         target = display_name(state.target) if isinstance(state, LinkNode) else None
         ext = "" if directory else os.path.splitext(name)[1][1:].lower()
-        shown = self._shown(path, real_path)
+        shown = self.display_path(path, real_path)
         return Entry(shown, name, kind, is_dir=directory, size=size, ext=ext, target=target)
 
     def place(self, path: str, *, creating: bool = False) -> str:
@@ -151,28 +169,33 @@ class OverlayRoot(Root):
             return staged
         return self._under.state(real_path, max_bytes=max_bytes) if real_path else DirectoryNode()
 
-    def change(
-        self, path: str, compute: Callable[[Current], bytes], *, max_bytes: int, preview: bool = False
-    ) -> Changed:
-        """Stage a change of a file."""
+    @contextmanager
+    def open_for_update(self, path: str, *, max_bytes: int) -> Generator[StagedUpdate]:
+        """Open a file, as it is staged, to read and replace it."""
         self._check_may_change(path)
         real_path = self._resolve(path)
-        state = self.state(real_path, max_bytes=max_bytes)
-        if isinstance(state, DirectoryNode | LinkNode):
+        node = self.state(real_path, max_bytes=max_bytes)
+        if isinstance(node, DirectoryNode | LinkNode):
             raise oserrors.not_a_file(path)
         check_protected(self._base, real_path, path)
-        before = None if state is None else state.load()
-        shown = self._shown(path, real_path)
-        after = compute(Current(shown, real_path, before, None))
-        if after != before:
-            if state is not None and not state.mode & 0o222:
-                raise oserrors.write_protected(path, state.mode)
-            if not self.is_staged(real_path):
-                self._under.check_replaceable(real_path, path)
-        if after != before and not preview:
-            mode = _new_mode(path) if state is None else state.mode
-            self._stage((Change(real_path, state, FileNode.of(mode, after)),), self.recorder)
-        return Changed(shown, real_path, before, after, before is None, revision_of(after), ())
+        yield StagedUpdate(self, path, real_path, node)
+
+    def stage_replacement(
+        self, path: str, real_path: str, before: FileNode | None, after: bytes, *, preview: bool
+    ) -> None:
+        """Stage a new content of a file, or check only that it could be staged."""
+        if before is not None and not before.mode & 0o222:
+            raise oserrors.write_protected(path, before.mode)
+        if not self.is_staged(real_path):
+            self._under.check_replaceable(real_path, path)
+        if not preview:
+            mode = _new_mode(path) if before is None else before.mode
+            self._stage((Change(real_path, before, FileNode.of(mode, after)),), self.recorder)
+
+    def display_path(self, path: str, real_path: str) -> str:
+        """Return the path as it was requested, normalised and fit to show; resolved where it has a `..`."""
+        parsed = self._split(path)
+        return self._base.shown(real_path if parsed.climbs else "/".join(parsed.parts))
 
     def apply(
         self,
@@ -259,11 +282,6 @@ class OverlayRoot(Root):
             return self.state(real_path, max_bytes=0)
         except AgentFSError:  # a file, and too large to be read; or one that whoever opens it is refused
             return FileNode.of(0, b"")
-
-    def _shown(self, path: str, real_path: str) -> str:
-        """Return the path as it was asked for, normalised and fit to show; resolved where it climbs."""
-        asked = self._split(path)
-        return self._base.shown(real_path if asked.climbs else "/".join(asked.parts))
 
     def _check_may_change(self, path: str) -> None:
         self._check_open()

@@ -1,21 +1,22 @@
-"""Changing a file: read, compute, and replace as one step that happens whole or not at all."""
+"""Changing one file: opened for update under a lock, and replaced whole or not at all."""
 
 import errno
 import os
 import stat
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext, suppress
-from typing import NamedTuple, Self
+from collections.abc import Generator
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from typing import NamedTuple
 
 from agentfs import call_context
-from agentfs.errors import TooLargeError
+from agentfs.errors import RefusedError
 from agentfs.fs import oserrors, syscalls
 from agentfs.fs.context import RootContext
+from agentfs.fs.entry import unicode_duplicate_notes
 from agentfs.fs.file import open_regular
 from agentfs.fs.lock import ATTEMPTS, FileLock
 from agentfs.fs.node import Change, DirectoryNode, FileNode, Recorder
-from agentfs.fs.path import ParsedPath, quote
-from agentfs.fs.resolve import PathResolver
+from agentfs.fs.path import ParsedPath, display_name, quote
+from agentfs.fs.resolve import ResolvedPath
 from agentfs.fs.revision import revision_of
 from agentfs.fs.temporary import (
     Original,
@@ -26,18 +27,16 @@ from agentfs.fs.temporary import (
     sweep,
     sync_directories,
 )
-from agentfs.fs.unicode_duplicates import unicode_duplicate_notes
-from agentfs.fs.writable import check_replaceable, check_writable
 
 
 class Current(NamedTuple):
-    """A file as it stands, before a change.
+    """A file before a change.
 
     Attributes:
-        path: The path as it was asked for, fit to show.
+        path: The path as it was requested, fit to show.
         real_path: The path of the file itself, links resolved.
         data: Its content; None when nothing is there.
-        stat: What the system says of it; None when nothing is there.
+        stat: Its status; None when nothing is there.
     """
 
     path: str
@@ -55,7 +54,7 @@ class Changed(NamedTuple):
     """What a change did, or would do.
 
     Attributes:
-        path: The path as it was asked for, fit to show.
+        path: The path as it was requested, fit to show.
         real_path: The path of the file itself, links resolved.
         before: The content before; None when nothing was there.
         after: The content after.
@@ -73,222 +72,247 @@ class Changed(NamedTuple):
     notes: tuple[str, ...]
 
 
-class _ChangedMeanwhile(Exception):  # noqa: N818 - a signal within this module
-    """Another program got in between the read and the replace."""
+class ConcurrentChange(Exception):  # noqa: N818 - a signal to begin again, never shown to users
+    """Another program changed the file after it was read: open it for update again."""
 
 
-def change_file(
-    base: RootContext,
+class FileUpdate:
+    """A file that is open for update; nobody else who takes its lock changes it meanwhile.
+
+    Attributes:
+        current: The file as it was read.
+    """
+
+    def __init__(
+        self, context: RootContext, resolved: ResolvedPath, max_bytes: int, recorder: Recorder | None
+    ) -> None:
+        self._context = context
+        self._resolved = resolved
+        self._max_bytes = max_bytes
+        self._recorder = recorder
+        self._path = resolved.display_path
+        self._real_path = resolved.real_path
+        self._original = self._read()
+        data, status = (self._original.data, self._original.stat) if self._original else (None, None)
+        self.current = Current(self._path, self._real_path, data, status)
+
+    def replace(self, after: bytes, *, preview: bool = False) -> Changed:
+        """Give the file a new content, or create it with the directories above it.
+
+        Args:
+            after: The new content; where it is the present one nothing is written.
+            preview: Check that the file can be replaced, and write nothing.
+
+        Raises:
+            ConcurrentChange: Another program has changed the file since it was read; nothing was written.
+            AgentFSError: refused, io.
+        """
+        before = self.current.data
+        notes = oserrors.link_note(self._path, self._context.shown(self._real_path))
+        if after != before:
+            in_place = self._check_replaceable()
+            if not preview:
+                notes += self._write(after, in_place=in_place)
+        return Changed(
+            self._path, self._real_path, before, after, before is None, revision_of(after), tuple(notes)
+        )
+
+    def _read(self) -> Original | None:
+        context, resolved = self._context, self._resolved
+        if resolved.missing:
+            return None
+        try:
+            fd = syscalls.open_file(resolved.parent, resolved.name)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            if error.errno == errno.ELOOP:
+                raise ConcurrentChange from None
+            raise resolved.error(error) from None
+        with open_regular(context, fd, self._path, self._real_path) as file:
+            if file.stat.st_nlink > 1 and context.is_twin(file.stat, context.unwritable):
+                raise oserrors.protected(self._path, context.shown(self._real_path), shown=True)
+            return Original(file.read_whole(self._max_bytes), file.stat, metadata_of(fd, file.stat))
+
+    def _check_replaceable(self) -> bool:
+        """Refuse the change where it would fail; tell whether the file is to be written in place."""
+        original = self._original
+        if original and original.stat.st_nlink > 1 and self._context.hardlinks == "inplace":
+            _check_writable(self._resolved, self._path, original.stat)
+            return True
+        check_replaceable(self._context, self._resolved, self._path)
+        return False
+
+    def _write(self, after: bytes, *, in_place: bool) -> list[str]:
+        context, resolved, original = self._context, self._resolved, self._original
+        notes: list[str] = []
+        temporary = new_temporary()
+        # Nobody removes the directory of a new file, or makes it too, before the file is recorded.
+        alone = self._recorder.alone() if self._recorder is not None and original is None else nullcontext()
+        with alone:
+            try:
+                resolved.make_parents()
+                parent = resolved.parent
+                if in_place and original is not None:
+                    self._check_unchanged(original)
+                    with self._recording(after, original.stat.st_mode):
+                        call_context.complete()
+                        overwrite(context, parent, resolved.name, after, original)
+                    return [f"written in place for all of its {original.stat.st_nlink} hard links"]
+                sweep(context, parent)
+                notes += fill(context, parent, temporary, after, original and original.looks)
+                with self._recording(after, syscalls.lstat(parent, temporary).st_mode):
+                    if original is None:
+                        call_context.complete()
+                        self._place_new(temporary)
+                    else:
+                        self._check_unchanged(original)
+                        call_context.complete()
+                        syscalls.replace(parent, temporary, resolved.name)
+            except BaseException as error:
+                with suppress(OSError):
+                    syscalls.remove(resolved.parent, temporary)
+                resolved.remove_made_parents()
+                if isinstance(error, FileNotFoundError) and original is None:
+                    raise ConcurrentChange from None  # its directory was removed
+                if isinstance(error, OSError):
+                    raise resolved.error(error) from None
+                raise
+        notes = [*self._notes(), *notes]
+        return notes + sync_directories(context, resolved.changed_directories)
+
+    def _recording(self, after: bytes, mode: int) -> AbstractContextManager[None]:
+        if self._recorder is None:
+            return nullcontext()
+        original = self._original
+        looks = None if original is None else original.looks
+        before = None if original is None else FileNode.of(original.stat.st_mode, original.data, looks)
+        made = [Change(path, None, DirectoryNode()) for path in self._resolved.made_parents]
+        change = Change(self._real_path, before, FileNode.of(mode, after, looks))
+        return self._recorder.recording((*made, change))
+
+    def _place_new(self, temporary: str) -> None:
+        try:
+            syscalls.place(self._resolved.parent, temporary, self._resolved.name)
+        except FileExistsError:
+            raise ConcurrentChange from None
+
+    def _check_unchanged(self, original: Original) -> None:
+        # A program that does not take our lock may have written since; its work must not be lost.
+        now = self._read()
+        if now is None or now.data != original.data:
+            raise ConcurrentChange
+
+    def _notes(self) -> list[str]:
+        if self._original is None:
+            return unicode_duplicate_notes(self._resolved.parent, self._resolved.name)
+        notes: list[str] = []
+        status = self._original.stat
+        if status.st_nlink > 1:
+            notes.append(f"the file had {status.st_nlink} hard links; the other names keep the old content")
+        if status.st_mode & (stat.S_ISUID | stat.S_ISGID):
+            notes.append("the setuid and setgid bits were dropped")
+        return notes
+
+
+@contextmanager
+def open_for_update(
+    context: RootContext,
     root_path: str,
     path: str,
-    asked: ParsedPath,
-    compute: Callable[[Current], bytes],
+    parsed: ParsedPath,
     *,
     max_bytes: int,
-    preview: bool,
-    recorder: Recorder | None = None,
-) -> Changed:
-    """Do the work of `Root.change`.
-
-    Args:
-        base: Where walks start.
-        root_path: The absolute path of the root.
-        path: The path as it was asked for.
-        asked: The same in parts.
-        compute: Returns the new content for the present one.
-        max_bytes: The largest file that is read.
-        preview: Write nothing.
-        recorder: Who is told of the change.
-
-    Returns:
-        What was done.
-
-    Raises:
-        AgentFSError: as `Root.change` says.
-    """
+    recorder: Recorder | None,
+) -> Generator[FileUpdate]:
+    """Do the work of `Root.open_for_update`."""
     try:
         for _ in range(ATTEMPTS):
-            with _Target(base, path, asked) as target:
-                key = target.key
-            with FileLock(key, path, root_path), _Target(base, path, asked) as target:
-                # The way may have changed while the lock was waited for; then it is the lock of another file.
-                if target.key != key:
-                    continue
-                try:
-                    return target.change(compute, max_bytes, preview=preview, recorder=recorder)
-                except _ChangedMeanwhile:
-                    continue
+            with _resolve_target(context, path, parsed) as resolved:
+                _check_target(context, resolved, path)
+                key = resolved.lock_key
+            with FileLock(key, path, root_path), _resolve_target(context, path, parsed) as resolved:
+                _check_target(context, resolved, path)
+                # The path may lead elsewhere since the lock was waited for; then it is the wrong lock.
+                if resolved.lock_key == key:
+                    yield FileUpdate(context, resolved, max_bytes, recorder)
+                    return
     except OSError as error:
         raise oserrors.from_oserror(error, path) from None
     raise oserrors.kept_changing(path)
 
 
-class _Target:
-    """The place that a change is for: an open directory and a name in it that is no link."""
-
-    def __init__(self, base: RootContext, path: str, asked: ParsedPath) -> None:
-        self._base = base
-        self._asked_path = path
-        self._trail = PathResolver(base, path, asked, creating=True)
-        try:
-            self._name = self._find()
-        except BaseException:
-            self._trail.let_go()
-            raise
-        self.path = self._trail.shown(self._name)
-        self.real_path = self._trail.place(self._name)
-        try:
-            self._check_protected()
-        except BaseException:
-            self._trail.let_go()
-            raise
-
-    @property
-    def key(self) -> str:
-        """What names the file for its lock."""
-        return self._trail.key(self._name)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._trail.let_go()
-
-    def _check_protected(self) -> None:
-        base, real_path = self._base, self.real_path
-        if base.unreadable.covers(real_path):
-            raise oserrors.protected(self._asked_path, base.shown(real_path))
-        if base.unwritable.covers(real_path) or self._trail.passes_twin(base.unwritable):
-            raise oserrors.protected(self._asked_path, base.shown(real_path), shown=True)
-        if base.access is not None:
-            base.access.check_change(real_path)
-
-    def _find(self) -> str:
-        trail = self._trail
-        while (name := trail.advance()) is not None:
-            if trail.missing or not trail.follow_link(name):
-                return name
-        raise oserrors.not_a_file(self._asked_path)
-
-    def change(
-        self, compute: Callable[[Current], bytes], max_bytes: int, *, preview: bool, recorder: Recorder | None
-    ) -> Changed:
-        """Do one attempt."""
-        old = self._read(max_bytes)
-        data = None if old is None else old.data
-        after = compute(Current(self.path, self.real_path, data, None if old is None else old.stat))
-        notes = oserrors.link_note(self.path, self._base.shown(self.real_path))
-        if after != data:
-            in_place = self._check_replaceable(old)
-            if not preview:
-                notes += self._write(after, old, max_bytes, recorder, in_place=in_place)
-        return Changed(self.path, self.real_path, data, after, data is None, revision_of(after), tuple(notes))
-
-    def _read(self, max_bytes: int) -> Original | None:
-        trail = self._trail
-        if trail.missing:
-            return None
-        try:
-            fd = syscalls.open_file(trail.handle, self._name)
-        except FileNotFoundError:
-            return None
-        except OSError as error:
-            if error.errno == errno.ELOOP:
-                raise _ChangedMeanwhile from None
-            raise trail.failure(error, self._name) from None
-        with open_regular(self._base, fd, self.path, self.real_path) as file:
-            if file.stat.st_nlink > 1 and self._base.is_twin(file.stat, self._base.unwritable):
-                raise oserrors.protected(self.path, self._base.shown(self.real_path), shown=True)
-            size = file.stat.st_size
-            data = file.read(max_bytes + 1) if size <= max_bytes else b""
-            if size > max_bytes or len(data) > max_bytes:
-                raise TooLargeError(
-                    f"{quote(self.path)} has {max(size, len(data))} bytes, and {max_bytes} is the most that"
-                    " a file to be changed may have.",
-                    details={"path": self.path, "size": max(size, len(data)), "limit": max_bytes},
-                )
-            return Original(data, file.stat, metadata_of(fd, file.stat))
-
-    def _check_replaceable(self, old: Original | None) -> bool:
-        """Refuse the change where it would fail; tell whether the file is to be written in place."""
-        base, trail = self._base, self._trail
-        if old is not None and old.stat.st_nlink > 1 and base.hardlinks == "inplace":
-            check_writable(trail, self._name, self.path, old.stat)
-            return True
-        check_replaceable(base, trail, self._name, self.path)
-        return False
-
-    def _write(
-        self, after: bytes, old: Original | None, max_bytes: int, recorder: Recorder | None, *, in_place: bool
-    ) -> list[str]:
-        base, trail = self._base, self._trail
-        notes: list[str] = []
-        temporary = new_temporary()
-        # Nobody takes the directory of a new file away, or makes it too, before the file is recorded.
-        alone = recorder.alone() if recorder is not None and old is None else nullcontext()
-        with alone:
-            try:
-                trail.make_missing()
-                handle = trail.handle
-                if in_place and old is not None:
-                    self._check_unchanged(old.data, max_bytes)
-                    with self._recording(recorder, old, after, old.stat.st_mode):
-                        call_context.complete()
-                        overwrite(base, handle, self._name, after, old)
-                    return [f"written in place for all of its {old.stat.st_nlink} hard links"]
-                sweep(base, handle)
-                looks = None if old is None else old.looks
-                notes += fill(base, handle, temporary, after, looks)
-                with self._recording(recorder, old, after, syscalls.lstat(handle, temporary).st_mode):
-                    if old is None:
-                        call_context.complete()
-                        self._place_new(handle, temporary)
-                    else:
-                        self._check_unchanged(old.data, max_bytes)
-                        call_context.complete()
-                        syscalls.replace(handle, temporary, self._name)
-            except BaseException as error:
-                self._discard(temporary)
-                trail.unmake()
-                if isinstance(error, FileNotFoundError) and old is None:
-                    raise _ChangedMeanwhile from None  # its directory was taken away
-                if isinstance(error, OSError):
-                    raise trail.failure(error, self._name) from None
-                raise
-        notes = [*(unicode_duplicate_notes(handle, self._name) if old is None else _notes(old.stat)), *notes]
-        return notes + sync_directories(base, trail.changed)
-
-    def _recording(
-        self, recorder: Recorder | None, old: Original | None, after: bytes, mode: int
-    ) -> AbstractContextManager[None]:
-        if recorder is None:
-            return nullcontext()
-        looks = None if old is None else old.looks
-        before = None if old is None else FileNode.of(old.stat.st_mode, old.data, looks)
-        made = [Change(path, None, DirectoryNode()) for path in self._trail.made()]
-        return recorder.recording((*made, Change(self.real_path, before, FileNode.of(mode, after, looks))))
-
-    def _place_new(self, handle: int, temporary: str) -> None:
-        try:
-            syscalls.place(handle, temporary, self._name)
-        except FileExistsError:
-            raise _ChangedMeanwhile from None
-
-    def _check_unchanged(self, before: bytes, max_bytes: int) -> None:
-        # A program that does not take our lock may have written since; its work must not be lost.
-        now = self._read(max_bytes)
-        if now is None or now.data != before:
-            raise _ChangedMeanwhile
-
-    def _discard(self, temporary: str) -> None:
-        with suppress(OSError):
-            syscalls.remove(self._trail.handle, temporary)
+def _resolve_target(context: RootContext, path: str, parsed: ParsedPath) -> ResolvedPath:
+    return ResolvedPath(context, path, parsed, follow_last=True, create_parents=True)
 
 
-def _notes(found: os.stat_result) -> list[str]:
-    notes: list[str] = []
-    if found.st_nlink > 1:
-        notes.append(f"the file had {found.st_nlink} hard links; the other names keep the old content")
-    if found.st_mode & (stat.S_ISUID | stat.S_ISGID):
-        notes.append("the setuid and setgid bits were dropped")
-    return notes
+def _check_target(context: RootContext, resolved: ResolvedPath, path: str) -> None:
+    if resolved.name == ".":
+        raise oserrors.not_a_file(path)
+    check_not_protected(context, resolved, path)
+
+
+def check_not_protected(context: RootContext, resolved: ResolvedPath, path: str) -> None:
+    """Refuse a path that is protected, or that the permission rules do not let the call change.
+
+    Args:
+        context: The root.
+        resolved: The path.
+        path: The path to name in the error.
+    """
+    real_path = resolved.real_path
+    if context.unreadable.covers(real_path):
+        raise oserrors.protected(path, context.shown(real_path))
+    if context.unwritable.covers(real_path) or resolved.passes_hard_link_to(context.unwritable):
+        raise oserrors.protected(path, context.shown(real_path), shown=True)
+    if context.access is not None:
+        context.access.check_change(real_path)
+
+
+def check_replaceable(context: RootContext, resolved: ResolvedPath, path: str) -> None:
+    """Refuse to give a file a new content by a rename where that would fail, as a preview does too.
+
+    Args:
+        context: The root.
+        resolved: The file; it need not exist yet.
+        path: The path to name in the error.
+
+    Raises:
+        AgentFSError: refused: the file is write-protected, or the policy changes none with hard links; io:
+            the system lets no name be made in the directory.
+    """
+    status = resolved.stat()
+    if status is not None:
+        _check_writable(resolved, path, status)
+        check_hard_links(context, path, status)
+    number = syscalls.names_refused(resolved.parent)
+    if not number and status is not None:
+        here = syscalls.lstat(resolved.parent, ".")
+        if here.st_mode & stat.S_ISVTX and os.geteuid() not in {0, status.st_uid, here.st_uid}:
+            number = errno.EPERM
+    if number:
+        raise resolved.error(OSError(number, os.strerror(number)))
+
+
+def check_hard_links(context: RootContext, path: str, status: os.stat_result | None) -> None:
+    """Refuse to change a file of several names where the policy changes none."""
+    if status is not None and status.st_nlink > 1 and context.hardlinks == "refuse":
+        raise RefusedError(
+            f"{quote(path)} has {status.st_nlink} hard links; this workspace changes no such file.",
+            hint="Ask the user whether the other names shall change too.",
+            details={"path": display_name(path), "links": status.st_nlink},
+        )
+
+
+def _check_writable(resolved: ResolvedPath, path: str, status: os.stat_result) -> None:
+    # A rename needs no permission on the file itself, but whoever made it read-only meant it, and the
+    # superuser is no exception.
+    if not status.st_mode & 0o222:
+        raise oserrors.write_protected(path, status.st_mode)
+    try:
+        syscalls.check_writable(resolved.parent, resolved.name)
+    except PermissionError:
+        raise oserrors.write_protected(path, status.st_mode) from None
+    except OSError as error:
+        if error.errno != errno.ETXTBSY:
+            raise resolved.error(error) from None

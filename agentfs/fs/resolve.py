@@ -1,15 +1,30 @@
-"""The walk along a path: one name at a time, each directory held open, links read and walked alike."""
+"""Resolve a path into an open parent directory and a name in it: the one resolver of every operation.
+
+The path is walked name by name from a descriptor on the root. Each directory is held open and the system
+follows no link, so that a directory swapped for a link meanwhile cannot lead outside; links are read and
+walked in the same way.
+"""
 
 import errno
 import os
 import stat
 import unicodedata
+from collections.abc import Callable
+from itertools import islice
+from typing import Self
 
-from agentfs.errors import AgentFSError, NameTooLongError
+from agentfs.errors import AgentFSError, NameTooLongError, RefusedError
 from agentfs.fs import oserrors, syscalls
 from agentfs.fs.context import RootContext, RootHandle
-from agentfs.fs.names import first_names
-from agentfs.fs.path import MAX_PARTS, ParsedPath, display_name, is_absolute, parse_display_name, split_link
+from agentfs.fs.path import (
+    MAX_PARTS,
+    ParsedPath,
+    display_name,
+    is_absolute,
+    parse_display_name,
+    quote,
+    split_link,
+)
 from agentfs.fs.protect import NameMatcher, fold
 
 MAX_LINKS = 40
@@ -19,277 +34,283 @@ _SIMILAR_NAMES = 5000
 _MAY_BE_LINK = {errno.ELOOP, errno.ENOTDIR, errno.EMLINK, getattr(errno, "EFTYPE", errno.ELOOP)}
 
 
-class PathResolver:
-    """One walk: how far it has come, and what is still to go. Close it.
+class ResolvedPath:
+    """An open parent directory and a name in it. A context manager: entering it walks the path.
 
-    `advance` enters directories until one name is left, for the caller to act on in `handle`. When that fails
-    because a link stands there, `follow` takes the link into the walk, and the caller advances again.
+    Attributes:
+        parent: The descriptor of the parent directory, or of the last directory above it that exists.
+        name: The last name, not followed; "." where the path ends in the directory `parent` itself.
+        missing: The directories between `parent` and the name that do not exist yet.
     """
 
     __slots__ = (
         "_after_link",
-        "_asked",
-        "_base",
-        "_creating",
-        "_directory",
-        "_handles",
-        "_held",
-        "_link",
-        "_links",
+        "_context",
+        "_create_parents",
+        "_directories",
+        "_directory_meant",
+        "_follow",
+        "_follow_last",
+        "_last_link",
+        "_link_count",
         "_made",
+        "_parsed",
         "_path",
         "_pending",
+        "_real",
         "_retries",
-        "handle",
+        "_root",
         "missing",
-        "real",
+        "name",
+        "parent",
     )
 
-    def __init__(self, base: RootContext, path: str, asked: ParsedPath, *, creating: bool = False) -> None:
-        self._base = base
-        self._held = held = base.held
+    def __init__(
+        self,
+        context: RootContext,
+        path: str,
+        parsed: ParsedPath,
+        *,
+        follow: bool | None = None,
+        follow_last: bool = False,
+        create_parents: bool = False,
+    ) -> None:
+        """Prepare the walk.
+
+        Args:
+            context: The root.
+            path: The path as it was requested, for messages.
+            parsed: The same in parts.
+            follow: Whether links are followed; None for what the policy says, False for a path whose links
+                were resolved before.
+            follow_last: Whether a link at the last name is followed, too.
+            create_parents: Whether directories on the way may be missing.
+        """
+        self._context = context
+        self._follow = follow
+        self._root = context.held
         self._path = path
-        self._asked = asked
-        self._pending = list(reversed(asked.parts))
-        self._directory = asked.directory
-        self._creating = creating
-        self._handles: list[int] = []
-        self._links = 0
+        self._parsed = parsed
+        self._pending = list(reversed(parsed.parts))
+        self._directory_meant = parsed.directory
+        self._follow_last = follow_last
+        self._create_parents = create_parents
+        self._directories: list[int] = []
+        self._real: list[str] = []
+        self._link_count = 0
+        self._last_link = ""
+        self._after_link = 0  # how many parts were pending behind the link that was followed last
         self._retries = 0
         self._made: list[tuple[int, str]] = []
-        self._link = ""
-        self._after_link = 0
-        self.handle = held.handle
-        self.real: list[str] = []
+        self.parent = self._root.handle
+        self.name = "."
         self.missing: list[str] = []
 
-    def close(self) -> None:
-        """Close the directories that were entered."""
-        close = syscalls.close
-        while self._handles:
-            close(self._handles.pop())
+    def __enter__(self) -> Self:
+        try:
+            self._walk()
+            if self._follow_last:
+                self.follow_last_link()
+        except BaseException:
+            self.close()
+            raise
+        return self
 
-    def let_go(self) -> None:
-        """Close the directories that were entered, and let go of the root: the walk is over."""
+    def __exit__(self, *_: object) -> None:
         self.close()
-        self._held = RootHandle(-1)
+
+    def close(self) -> None:
+        """Close the directories that were entered, and release the root."""
+        self._close_directories()
+        self._root = RootHandle(-1)
+
+    def open(self, open_name: Callable[[int, str], int]) -> int:
+        """Return what `open_name(parent, name)` opens; a link that it refuses is followed first."""
+        while True:
+            try:
+                return open_name(self.parent, self.name)
+            except OSError as error:
+                if self.name == "." or not self._follow_refused(error, self.name):
+                    raise self.error(error) from None
+            self._walk()
+
+    def follow_last_link(self) -> None:
+        """Follow the link at the last name, and whatever it leads to, while there is one."""
+        while self.name != "." and not self.missing:
+            try:
+                target = syscalls.readlink(self.parent, self.name)
+            except OSError:
+                return
+            self._expand_link(self.name, target)
+            self._walk()
 
     @property
-    def directory_meant(self) -> bool:
-        """Whether the path ends as only a directory may."""
-        return self._directory
+    def real_path(self) -> str:
+        """The path from the root on, links resolved but for the last; "" is the root."""
+        return self._real_path() if self.name == "." else self._real_path(self.name)
 
-    def advance(self) -> str | None:
-        """Enter directories until one name is left.
+    @property
+    def display_path(self) -> str:
+        """The path as it was requested, normalised and fit to show; resolved where it has a `..`."""
+        return self._context.shown(self.real_path if self._parsed.climbs else "/".join(self._parsed.parts))
 
-        Returns:
-            That name, in the directory `handle`; None when the path ends in the directory `handle` itself.
-            With `creating`, `missing` holds the directories before that name that do not exist yet.
+    @property
+    def lock_key(self) -> str:
+        """What identifies the file for its lock, whatever path leads to it."""
+        here = syscalls.lstat(self.parent, ".")
+        return f"{here.st_dev}:{here.st_ino}:{'/'.join(fold(part) for part in [*self.missing, self.name])}"
 
-        Raises:
-            AgentFSError: whatever stands in the way, typed.
-        """
+    @property
+    def made_parents(self) -> list[str]:
+        """The real paths of the directories that `make_parents` made."""
+        return ["/".join([*self._real[:depth], name]) for depth, name in self._made]
+
+    @property
+    def changed_directories(self) -> list[int]:
+        """The directories in which names have changed: the parent, and those above one that was made."""
+        return [self.parent, *(self._directory_at(depth) for depth, _ in self._made)]
+
+    def stat(self) -> os.stat_result | None:
+        """Return the status of the last name, not followed; None where nothing exists."""
+        try:
+            return None if self.missing else syscalls.lstat(self.parent, self.name)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise self.error(error) from None
+
+    def passes_hard_link_to(self, matcher: NameMatcher) -> bool:
+        """Tell whether a directory on the way is, under another name, a protected one in the root."""
+        return any(self._context.is_twin(syscalls.lstat(fd, "."), matcher) for fd in self._directories)
+
+    def make_parents(self) -> None:
+        """Make the missing directories and enter them."""
+        missing, self.missing = self.missing, []
+        for name in missing:
+            try:
+                try:
+                    syscalls.make_directory(self.parent, name)
+                    self._made.append((len(self._directories), name))
+                except FileExistsError:
+                    pass
+                directory = syscalls.enter(self.parent, name)
+            except OSError as error:
+                raise self.error(error, name) from None
+            self._push(directory, name)
+
+    def remove_made_parents(self) -> None:
+        """Remove the directories that were made, as far as they are empty."""
+        for depth, name in reversed(self._made):
+            try:
+                syscalls.remove_directory(self._directory_at(depth), name)
+            except OSError:
+                return
+
+    def error(self, error: OSError, name: str | None = None) -> AgentFSError:
+        """Return the typed form of an error at a name in the parent; by default at the last name."""
+        name = self.name if name is None else name
+        real_path = self._real_path(None if name == "." else name)
+        place = self._context.shown(real_path) or "."
+        if error.errno == errno.ENOENT and name != ".":
+            return oserrors.missing(self._path, place, self._similar(name))
+        if error.errno == errno.ENOTDIR and name != ".":
+            return oserrors.not_a_directory(self._path, place, readable=self._is_readable(name))
+        return oserrors.from_oserror(error, self._path, place)
+
+    def _walk(self) -> None:
+        """Enter directories until one name is left."""
         pending = self._pending
         while pending:
             name = pending.pop()
             if name == "..":
-                self._climb()
+                self._go_up()
                 continue
-            if self._asked.escaped:
-                written, name = name, self._spelling(name)
-                parts = tuple(name if part == written else part for part in self._asked.parts)
-                self._asked = self._asked._replace(parts=parts)
-            last = not pending and not self._directory
+            if self._parsed.escaped:
+                name = self._spelling(name)
+            last = not pending and not self._directory_meant
             self._check_usable(name, on_the_way=not last)
             if last:
-                return name
+                self.name = name
+                return
             if self.missing:
                 self.missing.append(name)
             else:
                 self._enter(name)
         self._check_usable()
-        return None
-
-    def _check_usable(self, name: str | None = None, *, on_the_way: bool = False) -> None:
-        base, place = self._base, self.place(name)
-        if not (base.usable(place) or (on_the_way and base.leads_to_usable(place))):
-            raise oserrors.not_usable(self._path, [base.shown(top) or "." for top in base.only or ()])
-
-    def follow(self, error: OSError, name: str) -> bool:
-        """Take the link at a name into the walk, after the system refused to open it.
-
-        Args:
-            error: What the system said.
-            name: The name that it said it of.
-
-        Returns:
-            Whether to advance again; False when no link is to blame.
-
-        Raises:
-            AgentFSError: outside_workspace, link_loop, refused, name_too_long.
-        """
-        if error.errno not in _MAY_BE_LINK:
-            return False
-        try:
-            target = syscalls.readlink(self.handle, name)
-        except OSError:
-            return self._swapped(error, name)
-        self._expand(name, target)
-        return True
-
-    def follow_link(self, name: str) -> bool:
-        """Take a link at a name into the walk, if one is there; tell whether it was."""
-        try:
-            target = syscalls.readlink(self.handle, name)
-        except OSError:
-            return False
-        self._expand(name, target)
-        return True
-
-    def make_missing(self) -> None:
-        """Make the directories of `missing` and enter them."""
-        missing, self.missing = self.missing, []
-        for name in missing:
-            try:
-                try:
-                    syscalls.make_directory(self.handle, name)
-                    self._made.append((len(self._handles), name))
-                except FileExistsError:
-                    pass
-                handle = syscalls.enter(self.handle, name)
-            except OSError as error:
-                raise self.failure(error, name) from None
-            self._push(handle, name)
-
-    def made(self) -> list[str]:
-        """Return the paths of the directories that `make_missing` made, from the root on."""
-        return ["/".join([*self.real[:depth], name]) for depth, name in self._made]
-
-    def unmake(self) -> None:
-        """Remove again the directories that were made, as far as they are empty."""
-        for depth, name in reversed(self._made):
-            handle = self._handles[depth - 1] if depth else self._held.handle
-            try:
-                syscalls.remove_directory(handle, name)
-            except OSError:
-                return
-
-    def place(self, name: str | None = None) -> str:
-        """Return the path from the root on, links resolved, of a name here (or of this directory)."""
-        parts = [*self.real, *self.missing]
-        return "/".join(parts if name is None else [*parts, name])
-
-    def shown(self, name: str | None = None) -> str:
-        """Return the path as it was asked for, normalised and fit to show; resolved where it climbs."""
-        return self._base.shown(self.place(name) if self._asked.climbs else "/".join(self._asked.parts))
-
-    @property
-    def changed(self) -> list[int]:
-        """The directories in which names have changed: this one, and those above one that was made."""
-        made = [self._handles[depth - 1] if depth else self._held.handle for depth, _ in self._made]
-        return [self.handle, *made]
-
-    def key(self, name: str) -> str:
-        """Return what names a file here for its lock, whatever path leads to it."""
-        here = syscalls.lstat(self.handle, ".")
-        return f"{here.st_dev}:{here.st_ino}:{'/'.join(fold(part) for part in [*self.missing, name])}"
-
-    def look(self, name: str) -> os.stat_result | None:
-        """Return what the system says of a name here; None where nothing is."""
-        try:
-            return None if self.missing else syscalls.lstat(self.handle, name)
-        except FileNotFoundError:
-            return None
-        except OSError as error:
-            raise self.failure(error, name) from None
-
-    def passes_twin(self, guard: NameMatcher) -> bool:
-        """Tell whether a directory on the way is, under another name, a protected one in the root."""
-        lstat = syscalls.lstat
-        return any(self._base.is_twin(lstat(handle, "."), guard) for handle in self._handles)
-
-    def failure(self, error: OSError, name: str | None = None) -> AgentFSError:
-        """Return the typed form of an error at a name here."""
-        if isinstance(error, AgentFSError):
-            return error
-        if error.errno == errno.ENOENT and name is not None:
-            return oserrors.missing(self._path, self._shown_place(name), self._similar(name))
-        if error.errno == errno.ENOTDIR and name is not None:
-            place, readable = self._shown_place(name), self._is_readable(name)
-            return oserrors.not_a_directory(self._path, place, readable=readable)
-        return oserrors.from_oserror(error, self._path, self._shown_place(name))
-
-    def _is_readable(self, name: str) -> bool:
-        """Tell whether a name here is of a regular file whose content may be shown."""
-        place, access = self.place(name), self._base.access
-        if self._base.unreadable.covers(place) or (access is not None and access.denies_reading(place)):
-            return False
-        try:
-            return stat.S_ISREG(syscalls.lstat(self.handle, name).st_mode)
-        except OSError:
-            return False
-
-    def _shown_place(self, name: str | None = None) -> str:
-        return self._base.shown(self.place(name)) or "."
-
-    def _push(self, handle: int, name: str) -> None:
-        self._handles.append(handle)
-        self.real.append(name)
-        self.handle = handle
-
-    def _climb(self) -> None:
-        if self.missing:
-            raise oserrors.missing(self._path, self._shown_place())
-        if not self._handles:
-            raise oserrors.outside(self._path, self._link if self._in_link() else None)
-        syscalls.close(self._handles.pop())
-        self.real.pop()
-        self.handle = self._handles[-1] if self._handles else self._held.handle
-
-    def _in_link(self) -> bool:
-        return self._links > 0 and len(self._pending) >= self._after_link
+        self.name = "."
 
     def _enter(self, name: str) -> None:
         try:
-            handle = syscalls.enter(self.handle, name)
+            directory = syscalls.enter(self.parent, name)
         except OSError as error:
-            if self.follow(error, name):
+            if self._follow_refused(error, name):
                 return
-            if self._creating and error.errno == errno.ENOENT:
+            if self._create_parents and error.errno == errno.ENOENT:
                 self.missing.append(name)
                 return
-            raise self.failure(error, name) from None
-        self._push(handle, name)
+            raise self.error(error, name) from None
+        self._push(directory, name)
 
-    def _expand(self, name: str, target: str) -> None:
-        link = self._shown_place(name)
-        if not self._base.follow:
+    def _push(self, directory: int, name: str) -> None:
+        self._directories.append(directory)
+        self._real.append(name)
+        self.parent = directory
+
+    def _go_up(self) -> None:
+        if self.missing:
+            raise oserrors.missing(self._path, self._context.shown(self._real_path()) or ".")
+        if not self._directories:
+            in_link = self._link_count > 0 and len(self._pending) >= self._after_link
+            raise oserrors.outside(self._path, self._last_link if in_link else None)
+        syscalls.close(self._directories.pop())
+        self._real.pop()
+        self.parent = self._directory_at(len(self._directories))
+
+    def _follow_refused(self, error: OSError, name: str) -> bool:
+        """Follow the link at a name that the system refused to open; False when no link is to blame."""
+        if error.errno not in _MAY_BE_LINK:
+            return False
+        try:
+            target = syscalls.readlink(self.parent, name)
+        except OSError:
+            return self._retry_swapped(error, name)
+        self._expand_link(name, target)
+        return True
+
+    def _expand_link(self, name: str, target: str) -> None:
+        link = self._context.shown(self._real_path(name)) or "."
+        if self._follow is False:
+            raise RefusedError(
+                f"{quote(link)} has become a symbolic link, which is not followed here.",
+                details={"path": display_name(self._path), "link": display_name(link)},
+            )
+        if not (self._follow or self._context.follow):
             raise oserrors.link_refused(self._path, link)
-        self._links += 1
-        if self._links > MAX_LINKS:
+        self._link_count += 1
+        if self._link_count > MAX_LINKS:
             raise oserrors.link_loop(self._path, MAX_LINKS)
-        led = split_link(target, self._base.roots)
-        if led is None:
+        parsed = split_link(target, self._context.roots)
+        if parsed is None:
             raise oserrors.outside(self._path, link)
         if is_absolute(target):
-            self.close()
-            self.real.clear()
-            self.handle = self._held.handle
+            self._close_directories()
+            self._real.clear()
+            self.parent = self._root.handle
         if not self._pending:
-            self._directory = self._directory or led.directory
-        self._link, self._after_link = link, len(self._pending)
-        self._pending.extend(reversed(led.parts))
-        if len(self._pending) + len(self.real) > MAX_PARTS:
+            self._directory_meant = self._directory_meant or parsed.directory
+        self._last_link, self._after_link = link, len(self._pending)
+        self._pending.extend(reversed(parsed.parts))
+        if len(self._pending) + len(self._real) > MAX_PARTS:
             raise NameTooLongError(
                 f"With its links resolved the path has more than {MAX_PARTS} parts.",
                 hint="Name the file itself.",
                 details={"path": display_name(self._path)},
             )
 
-    def _swapped(self, error: OSError, name: str) -> bool:
-        # What stood there was a link when it was opened and is none now, or the other way round: look again.
+    def _retry_swapped(self, error: OSError, name: str) -> bool:
+        # It was a link when it was opened and is none now, or the other way round: walk to it again.
         try:
-            mode = syscalls.lstat(self.handle, name).st_mode
+            mode = syscalls.lstat(self.parent, name).st_mode
         except OSError:
             return False
         if error.errno == errno.ENOTDIR and not (stat.S_ISDIR(mode) or stat.S_ISLNK(mode)):
@@ -300,28 +321,63 @@ class PathResolver:
         self._pending.append(name)
         return True
 
-    def _spelling(self, name: str) -> str:
-        other = parse_display_name(name)
-        if other == name or self.missing:
-            return name
-        for spelling in (name, other):
-            try:
-                syscalls.lstat(self.handle, spelling)
-            except OSError:
-                continue
-            return spelling
+    def _check_usable(self, name: str | None = None, *, on_the_way: bool = False) -> None:
+        context, real_path = self._context, self._real_path(name)
+        if not (context.usable(real_path) or (on_the_way and context.leads_to_usable(real_path))):
+            raise oserrors.not_usable(self._path, [context.shown(top) or "." for top in context.only or ()])
+
+    def _close_directories(self) -> None:
+        while self._directories:
+            syscalls.close(self._directories.pop())
+
+    def _directory_at(self, depth: int) -> int:
+        return self._directories[depth - 1] if depth else self._root.handle
+
+    def _real_path(self, name: str | None = None) -> str:
+        parts = [*self._real, *self.missing]
+        return "/".join(parts if name is None else [*parts, name])
+
+    def _is_readable(self, name: str) -> bool:
+        """Tell whether a name in the parent is of a regular file whose content may be shown."""
+        real_path, access = self._real_path(name), self._context.access
+        if self._context.unreadable.covers(real_path) or (access and access.denies_reading(real_path)):
+            return False
+        try:
+            return stat.S_ISREG(syscalls.lstat(self.parent, name).st_mode)
+        except OSError:
+            return False
+
+    def _spelling(self, written: str) -> str:
+        """Return the name that is meant where one may be written as it is shown, escapes and all."""
+        name, unescaped = written, parse_display_name(written)
+        if unescaped != written and not self.missing:
+            for spelling in (written, unescaped):
+                try:
+                    syscalls.lstat(self.parent, spelling)
+                except OSError:
+                    continue
+                name = spelling
+                break
+        parts = tuple(name if part == written else part for part in self._parsed.parts)
+        self._parsed = self._parsed._replace(parts=parts)
         return name
 
     def _similar(self, name: str) -> tuple[str, ...]:
-        import difflib  # noqa: PLC0415 - only a miss needs it
-        from itertools import islice  # noqa: PLC0415 - as above
+        """Return the paths of names in the parent that are spelled much like a missing one."""
+        import difflib  # noqa: PLC0415 - only a missing name needs it
 
         try:
-            names = list(islice(first_names(self.handle), _SIMILAR_NAMES))
+            names = list(islice(syscalls.first_names(self.parent), _SIMILAR_NAMES))
         except OSError:
             return ()
         folded = {unicodedata.normalize("NFC", other).casefold(): other for other in names}
         wanted = unicodedata.normalize("NFC", name).casefold()
         close = difflib.get_close_matches(wanted, folded, n=2, cutoff=0.75)
-        names = [folded[key] for key in close]
-        return tuple(self._shown_place(near) for near in names if self._base.usable(self.place(near)))
+        paths = [self._real_path(folded[key]) for key in close]
+        return tuple(self._context.shown(path) for path in paths if self._context.usable(path))
+
+
+def resolve_real(context: RootContext, real_path: str, *, create_parents: bool = False) -> ResolvedPath:
+    """Resolve a real path: a link on the way is an error, and names are taken as they are."""
+    parsed = ParsedPath(tuple(real_path.split("/")))
+    return ResolvedPath(context, real_path, parsed, follow=False, create_parents=create_parents)

@@ -2,8 +2,8 @@
 
 import os
 import sys
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager, suppress
 from copy import copy
 from dataclasses import fields
 from types import TracebackType
@@ -22,8 +22,8 @@ from agentfs.fs import oserrors, syscalls
 from agentfs.fs.context import Access, RootContext, RootHandle
 from agentfs.fs.entry import entry_of
 from agentfs.fs.file import Directory, OpenFile, open_regular
-from agentfs.fs.lock import lock_directory
-from agentfs.fs.node import Change, Conflict, Node, Recorder, node_at, open_parent, unfollowed
+from agentfs.fs.lock import ATTEMPTS, lock_directory
+from agentfs.fs.node import Change, Conflict, Node, Recorder, node_at
 from agentfs.fs.path import (
     ParsedPath,
     absolute_parts,
@@ -33,9 +33,15 @@ from agentfs.fs.path import (
     quote,
     split_path,
 )
-from agentfs.fs.replace import Changed, Current, change_file
-from agentfs.fs.resolve import PathResolver
-from agentfs.fs.writable import check_replaceable
+from agentfs.fs.replace import (
+    Changed,
+    ConcurrentChange,
+    Current,
+    FileUpdate,
+    check_replaceable,
+    open_for_update,
+)
+from agentfs.fs.resolve import ResolvedPath, resolve_real
 from agentfs.policy import VIEWED, Policy
 from agentfs.results import Containment, Entry
 
@@ -83,7 +89,7 @@ class Root:
         self.recovery_notes = () if policy.read_only else self._repaired()
 
     def _repaired(self) -> tuple[str, ...]:
-        from agentfs.fs.apply_batch import repair  # noqa: PLC0415 - it loads when a tree is opened
+        from agentfs.fs.batch import repair  # noqa: PLC0415 - it loads when a tree is opened
 
         return tuple(repair(self._base, self.path))
 
@@ -215,8 +221,8 @@ class Root:
         if not self.may_show(real_path):
             return False
         try:
-            with open_parent(self._base, real_path) as (trail, name):
-                found = syscalls.lstat(trail.handle, name)
+            with resolve_real(self._base, real_path) as resolved:
+                found = syscalls.lstat(resolved.parent, resolved.name)
         except (AgentFSError, OSError):
             return True
         return found.st_nlink == 1 or not self._base.is_twin(found, self._base.unreadable)
@@ -268,19 +274,12 @@ class Root:
             del held  # an exception that is kept must not keep the root open
             if fd >= 0:
                 return open_regular(base, fd, direct if plain else base.shown(direct), direct)
-        trail = PathResolver(base, path, asked or self._split(path))
-        try:
-            while (name := trail.advance()) is not None:
-                try:
-                    fd = syscalls.open_file(trail.handle, name)
-                except OSError as error:
-                    if trail.follow(error, name):
-                        continue
-                    raise trail.failure(error, name) from None
-                return open_regular(base, fd, trail.shown(name), trail.place(name))
-            raise oserrors.not_a_file(path)
-        finally:
-            trail.let_go()
+        with ResolvedPath(base, path, asked or self._split(path)) as resolved:
+            fd = resolved.open(syscalls.open_file)
+            if resolved.name == ".":
+                syscalls.close(fd)
+                raise oserrors.not_a_file(path)
+            return open_regular(base, fd, resolved.display_path, resolved.real_path)
 
     def open_directory(self, path: str) -> Directory:
         """Open a directory.
@@ -299,23 +298,13 @@ class Root:
         direct = "/".join(asked.parts)
         if direct and not asked.climbs and not asked.escaped and base.usable(direct):
             held = base.held
-            handle: int = syscalls.open_beneath(held.handle, direct, directory=True)
+            handle = syscalls.open_beneath(held.handle, direct, directory=True)
             del held
             if handle != -1:
                 return Directory(base, handle, base.shown(direct), direct)
-        trail = PathResolver(base, path, asked)
-        try:
-            while True:
-                name = trail.advance()
-                try:
-                    handle = syscalls.open_directory(trail.handle, name or ".")
-                except OSError as error:
-                    if name is not None and trail.follow(error, name):
-                        continue
-                    raise trail.failure(error, name) from None
-                return Directory(base, handle, trail.shown(name), trail.place(name))
-        finally:
-            trail.let_go()
+        with ResolvedPath(base, path, asked) as resolved:
+            handle = resolved.open(syscalls.open_directory)
+            return Directory(base, handle, resolved.display_path, resolved.real_path)
 
     def find_directory(self, path: str) -> Directory:
         """Open a directory to learn where it stands, and not what is in it.
@@ -341,20 +330,16 @@ class Root:
             AgentFSError: outside_workspace, not_found, not_a_directory, link_loop, invalid_path,
                 name_too_long, refused (a link on the way, where none is followed), io.
         """
-        trail = PathResolver(self._base, path, self._split_directory(path))
-        try:
-            name = trail.advance()
+        with ResolvedPath(self._base, path, self._split_directory(path)) as resolved:
             try:
-                if name is None:
-                    handle = syscalls.open_directory(trail.handle, ".")
-                    syscalls.close(handle)
-                status = syscalls.lstat(trail.handle, name or ".")
+                if resolved.name == ".":
+                    syscalls.close(syscalls.open_directory(resolved.parent, "."))
+                status = syscalls.lstat(resolved.parent, resolved.name)
             except OSError as error:
-                raise trail.failure(error, name) from None
-            shown, place = trail.shown(name) or ".", trail.place(name)
-            return entry_of(self._base, shown, place, name or os.path.basename(shown), status)
-        finally:
-            trail.let_go()
+                raise resolved.error(error) from None
+            path, real_path = resolved.display_path or ".", resolved.real_path
+            name = os.path.basename(path) if resolved.name == "." else resolved.name
+            return entry_of(self._base, path, real_path, name, status)
 
     def has_linked_secrets(self) -> bool:
         """Tell whether a protected file of the root has a second name, which `Directory.sift` must know."""
@@ -378,46 +363,45 @@ class Root:
             return False
         return True
 
-    def change(
-        self, path: str, compute: Callable[[Current], bytes], *, max_bytes: int, preview: bool = False
-    ) -> Changed:
-        """Change a file, or create one with the directories above it, whole or not at all.
+    @contextmanager
+    def open_for_update(self, path: str, *, max_bytes: int) -> Generator[FileUpdate]:
+        """Open a file, or the name of a new one, to read and replace it under its lock.
 
-        The file is read, `compute` returns its new content, and that replaces the old one by a rename, all
-        under a lock of that file. A link at the end is kept: what it leads to is changed, and created when it
-        is not there. Mode is kept, setuid and setgid are not.
+        A link at the end is kept: what it leads to is opened, and created when it is not there. The mode is
+        kept, setuid and setgid are not.
+
+            for _ in range(ATTEMPTS):
+                with suppress(ConcurrentChange), root.open_for_update(path, max_bytes=limit) as update:
+                    return update.replace(compute(update.current))
 
         Args:
             path: Relative to the root, or absolute inside it.
-            compute: Returns the new content; the same bytes back mean that nothing is written. It raises to
-                leave the file as it is, and is called again when another program wrote in between.
             max_bytes: The largest file that is read.
-            preview: Compute, and write nothing.
-
-        Returns:
-            What was done, or would be.
 
         Raises:
+            ConcurrentChange: Another program changed the file meanwhile; nothing was written.
             AgentFSError: read_only, outside_workspace, not_a_file, not_a_directory, not_regular, link_loop,
-                invalid_path, name_too_long, protected, too_large, refused, busy, io, and what `compute`
-                raises.
+                invalid_path, name_too_long, protected, too_large, refused, busy, io.
         """
-        asked = self._split(path)
+        parsed = self._split(path)
         if self.policy.read_only:
             raise ReadOnlyError(
                 f"{quote(path)} cannot be changed: this workspace may only be read.",
                 details={"path": display_name(path)},
             )
-        return change_file(
-            self._base,
-            self.path,
-            path,
-            asked,
-            compute,
-            max_bytes=max_bytes,
-            preview=preview,
-            recorder=self.recorder,
-        )
+        with open_for_update(
+            self._base, self.path, path, parsed, max_bytes=max_bytes, recorder=self.recorder
+        ) as update:
+            yield update
+
+    def change(
+        self, path: str, compute: Callable[[Current], bytes], *, max_bytes: int, preview: bool = False
+    ) -> Changed:
+        """Replace a file by what `compute` returns for it; called again after a concurrent change."""
+        for _ in range(ATTEMPTS):
+            with suppress(ConcurrentChange), self.open_for_update(path, max_bytes=max_bytes) as update:
+                return update.replace(compute(update.current), preview=preview)
+        raise oserrors.kept_changing(path)
 
     def apply(
         self,
@@ -447,7 +431,7 @@ class Root:
         """
         if self.policy.read_only:
             raise ReadOnlyError("Nothing can be changed: this workspace may only be read.")
-        from agentfs.fs.apply_batch import apply_changes  # noqa: PLC0415 - as in `_repaired`
+        from agentfs.fs.batch import apply_changes  # noqa: PLC0415 - as in `_repaired`
 
         try:
             return apply_changes(
@@ -457,7 +441,7 @@ class Root:
                 max_bytes=max_bytes,
                 conflict=conflict,
                 recorder=recorder or self.recorder,
-                leaving=leaving,
+                keep_non_empty=leaving,
             )
         except OSError as error:
             raise oserrors.from_oserror(error, changes[0].path if changes else ".") from None
@@ -474,14 +458,9 @@ class Root:
         Raises:
             AgentFSError: outside_workspace, not_a_directory, link_loop, invalid_path, name_too_long, refused.
         """
-        trail = PathResolver(self._base, path, self._split(path), creating=True)
-        try:
-            while (name := trail.advance()) is not None:
-                if trail.missing or not trail.follow_link(name):
-                    break
-            return trail.shown(name), trail.place(name)
-        finally:
-            trail.let_go()
+        parsed = self._split(path)
+        with ResolvedPath(self._base, path, parsed, follow_last=True, create_parents=True) as resolved:
+            return resolved.display_path, resolved.real_path
 
     def folds(self, real_path: str) -> bool:
         """Tell whether the file system takes a path in other case for the same file.
@@ -494,18 +473,14 @@ class Root:
             name, other = parts[count - 1], parts[count - 1].swapcase()
             if name == other:
                 continue
-            trail = PathResolver(unfollowed(self._base), real_path, ParsedPath(tuple(parts[:count])))
             try:
-                trail.advance()
-                found = syscalls.lstat(trail.handle, name)
+                with resolve_real(self._base, "/".join(parts[:count])) as resolved:
+                    found = syscalls.lstat(resolved.parent, name)
+                    with suppress(OSError):
+                        return os.path.samestat(found, syscalls.lstat(resolved.parent, other))
+                    return False
             except (AgentFSError, OSError):
                 continue  # nothing is there: the directory above tells
-            else:
-                with suppress(OSError):
-                    return os.path.samestat(found, syscalls.lstat(trail.handle, other))
-                return False
-            finally:
-                trail.let_go()
         with suppress(OSError):
             return os.path.samefile(self.path, self.path.swapcase())
         return False
@@ -523,11 +498,8 @@ class Root:
         Raises:
             AgentFSError: as `entry`; not_found for directories on the way only.
         """
-        trail = PathResolver(self._base, path, self._split(path), creating=creating)
-        try:
-            return trail.place(trail.advance())
-        finally:
-            trail.let_go()
+        with ResolvedPath(self._base, path, self._split(path), create_parents=creating) as resolved:
+            return resolved.real_path
 
     def state(self, real_path: str, *, max_bytes: int) -> Node | None:
         """Return what stands at a path whose links are resolved, but for the last.
@@ -555,8 +527,8 @@ class Root:
             AgentFSError: refused: it is write-protected, or has hard links that the policy does not change;
                 io: the system lets no name be made in its directory.
         """
-        with open_parent(self._base, real_path, creating=True) as (trail, name):
-            check_replaceable(self._base, trail, name, path)
+        with resolve_real(self._base, real_path, create_parents=True) as resolved:
+            check_replaceable(self._base, resolved, path)
 
     def _split_directory(self, path: str) -> ParsedPath:
         return self._split(path or ".")

@@ -6,12 +6,16 @@ raise OSError; for a link in the way that is ELOOP or ENOTDIR.
 
 import errno
 import os
+import time
+from collections.abc import Iterator
 from contextlib import suppress
 from typing import Literal
 
 from agentfs.fs import openat2
 
-_NO_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK}
+# What systems say where there are no hard links, or none between two places.
+NO_HARD_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK, errno.EXDEV}
+_LIST_SECONDS = 0.1
 
 
 def _flags(*names: str) -> int:
@@ -68,6 +72,20 @@ def open_beneath(handle: int, path: str, *, directory: bool = False) -> int:
 def open_file(handle: int, name: str) -> int:
     """Open whatever stands there for reading."""
     return os.open(name, _FILE, dir_fd=handle)
+
+
+def first_names(handle: int) -> Iterator[str]:
+    """Yield names in a directory, as many as the system gives in a tenth of a second."""
+    end = time.monotonic() + _LIST_SECONDS
+    directory = open_directory(handle, ".")
+    try:
+        with os.scandir(directory) as entries:
+            for entry in entries:
+                yield entry.name
+                if time.monotonic() > end:
+                    return
+    finally:
+        close(directory)
 
 
 def names_refused(handle: int) -> int:
@@ -128,7 +146,7 @@ def place(handle: int, source: str, name: str) -> None:
     try:
         os.link(source, name, src_dir_fd=handle, dst_dir_fd=handle, follow_symlinks=False)
     except OSError as error:
-        if error.errno not in _NO_LINKS:
+        if error.errno not in NO_HARD_LINKS:
             raise
         _place_over_placeholder(handle, source, name)
         return

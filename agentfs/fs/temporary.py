@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 from agentfs.fs import syscalls
 from agentfs.fs.context import RootContext
-from agentfs.fs.names import first_names
 
 STALE = 3600.0  # seconds after which a temporary is nobody's: a change takes a fraction of one
 _TEMPORARY = re.compile(r"\.agentfs-[0-9a-f]{16}\.tmp")
@@ -187,7 +186,7 @@ def sweep(base: RootContext, handle: int) -> None:
         if len(base.swept) >= _MAX_SWEPT:
             base.swept.clear()
         base.swept.add((here.st_dev, here.st_ino))
-        names = [name for name in first_names(handle) if _TEMPORARY.fullmatch(name)]
+        names = [name for name in syscalls.first_names(handle) if _TEMPORARY.fullmatch(name)]
     for name in names:
         with suppress(OSError):  # another process may have removed it just now
             if time.time() - syscalls.lstat(handle, name).st_mtime > STALE:

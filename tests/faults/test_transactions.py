@@ -229,7 +229,7 @@ def test_what_cannot_be_taken_back_now_is_taken_back_when_the_tree_is_opened_aga
             raise OSError(errno.EIO, "broken")
         return real(*args, **options)
 
-    monkeypatch.setattr(batch, "_PATIENCE", 0.0)
+    monkeypatch.setattr(batch, "_RETRY_SECONDS", 0.0)
     with Workspace(top) as ws:
         monkeypatch.setattr(os, "replace", failing)
         with pytest.raises(AgentFSError) as caught:

@@ -11,6 +11,7 @@ import pytest
 from agentfs import AgentFSError, Policy, Workspace
 from agentfs.errors import BusyError
 from agentfs.fs import Root, lock
+from agentfs.fs.resolve import ResolvedPath
 
 COUNT = """
 import sys
@@ -101,10 +102,8 @@ def test_one_file_has_one_lock_by_whatever_path(tree):
     with Root(tree, Policy()) as one, Root(tree.parent, Policy()) as two:
         keys = set()
         for root, path in ((one, "f"), (two, "root/f"), (one, "a/../f"), (one, "F")):
-            from agentfs.fs.replace import _Target
-
-            with _Target(root._base, path, root._split(path)) as target:
-                keys.add(target.key)
+            with ResolvedPath(root._base, path, root._split(path)) as resolved:
+                keys.add(resolved.lock_key)
     assert len(keys) == 1
 
 
