@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from agentfs.errors import AgentFSError, LinkLoopError, NotFoundError
-from agentfs.fs import oserrors, syscalls
+from agentfs.fs import syscalls
 from agentfs.fs.context import RootContext
 from agentfs.fs.path import ParsedPath, display_name
 from agentfs.fs.resolve import ResolvedPath
@@ -80,17 +80,16 @@ def link_target(context: RootContext, real_path: str) -> LinkTarget:
     resolved = ResolvedPath(context, real_path, parsed, follow=True)
     try:
         with resolved:
+            target = display_name(syscalls.readlink(resolved.parent, resolved.name))
+            resolved.follow_last_link()
             try:
-                target = display_name(syscalls.readlink(resolved.parent, resolved.name))
-                resolved.follow_last_link()
                 status = syscalls.lstat(resolved.parent, resolved.name)
-            except OSError as error:
-                missing = isinstance(oserrors.from_oserror(error, real_path), NotFoundError)
-                return LinkTarget(target if missing else None, None, resolved.real_path)
+            except FileNotFoundError:
+                return LinkTarget(target, None, resolved.real_path)
             return LinkTarget(target, status, resolved.real_path)
     except (NotFoundError, LinkLoopError):
         return LinkTarget(target)
-    except AgentFSError:
+    except (AgentFSError, OSError):
         return LinkTarget(None)
 
 

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext, supp
 from typing import NamedTuple
 
 from agentfs import call_context
-from agentfs.errors import RefusedError
+from agentfs.errors import AgentFSError, RefusedError
 from agentfs.fs import oserrors, syscalls
 from agentfs.fs.context import RootContext
 from agentfs.fs.entry import unicode_duplicate_notes
@@ -173,6 +173,8 @@ class FileUpdate:
                 with suppress(OSError):
                     syscalls.remove(resolved.parent, temporary)
                 resolved.remove_made_parents()
+                if isinstance(error, AgentFSError):
+                    raise
                 if isinstance(error, FileNotFoundError) and original is None:
                     raise ConcurrentChange from None  # its directory was removed
                 if isinstance(error, OSError):

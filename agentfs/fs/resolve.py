@@ -208,6 +208,8 @@ class ResolvedPath:
 
     def error(self, error: OSError, name: str | None = None) -> AgentFSError:
         """Return the typed form of an error at a name in the parent; by default at the last name."""
+        if isinstance(error, AgentFSError):  # several of them are also an OSError
+            return error
         name = self.name if name is None else name
         real_path = self._real_path(None if name == "." else name)
         place = self._context.shown(real_path) or "."
