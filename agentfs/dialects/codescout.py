@@ -205,7 +205,7 @@ def _insert(workspace: Workspace, path: str, new: str, where: Literal["prepend",
         offset = 0 if where == "prepend" else len(text)
         # The text is inserted exactly as it is, which may not be what was meant.
         if text and not (text if offset else new).endswith("\n"):
-            notes.append(f"no line end stands between the text that was there and the one that was {where}ed")
+            notes.append(f"there is no line end between the old text and the {where}ed text")
         return [(offset, offset, new)]
 
     edited = workspace.splice(path, span)

@@ -1,4 +1,4 @@
-"""The registry, the view that a preset makes, and the words of errors."""
+"""The list of dialects, the view that a preset makes, and the names in errors."""
 
 import importlib.util
 import json

@@ -59,7 +59,7 @@ of the file. Paths are relative to the workspace root."""
 
 
 def custom_tool() -> dict[str, Any]:
-    """Return the tool in its freeform shape, for OpenAI's Responses API: bare text, held to a grammar."""
+    """Return the tool in its freeform form for OpenAI's Responses API: plain text with a grammar."""
     definition = {"type": "grammar", "syntax": "lark", "definition": GRAMMAR}
     return {"type": "custom", "name": NAME, "description": _DESCRIPTION, "format": definition}
 

@@ -160,7 +160,7 @@ class _Parser:
         begun = False
         while self.position < self.last and self.lines[self.position].startswith("@@"):
             begun = True
-            # `@@ -1,2 +3,4 @@` is of another format, whose numbers say nothing certain.
+            # `@@ -1,2 +3,4 @@` is of another format, whose numbers are not reliable.
             anchor = self.lines[self.position][2:].removeprefix(" ")
             if anchor.strip() and not re.fullmatch(r"-\d+(,\d+)? \+\d+(,\d+)? @@.*", anchor):
                 anchors.append(anchor)
