@@ -1,4 +1,4 @@
-"""Edits of a large file against a plain replace through the same door, interleaved; and misses explained."""
+"""Edits of a large file against a plain replace through the same root, interleaved; and misses explained."""
 
 import statistics
 import tempfile
@@ -12,6 +12,12 @@ from agentfs.read_tracker import ReadTracker
 
 ROUNDS = 7
 LINE = "    value_{0} = compute({0}, 'some words', other={0})\n"
+
+
+def plain_replace(root: Root, old: bytes, new: bytes) -> None:
+    """Replace one string in the file `theirs`, without anything that an edit does besides."""
+    with root.open_for_update("theirs", max_bytes=1 << 25) as update:
+        update.replace((update.current.data or b"").replace(old, new, 1))
 
 
 def milliseconds(call):
@@ -40,7 +46,7 @@ def main():
             "CRLF": text.replace("\n", "\r\n"),
             "UTF-8": text.replace("words", "wörds"),
         }
-        with Workspace(root, limits=limits) as ws, Root(root, Policy()) as door:
+        with Workspace(root, limits=limits) as ws, Root(root, Policy()) as plain_root:
             for name, content in cases.items():
                 data = content.encode()
                 middle_now = middle.replace("words", "wörds") if name == "UTF-8" else middle
@@ -49,11 +55,7 @@ def main():
                 old, new = middle_now.strip(), middle_now.strip() + "  # changed"
                 pairs = []
                 for _ in range(ROUNDS):
-                    raw = milliseconds(
-                        lambda o=old, n=new: door.change(
-                            "theirs", lambda c: c.data.replace(o.encode(), n.encode(), 1), max_bytes=1 << 25
-                        )
-                    )
+                    raw = milliseconds(lambda o=old, n=new: plain_replace(plain_root, o.encode(), n.encode()))
                     ours = milliseconds(lambda o=old, n=new: ws.edit("ours", o, n))
                     assert (root / "ours").read_bytes() == (root / "theirs").read_bytes()
                     pairs.append((raw, ours))
@@ -62,7 +64,8 @@ def main():
                 ours = statistics.median(pair[1] for pair in pairs)
                 ratio = statistics.median(pair[1] / pair[0] for pair in pairs)
                 print(
-                    f"edit of 10 MB, {name}: {ours:.0f} ms, the door {raw:.0f} ms: {ratio:.1f} times (aim: 3)"
+                    f"edit of 10 MB, {name}: {ours:.0f} ms, a plain replace {raw:.0f} ms:"
+                    f" {ratio:.1f} times (aim: 3)"
                 )
             (root / "many").write_bytes(text.encode())
             took = milliseconds(lambda: ws.edit("many", "00, 'some", "00, 'any", replace_all=True))

@@ -1,7 +1,9 @@
 """One change of one text file: read, checked, applied, written, remembered and told."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from agentfs import call_context
 from agentfs.editing.change_map import changed_ranges
@@ -10,7 +12,7 @@ from agentfs.editing.engine import Applied
 from agentfs.editing.external_changes import ExternalChanges, check_revision, external_changes_since
 from agentfs.editing.report import line_ranges, plural, with_diff
 from agentfs.errors import BinaryError, NotFoundError
-from agentfs.fs import Changed, Current, Root, quote, revision_of
+from agentfs.fs import ATTEMPTS, Changed, ConcurrentChange, Current, Root, kept_changing, quote, revision_of
 from agentfs.limits import Limits
 from agentfs.messages import Joined, Message, ParameterName, ToolName
 from agentfs.read_tracker import ReadTracker
@@ -66,39 +68,8 @@ def change_text(
         EncodingError: `encoding`: it is not text in the codec given.
         AgentFSError: What `apply` and the door raise.
     """
-    outcome: list[tuple[Document, Applied, ExternalChanges | None, str]] = []
-
-    def compute(current: Current) -> bytes:
-        if current.data is None:
-            raise NotFoundError(
-                f"{quote(current.path)} does not exist, so there is nothing to edit.",
-                hint=Message(
-                    "Call ",
-                    Joined(
-                        ", or ",
-                        Message(ToolName("glob"), " to find the file"),
-                        Message(ToolName("write"), f" to create {quote(current.path)}"),
-                    ),
-                    ".",
-                ),
-                details={"path": current.path},
-            )
-        before = _document(current.data, current.path, terms.encoding)
-        check_revision(current, before.decoded.text, shown, terms.expect_revision)
-        applied = apply(before, current)
-        # What takes time is done before the file is replaced: from then on nothing ends the call.
-        text, after = before.decoded.text, applied.document.decoded.text
-        drift = None
-        if shown.knows(current.real_path):
-            drift = external_changes_since(shown, current.real_path, current.revision or "", text)
-        call_context.check()
-        diff = unified_diff(text, after, current.path, changes=applied.hunks)
-        call_context.check()
-        outcome[:] = [(before, applied, drift, diff)]
-        return applied.document.data
-
-    changed = root.change(path, compute, max_bytes=limits.file_bytes, preview=terms.preview)
-    before, applied, drift, diff = outcome[0]
+    changed, computed = _replace(root, shown, limits, path, apply, terms)
+    before, applied, drift, diff = computed
     text, after = before.decoded.text, applied.document.decoded.text
     if not terms.preview and shown.knows(changed.real_path):
         _remember(shown, changed, applied, drift, text)
@@ -122,6 +93,53 @@ def change_text(
     )
     drifted = drift.shown if drift else ()
     return with_diff(made, limits, diff, lambda lines: [head, *notes, *lines, *drifted])
+
+
+class _Computed(NamedTuple):
+    before: Document
+    applied: Applied
+    external: ExternalChanges | None
+    diff: str
+
+
+def _replace(
+    root: Root, shown: ReadTracker, limits: Limits, path: str, apply: Apply, terms: EditOptions
+) -> tuple[Changed, _Computed]:
+    """Compute and replace; from the beginning again when another program writes in between."""
+    for _ in range(ATTEMPTS):
+        with suppress(ConcurrentChange), root.open_for_update(path, max_bytes=limits.file_bytes) as update:
+            computed = _compute(update.current, shown, apply, terms)
+            return update.replace(computed.applied.document.data, preview=terms.preview), computed
+    raise kept_changing(path)
+
+
+def _compute(current: Current, shown: ReadTracker, apply: Apply, terms: EditOptions) -> _Computed:
+    if current.data is None:
+        raise NotFoundError(
+            f"{quote(current.path)} does not exist, so there is nothing to edit.",
+            hint=Message(
+                "Call ",
+                Joined(
+                    ", or ",
+                    Message(ToolName("glob"), " to find the file"),
+                    Message(ToolName("write"), f" to create {quote(current.path)}"),
+                ),
+                ".",
+            ),
+            details={"path": current.path},
+        )
+    before = _document(current.data, current.path, terms.encoding)
+    check_revision(current, before.decoded.text, shown, terms.expect_revision)
+    applied = apply(before, current)
+    # What takes time is done before the file is replaced: from then on nothing ends the call.
+    text, after = before.decoded.text, applied.document.decoded.text
+    external = None
+    if shown.knows(current.real_path):
+        external = external_changes_since(shown, current.real_path, current.revision or "", text)
+    call_context.check()
+    diff = unified_diff(text, after, current.path, changes=applied.hunks)
+    call_context.check()
+    return _Computed(before, applied, external, diff)
 
 
 def _remember(

@@ -1,6 +1,7 @@
 """`write`: the whole content of a file, new or replaced, and only over what has been seen."""
 
 import codecs
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -9,9 +10,10 @@ from agentfs.editing.document import UNKNOWN_8BIT
 from agentfs.editing.overwrite_guard import check_overwrite
 from agentfs.editing.report import plural, with_diff
 from agentfs.errors import BinaryError, EncodingError, InvalidArgumentError, TooLargeError
-from agentfs.fs import Current, Root, quote
+from agentfs.fs import ATTEMPTS, Changed, ConcurrentChange, Root, kept_changing, quote
 from agentfs.limits import Limits
 from agentfs.messages import Joined, Message, ParameterName, ToolName
+from agentfs.policy import Overwrite
 from agentfs.read_tracker import ReadTracker
 from agentfs.results import WriteResult
 from agentfs.text import Decoded, bom_of, codec_name, count_lines, decode, decode_as, newline_of, unified_diff
@@ -99,24 +101,10 @@ def write_file(
     if len(content) > limits.file_bytes:
         raise _too_large(path, limits.file_bytes)
     terms = terms or WriteTerms()
-    overwrite = root.policy.overwrite
+    overwrite: Overwrite = root.policy.overwrite
     if terms.overwrite is not None:
         overwrite = "always" if terms.overwrite else "never"
-    outcome: list[tuple[Content, str]] = []
-
-    def compute(current: Current) -> bytes:
-        made = fitted(content, current.data, current.path, terms)
-        if len(made.data) > limits.file_bytes:
-            raise _too_large(current.path, limits.file_bytes)
-        if current.data is not None and current.data != made.data:
-            check_overwrite(current, shown, overwrite, limits)
-        call_context.check()
-        outcome[:] = [(made, unified_diff(made.before, made.text, current.path))]
-        call_context.check()
-        return made.data
-
-    changed = root.change(path, compute, max_bytes=limits.file_bytes, preview=terms.preview)
-    written, diff = outcome[0]
+    changed, written, diff = _replace(root, shown, limits, path, content, terms, overwrite)
     if not terms.preview:
         shown.record_write(changed.real_path, changed.revision, written.text)
     unchanged = changed.before == changed.after
@@ -226,3 +214,28 @@ def _too_large(path: str, limit: int) -> TooLargeError:
         hint="Write it in smaller files.",
         details={"path": path, "limit": limit},
     )
+
+
+def _replace(
+    root: Root,
+    shown: ReadTracker,
+    limits: Limits,
+    path: str,
+    content: str,
+    terms: WriteTerms,
+    overwrite: Overwrite,
+) -> tuple[Changed, Content, str]:
+    """Fit the content to the file and replace it; again when another program writes in between."""
+    for _ in range(ATTEMPTS):
+        with suppress(ConcurrentChange), root.open_for_update(path, max_bytes=limits.file_bytes) as update:
+            current = update.current
+            fit = fitted(content, current.data, current.path, terms)
+            if len(fit.data) > limits.file_bytes:
+                raise _too_large(current.path, limits.file_bytes)
+            if current.data is not None and current.data != fit.data:
+                check_overwrite(current, shown, overwrite, limits)
+            call_context.check()
+            diff = unified_diff(fit.before, fit.text, current.path)
+            call_context.check()
+            return update.replace(fit.data, preview=terms.preview), fit, diff
+    raise kept_changing(path)

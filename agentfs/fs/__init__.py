@@ -4,7 +4,7 @@ from agentfs.fs.entry import unicode_duplicates_among
 from agentfs.fs.file import Directory, OpenFile
 from agentfs.fs.lock import ATTEMPTS
 from agentfs.fs.node import Change, DirectoryNode, FileNode, LinkNode, Node, Recorder, digest_of
-from agentfs.fs.oserrors import link_note, typed
+from agentfs.fs.oserrors import kept_changing, link_note, typed
 from agentfs.fs.path import MAX_NAME_BYTES, MAX_PARTS, MAX_PATH_BYTES, display_name, quote
 from agentfs.fs.protect import name_matcher
 from agentfs.fs.read_buffer import ReadBuffer, size_of
@@ -35,6 +35,7 @@ __all__ = [
     "Spool",
     "digest_of",
     "display_name",
+    "kept_changing",
     "link_note",
     "name_matcher",
     "quote",

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
 from copy import copy
 from dataclasses import fields
@@ -22,7 +22,7 @@ from agentfs.fs import oserrors, syscalls
 from agentfs.fs.context import Access, RootContext, RootHandle
 from agentfs.fs.entry import entry_of
 from agentfs.fs.file import Directory, OpenFile, open_regular
-from agentfs.fs.lock import ATTEMPTS, lock_directory
+from agentfs.fs.lock import lock_directory
 from agentfs.fs.node import Change, Conflict, Node, Recorder, node_at
 from agentfs.fs.path import (
     ParsedPath,
@@ -33,14 +33,7 @@ from agentfs.fs.path import (
     quote,
     split_path,
 )
-from agentfs.fs.replace import (
-    Changed,
-    ConcurrentChange,
-    Current,
-    FileUpdate,
-    check_replaceable,
-    open_for_update,
-)
+from agentfs.fs.replace import FileUpdate, check_replaceable, open_for_update
 from agentfs.fs.resolve import ResolvedPath, resolve_real
 from agentfs.policy import VIEWED, Policy
 from agentfs.results import Containment, Entry
@@ -393,15 +386,6 @@ class Root:
             self._base, self.path, path, parsed, max_bytes=max_bytes, recorder=self.recorder
         ) as update:
             yield update
-
-    def change(
-        self, path: str, compute: Callable[[Current], bytes], *, max_bytes: int, preview: bool = False
-    ) -> Changed:
-        """Replace a file by what `compute` returns for it; called again after a concurrent change."""
-        for _ in range(ATTEMPTS):
-            with suppress(ConcurrentChange), self.open_for_update(path, max_bytes=max_bytes) as update:
-                return update.replace(compute(update.current), preview=preview)
-        raise oserrors.kept_changing(path)
 
     def apply(
         self,

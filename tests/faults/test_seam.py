@@ -9,6 +9,7 @@ import pytest
 
 from agentfs import AgentFSError, Policy
 from agentfs.fs import Root, lock
+from tests.fs.mechanisms import change
 
 ERRNOS = [errno.ENOSPC, errno.EIO, errno.EDQUOT, errno.EACCES, errno.EXDEV, errno.EMFILE, errno.EPERM]
 # What a change asks of the system, by the names in `os`; each is made to fail at each of its calls in turn.
@@ -40,7 +41,7 @@ real_close = os.close
 
 def attempt(root: Root, path: str) -> str:
     try:
-        root.change(path, lambda _: NEW, max_bytes=999)
+        change(root, path, lambda _: NEW, max_bytes=999)
     except AgentFSError as error:
         return error.code
     return "ok"
@@ -96,7 +97,7 @@ def test_a_file_size_limit_leaves_the_old_file(tmp_path):
         resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))
         try:
             with pytest.raises(AgentFSError) as caught:
-                root.change("f", lambda _: bytes(100_000), max_bytes=999)
+                change(root, "f", lambda _: bytes(100_000), max_bytes=999)
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert caught.value.code == "io"
@@ -107,7 +108,7 @@ def test_a_file_size_limit_leaves_the_old_file(tmp_path):
 def test_no_descriptors_left_leaves_the_old_file(tmp_path):
     (tmp_path / "f").write_bytes(OLD)
     with Root(tmp_path, Policy()) as root:
-        root.change("g", lambda _: b"", max_bytes=9)
+        change(root, "g", lambda _: b"", max_bytes=9)
         held = []
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         resource.setrlimit(resource.RLIMIT_NOFILE, (descriptors() + 20, hard))

@@ -11,6 +11,7 @@ import pytest
 from agentfs import Policy
 from agentfs.fs import Root, temporary
 from tests.faults.tracing import needs_tracing, numbered, run_traced
+from tests.fs.mechanisms import change
 
 OLD, NEW = b"old content\n" * 400, b"new content, and longer\n" * 400
 CHANGE = """
@@ -21,12 +22,14 @@ from agentfs.policy import Policy
 new = b"new content, and longer\\n" * 400
 with Root(sys.argv[1], Policy(durability="full")) as root:
     # Once before, so that all is loaded and only a change's own calls are left.
-    root.change("warm", lambda _: b"1", max_bytes=9999)
-    root.change("warm", lambda _: b"2", max_bytes=9999)
+    for content in (b"1", b"2"):
+        with root.open_for_update("warm", max_bytes=9999) as update:
+            update.replace(content)
     print("ready", flush=True)
     sys.stdin.readline()
     try:
-        root.change(sys.argv[2], lambda _: new, max_bytes=9999)
+        with root.open_for_update(sys.argv[2], max_bytes=9999) as update:
+            update.replace(new)
     except (AgentFSError, OSError) as error:
         print(type(error).__name__, flush=True)
     else:
@@ -90,7 +93,7 @@ def kill_at_each(tmp_path, monkeypatch, path, *, step):
         monkeypatch.setattr(temporary, "STALE", -1.0)
         with Root(tree, Policy()) as root:  # no lock is held, and what was left is swept
             state = state_of(tree, path)
-            root.change(path, lambda _: NEW + b"2", max_bytes=1 << 20)
+            change(root, path, lambda _: NEW + b"2", max_bytes=1 << 20)
         assert not list(tree.rglob("*.tmp"))
         return said, state, len(strays)
 

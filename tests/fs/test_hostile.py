@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 from agentfs import AgentFSError, Edit, Limits, LineChange, Policy, Workspace
-from tests.fs.mechanisms import force
+from tests.fs.mechanisms import change, force
 
 SECRET = "the secret outside"
 OUT = "outside_workspace"
@@ -332,7 +332,7 @@ def test_41_a_directory_moved_out_during_a_write(arena):
             (arena.top / "a").rename(moved)
         return b"written"
 
-    code = arena.code(lambda: arena.ws._root.change("a/t", compute, max_bytes=99))
+    code = arena.code(lambda: change(arena.ws._root, "a/t", compute, max_bytes=99))
     assert code in {"ok", "not_found", "io", "busy"}
     assert (moved / "t").read_bytes() == (b"written" if code == "ok" else b"a/t\n")
     assert sorted(os.listdir(moved)) == ["b", "t"], "no temporary is left"

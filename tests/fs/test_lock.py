@@ -12,6 +12,7 @@ from agentfs import AgentFSError, Policy, Workspace
 from agentfs.errors import BusyError
 from agentfs.fs import Root, lock
 from agentfs.fs.resolve import ResolvedPath
+from tests.fs.mechanisms import change
 
 COUNT = """
 import sys
@@ -20,17 +21,16 @@ from agentfs.policy import Policy
 lock.WAIT = 600  # that nothing is lost is what is shown here, on however slow a machine
 with Root(sys.argv[1], Policy(durability="fast")) as root:
     for _ in range(int(sys.argv[2])):
-        root.change("n", lambda current: b"%d" % (int(current.data) + 1), max_bytes=99)
+        with root.open_for_update("n", max_bytes=99) as update:
+            update.replace(b"%d" % (int(update.current.data) + 1))
 """
 HOLD = """
 import sys, time
 from agentfs.fs import Root
 from agentfs.policy import Policy
-def hold(current):
+with Root(sys.argv[1], Policy()) as root, root.open_for_update("n", max_bytes=99):
     print("held", flush=True)
     time.sleep(60)
-with Root(sys.argv[1], Policy()) as root:
-    root.change("n", hold, max_bytes=99)
 """
 
 
@@ -92,10 +92,10 @@ def test_a_lock_is_freed_by_a_kill(tree, monkeypatch):
     assert holder.stdout.readline() == "held\n"
     with Root(tree, Policy()) as root:
         with pytest.raises(BusyError):
-            root.change("n", lambda _: b"1", max_bytes=99)
+            change(root, "n", lambda _: b"1", max_bytes=99)
         holder.kill()
         holder.communicate()
-        assert root.change("n", lambda _: b"1", max_bytes=99).after == b"1"
+        assert change(root, "n", lambda _: b"1", max_bytes=99).after == b"1"
 
 
 def test_one_file_has_one_lock_by_whatever_path(tree):

@@ -9,6 +9,7 @@ import pytest
 
 from agentfs.fs import Root, openat2
 from agentfs.policy import Policy
+from tests.fs.mechanisms import change
 
 ON_LINUX = pytest.mark.skipif(
     sys.platform != "openat2" or platform.machine() != "x86_64", reason="Linux on x86_64"
@@ -83,6 +84,6 @@ def test_a_call_under_way_keeps_the_root_open(tree):
         os.fstat(fd)
         return b"changed"
 
-    assert root.change("f", compute, max_bytes=99).after == b"changed"
+    assert change(root, "f", compute, max_bytes=99).after == b"changed"
     with pytest.raises(OSError, match="Bad file"):
         os.fstat(fd)

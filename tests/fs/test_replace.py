@@ -11,13 +11,13 @@ import pytest
 from agentfs.errors import AgentFSError, NoMatchError
 from agentfs.fs import Root, lock, openat2, replace, revision_of, revision_of_stat, syscalls
 from agentfs.policy import Policy
-from tests.fs.mechanisms import replace_calls
+from tests.fs.mechanisms import change, replace_calls
 
 LIMIT = 1 << 20
 
 
 def put(root: Root, path: str, content: bytes, **options):
-    return root.change(path, lambda _: content, max_bytes=LIMIT, **options)
+    return change(root, path, lambda _: content, max_bytes=LIMIT, **options)
 
 
 def code_of(call) -> str:
@@ -55,13 +55,13 @@ def test_a_new_file_has_the_mode_that_the_umask_leaves(root):
 
 def test_compute_is_shown_what_stands_there(root):
     seen = []
-    root.change("f", lambda current: seen.append(current) or b"new", max_bytes=LIMIT)
+    change(root, "f", lambda current: seen.append(current) or b"new", max_bytes=LIMIT)
     (current,) = seen
     assert (current.path, current.real_path, current.data) == ("f", "f", b"f\n")
     assert current.revision == revision_of(b"f\n")
     assert current.stat.st_size == 2
     assert Path(root.path, "f").read_bytes() == b"new"
-    root.change("none", lambda current: seen.append(current) or b"", max_bytes=LIMIT)
+    change(root, "none", lambda current: seen.append(current) or b"", max_bytes=LIMIT)
     assert (seen[1].data, seen[1].stat, seen[1].revision) == (None, None, None)
 
 
@@ -111,7 +111,7 @@ def test_what_compute_raises_leaves_everything(root):
     before = names_in(root.path)
     for path in ("f", "new/deep/x"):
         with pytest.raises(NoMatchError):
-            root.change(path, refuse, max_bytes=LIMIT)
+            change(root, path, refuse, max_bytes=LIMIT)
     assert names_in(root.path) == before
     assert not os.path.exists(f"{root.path}/new")
 
@@ -183,9 +183,9 @@ def test_a_read_only_workspace_is_only_read(tree):
 def test_a_file_above_the_limit_is_not_changed(root):
     Path(root.path, "f").write_bytes(bytes(101))
     called = []
-    assert code_of(lambda: root.change("f", called.append, max_bytes=100)) == "too_large"
+    assert code_of(lambda: change(root, "f", called.append, max_bytes=100)) == "too_large"
     assert not called
-    assert root.change("f", lambda _: b"", max_bytes=101).before == bytes(101)
+    assert change(root, "f", lambda _: b"", max_bytes=101).before == bytes(101)
 
 
 def test_a_write_protected_file_is_refused_to_its_owner(root, monkeypatch):
@@ -211,7 +211,7 @@ def test_a_change_by_another_program_is_not_lost(tree, monkeypatch):
 
     replace_calls(monkeypatch, create_file=create_file)
     with Root(tree, Policy()) as root:
-        changed = root.change("f", lambda current: current.data + b"ours\n", max_bytes=LIMIT)
+        changed = change(root, "f", lambda current: current.data + b"ours\n", max_bytes=LIMIT)
     assert changed.before == b"foreign 2\n"
     assert (tree / "f").read_bytes() == b"foreign 2\nours\n"
     assert names_in(tree) == ["a/b/t", "a/t", "f"]
@@ -231,7 +231,7 @@ def test_a_file_that_appears_meanwhile_is_not_replaced(tree, monkeypatch):
 
     replace_calls(monkeypatch, place=place)
     with Root(tree, Policy()) as root:
-        root.change("x", compute, max_bytes=LIMIT)
+        change(root, "x", compute, max_bytes=LIMIT)
     assert seen == [None, b"foreign"]
     assert (tree / "x").read_bytes() == b"foreign ours"
 
@@ -302,7 +302,7 @@ def test_threads_and_workspaces_on_one_file_lose_nothing(tree, patient):
 
     def count(root: Root, path: str) -> None:
         for _ in range(25):
-            root.change(path, lambda current: b"%d" % (int(current.data) + 1), max_bytes=LIMIT)
+            change(root, path, lambda current: b"%d" % (int(current.data) + 1), max_bytes=LIMIT)
 
     with Root(tree, Policy()) as one, Root(tree.parent, Policy()) as two:
         ways = [(one, "n"), (one, "link"), (two, "root/n"), (two, "root/link")] * 2
@@ -317,7 +317,7 @@ def test_threads_and_workspaces_on_one_file_lose_nothing(tree, patient):
 
 def test_threads_that_create_one_file_lose_nothing(tree, patient):
     def add(root: Root, line: bytes) -> None:
-        root.change("new/deep/log", lambda current: (current.data or b"") + line, max_bytes=LIMIT)
+        change(root, "new/deep/log", lambda current: (current.data or b"") + line, max_bytes=LIMIT)
 
     lines = [b"%d\n" % number for number in range(12)]
     with Root(tree, Policy()) as root:
@@ -338,7 +338,7 @@ def test_a_file_that_is_held_too_long_is_busy(tree, monkeypatch):
             put(root, "other", b"other")
             return b"outer"
 
-        root.change("f", again, max_bytes=LIMIT)
+        change(root, "f", again, max_bytes=LIMIT)
     assert (tree / "f").read_bytes() == b"outer"
     assert not lock._held
 

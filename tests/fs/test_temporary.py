@@ -9,7 +9,7 @@ import pytest
 from agentfs import AgentFSError, Policy, Workspace
 from agentfs.errors import InvalidArgumentError
 from agentfs.fs import Root, lock, openat2, syscalls, temporary
-from tests.fs.mechanisms import force
+from tests.fs.mechanisms import change, force
 
 AS_ROOT = pytest.mark.skipif(
     not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root gives files away"
@@ -17,7 +17,7 @@ AS_ROOT = pytest.mark.skipif(
 
 
 def put(root: Root, path: str, content: bytes):
-    return root.change(path, lambda _: content, max_bytes=1 << 20)
+    return change(root, path, lambda _: content, max_bytes=1 << 20)
 
 
 def xattrs_work(path: Path) -> bool:

@@ -1,9 +1,9 @@
-"""What the door costs: its open and close against `os.open` and `os.close` of the same paths, interleaved.
+"""What opening through `Root` costs, against `os.open` and `os.close` of the same paths, interleaved.
 
-    python benchmarks/door.py
+    python benchmarks/open_close.py
 
 Each round opens 500 files of a directory once by each way, so that no memory of one path helps; the best of
-the rounds counts. Then, what share of a `Workspace.read` of a 4 KiB file the door is.
+the rounds counts. Then, what share of a `Workspace.read` of a 4 KiB file opening and closing is.
 """
 
 import os
@@ -43,7 +43,7 @@ def plain(path: str) -> None:
 def main() -> None:
     with tempfile.TemporaryDirectory() as top, Root(top, Policy()) as root, Workspace(top) as ws:
 
-        def door(path: str) -> None:
+        def open_and_close(path: str) -> None:
             root.open_file(path).close()
 
         print(f"Python {sys.version.split()[0]}, containment {root.containment['open']}")
@@ -54,21 +54,21 @@ def main() -> None:
             for path, name in zip(paths, full, strict=True):
                 with root.open_file(path) as file:
                     assert os.path.samestat(file.stat, os.stat(name))
-            took: dict[str, list[float]] = {"plain": [], "door": [], "walk": [], "read": []}
+            took: dict[str, list[float]] = {"plain": [], "root": [], "walk": [], "read": []}
             for _ in range(ROUNDS):
                 took["plain"].append(microseconds(plain, full))
-                took["door"].append(microseconds(door, paths))
+                took["root"].append(microseconds(open_and_close, paths))
                 openat2.open_beneath = lambda *_: -1
-                took["walk"].append(microseconds(door, paths))
+                took["walk"].append(microseconds(open_and_close, paths))
                 openat2.open_beneath = by_kernel
             for _ in range(3):
                 took["read"].append(microseconds(ws.read, paths))
             best = {name: min(each) for name, each in took.items()}
             print(
-                f"depth {depth}: os.open + os.close {best['plain']:.1f} us, door {best['door']:.1f} us "
-                f"({best['door'] / best['plain']:.2f}x), without openat2 {best['walk']:.1f} us "
+                f"depth {depth}: os.open + os.close {best['plain']:.1f} us, Root {best['root']:.1f} us "
+                f"({best['root'] / best['plain']:.2f}x), without openat2 {best['walk']:.1f} us "
                 f"({best['walk'] / best['plain']:.2f}x); read of 4 KiB {best['read']:.0f} us, "
-                f"the door is {best['door'] / best['read']:.0%} of it"
+                f"opening and closing is {best['root'] / best['read']:.0%} of it"
             )
 
 
