@@ -11,13 +11,13 @@ MIB = 1024 * 1024
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Limits(Value):
-    """Bounds on what one call may read, show and take.
+    """Bounds on what one call may read, show and cost.
 
-    Whatever a limit cuts is said in the result, with the call that gets the rest.
+    A result says what a limit cut, and has the call that gets the rest.
 
     Attributes:
         read_lines: Lines that one read shows.
-        read_bytes: Bytes of text, as shown, that one read returns.
+        read_bytes: Bytes of formatted text that one read returns.
         line_chars: Characters of one line that a read shows.
         list_entries: Entries that one `ls` shows.
         glob_results: Files that one `glob` returns.
@@ -28,8 +28,8 @@ class Limits(Value):
         image_side: Pixels of its longer side; larger images are scaled down where the `media` extra is.
         file_bytes: Size of the largest file that is searched or edited, at most 200 MiB.
         walk_entries: Directory entries that one walk looks at.
-        timeout: Seconds that one call may take, at most 30; a change that has begun is brought to its end.
-        output_tokens: Tokens of the text of one result; what is over is cut step by step, and said.
+        timeout: Seconds that one call may take, at most 30; a change that has begun is completed.
+        output_tokens: Tokens of the text of one result; a longer text is cut, and says so.
         count_tokens: Counts the tokens of a text, as the model at hand does; None estimates them.
     """
 
@@ -64,6 +64,6 @@ class Limits(Value):
                 raise InvalidArgumentError(msg)
 
 
-# A caller may raise these two only so far: one file is held in memory, and one search holds up a loop.
+# A caller may raise these two only so far: one file is in memory at once, and one search blocks a loop.
 HARD_FILE_BYTES = 200 * MIB
 _CAPS = {"file_bytes": HARD_FILE_BYTES, "timeout": 30.0}

@@ -19,7 +19,7 @@ from agentfs.tools.result import refused
 from agentfs.tools.toolset import Toolset
 from agentfs.workspace import Workspace
 
-_ROOTS_SECONDS = 10.0  # how long a client may take to tell its roots
+_ROOTS_SECONDS = 10.0  # how long a client may take to list its roots
 
 _Context = Any  # the SDK's ServerRequestContext, generic over what we do not use
 
@@ -27,8 +27,8 @@ _Context = Any  # the SDK's ServerRequestContext, generic over what we do not us
 class WorkspaceServer:
     """The tools of one workspace for one client.
 
-    A client's roots only narrow what is served: those inside the root count, the others are nothing. The
-    workspace stays the same, so that what was read and the journal outlive a change of roots.
+    A client's roots only narrow what is served: those outside the root are ignored. The workspace stays the
+    same, so that read history and journal outlive a change of roots.
     """
 
     def __init__(
@@ -47,15 +47,15 @@ class WorkspaceServer:
         Args:
             root: The directory that is served.
             names: The methods to offer, by default all seven; where nothing may change, those that read.
-            prefix: What stands before the name of each tool.
+            prefix: A prefix for the name of each tool.
             dialect: Whose names, arguments and output.
             policy: What may be changed, and how.
-            state: The directory where the journal and what was shown outlive the server.
+            state: The directory where journal and read history outlive the server.
             structured: Send the typed data of each result too, and its schema. Some clients then show their
                 model the data instead of the text.
 
         Raises:
-            AgentFSError: The root is no directory, or a name is no tool; what `Workspace` says of `state`.
+            AgentFSError: The root is no directory, or a name is no tool; as `Workspace` for `state`.
         """
         self._policy = policy or Policy()
         self._names = names
@@ -64,13 +64,13 @@ class WorkspaceServer:
         self._format: Literal["mcp", "mcp-structured"] = "mcp-structured" if structured else "mcp"
         self._workspace = Workspace(root, policy=self._policy, state=state)
         try:
-            self._tools = self._offered(self._workspace)
+            self._tools = self._toolset(self._workspace)
         except AgentFSError:
             self._workspace.close()
             raise
         self._only: list[str] | None = None
         self._roots_announced, self._roots_known = 1, 0
-        self._asking: asyncio.Task[None] | None = None
+        self._roots_request: asyncio.Task[None] | None = None
         self.server: Server[Any] = Server(
             "agentfs",
             version=agentfs.__version__,
@@ -91,13 +91,13 @@ class WorkspaceServer:
         finally:
             self._workspace.close()
 
-    def _offered(self, workspace: Workspace) -> Toolset:
+    def _toolset(self, workspace: Workspace) -> Toolset:
         names = self._names
         if self._policy.read_only or self._policy.mode == "plan":
-            # Of what only changes something a model would get nothing but refusals. A dialect whose one tool
-            # does everything is offered all the same: some of its commands read.
-            reads = _that_read(workspace.tools(names, dialect=self._dialect))
-            if reads or _that_read(workspace.tools(dialect=self._dialect)):
+            # Tools that only change files would always be refused. A dialect's one tool that does everything
+            # is offered all the same: some of its commands read.
+            reads = _read_only_tools(workspace.tools(names, dialect=self._dialect))
+            if reads or _read_only_tools(workspace.tools(dialect=self._dialect)):
                 names = reads
         return workspace.tools(names, dialect=self._dialect, prefix=self._prefix)
 
@@ -112,12 +112,12 @@ class WorkspaceServer:
             tools = await self._narrowed(context)
         except AgentFSError as error:
             return types.CallToolResult.model_validate(message_for(sent, refused(error)))
-        result = await tools.acall(params.name, params.arguments, on_progress=_reporting(context))
+        result = await tools.acall(params.name, params.arguments, on_progress=_progress_reporter(context))
         return types.CallToolResult.model_validate(message_for(sent, result))
 
     async def _roots_changed(self, context: _Context, params: Any) -> None:
         del context, params
-        self._roots_announced += 1  # asked for again with the next call
+        self._roots_announced += 1  # asked for again on the next call
 
     async def _narrowed(self, context: _Context) -> Toolset:
         """Return the tools within the client's roots, asked for once and whenever they have changed.
@@ -131,42 +131,38 @@ class WorkspaceServer:
             return self._tools
         if self._roots_known != self._roots_announced:
             # Calls that come meanwhile wait for the same answer.
-            if self._asking is None or self._asking.done():
-                self._asking = asyncio.create_task(self._ask_for_roots(session))
-                # Whoever waits is told; where all have gone, nobody is to be.
-                self._asking.add_done_callback(lambda task: task.cancelled() or task.exception())
-            await asyncio.shield(self._asking)
+            if self._roots_request is None or self._roots_request.done():
+                self._roots_request = asyncio.create_task(self._ask_for_roots(session))
+                # Its error is raised for those that wait; without any it is not to be logged.
+                self._roots_request.add_done_callback(lambda task: task.cancelled() or task.exception())
+            await asyncio.shield(self._roots_request)
         return self._tools
 
     async def _ask_for_roots(self, session: Any) -> None:
-        """Narrow the tools to the client's roots; ask again where they change before the answer is there."""
+        """Narrow the tools to the client's roots; ask again where they change before the reply."""
         while self._roots_known != self._roots_announced:
             announced = self._roots_announced
             try:
                 async with asyncio.timeout(_ROOTS_SECONDS):
                     listed = await session.send_request(types.ListRootsRequest(), types.ListRootsResult)
-            except (
-                MCPError,
-                TimeoutError,
-                ValidationError,
-            ) as error:  # what lies outside of them is not known
+            except (MCPError, TimeoutError, ValidationError) as error:
                 raise RefusedError(
-                    "The client has roots but did not tell them, so nothing may be used.",
+                    "The client has roots but did not list them, so nothing may be used.",
                     hint="Nothing was done. Try again once the client answers, or tell the user.",
                 ) from error
             only = await asyncio.to_thread(_inside, self._workspace.root, listed.roots)
             if only != self._only:
-                self._tools = self._offered(await asyncio.to_thread(_view_of, self._workspace, only))
+                self._tools = self._toolset(await asyncio.to_thread(_view_of, self._workspace, only))
                 self._only = only
             self._roots_known = announced
 
 
-def _that_read(tools: Toolset) -> list[str]:
+def _read_only_tools(tools: Toolset) -> list[str]:
     return [tool["name"] for tool in tools.schemas("mcp") if tool["annotations"].get("readOnlyHint")]
 
 
 def _inside(root: str, listed: Sequence[types.Root]) -> list[str] | None:
-    """Return which directories of the root a client's roots leave, relative to it; None for all of it."""
+    """Return the directories of the root that are in a client's roots, relative to it; None for all of it."""
     paths = [path for path in map(_path_of, listed) if path is not None]
     if any(os.path.commonpath([root, path]) == path for path in paths):
         return None
@@ -174,7 +170,7 @@ def _inside(root: str, listed: Sequence[types.Root]) -> list[str] | None:
 
 
 def _view_of(workspace: Workspace, only: list[str] | None) -> Workspace:
-    """Return a workspace within some of its directories; paths start in a single one."""
+    """Return a view on some directories; where it is a single one, paths are relative to it."""
     if only is None:
         return workspace
     single = len(only) == 1 and os.path.isdir(os.path.join(workspace.root, only[0]))
@@ -192,8 +188,8 @@ def _path_of(root: types.Root) -> str | None:
         return None
 
 
-def _reporting(context: _Context) -> Callable[[int], None]:
-    """Return what sends a call's progress from its thread; the SDK drops it where none was asked for."""
+def _progress_reporter(context: _Context) -> Callable[[int], None]:
+    """Return a callback that sends progress from a call's thread; the SDK drops what was not requested."""
     loop = asyncio.get_running_loop()
     pending: set[asyncio.Task[None]] = set()
 

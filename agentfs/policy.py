@@ -17,7 +17,7 @@ Matching = Literal["tolerant", "exact"]
 Hardlinks = Literal["break", "inplace", "refuse"]
 Durability = Literal["data", "full", "fast"]
 
-# What a view of a workspace may have otherwise than the workspace; all else confines or protects.
+# Policy fields that a view may override; all others confine or protect.
 VIEWED = frozenset({"overwrite", "match", "reread", "overflow", "mode", "permission"})
 
 
@@ -25,15 +25,15 @@ VIEWED = frozenset({"overwrite", "match", "reread", "overflow", "mode", "permiss
 class Protect(Value):
     """The names that are protected, wherever they lie in the tree.
 
-    A pattern is a name, or several with `/` between them; `*` stands for any characters of one name. It
-    covers the file or directory of that name, and with a `/` at its end all that lies below too. One that
+    A pattern is a name, or several with `/` between them; `*` matches any characters of one name. It
+    covers the file or directory of that name, and with a `/` at its end everything below it too. One that
     begins with `!` makes an exception; the last that matches decides. To protect more or fewer names:
     `Protect(read=[*Protect.READ, "*.secret", "!.npmrc"])`.
 
     Attributes:
-        read: What is listed, while its contents are neither shown nor changed; backups of such a name too,
+        read: Names that are listed, while contents are neither shown nor changed; backups of such a name too,
             as editors write them: `NAME~`, `#NAME#`, `NAME.bak`, `NAME.orig`, `.NAME.swp`.
-        write: What is shown and never changed.
+        write: Names that are shown and never changed.
     """
 
     READ: ClassVar[tuple[str, ...]] = (
@@ -88,23 +88,23 @@ class Policy(Value):
 
     Attributes:
         read_only: Refuse every change.
-        overwrite: What `write` may replace: only a file whose present version this workspace has "seen",
-            "always" any file, or "never" an existing one.
-        match: How an edit finds its old text: with the "tolerant" steps where it is not there exactly, or
+        overwrite: What `write` may replace: a file whose present version this workspace has read
+            ("seen"), "always" any file, or "never" an existing one.
+        match: How an edit finds its old text: with "tolerant" steps where it does not occur exactly, or
             "exact" only.
-        symlinks: Follow links that land "inside" the root, or "never" any.
-        reread: What a read of lines that were shown before gives: the "full" text, or the "diff" since then,
+        symlinks: Follow links that lead "inside" the root, or "never" any.
+        reread: What a read of lines that were read before returns: the "full" text, or the "diff" since then,
             which is one line where nothing changed.
-        overflow: What a text over `Limits.output_tokens` is: "cut", or cut and whole under a name to "keep",
-            which `read` and `grep` take for a path.
-        hardlinks: What changing a file of several names does: "break" gives this name a file of its own,
-            "inplace" writes into the file itself (not whole or not at all), "refuse" changes nothing.
+        overflow: Whether a text over `Limits.output_tokens` is only "cut", or also "keep" its full text under
+            a name, which `read` and `grep` take for a path.
+        hardlinks: What a change of a file with several hard links does: "break" gives this name its own
+            file, "inplace" writes into the file itself (not atomic), "refuse" changes nothing.
         durability: What is on the disk when a change returns: the "data" of the file, "full" its name too, or
             with "fast" nothing for certain.
         protect: The names whose contents are not shown, and those that are not changed.
         mode: "default"; "accept_edits" does not ask before the content of a file is changed; "plan" refuses
-            every change; "bypass" asks nothing, and heeds `deny` alone.
-        permission: What is asked before a method acts, or None.
+            every change; "bypass" never asks, and only `deny` holds.
+        permission: Callback that is asked before a method acts, or None.
         allow: Rules for calls that need no question, such as `edit(src/**)`. Where there are some and nobody
             to ask, other changes are refused.
         deny: Rules for calls that are refused whatever else holds.
@@ -146,16 +146,16 @@ class Policy(Value):
 
     @cached_property
     def allow_rules(self) -> tuple[Rule, ...]:
-        """The rules of `allow`, read."""
+        """The rules of `allow`, parsed."""
         return tuple(map(rule_of, self.allow))
 
     @cached_property
     def deny_rules(self) -> tuple[Rule, ...]:
-        """The rules of `deny`, read."""
+        """The rules of `deny`, parsed."""
         return tuple(map(rule_of, self.deny))
 
     @cached_property
     def guards(self) -> bool:
-        """Whether anything is to be looked at before a method acts."""
+        """Whether any rule, mode or callback may refuse a call."""
         unasked = self.mode == "bypass" or (self.permission is None and not self.allow)
         return self.mode == "plan" or bool(self.deny) or not unasked

@@ -1,8 +1,8 @@
 """What frozen dataclasses have in common, written once.
 
 `@dataclass` compiles each of these methods anew for each class, which takes half of its time when a module is
-imported; the results alone are some thirty classes. A class that stands on `Value` is declared with
-`@dataclass(frozen=True, eq=False, repr=False)`, and behaves as one that is not.
+imported: 5 of 28 ms for `agentfs`. A subclass of `Value` is declared with `@dataclass(frozen=True, eq=False,
+repr=False)`, and behaves like a plain frozen dataclass.
 """
 
 from dataclasses import Field, fields

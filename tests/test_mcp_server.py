@@ -221,7 +221,7 @@ async def test_roots_that_a_client_does_not_tell_are_no_leave_to_go_everywhere(t
         for name in ("read", "write"):
             refused = await connected.call_tool(name, ARGUMENTS[name])
             assert refused.is_error
-            assert "did not tell them" in refused.content[0].text
+            assert "did not list them" in refused.content[0].text
         assert (await connected.call_tool("read", {"path": "a.txt"})).is_error
         assert not (await connected.call_tool("read", {"path": "c.txt"})).is_error
     assert answers == []
@@ -404,7 +404,7 @@ async def test_a_client_that_never_tells_its_roots_holds_up_no_call_for_long(tre
         calls = [connected.call_tool("read", {"path": "a.txt"}) for _ in range(20)]
         for result in await asyncio.gather(*calls):
             assert result.is_error
-            assert "did not tell them" in told(result)
+            assert "did not list them" in told(result)
         assert time.monotonic() - started < 8
 
 
