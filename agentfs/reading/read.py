@@ -18,6 +18,7 @@ from agentfs.reading.result import TextInfo, empty_answer, page_answer, whole_ra
 from agentfs.results import ReadResult
 from agentfs.text import HEAD, count_lines, decode, decode_in, newline_of
 
+_COUNTING = 0.5  # of the time of a call, for the lines of a file that goes on; the rest is for the page
 _NO_IDS = "no line ids: the file is too large to be remembered"
 
 
@@ -199,7 +200,8 @@ def _read_streamed(
 ) -> ReadResult:
     revision = revision_of_stat(file.stat)
     key = (file.real_path, asked.encoding)
-    index = indexes.get(key, revision, lambda: build_index(file, head, asked.encoding, limits.timeout))
+    seconds = limits.timeout * _COUNTING
+    index = indexes.get(key, revision, lambda: build_index(file, head, asked.encoding, seconds))
     if index is None and asked.encoding is None:
         return _told(shown, file, binary_answer(file, head, limits))
     if index is None:
@@ -217,8 +219,8 @@ def _read_streamed(
     if not index.exact:
         indexes.drop(key)  # another time may get further
         if not 0 < asked.offset <= index.total:
-            raise _too_long(file, index.total, limits)
-        notes = [*notes, f"no more was counted in {limits.timeout:g} s, and the file goes on"]
+            raise _too_long(file, index.total, seconds)
+        notes = [*notes, f"no more was counted in {seconds:g} s, and the file goes on"]
     first = asked.first(file.path, index.total)
     if index.total == 0:
         return empty_answer(known)
@@ -236,9 +238,9 @@ def _read_streamed(
     return result
 
 
-def _too_long(file: OpenFile, total: int, limits: Limits) -> DeadlineExceededError:
+def _too_long(file: OpenFile, total: int, seconds: float) -> DeadlineExceededError:
     return DeadlineExceededError(
-        f"{quote(file.path)} could not be counted to its end in {limits.timeout:g} seconds.",
+        f"{quote(file.path)} could not be counted to its end in {seconds:g} seconds.",
         hint=Message("Pass an ", ParameterName("offset"), f" from 1 to {total}: so far it was counted."),
         details={"path": file.path, "total_lines": total},
     )
