@@ -395,8 +395,8 @@ def test_a_named_encoding_wins_and_one_that_does_not_fit_is_an_error(place, limi
 def test_the_lines_of_a_file_are_counted_once_a_version(place, monkeypatch):
     place.put(TEN)
     counted = []
-    survey = line_index.build_index
-    monkeypatch.setattr("agentfs.reading.read.survey", lambda *a: counted.append(1) or survey(*a))
+    build_index = line_index.build_index
+    monkeypatch.setattr("agentfs.reading.read.build_index", lambda *a: counted.append(1) or build_index(*a))
     indexes = FileCache()
     for offset in (1, -1, 5):
         place.read(offset, limits=STREAMED, indexes=indexes)
