@@ -294,7 +294,7 @@ class ReadResult(Result):
     total_bytes: int
     revision: str
     total_exact: bool = True
-    truncated_by: Literal["lines", "bytes", "tokens", "line"] | None = None
+    truncated_by: Literal["lines", "bytes", "tokens", "line", "time"] | None = None
     encoding: str | None = None
     newline: Newline | None = None
     bom: bool = False

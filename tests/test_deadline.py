@@ -134,3 +134,42 @@ def test_a_slow_file_is_left_after_the_pending_system_call(tmp_path):
     assert [(name, seconds) for name, _, seconds in outcomes if float(seconds) > LATE] == []
     assert sorted(path.name for path in tree.iterdir()) == ["big", "small"]
     assert (tree / "big").stat().st_size == 10 * 1024 * 1024
+
+
+def pdf(contents, pages):
+    """A PDF of pages of one content, which may use the others as forms."""
+    fonts = b"/Font << /F1 << /Type /Font /Subtype /Type1 /BaseFont /Helvetica >> >>"
+    forms = b"".join(b"/X%d %d 0 R " % (number, number + 4) for number in range(len(contents)))
+    resources = b"/Resources << %s /XObject << %s >> >>" % (fonts, forms)
+    objects = [
+        b"<< /Type /Catalog /Pages 2 0 R >>",
+        b"<< /Type /Pages /Kids [" + b"3 0 R " * pages + b"] /Count %d >>" % pages,
+        b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents 4 0 R %s >>" % resources,
+        *(
+            b"<< /Type /XObject /Subtype /Form %s /Length %d >>\nstream\n%s\nendstream"
+            % (resources, len(content), content)
+            for content in contents
+        ),
+    ]
+    body = b"".join(b"%d 0 obj\n%s\nendobj\n" % each for each in enumerate(objects, 1))
+    return b"%PDF-1.4\n" + body + b"trailer << /Root 1 0 R >>\nstartxref\n0\n%%EOF"
+
+
+def test_a_page_of_forms_within_forms_ends_at_the_deadline(tmp_path):
+    text = b"BT /F1 12 Tf " + b"(x) Tj " * 2000 + b"ET"
+    (tmp_path / "f.pdf").write_bytes(
+        pdf([*(b"/X%d Do " % number * 10 for number in range(1, 6)), text], pages=1)
+    )
+    with Workspace(tmp_path, limits=Limits(timeout=1)) as ws:
+        refused(ws.read, "f.pdf")
+
+
+def test_the_pages_of_a_pdf_that_were_read_before_the_deadline_are_shown(tmp_path):
+    (tmp_path / "f.pdf").write_bytes(pdf([b"BT /F1 12 Tf " + b"() Tj " * 5000 + b"(some text) Tj ET"], 900))
+    with Workspace(tmp_path, limits=Limits(timeout=1)) as ws:
+        began = time.monotonic()
+        result = ws.read("f.pdf")
+        assert time.monotonic() - began < LATE
+        assert 0 < result.end_line < 900
+        assert (result.truncated_by, result.next["arguments"]["offset"]) == ("time", result.end_line + 1)
+        assert "there was no time for more" in result.text

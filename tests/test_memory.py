@@ -1,10 +1,13 @@
-"""No call takes more than 256 MiB of memory at the default limits, whatever its arguments and the file hold.
+"""No call takes more than 256 MiB at the default limits, whatever its arguments and the file hold.
 
 Each call runs in a process of its own, whose peak is compared with what it took before the call.
 """
 
+import re
+import struct
 import subprocess
 import sys
+import zlib
 from pathlib import Path
 
 import pytest
@@ -44,6 +47,36 @@ def many(count: int) -> bytes:
     return b"".join(b"line %07d of a file\n" % number for number in range(count))
 
 
+def png(side: int) -> bytes:
+    """An image of one colour, which takes four bytes a pixel when it is decoded."""
+    header = struct.pack(">IIBBBBB", side, side, 8, 2, 0, 0, 0)
+    rows = zlib.compressobj(9)
+    packed = b"".join(rows.compress(b"\0" * (3 * side + 1)) for _ in range(side)) + rows.flush()
+    chunks = [(b"IHDR", header), (b"IDAT", packed), (b"IEND", b"")]
+    return b"\x89PNG\r\n\x1a\n" + b"".join(
+        struct.pack(">I", len(body)) + name + body + struct.pack(">I", zlib.crc32(name + body))
+        for name, body in chunks
+    )
+
+
+def pdf(content: bytes, pages: int = 1) -> bytes:
+    packed = zlib.compress(content, 9)
+    fonts = b"<< /Font << /F1 << /Type /Font /Subtype /Type1 /BaseFont /Helvetica >> >> >>"
+    objects = [
+        b"<< /Type /Catalog /Pages 2 0 R >>",
+        b"<< /Type /Pages /Kids [" + b"3 0 R " * pages + b"] /Count %d >>" % pages,
+        b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents 4 0 R /Resources %s >>" % fonts,
+        b"<< /Length %d /Filter /FlateDecode >>\nstream\n%s\nendstream" % (len(packed), packed),
+    ]
+    body = b"".join(b"%d 0 obj\n%s\nendobj\n" % each for each in enumerate(objects, 1))
+    return b"%PDF-1.4\n" + body + b"trailer << /Root 1 0 R >>\nstartxref\n0\n%%EOF"
+
+
+def notebook(cells: bytes) -> bytes:
+    return b'{"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": [%s]}' % cells
+
+
+TEXT = b"BT /F1 12 Tf %s ET"
 CALLS = {
     "each character": (b"a" * 10 * MIB, 'ws.edit("f", "a", "b", replace_all=True)', "ok"),
     "each character goes": (b"a" * 10 * MIB, 'ws.edit("f", "a", "", replace_all=True)', "ok"),
@@ -75,6 +108,20 @@ CALLS = {
     "lines of many characters": (
         "é😀\n".encode() * (10 * MIB // 7), 'ws.edit("f", "é", "e", replace_all=True)', "ok",
     ),
+    "an image of 100 million pixels": (lambda: png(10_000), 'ws.read("f")', "ok"),
+    "the largest image that is scaled": (lambda: png(6000), 'ws.read("f")', "ok"),
+    "a page of 10 million texts": (lambda: pdf(TEXT % (b"(t) Tj " * 10_000_000)), 'ws.read("f")', "ok"),
+    "a page of one long text": (lambda: pdf(TEXT % (b"(%s) Tj" % (b"a" * 60_000_000))), 'ws.read("f")', "ok"),
+    "many pages": (lambda: pdf(TEXT % (b"(text) Tj " * 40_000), 50_000), 'ws.read("f")', "ok"),
+    "a cell of many lines": (
+        lambda: notebook(b'{"cell_type": "code", "source": "%s"}' % (rb"a\n" * 3_000_000)),
+        'ws.read("f.ipynb")', "ok",
+    ),
+    "an output of many lines": (
+        lambda: notebook(b'{"outputs": [{"text": "%s"}]}' % (rb"\n" * 5_000_000)), 'ws.read("f.ipynb")', "ok",
+    ),
+    "many cells": (lambda: notebook(b"{}" + b",{}" * 3_400_000), 'ws.read("f.ipynb")', "ok"),
+    "as many cells as are read": (lambda: notebook(b"{}" + b",{}" * 700_000), 'ws.read("f.ipynb")', "ok"),
 }  # fmt: skip
 
 
@@ -83,7 +130,7 @@ def test_the_memory_of_a_call_is_bounded(tmp_path, name):
     data, call, code = CALLS[name]
     tree = tmp_path / "tree"
     tree.mkdir()
-    (tree / "f").write_bytes(data() if callable(data) else data)
+    (tree / re.search(r'"(f|f\.ipynb)"', call)[1]).write_bytes(data() if callable(data) else data)
     (tmp_path / "call.py").write_text(SCRIPT.replace("{call}", call))
     command = [sys.executable, str(tmp_path / "call.py"), str(tree)]
     root = Path(__file__).parents[1]

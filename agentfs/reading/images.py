@@ -1,12 +1,16 @@
 """Images by their bytes: which they are, how large they are drawn, and whether they are whole."""
 
 import zlib
+from collections.abc import Iterator
 from typing import NamedTuple
 
 _PNG = b"\x89PNG\r\n\x1a\n"
 # JPEG markers that stand alone, and those that begin a frame and tell its size.
 _ALONE = {0x01, *range(0xD0, 0xD9)}
 _FRAMES = {*range(0xC0, 0xD0)} - {0xC4, 0xC8, 0xCC}
+# More are decoded nowhere without a GiB of memory; a JPEG that is stored row by row is decoded smaller.
+MOST_PIXELS = 40_000_000
+_MOST_SEQUENTIAL = 150_000_000
 
 
 class ImageInfo(NamedTuple):
@@ -57,6 +61,8 @@ def validate_image(data: bytes, picture: ImageInfo) -> str:
     """
     if not (picture.width and picture.height):
         return "it has no size"
+    if picture.width * picture.height > (_MOST_SEQUENTIAL if is_sequential(data) else MOST_PIXELS):
+        return "it has too many pixels"
     if picture.name == "PNG":
         return _png_flaw(data)
     if picture.name == "WebP":
@@ -102,21 +108,39 @@ def _table(data: bytes, position: int) -> int:
     return 3 << (flags & 7) + 1 if flags & 0x80 else 0
 
 
+def is_sequential(data: bytes) -> bool:
+    """Tell whether an image is a JPEG with one scan of all its colours, which is decoded row by row."""
+    frame = b""
+    for marker, start, end in _jpeg_segments(data):
+        if marker in _FRAMES:
+            frame = data[start:end] if marker in {0xC0, 0xC1} else b""
+        elif marker == 0xDA:
+            return len(frame) > 7 and start + 2 < len(data) and data[start + 2] == frame[7]
+    return False
+
+
 def _jpeg_size(data: bytes) -> tuple[int, int]:
-    position = 2
-    while position + 9 <= len(data):
-        if data[position] != 0xFF:
-            return 0, 0
+    for marker, start, _ in _jpeg_segments(data):
+        if marker in _FRAMES:
+            return _big(data, start + 5, 2), _big(data, start + 3, 2)
+    return 0, 0
+
+
+def _jpeg_segments(data: bytes) -> Iterator[tuple[int, int, int]]:
+    """Yield the marker, the beginning and the end of each segment of a JPEG up to its first scan."""
+    position = 2 if data.startswith(b"\xff\xd8") else len(data)
+    while position + 9 <= len(data) and data[position] == 0xFF:
         marker = data[position + 1]
         if marker == 0xFF:
             position += 1
         elif marker in _ALONE:
             position += 2
-        elif marker in _FRAMES:
-            return _big(data, position + 7, 2), _big(data, position + 5, 2)
         else:
-            position += 2 + max(_big(data, position + 2, 2), 2)
-    return 0, 0
+            end = position + 2 + max(_big(data, position + 2, 2), 2)
+            yield marker, position + 2, end
+            if marker == 0xDA:
+                return
+            position = end
 
 
 def _webp_size(data: bytes) -> tuple[int, int]:

@@ -7,7 +7,7 @@ from agentfs.fs import OpenFile, quote, revision_of, revision_of_stat
 from agentfs.limits import Limits
 from agentfs.messages import Joined, NextCall
 from agentfs.reading.filetypes import hex_rows, kind_of
-from agentfs.reading.images import ImageInfo, picture_of, validate_image
+from agentfs.reading.images import MOST_PIXELS, ImageInfo, picture_of, validate_image
 from agentfs.reading.request import ReadRequest
 from agentfs.reading.sections import Document, Section, document_answer
 from agentfs.results import Image, ReadResult
@@ -114,16 +114,12 @@ def _smaller(file: OpenFile, limits: Limits, data: bytes, picture: ImageInfo, sa
     from agentfs.reading.scaling import scaled  # noqa: PLC0415 - few images need it
 
     made = scaled(data, picture.name, most_bytes=limits.image_bytes, longest=limits.image_side)
-    if made is not None:
-        smaller, media_type, width, height = made
-        note = f"shown scaled down to {width}x{height}"
-        return _described(file, limits, "image", f"{said}; {note}", _image(smaller, media_type))
-    if len(data) <= limits.image_bytes:
+    if not isinstance(made, str):
+        note = f"shown scaled down to {made.width}x{made.height}"
+        return _described(file, limits, "image", f"{said}; {note}", _image(made.data, made.media_type))
+    if len(data) <= limits.image_bytes and picture.width * picture.height <= MOST_PIXELS:
         return _described(file, limits, "image", said, _image(data, picture.media_type))
-    from agentfs.reading.pdf import EXTRA  # noqa: PLC0415 - as above
-
-    why = f"over {limits.image_bytes} bytes, and the extra that scales images down is missing ({EXTRA})"
-    return _described(file, limits, "image", f"{said}; not shown: {why}")
+    return _described(file, limits, "image", f"{said}; not shown: {made}")
 
 
 def _pdf_answer(file: OpenFile, limits: Limits, asked: ReadRequest) -> ReadResult:
@@ -135,7 +131,7 @@ def _pdf_answer(file: OpenFile, limits: Limits, asked: ReadRequest) -> ReadResul
             details={"path": file.path, "limit": limits.file_bytes},
         )
     data = file.read(limits.file_bytes)
-    pdf = Pdf(data, file.path)
+    pdf = Pdf(data, file.path, limits.read_bytes)
     document = Document("pdf", file.path, len(data), revision_of(data), "page", pdf.total, pdf.section)
     return document_answer(document, limits, asked)
 
@@ -152,7 +148,7 @@ def _notebook_answer(file: OpenFile, limits: Limits, asked: ReadRequest) -> tupl
         return None, "shown as text, for it is no notebook: it is not UTF-8"
 
     def section(number: int) -> Section:
-        return section_of(cells[number - 1], number, limits.image_bytes)
+        return section_of(cells[number - 1], number, limits)
 
     revision = revision_of(data)
     document = Document("notebook", file.path, len(data), revision, "cell", len(cells), section)

@@ -6,12 +6,15 @@ import re
 from collections.abc import Iterator
 from typing import Any, TypeGuard
 
+from agentfs import call_context
+from agentfs.limits import Limits
 from agentfs.reading.images import picture_of, validate_image
-from agentfs.reading.sections import Section
+from agentfs.reading.sections import Section, marked_lines
 from agentfs.results import Image
-from agentfs.text import lf_view
 
+_MOST_PARTS = 1_500_000
 _OUTPUT_LINES = 100
+_BLANKS = b" \t\n\r\x0b\x0c"
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 _IMAGES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 
@@ -24,11 +27,13 @@ def cells_of(text: str) -> list[dict[str, Any]]:
     """Return the cells of a notebook.
 
     Args:
-        text: The JSON.
+        text: The JSON; one of too many parts is not read, since each takes far more memory than its text.
 
     Raises:
         NotANotebookError: It is no notebook.
     """
+    if sum(map(text.count, "{[,")) > _MOST_PARTS:
+        raise NotANotebookError(f"its JSON has more than {_MOST_PARTS} parts")
     try:
         notebook = json.loads(text)
     except RecursionError:
@@ -46,26 +51,31 @@ def cells_of(text: str) -> list[dict[str, Any]]:
     return found
 
 
-def section_of(cell: dict[str, Any], number: int, image_bytes: int) -> Section:
+def section_of(cell: dict[str, Any], number: int, limits: Limits) -> Section:
     """Return one cell as it is shown: its source after `|`, its outputs after `>`.
 
     Args:
         cell: The cell, whatever it holds.
         number: Its number, from 1.
-        image_bytes: The largest image that is shown.
+        limits: `image_bytes`, and `read_bytes`, which hold no more lines.
     """
     kind = str(cell.get("cell_type", "cell"))
     run = cell.get("execution_count", cell.get("prompt_number"))
     title = f"cell {number}, {kind if kind.isidentifier() else 'cell'}"
     if type(run) is int:
         title += f", run {run}"
-    lines = [f"|{line}" for line in _lines(_joined(cell.get("source", cell.get("input", ""))))]
+    source = _joined(cell.get("source", cell.get("input", "")))
+    lines, more = marked_lines(source, "|", limits.read_bytes)
     images: list[Image] = []
     outputs = cell.get("outputs")
     for output in outputs if _is_list(outputs) else []:
-        if _is_dict(output):
-            lines += _output(output, images, image_bytes)
-    return Section(title, lines, images)
+        call_context.check()
+        if not _is_dict(output):
+            continue
+        shown = list(_output(output, images, limits.image_bytes))
+        more += len(shown) if len(lines) > limits.read_bytes else 0
+        lines += shown if len(lines) <= limits.read_bytes else []
+    return Section(title, lines, images, more)
 
 
 def _output(output: dict[str, Any], images: list[Image], image_bytes: int) -> Iterator[str]:
@@ -87,16 +97,15 @@ def _output(output: dict[str, Any], images: list[Image], image_bytes: int) -> It
         text = _joined(found["text/plain"])
     else:
         text = "".join(f"[{media_type}, not shown]\n" for media_type in found)
-    lines = _lines(_COLOURS.sub("", text))
-    for line in lines[:_OUTPUT_LINES]:
-        yield f">{line}"
-    if len(lines) > _OUTPUT_LINES:
-        yield f"> ⟦+{len(lines) - _OUTPUT_LINES} lines of output⟧"
+    lines, more = marked_lines(_COLOURS.sub("", text), ">", _OUTPUT_LINES)
+    yield from lines
+    if more:
+        yield f"> ⟦+{more} lines of output⟧"
 
 
 def _image(encoded: str, images: list[Image], image_bytes: int) -> str:
     try:
-        data = base64.b64decode("".join(encoded.split()), validate=True)
+        data = base64.b64decode(encoded.encode("ascii").translate(None, _BLANKS), validate=True)
     except ValueError:
         return "[an image that is not base64]"
     picture = picture_of(data)
@@ -114,10 +123,6 @@ def _joined(value: Any) -> str:
     if _is_list(value):
         return "".join(map(str, value))
     return value if isinstance(value, str) else ""
-
-
-def _lines(text: str) -> list[str]:
-    return lf_view(text).removesuffix("\n").split("\n") if text else []
 
 
 def _is_list(value: object) -> TypeGuard[list[Any]]:

@@ -2,15 +2,46 @@
 
 import importlib
 import logging
+from functools import partial
 from io import BytesIO
 from typing import Any
 
-from agentfs.errors import BinaryError
+from agentfs import call_context
+from agentfs.errors import BinaryError, DeadlineExceededError
 from agentfs.fs import quote
-from agentfs.reading.sections import Section
+from agentfs.reading.sections import Section, marked_lines
 from agentfs.text import lf_view
 
 EXTRA = "pip install 'agentfs-workspace[media]'"
+# What one page may hold: text of many times this takes pypdf minutes and GiB, from a file of some kB.
+_LIMITS = {
+    "zlib_maximum_output_length": 8_000_000,
+    "lzw_maximum_output_length": 8_000_000,
+    "run_length_maximum_output_length": 8_000_000,
+    "array_based_stream_maximum_output_length": 8_000_000,
+    "zlib_maximum_recovery_input_length": 200_000,
+    "stream_parsing_work_maximum_count": 200_000,
+}
+_MOST_IN_AN_ARRAY = (
+    20_000  # of the content of a page, whose arrays are gone through without a look at the clock
+)
+_READS = 256  # between two looks at the clock: pypdf reads byte by byte
+
+
+class _Watched(BytesIO):
+    """Bytes that are read no longer than the call may take."""
+
+    reads = 0
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        self.reads += 1
+        if self.reads % _READS == 0:
+            call_context.check()
+        return super().read(size)
+
+
+def _watch(*_: object) -> None:
+    call_context.check()
 
 
 class Pdf:
@@ -20,17 +51,19 @@ class Pdf:
         total: Pages in it.
     """
 
-    def __init__(self, data: bytes, path: str) -> None:
+    def __init__(self, data: bytes, path: str, most_lines: int) -> None:
         """Open a PDF.
 
         Args:
             data: Its bytes.
             path: The path as shown, for messages.
+            most_lines: Lines of a page that are kept.
 
         Raises:
             BinaryError: `binary`: pypdf is not installed, or the PDF is encrypted or broken.
         """
         self._path = path
+        self._most_lines = most_lines
         try:
             pypdf = importlib.import_module("pypdf")
         except ImportError:
@@ -41,10 +74,14 @@ class Pdf:
             ) from None
         # It tells of each oddity of a file on its logger, which is of no use to who asked for the text.
         logging.getLogger("pypdf").setLevel(logging.CRITICAL)
+        self._limited = partial(pypdf.apply_configuration, **_LIMITS)
         try:
-            self._reader: Any = pypdf.PdfReader(BytesIO(data))
-            locked = self._reader.is_encrypted and not self._reader.decrypt("")
-            self.total = 0 if locked else len(self._reader.pages)
+            with self._limited():
+                self._reader: Any = pypdf.PdfReader(_Watched(data))
+                locked = self._reader.is_encrypted and not self._reader.decrypt("")
+                self.total = 0 if locked else len(self._reader.pages)
+        except DeadlineExceededError:
+            raise
         except Exception as error:  # noqa: BLE001 - hostile bytes end in any exception
             raise self._broken(error) from None
         if locked:
@@ -64,12 +101,18 @@ class Pdf:
             Its lines; those of a broken page say what is wrong with it.
         """
         try:
-            text = lf_view(str(self._reader.pages[number - 1].extract_text())).strip("\n")
+            with self._limited():
+                page = self._reader.pages[number - 1]
+            with self._limited(array_maximum_element_count=_MOST_IN_AN_ARRAY):
+                text = lf_view(str(page.extract_text(visitor_operand_before=_watch))).strip("\n")
+        except DeadlineExceededError:
+            raise
         except Exception as error:  # noqa: BLE001 - as above
             return Section(f"page {number}", [f"|⟦not readable: {_reason(error)}⟧"])
-        return Section(
-            f"page {number}", [f"|{line}" for line in text.split("\n")] if text else ["|⟦no text⟧"]
-        )
+        if not text:
+            return Section(f"page {number}", ["|⟦no text⟧"])
+        lines, more = marked_lines(text, "|", self._most_lines)
+        return Section(f"page {number}", lines, more=more)
 
     def _broken(self, error: Exception) -> BinaryError:
         if type(error).__name__ == "DependencyError":

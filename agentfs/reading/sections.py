@@ -3,11 +3,13 @@
 from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple
 
+from agentfs import call_context
+from agentfs.errors import DeadlineExceededError
 from agentfs.limits import Limits
 from agentfs.messages import FirstOf, Joined, Message, NextCall, ToolName
 from agentfs.reading.request import ReadRequest
 from agentfs.results import Image, ReadResult
-from agentfs.text import Step, continuation, cut_line, fitted, footer, visible_bodies
+from agentfs.text import Step, continuation, cut_line, fitted, footer, lf_view, visible_bodies
 
 _MOST_IMAGES = 10
 
@@ -19,11 +21,13 @@ class Section(NamedTuple):
         title: The line above it.
         lines: What is in it, each line with its mark, as it is.
         images: The images in it.
+        more: How many lines follow that no page could hold.
     """
 
     title: str
     lines: Sequence[str]
     images: Sequence[Image] = ()
+    more: int = 0
 
 
 class Document(NamedTuple):
@@ -65,15 +69,25 @@ def document_answer(document: Document, limits: Limits, asked: ReadRequest) -> R
     sections: list[Section] = []
     used = 0
     most = min(asked.limit or document.total, document.total - first + 1)
+    late = False
     while len(sections) < most:
-        section = _cut(document.section(first + len(sections)), limits)
-        used += sum(len(line.encode("utf-8", "surrogatepass")) + 1 for line in section.lines)
+        try:
+            call_context.check()
+            section = _cut(document.section(first + len(sections)), limits)
+        except DeadlineExceededError:
+            if not sections:
+                raise
+            late = True
+            break
+        used += sum(
+            len(line.encode("utf-8", "surrogatepass")) + 1 for line in (section.title, *section.lines)
+        )
         if sections and used > limits.read_bytes:
             break
         sections.append(section)
 
     def fewer(count: int) -> ReadResult:
-        return _answer(document, sections[:count], first, asked)
+        return _answer(document, sections[:count], first, asked, late=late and count == len(sections))
 
     def part(count: int) -> ReadResult:
         only = sections[0]
@@ -82,10 +96,27 @@ def document_answer(document: Document, limits: Limits, asked: ReadRequest) -> R
     return fitted(limits, Step(len(sections), fewer), Step(max(len(sections[0].lines), 1), part))
 
 
-def _head(lines: Sequence[str], count: int) -> Sequence[str]:
-    if count >= len(lines):
-        return lines
-    return [*lines[:count], f"⟦+{len(lines) - count} lines⟧"]
+def marked_lines(text: str, mark: str, most: int) -> tuple[list[str], int]:
+    """Split a text into lines with a mark before each.
+
+    Args:
+        text: The text.
+        mark: What stands before each line.
+        most: How many lines.
+
+    Returns:
+        The lines, and how many more there are.
+    """
+    if not text:
+        return [], 0
+    body = lf_view(text).removesuffix("\n")
+    lines = body.split("\n", most)[:most]
+    return [mark + line for line in lines], body.count("\n") + 1 - len(lines)
+
+
+def _head(lines: Sequence[str], count: int, more: int = 0) -> Sequence[str]:
+    left = len(lines) - min(count, len(lines)) + more
+    return [*lines[:count], f"⟦+{left} lines⟧"] if left else lines
 
 
 def _cut(section: Section, limits: Limits) -> Section:
@@ -95,16 +126,19 @@ def _cut(section: Section, limits: Limits) -> Section:
     for number, line in enumerate(lines):
         left -= len(line.encode("utf-8", "surrogatepass")) + 1
         if left < 0 and number:
-            lines = [*_head(lines, number)]
             break
-    return section._replace(lines=lines)
+    else:
+        number = len(lines)
+    return section._replace(lines=_head(lines, number, section.more))
 
 
 _AS_JSON = Message(ToolName("edit"), " works on its JSON")
 _EDITED_AS_JSON = FirstOf(Message(_AS_JSON, ", as ", ToolName("grep"), " shows it"), _AS_JSON)
 
 
-def _answer(document: Document, sections: Sequence[Section], first: int, asked: ReadRequest) -> ReadResult:
+def _answer(
+    document: Document, sections: Sequence[Section], first: int, asked: ReadRequest, *, late: bool = False
+) -> ReadResult:
     last = first + len(sections) - 1 if sections else 0
     following: NextCall | None = None
     if last < document.total:
@@ -118,6 +152,7 @@ def _answer(document: Document, sections: Sequence[Section], first: int, asked: 
         *((f"{noun}s of a {document.kind}", _EDITED_AS_JSON) if document.kind == "notebook" else ()),
         f"{len(images) - _MOST_IMAGES} more images are not shown" if len(images) > _MOST_IMAGES else "",
         "" if sections else f"no {noun}s",
+        "there was no time for more" if late else "",
         continuation(following),
     )
     return ReadResult(
@@ -129,7 +164,7 @@ def _answer(document: Document, sections: Sequence[Section], first: int, asked: 
         total_lines=document.total,
         total_bytes=document.size,
         revision=document.revision,
-        truncated_by="bytes" if following is not None and asked.limit is None else None,
+        truncated_by="time" if late else "bytes" if following is not None and asked.limit is None else None,
         images=tuple(images[:_MOST_IMAGES]),
         text=Joined("\n", "\n".join(body), below),
         next=following,

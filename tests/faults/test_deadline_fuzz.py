@@ -163,7 +163,7 @@ def pdf(rng):
         % (len(stream), stream),
     ]
     data = b"%PDF-1.4\n" + b"".join(b"%d 0 obj\n%s\nendobj\n" % (n, each) for n, each in enumerate(body, 1))
-    return mutated_bytes(rng, data + b"trailer << /Root 1 0 R >>\n%%EOF")
+    return mutated_bytes(rng, data + b"trailer << /Root 1 0 R >>\nstartxref\n0\n%%EOF")
 
 
 def rules(rng):
