@@ -18,7 +18,7 @@ from agentfs.fs import openat2
 if sys.argv[3] == "walk":
     openat2.open_beneath = lambda *_: -1
 path = sys.argv[2]
-ws = Workspace(sys.argv[1], policy=Policy(overwrite="always", durability="fast"), limits=Limits(timeout=0.3))
+ws = Workspace(sys.argv[1], policy=Policy(overwrite="always", durability="fast"), limits=Limits(timeout=1))
 calls = {
     "read": lambda: ws.read(path),
     "read the end": lambda: ws.read(path, -5),
@@ -94,7 +94,7 @@ def test_endless_and_sparse_files_take_little_memory(tmp_path, head, mechanism):
 
 def test_a_page_of_a_file_that_goes_on_says_so(tmp_path):
     sparse(tmp_path / "big", b"a line of text\n" * 5000, 100 << 30)
-    with Workspace(tmp_path, limits=Limits(timeout=0.2)) as ws:
+    with Workspace(tmp_path, limits=Limits(timeout=1)) as ws:
         page = ws.read("big")
         assert (page.total_lines, page.total_exact, page.total_bytes) == (5000, False, 100 << 30)
         assert "of at least 5000" in page.text
