@@ -130,10 +130,10 @@ class _Asking:
         """Run the method on a root that lets it use what was granted, and nothing that is denied."""
         root = self.workspace._root  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - as below
         access = Access(
-            self._name, self.act, self.workspace.policy.deny_rules, granted=granted, folds=root.folds
+            self._name, self.act, self.workspace.policy.deny_rules, granted=granted, folds=root.ignores_case
         )
         workspace = copy(self.workspace)
-        workspace._root = root.within(access)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - as below
+        workspace._root = root.for_call(access)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - as below
         arguments = {**self.arguments, **({"preview": True} if preview else {})}
         return self._to_end(lambda: self.method(workspace, **arguments))
 
@@ -179,7 +179,7 @@ class _Asking:
         Rules that refuse come first, then the mode, then rules that allow.
         """
         policy = self.workspace.policy
-        folds = self.workspace._root.folds  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - as below
+        folds = self.workspace._root.ignores_case  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - as below
         changes = self._changes
         for rule in policy.deny_rules:
             unknown = changes and not paths
@@ -214,8 +214,8 @@ class _Asking:
                 continue  # the checkpoint of a rollback
             value = self.arguments.get(name)
             asked += [value] if isinstance(value, str) else value if isinstance(value, (list, tuple)) else []
-        meant = [root.from_top(self._meant(path) or ".") for path in asked]
-        return tuple(dict.fromkeys(place or "." for path in meant for place in root.top.target(path)))
+        meant = [root.path_from_top(self._meant(path) or ".") for path in asked]
+        return tuple(dict.fromkeys(place or "." for path in meant for place in root.top.resolve(path)))
 
     def _meant(self, path: str) -> str:
         """Return the file that a name of a kept page stands for, which rules are about."""

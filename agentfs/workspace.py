@@ -194,8 +194,8 @@ class Workspace(Reading, Changing, Searching, History):
         other = copy(self)
         other.limits = limits or self.limits
         other.policy = policy or self.policy
-        root = self._root.under(other.policy)
-        root = root if only is None else root.narrowed([os.fspath(each) for each in only])
+        root = self._root.with_policy(other.policy)
+        root = root if only is None else root.restricted_to([os.fspath(each) for each in only])
         other._root = root if workdir is None else root.starting_in(os.fspath(workdir))  # noqa: SLF001 - its own
         return other
 

@@ -38,8 +38,8 @@ def delete_path(root: Root, shown: ReadTracker, limits: Limits, path: str) -> De
         NotAFileError: `not_a_file`: a directory with something in it.
         RefusedError: `refused`: the root itself, or a file that is write-protected on disk.
     """
-    entry, real_path = root.entry(path), root.place(path)
-    state = root.state(real_path, max_bytes=limits.file_bytes)
+    entry, real_path = root.entry(path), root.real_path(path)
+    state = root.node(real_path, max_bytes=limits.file_bytes)
     if not real_path:
         raise RefusedError("The root of the workspace is not deleted.", details={"path": path})
     if isinstance(state, DirectoryNode):
@@ -74,15 +74,15 @@ def move_path(root: Root, shown: ReadTracker, limits: Limits, path: str, to: str
         AlreadyExistsError: `already_exists`: something is there.
         NotAFileError: `not_a_file`: a directory is to be moved.
     """
-    entry, real_path = root.entry(path), root.place(path)
-    state = root.state(real_path, max_bytes=limits.file_bytes)
+    entry, real_path = root.entry(path), root.real_path(path)
+    state = root.node(real_path, max_bytes=limits.file_bytes)
     if isinstance(state, DirectoryNode):
         raise NotAFileError(
             f"{quote(entry.path)} is a directory, and only files and links are moved.",
             hint="Move the files in it one by one.",
             details={"path": entry.path},
         )
-    target = root.place(to, creating=True)
+    target = root.real_path(to, creating=True)
     if target == real_path:
         raise AlreadyExistsError(
             f"{quote(entry.path)} is at this path already.",

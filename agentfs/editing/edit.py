@@ -64,7 +64,7 @@ def edit_file(
 
     def others(real_path: str) -> list[tuple[str, str]]:
         found = shown.others(real_path)
-        return [(root.shown(path), text) for path, text in found if root.may_show(path)]
+        return [(root.display_path(path), text) for path, text in found if root.may_show(path)]
 
     def apply(before: Document, current: Current) -> Applied:
         versions = [version.text for version in shown.texts(current.real_path) if version.text is not None]

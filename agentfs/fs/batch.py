@@ -144,7 +144,7 @@ def repair(context: RootContext, root_path: str) -> list[str]:
     """Take back what processes that have died left unfinished.
 
     Args:
-        context: Where walks start.
+        context: The root.
         root_path: The root.
 
     Returns:
@@ -202,7 +202,7 @@ def _lock_files(context: RootContext, root_path: str, paths: Sequence[str]) -> G
     """Hold the locks of several files.
 
     Args:
-        context: Where walks start.
+        context: The root.
         root_path: The root.
         paths: The files, links resolved.
 
@@ -241,9 +241,9 @@ def check_protected(context: RootContext, real_path: str, path: str) -> None:
             status is not None
             and stat.S_ISREG(status.st_mode)
             and status.st_nlink > 1
-            and context.is_twin(status, context.unwritable)
+            and context.is_hard_link_to(status, context.unwritable)
         ):
-            raise oserrors.protected(path, context.shown(real_path), shown=True)
+            raise oserrors.protected(path, context.display_path(real_path), shown=True)
 
 
 def _with_parents(context: RootContext, changes: Sequence[Change], max_bytes: int) -> list[Change]:
@@ -264,7 +264,7 @@ class Batch:
     """The plans of one batch of changes, carried out or taken back.
 
     Args:
-        context: Where walks start.
+        context: The root.
         plans: How each change is made.
         max_bytes: The largest file that is read.
         conflict: Makes the error for a path that has changed since it was looked at.
@@ -490,8 +490,8 @@ class Batch:
         if isinstance(state, LinkNode):
             syscalls.symlink(handle, state.target, name)
             return
-        looks = self._metadata(like) or state.looks or FileMetadata(state.mode)
-        fill(self._context, handle, name, state.load(), looks._replace(mode=state.mode))
+        metadata = self._metadata(like) or state.metadata or FileMetadata(state.mode)
+        fill(self._context, handle, name, state.load(), metadata._replace(mode=state.mode))
 
     def _metadata(self, path: str) -> FileMetadata | None:
         if path:

@@ -12,7 +12,7 @@ from agentfs.fs.path import display_name, path_from
 from agentfs.fs.protect import NameMatcher, name_matcher
 from agentfs.policy import Policy
 
-SETTLED = 3_000_000_000  # nanoseconds after which a file system gives a change another time
+TIME_RESOLUTION = 3_000_000_000  # nanoseconds after which a file system gives a change another time
 
 
 class RootHandle:
@@ -36,7 +36,7 @@ class RootHandle:
 
 
 class Opened:
-    """The open root of a base and its copies, which are closed together.
+    """The open root of a context and its copies, which are closed together.
 
     Attributes:
         held: The root.
@@ -81,7 +81,7 @@ class RootContext:
     """
 
     __slots__ = (
-        "_twins",
+        "_protected_identities",
         "access",
         "durability",
         "follow",
@@ -107,26 +107,26 @@ class RootContext:
         self.hardlinks = policy.hardlinks
         self.durability = policy.durability
         self.swept: set[tuple[int, int]] = set()
-        self._twins: dict[NameMatcher, tuple[tuple[int, int], dict[tuple[int, int], str]]] = {}
+        self._protected_identities: dict[NameMatcher, tuple[tuple[int, int], dict[tuple[int, int], str]]] = {}
 
     @property
     def held(self) -> RootHandle:
         """The root, open."""
         return self.opened.held
 
-    def shown(self, place: str) -> str:
+    def display_path(self, real_path: str) -> str:
         """Return a path as it is shown: relative to the directory in which relative paths start.
 
         Args:
-            place: The path from the root on, as the system spells it.
+            real_path: The path from the root on, as the system spells it.
 
         Returns:
             The path; "" for that directory itself.
         """
-        return display_name(path_from(self.workdir, place))
+        return display_name(path_from(self.workdir, real_path))
 
     def starting_in(self, workdir: str) -> "RootContext":
-        """Return the same base, where relative paths start in a directory.
+        """Return the same context, where relative paths start in a directory.
 
         Args:
             workdir: Its path from the root on, links resolved; "" is the root.
@@ -135,8 +135,8 @@ class RootContext:
         other.workdir = workdir
         return other
 
-    def narrowed(self, only: tuple[str, ...] | None) -> "RootContext":
-        """Return the same base, where nothing outside of some directories may be used.
+    def restricted_to(self, only: tuple[str, ...] | None) -> "RootContext":
+        """Return the same context, where nothing outside of some directories may be used.
 
         Args:
             only: Their paths from the root on, links resolved; None for the whole root.
@@ -145,24 +145,24 @@ class RootContext:
         other.only = only
         return other
 
-    def usable(self, place: str) -> bool:
+    def is_usable(self, real_path: str) -> bool:
         """Tell whether a path lies where things may be used.
 
         Args:
-            place: The path from the root on, links resolved.
+            real_path: The path from the root on, links resolved.
         """
-        return self.only is None or any(_is_in(place, top) for top in self.only)
+        return self.only is None or any(_is_in(real_path, top) for top in self.only)
 
-    def leads_to_usable(self, place: str) -> bool:
+    def contains_usable(self, real_path: str) -> bool:
         """Tell whether a directory lies above one that may be used.
 
         Args:
-            place: Its path from the root on, links resolved.
+            real_path: Its path from the root on, links resolved.
         """
-        return self.only is not None and any(_is_in(top, place) for top in self.only)
+        return self.only is not None and any(_is_in(top, real_path) for top in self.only)
 
-    def within(self, access: Access) -> "RootContext":
-        """Return the same base for one call.
+    def for_call(self, access: Access) -> "RootContext":
+        """Return the same context for one call.
 
         Args:
             access: What the permission rules say of its files.
@@ -171,7 +171,7 @@ class RootContext:
         other.access = access
         return other
 
-    def is_twin(self, found: os.stat_result, guard: NameMatcher) -> bool:
+    def is_hard_link_to(self, found: os.stat_result, guard: NameMatcher) -> bool:
         """Tell whether a file or directory is, under another name, a protected one that stands in the root.
 
         Args:
@@ -180,7 +180,7 @@ class RootContext:
         """
         return (found.st_dev, found.st_ino) in self._identities(guard)
 
-    def has_linked(self, guard: NameMatcher) -> bool:
+    def has_hard_link_to(self, guard: NameMatcher) -> bool:
         """Tell whether a protected file that stands in the root has a second name.
 
         Args:
@@ -207,7 +207,7 @@ class RootContext:
         except OSError:
             return {}
         stamp = root.st_mtime_ns, root.st_ctime_ns
-        known = self._twins.get(guard)
+        known = self._protected_identities.get(guard)
         if known is not None and known[0] == stamp:
             return known[1]
         found: dict[tuple[int, int], str] = {}
@@ -215,10 +215,10 @@ class RootContext:
             with suppress(OSError):
                 status = lstat(held.handle, name)
                 found[status.st_dev, status.st_ino] = name
-        if time.time_ns() - max(stamp) > SETTLED:
-            self._twins[guard] = stamp, found
+        if time.time_ns() - max(stamp) > TIME_RESOLUTION:
+            self._protected_identities[guard] = stamp, found
         return found
 
 
-def _is_in(place: str, directory: str) -> bool:
-    return not directory or place == directory or place.startswith(f"{directory}/")
+def _is_in(real_path: str, directory: str) -> bool:
+    return not directory or real_path == directory or real_path.startswith(f"{directory}/")

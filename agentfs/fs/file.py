@@ -157,10 +157,10 @@ class Directory:
         handle: The descriptor.
     """
 
-    __slots__ = ("_base", "handle", "path", "real_path")
+    __slots__ = ("_context", "handle", "path", "real_path")
 
-    def __init__(self, base: RootContext, handle: int, path: str, real_path: str) -> None:
-        self._base = base
+    def __init__(self, context: RootContext, handle: int, path: str, real_path: str) -> None:
+        self._context = context
         self.handle = handle
         self.path = path
         self.real_path = real_path
@@ -201,13 +201,15 @@ class Directory:
         except OSError as error:
             raise oserrors.from_oserror(error, self.path or ".") from None
 
-    def followed(self, found: os.DirEntry[str]) -> os.stat_result | None:
+    def target_status(self, found: os.DirEntry[str]) -> os.stat_result | None:
         """Return what stands where a link leads, or None: nothing inside, or links are not followed.
 
         Args:
             found: One of what `scan` returned.
         """
-        return link_target(self._base, self._real_child(found.name)).status if self._base.follow else None
+        return (
+            link_target(self._context, self._real_child(found.name)).status if self._context.follow else None
+        )
 
     def real_path_of(self, found: os.DirEntry[str]) -> str:
         """Return the path of what a name stands for, from the root on, links inside resolved.
@@ -216,9 +218,9 @@ class Directory:
             found: One of what `scan` returned.
         """
         own = self._real_child(found.name)
-        if not found.is_symlink() or not self._base.follow:
+        if not found.is_symlink() or not self._context.follow:
             return own
-        return link_target(self._base, own).real_path or own
+        return link_target(self._context, own).real_path or own
 
     def entry(self, found: os.DirEntry[str]) -> Entry:
         """Return the typed entry of what a scan found.
@@ -237,7 +239,7 @@ class Directory:
             status = found.stat(follow_symlinks=False)
         except OSError as error:
             raise oserrors.from_oserror(error, self._child(name)) from None
-        return entry_of(self._base, self._child(name), self._real_child(name), name, status)
+        return entry_of(self._context, self._child(name), self._real_child(name), name, status)
 
     def open_directory(self, name: str) -> "Directory":
         """Open a directory in this one; a link is not followed.
@@ -256,7 +258,7 @@ class Directory:
             handle = syscalls.open_directory(self.handle, name)
         except OSError as error:
             raise oserrors.from_oserror(error, self._child(name)) from None
-        return Directory(self._base, handle, self._child(name), self._real_child(name))
+        return Directory(self._context, handle, self._child(name), self._real_child(name))
 
     def open_file(self, name: str) -> OpenFile:
         """Open a regular file that a walk needs, such as its rule files; a link is not followed.
@@ -278,14 +280,14 @@ class Directory:
             fd = syscalls.open_file(self.handle, name)
         except OSError as error:
             raise oserrors.from_oserror(error, self._child(name)) from None
-        opened = open_regular(self._base, fd, self._child(name), self._real_child(name), shown=False)
-        access = self._base.access
+        opened = open_regular(self._context, fd, self._child(name), self._real_child(name), shown=False)
+        access = self._context.access
         if access is not None and access.denies_reading(opened.real_path):
             opened.close()
             raise oserrors.protected(opened.path, opened.real_path)
         return opened
 
-    def sift(
+    def read_files(
         self,
         names: Sequence[str],
         fill: Callable[[int], int],
@@ -310,14 +312,16 @@ class Directory:
             The name, and what was judged; or the error for a file that cannot or must not be read.
         """
         handle, open_file, close = self.handle, syscalls.open_file, os.close
-        unreadable = self._base.unreadable.within(self.real_path)
+        unreadable = self._context.unreadable.within(self.real_path)
         covers = None if unreadable.clears(names) else unreadable.covers
-        access = self._base.access
+        access = self._context.access
         for name in names:
             outcome: Verdict | OSError | AccessError | None
             try:
                 if covers is not None and covers(name):
-                    raise oserrors.protected(self._child(name), self._base.shown(self._real_child(name)))
+                    raise oserrors.protected(
+                        self._child(name), self._context.display_path(self._real_child(name))
+                    )
                 if access is not None:
                     access.check_read(self._real_child(name))
                 if "/" in name:
@@ -336,13 +340,16 @@ class Directory:
             if outcome is not None:
                 yield name, outcome
 
+    def _protected(self, name: str) -> AccessError:
+        return oserrors.protected(self._child(name), self._context.display_path(self._real_child(name)))
+
     def _check_shown(self, fd: int, name: str) -> None:
         """Raise for what is no regular file, or a protected one under another name."""
         status = os.fstat(fd)
         if not_regular(status):
             raise OSError(errno.EINVAL, "not a regular file", name)
-        if status.st_nlink > 1 and self._base.is_twin(status, self._base.unreadable):
-            raise oserrors.protected(self._child(name), self._base.shown(self._real_child(name)))
+        if status.st_nlink > 1 and self._context.is_hard_link_to(status, self._context.unreadable):
+            raise self._protected(name)
 
     def close(self) -> None:
         """Close the directory; again is harmless."""
@@ -366,11 +373,11 @@ class Directory:
         return f"{self.real_path}/{name}" if self.real_path else name
 
 
-def open_regular(base: RootContext, fd: int, path: str, real_path: str, *, shown: bool = True) -> OpenFile:
+def open_regular(context: RootContext, fd: int, path: str, real_path: str, *, shown: bool = True) -> OpenFile:
     """Return an open file around a descriptor, or close it and raise when its contents are not to be shown.
 
     Args:
-        base: Where walks start.
+        context: The root.
         fd: The descriptor, taken over.
         path: The path to show.
         real_path: The path, links resolved.
@@ -391,12 +398,14 @@ def open_regular(base: RootContext, fd: int, path: str, real_path: str, *, shown
     if not_regular(found):
         os.close(fd)
         raise oserrors.not_regular(path, found.st_mode)
-    if base.unreadable.covers(real_path) or (found.st_nlink > 1 and base.is_twin(found, base.unreadable)):
+    if context.unreadable.covers(real_path) or (
+        found.st_nlink > 1 and context.is_hard_link_to(found, context.unreadable)
+    ):
         os.close(fd)
-        raise oserrors.protected(path, base.shown(real_path))
-    if shown and base.access is not None:
+        raise oserrors.protected(path, context.display_path(real_path))
+    if shown and context.access is not None:
         try:
-            base.access.check_read(real_path)
+            context.access.check_read(real_path)
         except BaseException:
             os.close(fd)
             raise

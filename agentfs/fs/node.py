@@ -29,25 +29,25 @@ class FileNode(Value):
         digest: The hash of its content.
         size: Bytes of its content.
         load: Returns its content; it may come from where it takes no memory.
-        looks: What it has besides, to be made again with; files count as equal whatever theirs is.
+        metadata: What it has besides, to be made again with; files count as equal whatever theirs is.
     """
 
     mode: int
     digest: str
     size: int
     load: Callable[[], bytes] = field(compare=False, repr=False)
-    looks: FileMetadata | None = field(default=None, compare=False, repr=False)
+    metadata: FileMetadata | None = field(default=None, compare=False, repr=False)
 
     @classmethod
-    def of(cls, mode: int, data: bytes, looks: FileMetadata | None = None) -> "FileNode":
+    def of(cls, mode: int, data: bytes, metadata: FileMetadata | None = None) -> "FileNode":
         """Return the state of a file with this content in memory.
 
         Args:
             mode: Its permissions; other bits are dropped.
             data: Its content.
-            looks: What it has besides.
+            metadata: What it has besides.
         """
-        return cls(mode & _PERMISSIONS, digest_of(data), len(data), lambda: data, looks)
+        return cls(mode & _PERMISSIONS, digest_of(data), len(data), lambda: data, metadata)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -65,7 +65,7 @@ class StagedUpdate(FileUpdate):
         self._requested = path
         self._before = before
         data = None if before is None else before.load()
-        self.current = Current(root.display_path(path, real_path), real_path, data, None)
+        self.current = Current(root.requested_path(path, real_path), real_path, data, None)
 
     def replace(self, after: bytes, *, preview: bool = False) -> Changed:
         """Stage a new content of the file."""
@@ -84,17 +84,17 @@ class OverlayRoot(Root):
 
     def __init__(self, under: Root) -> None:
         self._under = under.top
-        self._base = under._base  # noqa: SLF001 - it is a root itself
+        self._context = under._context  # noqa: SLF001 - it is a root itself
         self.path = under.path
         self.policy = under.policy
         self.recovery_notes = under.recovery_notes
         self.recorder: Recorder | None = None
         self._overlay = _Overlay()
 
-    def within(self, access: Access) -> Self:
+    def for_call(self, access: Access) -> Self:
         """Return the same staged root for one call."""
-        other = super().within(access)
-        other._under = self._under.within(access)  # noqa: SLF001 - its own
+        other = super().for_call(access)
+        other._under = self._under.for_call(access)  # noqa: SLF001 - its own
         return other
 
     def close(self) -> None:
@@ -106,21 +106,21 @@ class OverlayRoot(Root):
         real_path = self._resolve(path, creating=False)
         if not self.is_staged(real_path):
             # By its own name where it leads there on disk too: that is what an error then speaks of.
-            there = real_path or "." if self._overlay.relinked else self.from_top(path)
+            there = real_path or "." if self._overlay.relinked else self.path_from_top(path)
             file = self._under.open_file(there)
-            file.path = self.display_path(path, real_path)
+            file.path = self.requested_path(path, real_path)
             return file
-        state = self.state(real_path, max_bytes=0)
+        state = self.node(real_path, max_bytes=0)
         if state is None:
             raise oserrors.missing(path)
         if not isinstance(state, FileNode):
             raise oserrors.not_a_file(path)
-        if self._base.access is not None:
-            self._base.access.check_read(real_path)
+        if self._context.access is not None:
+            self._context.access.check_read(real_path)
         with tempfile.TemporaryFile(prefix="agentfs-") as made:
             fd = os.dup(made.fileno())
         write_all(fd, state.load())
-        return OpenFile(fd, os.fstat(fd), self.display_path(path, real_path), real_path)
+        return OpenFile(fd, os.fstat(fd), self.requested_path(path, real_path), real_path)
 
     def open_directory(self, path: str) -> Directory:
         """Refuse: what is staged is in no directory yet."""
@@ -131,16 +131,16 @@ class OverlayRoot(Root):
         path = path or "."
         real_path = self._resolve(path, creating=False)
         directory = self._under.find_directory(real_path)
-        directory.path = self.display_path(path, real_path)
+        directory.path = self.requested_path(path, real_path)
         return directory
 
     def entry(self, path: str) -> Entry:
         """Return what a path names, as it is staged."""
-        real_path = self.place(path)
+        real_path = self.real_path(path)
         if not self.is_staged(real_path):
-            entry = self._under.entry(real_path if self._overlay.relinked else self.from_top(path))
-            return replace(entry, path=self.display_path(path, real_path) or ".")
-        state = self.state(real_path, max_bytes=0)
+            entry = self._under.entry(real_path if self._overlay.relinked else self.path_from_top(path))
+            return replace(entry, path=self.requested_path(path, real_path) or ".")
+        state = self.node(real_path, max_bytes=0)
         if state is None:
             raise oserrors.missing(path)
         name = display_name(os.path.basename(real_path))
@@ -149,10 +149,10 @@ class OverlayRoot(Root):
         size = state.size if isinstance(state, FileNode) else None
         target = display_name(state.target) if isinstance(state, LinkNode) else None
         ext = "" if directory else os.path.splitext(name)[1][1:].lower()
-        shown = self.display_path(path, real_path)
+        shown = self.requested_path(path, real_path)
         return Entry(shown, name, kind, is_dir=directory, size=size, ext=ext, target=target)
 
-    def place(self, path: str, *, creating: bool = False) -> str:
+    def real_path(self, path: str, *, creating: bool = False) -> str:
         """Return where a path leads, links resolved but for the last."""
         return self._resolve(path, follow=False, creating=creating)
 
@@ -160,24 +160,24 @@ class OverlayRoot(Root):
         """Tell whether anything is staged at a path whose links are resolved, or below it."""
         return real_path in self._overlay.states or self._overlay.below[real_path] > 0
 
-    def state(self, real_path: str, *, max_bytes: int) -> Node | None:
+    def node(self, real_path: str, *, max_bytes: int) -> Node | None:
         """Return what is at a path, as it is staged."""
         staged = self._overlay.states.get(real_path)
         if staged is None and self._overlay.below[real_path]:
             return DirectoryNode()
         if real_path in self._overlay.states:
             return staged
-        return self._under.state(real_path, max_bytes=max_bytes) if real_path else DirectoryNode()
+        return self._under.node(real_path, max_bytes=max_bytes) if real_path else DirectoryNode()
 
     @contextmanager
     def open_for_update(self, path: str, *, max_bytes: int) -> Generator[StagedUpdate]:
         """Open a file, as it is staged, to read and replace it."""
         self._check_may_change(path)
         real_path = self._resolve(path)
-        node = self.state(real_path, max_bytes=max_bytes)
+        node = self.node(real_path, max_bytes=max_bytes)
         if isinstance(node, DirectoryNode | LinkNode):
             raise oserrors.not_a_file(path)
-        check_protected(self._base, real_path, path)
+        check_protected(self._context, real_path, path)
         yield StagedUpdate(self, path, real_path, node)
 
     def stage_replacement(
@@ -192,10 +192,10 @@ class OverlayRoot(Root):
             mode = _new_mode(path) if before is None else before.mode
             self._stage((Change(real_path, before, FileNode.of(mode, after)),), self.recorder)
 
-    def display_path(self, path: str, real_path: str) -> str:
+    def requested_path(self, path: str, real_path: str) -> str:
         """Return the path as it was requested, normalised and fit to show; resolved where it has a `..`."""
         parsed = self._split(path)
-        return self._base.shown(real_path if parsed.climbs else "/".join(parsed.parts))
+        return self._context.display_path(real_path if parsed.climbs else "/".join(parsed.parts))
 
     def apply(
         self,
@@ -204,15 +204,15 @@ class OverlayRoot(Root):
         max_bytes: int,
         conflict: Conflict,
         recorder: Recorder | None = None,
-        leaving: bool = False,  # noqa: ARG002 - no directory is staged
+        keep_non_empty: bool = False,  # noqa: ARG002 - no directory is staged
     ) -> tuple[str, ...]:
         """Stage several changes: all of them, or none."""
         for change in changes:
             self._check_may_change(change.path)
             if isinstance(change.before, DirectoryNode) or isinstance(change.after, DirectoryNode):
                 raise _directory(change.path)
-            check_protected(self._base, change.path, change.path)
-            present = self.state(change.path, max_bytes=max_bytes)
+            check_protected(self._context, change.path, change.path)
+            present = self.node(change.path, max_bytes=max_bytes)
             if present != change.before:
                 raise conflict(change, present)
         self._stage(tuple(changes), recorder or self.recorder)
@@ -239,22 +239,22 @@ class OverlayRoot(Root):
         while pending:
             name = pending.pop()
             if name == ".." and missing:
-                raise oserrors.missing(path, self.shown("/".join(real)))
+                raise oserrors.missing(path, self.display_path("/".join(real)))
             if name == "..":
                 if not real:
                     raise oserrors.outside(path)
                 real.pop()
                 continue
             here = "/".join([*real, name])
-            real_path = here if missing else self._under.top.place(here, creating=True)
+            real_path = here if missing else self._under.top.real_path(here, creating=True)
             state = None if missing else self._kind_at(real_path)
             last = not pending and not asked.directory
             if isinstance(state, LinkNode) and (follow or not last):
-                if not self._base.follow:
-                    raise oserrors.link_refused(path, self.shown(real_path))
-                led = split_link(state.target, self._base.roots)
+                if not self._context.follow:
+                    raise oserrors.link_refused(path, self.display_path(real_path))
+                led = split_link(state.target, self._context.roots)
                 if led is None:
-                    raise oserrors.outside(path, self.shown(real_path))
+                    raise oserrors.outside(path, self.display_path(real_path))
                 links += 1
                 if links > MAX_LINKS:
                     raise oserrors.link_loop(path, MAX_LINKS)
@@ -262,12 +262,12 @@ class OverlayRoot(Root):
                 pending += reversed(led.parts)
                 continue
             if isinstance(state, FileNode) and not last:
-                raise oserrors.not_a_directory(path, self.shown(real_path))
+                raise oserrors.not_a_directory(path, self.display_path(real_path))
             if state is None and not last and not creating:
-                raise oserrors.missing(path, self.shown(real_path))
+                raise oserrors.missing(path, self.display_path(real_path))
             if state is None and not last and real_path in self._overlay.states:
                 raise RefusedError(
-                    f"{quote(self.shown(real_path))} was removed in this transaction,"
+                    f"{quote(self.display_path(real_path))} was removed in this transaction,"
                     " and becomes no directory in it.",
                     hint="End the transaction first.",
                     details={"path": display_name(path)},
@@ -279,7 +279,7 @@ class OverlayRoot(Root):
     def _kind_at(self, real_path: str) -> Node | None:
         """Return what is at a path, without the content of a file."""
         try:
-            return self.state(real_path, max_bytes=0)
+            return self.node(real_path, max_bytes=0)
         except AgentFSError:  # a file, and too large to be read; or one that whoever opens it is refused
             return FileNode.of(0, b"")
 

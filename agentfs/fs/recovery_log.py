@@ -64,11 +64,11 @@ class RepairLog:
 
 
 @contextmanager
-def logged(base: RootContext, root_path: str, rows: Sequence[Row]) -> Generator[RepairLog | None]:
+def logged(context: RootContext, root_path: str, rows: Sequence[Row]) -> Generator[RepairLog | None]:
     """Keep a log while a batch is carried out.
 
     Args:
-        base: Where walks start.
+        context: The root.
         root_path: The root.
         rows: What the batch does.
 
@@ -84,7 +84,7 @@ def logged(base: RootContext, root_path: str, rows: Sequence[Row]) -> Generator[
         return
     content = {"version": _VERSION, "root": root_path, "rows": [_row(row) for row in rows]}
     try:
-        log = _new_log(os.path.join(directory, _prefix(base)))
+        log = _new_log(os.path.join(directory, _prefix(context)))
     except OSError as error:
         raise _failed(error) from None
     try:
@@ -112,11 +112,11 @@ def _new_log(prefix: str) -> RepairLog:
         os.close(fd)
 
 
-def left_behind(base: RootContext, root_path: str) -> Generator[tuple[list[Row], set[str], RepairLog]]:
+def left_behind(context: RootContext, root_path: str) -> Generator[tuple[list[Row], set[str], RepairLog]]:
     """Find the batches of dead processes; each log goes when the next one is asked for, unless it is kept.
 
     Args:
-        base: Where walks start.
+        context: The root.
         root_path: The root.
 
     Yields:
@@ -127,7 +127,7 @@ def left_behind(base: RootContext, root_path: str) -> Generator[tuple[list[Row],
         return
     sweep_locks(directory)
     try:
-        prefix = _prefix(base)
+        prefix = _prefix(context)
         names = sorted(name for name in os.listdir(directory) if name.startswith(prefix))
     except OSError:
         return
@@ -171,8 +171,8 @@ def _whole(fd: int) -> bytes:
     return b"".join(parts)
 
 
-def _prefix(base: RootContext) -> str:
-    here = syscalls.lstat(base.held.handle, ".")
+def _prefix(context: RootContext) -> str:
+    here = syscalls.lstat(context.held.handle, ".")
     return f"repair-{revision_of(f'{here.st_dev}:{here.st_ino}'.encode())}-"
 
 
@@ -192,7 +192,7 @@ def plain_of(state: Node | None) -> list[Any] | None:
         case None:
             return None
         case FileNode():
-            return ["file", state.mode, state.digest, state.size, *_plain_looks(state.looks)]
+            return ["file", state.mode, state.digest, state.size, *_plain_metadata(state.metadata)]
         case LinkNode():
             return ["link", state.target]
         case DirectoryNode():
@@ -202,8 +202,8 @@ def plain_of(state: Node | None) -> list[Any] | None:
 def state_of(plain: list[Any] | None) -> Node | None:
     """Return the state that `plain_of` made this of; the content of a file cannot be loaded."""
     match plain or []:
-        case ["file", mode, digest, size, *looks]:
-            return FileNode(mode, digest, size, _not_kept, _looks(mode, looks))
+        case ["file", mode, digest, size, *metadata]:
+            return FileNode(mode, digest, size, _not_kept, _metadata_of(mode, metadata))
         case ["link", target]:
             return LinkNode(target)
         case ["directory", mode]:
@@ -212,16 +212,16 @@ def state_of(plain: list[Any] | None) -> Node | None:
             return None
 
 
-def _plain_looks(looks: FileMetadata | None) -> list[Any]:
-    if looks is None:
+def _plain_metadata(metadata: FileMetadata | None) -> list[Any]:
+    if metadata is None:
         return []
     attributes = None
-    if looks.attributes is not None:
-        attributes = {name: value.hex() for name, value in looks.attributes.items()}
-    return [looks.owner, attributes]
+    if metadata.attributes is not None:
+        attributes = {name: value.hex() for name, value in metadata.attributes.items()}
+    return [metadata.owner, attributes]
 
 
-def _looks(mode: int, plain: list[Any]) -> FileMetadata | None:
+def _metadata_of(mode: int, plain: list[Any]) -> FileMetadata | None:
     try:
         (user, group), attributes = plain
         kept = attributes and {str(name): bytes.fromhex(value) for name, value in attributes.items()}

@@ -108,7 +108,7 @@ class FileUpdate:
             AgentFSError: refused, io.
         """
         before = self.current.data
-        notes = oserrors.link_note(self._path, self._context.shown(self._real_path))
+        notes = oserrors.link_note(self._path, self._context.display_path(self._real_path))
         if after != before:
             in_place = self._check_replaceable()
             if not preview:
@@ -130,8 +130,8 @@ class FileUpdate:
                 raise ConcurrentChange from None
             raise resolved.error(error) from None
         with open_regular(context, fd, self._path, self._real_path) as file:
-            if file.stat.st_nlink > 1 and context.is_twin(file.stat, context.unwritable):
-                raise oserrors.protected(self._path, context.shown(self._real_path), shown=True)
+            if file.stat.st_nlink > 1 and context.is_hard_link_to(file.stat, context.unwritable):
+                raise oserrors.protected(self._path, context.display_path(self._real_path), shown=True)
             return Original(file.read_whole(self._max_bytes), file.stat, metadata_of(fd, file.stat))
 
     def _check_replaceable(self) -> bool:
@@ -160,7 +160,7 @@ class FileUpdate:
                         overwrite(context, parent, resolved.name, after, original)
                     return [f"written in place for all of its {original.stat.st_nlink} hard links"]
                 sweep(context, parent)
-                notes += fill(context, parent, temporary, after, original and original.looks)
+                notes += fill(context, parent, temporary, after, original and original.metadata)
                 with self._recording(after, syscalls.lstat(parent, temporary).st_mode):
                     if original is None:
                         call_context.complete()
@@ -187,10 +187,10 @@ class FileUpdate:
         if self._recorder is None:
             return nullcontext()
         original = self._original
-        looks = None if original is None else original.looks
-        before = None if original is None else FileNode.of(original.stat.st_mode, original.data, looks)
+        metadata = None if original is None else original.metadata
+        before = None if original is None else FileNode.of(original.stat.st_mode, original.data, metadata)
         made = [Change(path, None, DirectoryNode()) for path in self._resolved.made_parents]
-        change = Change(self._real_path, before, FileNode.of(mode, after, looks))
+        change = Change(self._real_path, before, FileNode.of(mode, after, metadata))
         return self._recorder.recording((*made, change))
 
     def _place_new(self, temporary: str) -> None:
@@ -264,9 +264,9 @@ def check_not_protected(context: RootContext, resolved: ResolvedPath, path: str)
     """
     real_path = resolved.real_path
     if context.unreadable.covers(real_path):
-        raise oserrors.protected(path, context.shown(real_path))
+        raise oserrors.protected(path, context.display_path(real_path))
     if context.unwritable.covers(real_path) or resolved.passes_hard_link_to(context.unwritable):
-        raise oserrors.protected(path, context.shown(real_path), shown=True)
+        raise oserrors.protected(path, context.display_path(real_path), shown=True)
     if context.access is not None:
         context.access.check_change(real_path)
 

@@ -152,7 +152,9 @@ class ResolvedPath:
     @property
     def display_path(self) -> str:
         """The path as it was requested, normalised and fit to show; resolved where it has a `..`."""
-        return self._context.shown(self.real_path if self._parsed.climbs else "/".join(self._parsed.parts))
+        return self._context.display_path(
+            self.real_path if self._parsed.climbs else "/".join(self._parsed.parts)
+        )
 
     @property
     def lock_key(self) -> str:
@@ -181,7 +183,9 @@ class ResolvedPath:
 
     def passes_hard_link_to(self, matcher: NameMatcher) -> bool:
         """Tell whether a directory on the way is, under another name, a protected one in the root."""
-        return any(self._context.is_twin(syscalls.lstat(fd, "."), matcher) for fd in self._directories)
+        return any(
+            self._context.is_hard_link_to(syscalls.lstat(fd, "."), matcher) for fd in self._directories
+        )
 
     def make_parents(self) -> None:
         """Make the missing directories and enter them."""
@@ -212,7 +216,7 @@ class ResolvedPath:
             return error
         name = self.name if name is None else name
         real_path = self._real_path(None if name == "." else name)
-        place = self._context.shown(real_path) or "."
+        place = self._context.display_path(real_path) or "."
         if error.errno == errno.ENOENT and name != ".":
             return oserrors.missing(self._path, place, self._similar(name))
         if error.errno == errno.ENOTDIR and name != ".":
@@ -260,7 +264,7 @@ class ResolvedPath:
 
     def _go_up(self) -> None:
         if self.missing:
-            raise oserrors.missing(self._path, self._context.shown(self._real_path()) or ".")
+            raise oserrors.missing(self._path, self._context.display_path(self._real_path()) or ".")
         if not self._directories:
             in_link = self._link_count > 0 and len(self._pending) >= self._after_link
             raise oserrors.outside(self._path, self._last_link if in_link else None)
@@ -280,7 +284,7 @@ class ResolvedPath:
         return True
 
     def _expand_link(self, name: str, target: str) -> None:
-        link = self._context.shown(self._real_path(name)) or "."
+        link = self._context.display_path(self._real_path(name)) or "."
         if self._follow is False:
             raise RefusedError(
                 f"{quote(link)} has become a symbolic link, which is not followed here.",
@@ -325,8 +329,10 @@ class ResolvedPath:
 
     def _check_usable(self, name: str | None = None, *, on_the_way: bool = False) -> None:
         context, real_path = self._context, self._real_path(name)
-        if not (context.usable(real_path) or (on_the_way and context.leads_to_usable(real_path))):
-            raise oserrors.not_usable(self._path, [context.shown(top) or "." for top in context.only or ()])
+        if not (context.is_usable(real_path) or (on_the_way and context.contains_usable(real_path))):
+            raise oserrors.not_usable(
+                self._path, [context.display_path(top) or "." for top in context.only or ()]
+            )
 
     def _close_directories(self) -> None:
         while self._directories:
@@ -376,7 +382,7 @@ class ResolvedPath:
         wanted = unicodedata.normalize("NFC", name).casefold()
         close = difflib.get_close_matches(wanted, folded, n=2, cutoff=0.75)
         paths = [self._real_path(folded[key]) for key in close]
-        return tuple(self._context.shown(path) for path in paths if self._context.usable(path))
+        return tuple(self._context.display_path(path) for path in paths if self._context.is_usable(path))
 
 
 def resolve_real(context: RootContext, real_path: str, *, create_parents: bool = False) -> ResolvedPath:

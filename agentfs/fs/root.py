@@ -77,16 +77,16 @@ class Root:
             raise oserrors.from_oserror(error, given) from None
         # The root may be known to the model by either spelling.
         roots = tuple(dict.fromkeys((absolute_parts(self.path), absolute_parts(given))))
-        self._base = RootContext(RootHandle(handle), roots, policy)
+        self._context = RootContext(RootHandle(handle), roots, policy)
         # Nobody may write through a root that is only read, repairs neither.
         self.recovery_notes = () if policy.read_only else self._repaired()
 
     def _repaired(self) -> tuple[str, ...]:
         from agentfs.fs.batch import repair  # noqa: PLC0415 - it loads when a tree is opened
 
-        return tuple(repair(self._base, self.path))
+        return tuple(repair(self._context, self.path))
 
-    def under(self, policy: Policy) -> "Root":
+    def with_policy(self, policy: Policy) -> "Root":
         """Return the same root under another policy; they are closed together.
 
         Args:
@@ -121,27 +121,31 @@ class Root:
     @property
     def top(self) -> "Root":
         """The same root, where relative paths start at the root itself."""
-        return self._from("") if self._base.workdir else self
+        return self._from("") if self._context.workdir else self
 
     @property
-    def whole(self) -> "Root":
+    def unrestricted(self) -> "Root":
         """The same root, where all of it may be used: for ignore rules, which lie above what they ignore."""
-        return self._on(self._base.starting_in("").narrowed(None))
+        return self._on(self._context.starting_in("").restricted_to(None))
 
     @property
-    def tops(self) -> list[str]:
+    def usable_directories(self) -> list[str]:
         """The directories from which everything that may be used is reached, as `top` takes them."""
-        return ["."] if self._base.only is None else [display_name(place) or "." for place in self._base.only]
+        return (
+            ["."]
+            if self._context.only is None
+            else [display_name(place) or "." for place in self._context.only]
+        )
 
     def _from(self, workdir: str) -> "Root":
-        return self._on(self._base.starting_in(workdir))
+        return self._on(self._context.starting_in(workdir))
 
-    def _on(self, base: RootContext) -> "Root":
+    def _on(self, context: RootContext) -> "Root":
         other = copy(self)
-        other._base = base  # noqa: SLF001 - its own
+        other._context = context  # noqa: SLF001 - its own
         return other
 
-    def narrowed(self, only: Sequence[str]) -> "Root":
+    def restricted_to(self, only: Sequence[str]) -> "Root":
         """Return the same root, where nothing outside of some directories may be used or is named.
 
         Args:
@@ -150,49 +154,49 @@ class Root:
         Raises:
             AgentFSError: As `target`.
         """
-        return self._on(self._base.narrowed(tuple(self.target(path)[1] for path in only)))
+        return self._on(self._context.restricted_to(tuple(self.resolve(path)[1] for path in only)))
 
-    def from_top(self, path: str) -> str:
+    def path_from_top(self, path: str) -> str:
         """Return a path as it is asked for at `top`.
 
         Args:
             path: As it is asked for here, or shown.
         """
-        start = self._base.workdir
+        start = self._context.workdir
         return path if not start or is_absolute(path) else f"{display_name(start)}/{path}"
 
-    def shown(self, real_path: str) -> str:
+    def display_path(self, real_path: str) -> str:
         """Return a path as it is shown here.
 
         Args:
             real_path: From the root on, as the system spells it.
         """
-        return self._base.shown(real_path) or "."
+        return self._context.display_path(real_path) or "."
 
-    def usable(self, real_path: str) -> bool:
+    def is_usable(self, real_path: str) -> bool:
         """Tell whether a path lies where things may be used and named.
 
         Args:
             real_path: From the root on, links resolved.
         """
-        return self._base.usable(real_path)
+        return self._context.is_usable(real_path)
 
-    def named(self, real_path: str) -> str | None:
+    def display_path_if_usable(self, real_path: str) -> str | None:
         """Return a path as it is shown here; None where it is not to be named.
 
         Args:
             real_path: From the root on, as the system spells it.
         """
-        return self.shown(real_path) if self.usable(real_path) else None
+        return self.display_path(real_path) if self.is_usable(real_path) else None
 
-    def within(self, access: Access) -> Self:
+    def for_call(self, access: Access) -> Self:
         """Return the same root for one call; they are closed together.
 
         Args:
             access: What the permission rules say of the files of the call.
         """
         other = copy(self)
-        other._base = self._base.within(access)  # noqa: SLF001 - its own
+        other._context = self._context.for_call(access)  # noqa: SLF001 - its own
         return other
 
     def may_show(self, real_path: str) -> bool:
@@ -201,11 +205,11 @@ class Root:
         Args:
             real_path: Its path from the root on, links resolved.
         """
-        access = self._base.access
+        access = self._context.access
         denied = access is not None and access.denies_reading(real_path)
-        return not denied and self.usable(real_path) and not self._base.unreadable.covers(real_path)
+        return not denied and self.is_usable(real_path) and not self._context.unreadable.covers(real_path)
 
-    def may_show_kept(self, real_path: str) -> bool:
+    def may_show_recorded(self, real_path: str) -> bool:
         """Tell whether what was kept of a file may be shown now.
 
         Args:
@@ -214,15 +218,15 @@ class Root:
         if not self.may_show(real_path):
             return False
         try:
-            with resolve_real(self._base, real_path) as resolved:
+            with resolve_real(self._context, real_path) as resolved:
                 found = syscalls.lstat(resolved.parent, resolved.name)
         except (AgentFSError, OSError):
             return True
-        return found.st_nlink == 1 or not self._base.is_twin(found, self._base.unreadable)
+        return found.st_nlink == 1 or not self._context.is_hard_link_to(found, self._context.unreadable)
 
     def close(self) -> None:
         """Close the root; again is harmless, calls under way end in peace, and no later one works."""
-        self._base.opened.held = RootHandle(-1)
+        self._context.opened.held = RootHandle(-1)
 
     def __enter__(self) -> Self:
         return self
@@ -235,7 +239,7 @@ class Root:
     @property
     def containment(self) -> Containment:
         """What confines calls to the root, and what keeps writers apart, as it works at this moment."""
-        held = self._base.held
+        held = self._context.held
         mechanism = syscalls.mechanism(held.handle)
         return {
             "open": mechanism,
@@ -257,22 +261,22 @@ class Root:
             AgentFSError: outside_workspace, not_found, not_a_file, not_a_directory, not_regular, link_loop,
                 invalid_path, name_too_long, protected, refused (a link, where none is followed), io.
         """
-        base = self._base
-        plain = not base.workdir and is_simple(path)
+        context = self._context
+        plain = not context.workdir and is_simple(path)
         asked = None if plain else self._split(path)
         direct = path if asked is None else asked.direct
-        if direct and base.usable(direct):
-            held = base.held
+        if direct and context.is_usable(direct):
+            held = context.held
             fd = syscalls.open_beneath(held.handle, direct)
             del held  # an exception that is kept must not keep the root open
             if fd >= 0:
-                return open_regular(base, fd, direct if plain else base.shown(direct), direct)
-        with ResolvedPath(base, path, asked or self._split(path)) as resolved:
+                return open_regular(context, fd, direct if plain else context.display_path(direct), direct)
+        with ResolvedPath(context, path, asked or self._split(path)) as resolved:
             fd = resolved.open(syscalls.open_file)
             if resolved.name == ".":
                 syscalls.close(fd)
                 raise oserrors.not_a_file(path)
-            return open_regular(base, fd, resolved.display_path, resolved.real_path)
+            return open_regular(context, fd, resolved.display_path, resolved.real_path)
 
     def open_directory(self, path: str) -> Directory:
         """Open a directory.
@@ -287,17 +291,17 @@ class Root:
             AgentFSError: outside_workspace, not_found, not_a_directory, link_loop, invalid_path,
                 name_too_long, refused (a link, where none is followed), io.
         """
-        base, asked = self._base, self._split_directory(path)
+        context, asked = self._context, self._split_directory(path)
         direct = "/".join(asked.parts)
-        if direct and not asked.climbs and not asked.escaped and base.usable(direct):
-            held = base.held
+        if direct and not asked.climbs and not asked.escaped and context.is_usable(direct):
+            held = context.held
             handle = syscalls.open_beneath(held.handle, direct, directory=True)
             del held
             if handle != -1:
-                return Directory(base, handle, base.shown(direct), direct)
-        with ResolvedPath(base, path, asked) as resolved:
+                return Directory(context, handle, context.display_path(direct), direct)
+        with ResolvedPath(context, path, asked) as resolved:
             handle = resolved.open(syscalls.open_directory)
-            return Directory(base, handle, resolved.display_path, resolved.real_path)
+            return Directory(context, handle, resolved.display_path, resolved.real_path)
 
     def find_directory(self, path: str) -> Directory:
         """Open a directory to learn where it stands, and not what is in it.
@@ -323,7 +327,7 @@ class Root:
             AgentFSError: outside_workspace, not_found, not_a_directory, link_loop, invalid_path,
                 name_too_long, refused (a link on the way, where none is followed), io.
         """
-        with ResolvedPath(self._base, path, self._split_directory(path)) as resolved:
+        with ResolvedPath(self._context, path, self._split_directory(path)) as resolved:
             try:
                 if resolved.name == ".":
                     syscalls.close(syscalls.open_directory(resolved.parent, "."))
@@ -332,11 +336,11 @@ class Root:
                 raise resolved.error(error) from None
             path, real_path = resolved.display_path or ".", resolved.real_path
             name = os.path.basename(path) if resolved.name == "." else resolved.name
-            return entry_of(self._base, path, real_path, name, status)
+            return entry_of(self._context, path, real_path, name, status)
 
     def has_linked_secrets(self) -> bool:
-        """Tell whether a protected file of the root has a second name, which `Directory.sift` must know."""
-        return self._base.has_linked(self._base.unreadable)
+        """Tell whether a protected file of the root has a second name; see `Directory.read_files`."""
+        return self._context.has_hard_link_to(self._context.unreadable)
 
     def exists(self, path: str) -> bool:
         """Tell whether a path names something; a link at the end counts, wherever it leads.
@@ -383,7 +387,7 @@ class Root:
                 details={"path": display_name(path)},
             )
         with open_for_update(
-            self._base, self.path, path, parsed, max_bytes=max_bytes, recorder=self.recorder
+            self._context, self.path, path, parsed, max_bytes=max_bytes, recorder=self.recorder
         ) as update:
             yield update
 
@@ -394,7 +398,7 @@ class Root:
         max_bytes: int,
         conflict: Conflict,
         recorder: Recorder | None = None,
-        leaving: bool = False,
+        keep_non_empty: bool = False,
     ) -> tuple[str, ...]:
         """Make several changes as one: all of them, or none.
 
@@ -405,7 +409,7 @@ class Root:
             max_bytes: The largest file that is read.
             conflict: Makes the error for a change that finds something else; it is given what stands there.
             recorder: Who is told; by default the recorder of the root.
-            leaving: Whether a directory that is to go may stay, when something else is in it.
+            keep_non_empty: Whether a directory that is to go may stay, when something else is in it.
 
         Returns:
             The directories that stay.
@@ -419,18 +423,18 @@ class Root:
 
         try:
             return apply_changes(
-                self._base,
+                self._context,
                 self.path,
                 changes,
                 max_bytes=max_bytes,
                 conflict=conflict,
                 recorder=recorder or self.recorder,
-                keep_non_empty=leaving,
+                keep_non_empty=keep_non_empty,
             )
         except OSError as error:
             raise oserrors.from_oserror(error, changes[0].path if changes else ".") from None
 
-    def target(self, path: str) -> tuple[str, str]:
+    def resolve(self, path: str) -> tuple[str, str]:
         """Return where a path leads, whether or not anything is there yet; the last link is followed too.
 
         Args:
@@ -443,10 +447,10 @@ class Root:
             AgentFSError: outside_workspace, not_a_directory, link_loop, invalid_path, name_too_long, refused.
         """
         parsed = self._split(path)
-        with ResolvedPath(self._base, path, parsed, follow_last=True, create_parents=True) as resolved:
+        with ResolvedPath(self._context, path, parsed, follow_last=True, create_parents=True) as resolved:
             return resolved.display_path, resolved.real_path
 
-    def folds(self, real_path: str) -> bool:
+    def ignores_case(self, real_path: str) -> bool:
         """Tell whether the file system takes a path in other case for the same file.
 
         Args:
@@ -458,7 +462,7 @@ class Root:
             if name == other:
                 continue
             try:
-                with resolve_real(self._base, "/".join(parts[:count])) as resolved:
+                with resolve_real(self._context, "/".join(parts[:count])) as resolved:
                     found = syscalls.lstat(resolved.parent, name)
                     with suppress(OSError):
                         return os.path.samestat(found, syscalls.lstat(resolved.parent, other))
@@ -469,7 +473,7 @@ class Root:
             return os.path.samefile(self.path, self.path.swapcase())
         return False
 
-    def place(self, path: str, *, creating: bool = False) -> str:
+    def real_path(self, path: str, *, creating: bool = False) -> str:
         """Return where a path leads: from the root on, links resolved but for the last.
 
         Args:
@@ -482,10 +486,10 @@ class Root:
         Raises:
             AgentFSError: as `entry`; not_found for directories on the way only.
         """
-        with ResolvedPath(self._base, path, self._split(path), create_parents=creating) as resolved:
+        with ResolvedPath(self._context, path, self._split(path), create_parents=creating) as resolved:
             return resolved.real_path
 
-    def state(self, real_path: str, *, max_bytes: int) -> Node | None:
+    def node(self, real_path: str, *, max_bytes: int) -> Node | None:
         """Return what stands at a path whose links are resolved, but for the last.
 
         Args:
@@ -498,7 +502,7 @@ class Root:
         Raises:
             AgentFSError: not_regular, too_large, refused (a link stands on the way), io.
         """
-        return node_at(self._base, real_path, max_bytes)
+        return node_at(self._context, real_path, max_bytes)
 
     def check_replaceable(self, real_path: str, path: str) -> None:
         """Refuse to give a file a new content where that would fail now.
@@ -511,21 +515,21 @@ class Root:
             AgentFSError: refused: it is write-protected, or has hard links that the policy does not change;
                 io: the system lets no name be made in its directory.
         """
-        with resolve_real(self._base, real_path, create_parents=True) as resolved:
-            check_replaceable(self._base, resolved, path)
+        with resolve_real(self._context, real_path, create_parents=True) as resolved:
+            check_replaceable(self._context, resolved, path)
 
     def _split_directory(self, path: str) -> ParsedPath:
         return self._split(path or ".")
 
     def _split(self, path: str) -> ParsedPath:
         try:
-            asked = split_path(path, self._base.roots)
+            asked = split_path(path, self._context.roots)
         except OutsideWorkspaceError as error:
             inside = path.lstrip("/")
             if inside and inside != path and self._is_there(inside):
                 error.hint = f"Did you mean {quote(inside)}? Without a leading `/` a path is relative."
             raise
-        start = self._base.workdir
+        start = self._context.workdir
         if not start or is_absolute(path):
             return asked
         return asked._replace(parts=(*start.split("/"), *asked.parts))

@@ -48,7 +48,7 @@ class StateDirectory:
         self.path = _resolved(path)
         self._format_name = format_name
         self._names = {*names, *(name + _NEW for name in names), format_name + _NEW, _LOCK}
-        self._base = root._base  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - it is a part of the disk
+        self._context = root._context  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - it is a part of the disk
         _check_apart(self.path, root.path)
         try:
             self._make()
@@ -106,7 +106,7 @@ class StateDirectory:
             try:
                 for part in parts:
                     write_all(fd, part)
-                sync_file(self._base, fd)
+                sync_file(self._context, fd)
             finally:
                 os.close(fd)
             os.replace(place + _NEW, place)
@@ -125,7 +125,7 @@ class StateDirectory:
         Raises:
             FileIOError: io.
         """
-        log = LogFile(self._place(name), partial(sync_file, self._base), partial(self.write, name))
+        log = LogFile(self._place(name), partial(sync_file, self._context), partial(self.write, name))
         self._logs.add(log)
         return log
 
@@ -199,7 +199,7 @@ class StateDirectory:
         )
 
     def _sync_names(self) -> None:
-        if self._base.durability == "fast":
+        if self._context.durability == "fast":
             return
         fd = os.open(self.path, os.O_RDONLY | FLAGS)
         try:

@@ -39,12 +39,12 @@ class Original(NamedTuple):
     Attributes:
         data: Its content.
         stat: What the system says of it.
-        looks: What its replacement is to have too.
+        metadata: What its replacement is to have too.
     """
 
     data: bytes
     stat: os.stat_result
-    looks: FileMetadata
+    metadata: FileMetadata
 
 
 def new_temporary() -> str:
@@ -67,16 +67,16 @@ def _attributes_of(fd: int) -> dict[str, bytes]:
 
 
 def fill(
-    base: RootContext, handle: int, temporary: str, content: bytes, looks: FileMetadata | None
+    context: RootContext, handle: int, temporary: str, content: bytes, metadata: FileMetadata | None
 ) -> list[str]:
-    """Make a temporary that holds a content and looks like the file it will replace.
+    """Make a temporary that has the content, and the metadata of the file that it will replace.
 
     Args:
-        base: Where walks start.
+        context: The root.
         handle: The directory.
         temporary: Its name.
         content: What it holds.
-        looks: What it has besides; None for what the system gives a new file.
+        metadata: What it has besides; None for what the system gives a new file.
 
     Returns:
         What could not be kept, to be told.
@@ -84,11 +84,11 @@ def fill(
     Raises:
         OSError: The system fails; the temporary may be there.
     """
-    fd = syscalls.create_file(handle, temporary, 0o666 if looks is None else 0o600)
+    fd = syscalls.create_file(handle, temporary, 0o666 if metadata is None else 0o600)
     try:
         write_all(fd, content)
-        notes = [] if looks is None else _dress(fd, looks)
-        sync_file(base, fd)
+        notes = [] if metadata is None else _apply_metadata(fd, metadata)
+        sync_file(context, fd)
     except BaseException:
         with suppress(OSError):
             os.close(fd)
@@ -97,11 +97,11 @@ def fill(
     return notes
 
 
-def overwrite(base: RootContext, handle: int, name: str, content: bytes, old: Original) -> None:
+def overwrite(context: RootContext, handle: int, name: str, content: bytes, old: Original) -> None:
     """Write a content into a file itself, so that its other names have it too; no step of one.
 
     Args:
-        base: Where walks start.
+        context: The root.
         handle: The directory.
         name: The file.
         content: What it shall hold.
@@ -117,7 +117,7 @@ def overwrite(base: RootContext, handle: int, name: str, content: bytes, old: Or
         try:
             write_all(fd, content)
             os.ftruncate(fd, len(content))
-            sync_file(base, fd)
+            sync_file(context, fd)
         except OSError:
             with suppress(OSError):
                 os.lseek(fd, 0, os.SEEK_SET)
@@ -145,11 +145,11 @@ def read_all(fd: int, start: int, size: int) -> bytes:
     return b"".join(parts)
 
 
-def sync_file(base: RootContext, fd: int) -> None:
+def sync_file(context: RootContext, fd: int) -> None:
     """Bring a file to the disk, as far as the policy asks for it."""
-    if base.durability == "fast":
+    if context.durability == "fast":
         return
-    if base.durability == "full":
+    if context.durability == "full":
         import fcntl  # noqa: PLC0415 - not on Windows, where agentfs can be imported too
 
         command: int | None = getattr(fcntl, "F_FULLFSYNC", None)
@@ -160,9 +160,9 @@ def sync_file(base: RootContext, fd: int) -> None:
     os.fsync(fd)
 
 
-def sync_directories(base: RootContext, handles: list[int]) -> list[str]:
+def sync_directories(context: RootContext, handles: list[int]) -> list[str]:
     """Bring names to the disk where the policy asks for it; a failure is only told, as all is done."""
-    if base.durability != "full":
+    if context.durability != "full":
         return []
     try:
         for handle in handles:
@@ -176,16 +176,16 @@ def sync_directories(base: RootContext, handles: list[int]) -> list[str]:
     return []
 
 
-def sweep(base: RootContext, handle: int) -> None:
+def sweep(context: RootContext, handle: int) -> None:
     """Remove temporaries that a killed process has left in a directory, when it is first changed."""
     names: list[str] = []
     with suppress(OSError):
         here = syscalls.lstat(handle, ".")
-        if (here.st_dev, here.st_ino) in base.swept:
+        if (here.st_dev, here.st_ino) in context.swept:
             return
-        if len(base.swept) >= _MAX_SWEPT:
-            base.swept.clear()
-        base.swept.add((here.st_dev, here.st_ino))
+        if len(context.swept) >= _MAX_SWEPT:
+            context.swept.clear()
+        context.swept.add((here.st_dev, here.st_ino))
         names = [name for name in syscalls.first_names(handle) if _TEMPORARY.fullmatch(name)]
     for name in names:
         with suppress(OSError):  # another process may have removed it just now
@@ -193,14 +193,14 @@ def sweep(base: RootContext, handle: int) -> None:
                 syscalls.remove(handle, name)
 
 
-def _dress(fd: int, looks: FileMetadata) -> list[str]:
+def _apply_metadata(fd: int, metadata: FileMetadata) -> list[str]:
     """Give a new file the owner, mode and attributes of an old one."""
     notes: list[str] = []
-    mode, owner, attributes = looks
+    mode, owner, attributes = metadata
     if owner is not None:
         now = os.fstat(fd)
         if (now.st_uid, now.st_gid) != owner:
-            notes, mode = _give(fd, owner, mode)
+            notes, mode = _change_owner(fd, owner, mode)
     os.fchmod(fd, mode)
     if attributes is None or not hasattr(os, "setxattr"):
         return notes
@@ -220,7 +220,7 @@ def _dress(fd: int, looks: FileMetadata) -> list[str]:
     return notes
 
 
-def _give(fd: int, owner: tuple[int, int], mode: int) -> tuple[list[str], int]:
+def _change_owner(fd: int, owner: tuple[int, int], mode: int) -> tuple[list[str], int]:
     user, group = owner
     try:
         os.fchown(fd, user, group)

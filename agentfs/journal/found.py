@@ -15,7 +15,7 @@ def looking(root: Root) -> Look:
     # Not the root itself: it holds its recorder, so that neither would go before the collector comes.
     door = copy(root)
     door.recorder = None
-    return lambda path: door.state(path, max_bytes=MOST_BYTES)
+    return lambda path: door.node(path, max_bytes=MOST_BYTES)
 
 
 class Found:

@@ -240,7 +240,7 @@ class Journal:
                     max_bytes=max_bytes,
                     conflict=lambda change, found: conflict_error(change, found, back=end < start),  # noqa: B023 - called within the round
                     recorder=_Pointer(self, known, end),
-                    leaving=True,
+                    keep_non_empty=True,
                 )
             except (_MovedOn, AgentFSError):
                 # What is in the way may be what another thread has done meanwhile: then the way is another.

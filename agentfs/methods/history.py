@@ -178,9 +178,11 @@ class History(Held):
         from agentfs.journal.report import changes_result
 
         total = self._journal.since(since)
-        usable = tuple(change for change in total.changes if self._root.usable(change.path))
-        named = tuple(path for path in total.foreign if self._root.usable(path))
-        return changes_result(total._replace(changes=usable, foreign=named), since, self._root.may_show_kept)
+        usable = tuple(change for change in total.changes if self._root.is_usable(change.path))
+        named = tuple(path for path in total.foreign if self._root.is_usable(path))
+        return changes_result(
+            total._replace(changes=usable, foreign=named), since, self._root.may_show_recorded
+        )
 
     def _begin(self, state: str | os.PathLike[str] | None) -> None:
         """Begin the journal and the memory, or go on with those of a state directory."""

@@ -69,7 +69,7 @@ def read_file(
         answer, note = media_of(file, head, limits, asked)
         if answer is not None:
             return _told(shown, file, answer)
-        notes = [*link_note(file.path, root.shown(file.real_path)), *filter(None, [note])]
+        notes = [*link_note(file.path, root.display_path(file.real_path)), *filter(None, [note])]
         if file.stat.st_size <= limits.file_bytes:
             data = file.read(limits.file_bytes + 1)
             if len(data) <= limits.file_bytes:

@@ -29,7 +29,7 @@ class FileBatch:
     Attributes:
         prefix: What stands before each name in its path.
         names: Their names, as the system spells them.
-        sift: Reads those of some names, and yields what is not passed over; see `Directory.sift`.
+        sift: Reads those of some names, and yields what is not passed over; see `Directory.read_files`.
         named: Whether it is the one file that was asked for, so that failing to open it is the answer.
         directory: The directory that the names are of; None where they are paths.
     """
@@ -240,7 +240,7 @@ class SearchFiles:
                 seen.update(first)
                 names = list(first.values())
             if not request.follow_symlinks:
-                sift = partial(visit.directory.sift, linked=linked)
+                sift = partial(visit.directory.read_files, linked=linked)
                 yield FileBatch(prefix, names, sift, directory=visit.directory)
                 continue
             for name in names:
@@ -297,7 +297,7 @@ class SearchFiles:
         for visit in walk:
             below = start + visit.below
             names = [listed.name for listed in visit.files if wanted(below, listed.name)]
-            yield FileBatch(slashed(visit.path), names, partial(visit.directory.sift, linked=True))
+            yield FileBatch(slashed(visit.path), names, partial(visit.directory.read_files, linked=True))
 
     def _bound(self, globs: list[str], directories: list[str]) -> list[str]:
         bound = [bind_to_search(self._root, globs, path) for path in directories]

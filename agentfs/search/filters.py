@@ -211,7 +211,7 @@ class Filter:
             kind = "d"
         elif listed.is_symlink():
             kind = "l"
-            if self.follow and (status := directory.followed(listed)) is not None:
+            if self.follow and (status := directory.target_status(listed)) is not None:
                 kind = _letter(status.st_mode)
             elif self.links_as_files and "l" not in self.types and not directory.entry(listed).is_dir:
                 kind = "f"

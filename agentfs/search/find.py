@@ -449,7 +449,7 @@ def bind_to_search(root: Root, globs: Sequence[str], path: str) -> list[str]:
 
 def _relative(root: Root, glob: str, path: str) -> str:
     below = glob[len(root.path.rstrip("/")) :]
-    with root.top.open_directory(root.from_top(path)) as directory:
+    with root.top.open_directory(root.path_from_top(path)) as directory:
         base = f"/{directory.path}/" if directory.path else "/"
     if not below.startswith(base):
         raise OutsideWorkspaceError(

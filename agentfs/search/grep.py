@@ -180,7 +180,7 @@ class _Grep:
         before = slashed(directory.real_path)
         others = [name for name in names if f"{before}{name}" not in nominated]
         self.searched += len(others)
-        for _, outcome in directory.sift(others, size_of, self._judge_size):
+        for _, outcome in directory.read_files(others, size_of, self._judge_size):
             if isinstance(outcome, str):
                 self._leave_out(outcome)
             else:

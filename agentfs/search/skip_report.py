@@ -99,13 +99,13 @@ def why_left_out(root: Root, path: str) -> str:
         The part of the path that is left out with its reason, as `build/ (ignored by .gitignore:3 build/)`,
         or "" when none is.
     """
-    shown_from, root = root, root.whole
-    parts = posixpath.normpath(shown_from.from_top(path)).split("/")
+    shown_from, root = root, root.unrestricted
+    parts = posixpath.normpath(shown_from.path_from_top(path)).split("/")
     try:
         for count in range(1, len(parts) + 1):
             name, here = parts[count - 1], "/".join(parts[:count])
             is_dir = count < len(parts)
-            shown = one_line(shown_from.shown(here)) + ("/" if is_dir else "")
+            shown = one_line(shown_from.display_path(here)) + ("/" if is_dir else "")
             if name.lower() in VCS_NAMES:
                 return f"{shown} (version control, never searched)"
             if name.startswith("."):
@@ -114,9 +114,8 @@ def why_left_out(root: Root, path: str) -> str:
                 base = directory.real_path
             rule = rules_for(root, base).decide(f"{base}/" if base else "", name, is_dir=is_dir)
             if rule is not None and not rule.negated:
-                return (
-                    f"{shown} (ignored by {one_line(display_name(rule.text(shown_from.named)))[:RULE_CHARS]})"
-                )
+                text = one_line(display_name(rule.text(shown_from.display_path_if_usable)))
+                return f"{shown} (ignored by {text[:RULE_CHARS]})"
     except (AgentFSError, OSError):
         return ""
     return ""

@@ -28,7 +28,7 @@ def add_suggestions(root: Root, path: str, error: NotFoundError) -> None:
     known = set(error.details.get("similar", ()))
     if not wanted:
         return
-    files = map(root.shown, _walked(root, lambda name: name.casefold() == wanted, directories=False))
+    files = map(root.display_path, _walked(root, lambda name: name.casefold() == wanted, directories=False))
     found = list(islice((path for path in files if path not in known), _NAMED))
     if found:
         error.details["elsewhere"] = found
@@ -52,7 +52,7 @@ def suggesting(root: Root) -> Generator[None]:
             ending = "/" + "/".join(parts)
             there = _walked(root, lambda name: name == parts[-1], directories=True) if parts else ()
             alike = (path for path in there if f"/{display_name(path)}".endswith(ending))
-            found = [root.shown(path) for path in islice(alike, _NAMED)]
+            found = [root.display_path(path) for path in islice(alike, _NAMED)]
             if found:
                 error.details["similar"] = found
                 meant = " or ".join(quote(each) for each in found)
@@ -65,7 +65,7 @@ def _walked(root: Root, wanted: Callable[[str], bool], *, directories: bool) -> 
     deadline = time.monotonic() + _SECONDS
     walk = Walk(
         root.top,
-        root.tops,
+        root.usable_directories,
         max_entries=_ENTRIES,
         deadline=deadline,
         directories=directories,

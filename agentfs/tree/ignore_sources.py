@@ -19,7 +19,7 @@ class RuleReader:
     """
 
     def __init__(self, root: Root) -> None:
-        self._root = root.whole
+        self._root = root.unrestricted
         self.unreadable = 0
 
     def around(self) -> IgnoreRules:

@@ -164,7 +164,7 @@ class Walk:
         """What the walk has left out so far."""
         rules: Counter[str] = Counter()
         for rule, count in self._rules.items():
-            rules[rule.text(self._root.named)] += count
+            rules[rule.text(self._root.display_path_if_usable)] += count
         counts = self._counts
         return Skipped(
             hidden=counts["hidden"],
@@ -429,7 +429,7 @@ class Walk:
     def _sort_link(self, frame: _Frame, directory: Directory, link: Listed, files: list[Listed]) -> None:
         if (self._listing or self._follow) and directory.entry(link).is_dir:
             frame.directories.append(link)
-        elif self._others or (self._follow and directory.followed(link) is not None):
+        elif self._others or (self._follow and directory.target_status(link) is not None):
             files.append(link)
         else:
             self._counts["symlink"] += self._counting

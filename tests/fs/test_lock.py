@@ -102,7 +102,7 @@ def test_one_file_has_one_lock_by_whatever_path(tree):
     with Root(tree, Policy()) as one, Root(tree.parent, Policy()) as two:
         keys = set()
         for root, path in ((one, "f"), (two, "root/f"), (one, "a/../f"), (one, "F")):
-            with ResolvedPath(root._base, path, root._split(path)) as resolved:
+            with ResolvedPath(root._context, path, root._split(path)) as resolved:
                 keys.add(resolved.lock_key)
     assert len(keys) == 1
 

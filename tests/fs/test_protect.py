@@ -405,7 +405,7 @@ def test_a_twin_is_known_as_soon_as_its_name_is_there(tmp_path, monkeypatch):
     """What stands in the root is remembered while its times stay; a new name or file changes them."""
     from agentfs.fs import context
 
-    monkeypatch.setattr(context, "SETTLED", -1 << 62)  # as if nothing had changed for long
+    monkeypatch.setattr(context, "TIME_RESOLUTION", -1 << 62)  # as if nothing had changed for long
     for name in ("one", "two"):
         (tmp_path / name).write_text(SECRET)
         (tmp_path / "sub").mkdir(exist_ok=True)
@@ -441,7 +441,7 @@ def test_a_tree_of_hard_links_is_searched_without_looking_for_twins_each_time(tm
         os.link(tmp_path / f"f{number}", tmp_path / "sub" / f"f{number}")
     from agentfs.fs import context, syscalls
 
-    monkeypatch.setattr(context, "SETTLED", -1 << 62)
+    monkeypatch.setattr(context, "TIME_RESOLUTION", -1 << 62)
     asked = []
     real = syscalls.lstat
     monkeypatch.setattr(syscalls, "lstat", lambda handle, name: asked.append(name) or real(handle, name))

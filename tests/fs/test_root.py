@@ -237,7 +237,7 @@ def test_never_following_links(tree):
 def sifted(root, path, name):
     """Return what sifting yields for a name when it would yield all that can be read."""
     with root.open_directory(path) as directory:
-        [(_, outcome)] = directory.sift([name], ReadBuffer(10**6).fill, lambda length: length)
+        [(_, outcome)] = directory.read_files([name], ReadBuffer(10**6).fill, lambda length: length)
     return outcome
 
 
@@ -373,12 +373,12 @@ def test_a_directory_hands_out_what_is_in_it(root):
             assert below.path == "a/b"
             with below.open_file("t") as file:
                 assert (file.path, file.read(9)) == ("a/b/t", b"a/b/t\n")
-        assert list(directory.sift(["t"], size_of, lambda size: size)) == [("t", 4)]
+        assert list(directory.read_files(["t"], size_of, lambda size: size)) == [("t", 4)]
         contents = ReadBuffer(9)
-        sifting = directory.sift(["t", "t"], contents.fill, lambda length: contents.copy()[:length])
+        sifting = directory.read_files(["t", "t"], contents.fill, lambda length: contents.copy()[:length])
         assert list(sifting) == [("t", b"a/t\n")] * 2
-        assert list(directory.sift(["t"], contents.fill, lambda _: None)) == []
-        assert list(directory.sift(["t"], ReadBuffer(3).fill, lambda length: length)) == [("t", -1)]
+        assert list(directory.read_files(["t"], contents.fill, lambda _: None)) == []
+        assert list(directory.read_files(["t"], ReadBuffer(3).fill, lambda length: length)) == [("t", -1)]
         assert code_of(directory.open_file, "l") == "link_loop"
         assert code_of(directory.open_file, "b") == "not_a_file"
         assert code_of(directory.open_file, "none") == "not_found"
@@ -423,7 +423,7 @@ def test_a_second_name_of_a_protected_file_is_not_sifted(root, linked):
     judges = (lambda _: None, lambda length: length) if linked else (lambda length: length,)
     with root.open_directory("a") as directory:
         for judge in judges:
-            [(name, outcome)] = directory.sift(["notes.txt"], ReadBuffer(99).fill, judge, linked=linked)
+            [(name, outcome)] = directory.read_files(["notes.txt"], ReadBuffer(99).fill, judge, linked=linked)
             assert (name, type(outcome)) == ("notes.txt", ProtectedError)
 
 
@@ -609,7 +609,7 @@ def test_every_path_leads_where_the_kernel_says(tmp_path_factory, links, asked):
         if target:
             os.symlink(target, top / name)
     with Root(top, Policy()) as root:
-        expected = kernel_opens(root._base.held.handle, asked)
+        expected = kernel_opens(root._context.held.handle, asked)
         try:
             with root.open_file(asked) as file:
                 got: object = (file.stat.st_dev, file.stat.st_ino)

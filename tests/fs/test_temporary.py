@@ -70,7 +70,7 @@ def test_an_owner_that_cannot_be_kept_is_told_and_gives_no_new_group_rights(tree
     os.chmod(tree / "f", 0o664)
     monkeypatch.setattr(os, "fchown", lambda *_: (_ for _ in ()).throw(PermissionError(errno.EPERM, "no")))
     fd = os.open(tree / "f", os.O_RDWR)
-    notes = temporary._dress(fd, temporary.FileMetadata(0o664, (4242, 4243), {}))
+    notes = temporary._apply_metadata(fd, temporary.FileMetadata(0o664, (4242, 4243), {}))
     os.close(fd)
     assert [note.split(" could")[0] for note in notes] == ["the owner", "the group"]
     assert stat.S_IMODE(os.stat(tree / "f").st_mode) == 0o604

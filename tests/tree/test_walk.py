@@ -55,7 +55,7 @@ def test_the_directory_of_a_visit_opens_its_files(root, tmp_path):
     contents = ReadBuffer(10)
     for visit in walk_of(root):
         names = [each.name for each in visit.files]
-        for name, content in visit.directory.sift(names, contents.fill, lambda _: contents.copy()):
+        for name, content in visit.directory.read_files(names, contents.fill, lambda _: contents.copy()):
             read.append((name, content))
     assert read == [("b", b"inside"), ("c", b"")]
 
