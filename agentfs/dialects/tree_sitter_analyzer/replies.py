@@ -60,7 +60,8 @@ def list_reply(
         )
     notes += _time_note(found.skipped, "depth, or fewer roots")
     notes += _skip_note(found.skipped, options)
-    notes += _size_warning(content, "narrow with pattern, extensions, types or depth, or lower limit")
+    advice = "narrow with pattern, extensions, types or depth, or lower limit"
+    notes += _size_warning(estimate_tokens(content), advice)
     return ToolResult(
         True,
         content,
@@ -109,15 +110,18 @@ def search_reply(
         meta["truncated"] = truncated
         value = {**({"matches": value} if fmt == "full" else value), "meta": meta}
     content = to_json(value)
-    notes += _size_warning(content, "summary_only=true takes ~500-2000, count_only_matches=true ~50-200")
+    tokens = estimate_tokens(content)
+    notes += _size_warning(tokens, "summary_only=true takes ~500-2000, count_only_matches=true ~50-200")
     tokens_saved = 0
     if fmt != "full" or options.optimize_paths:
-        tokens_saved = max(full_tokens(found, fmt, absolute) - estimate_tokens(content), 0)
+        tokens_saved = max(full_tokens(found, fmt, absolute) - tokens, 0)
     data: dict[str, Any] = {"matches": value}
     notes_beside: tuple[str, ...] = tuple(notes)
     if isinstance(value, dict):
-        data = {**cast("dict[str, Any]", value), **({"notes": notes} if notes else {})}
-        content, notes_beside = to_json(data), ()
+        data, notes_beside = cast("dict[str, Any]", value), ()
+        if notes:
+            data = {**data, "notes": notes}
+            content = to_json(data)
     elif fmt == "total_only":
         data = {"total": value}
         notes_beside = _notes_on_count(found.total_matches, skipped, complete=complete)
@@ -216,8 +220,7 @@ def _notes_on_count(total: int, skipped: Skipped, *, complete: bool) -> tuple[st
     return (note if estimate_tokens(f"{total}\n[{note}]") <= _COUNT_TOKENS else "some left out",)
 
 
-def _size_warning(content: str, advice: str) -> list[str]:
-    tokens = estimate_tokens(content)
+def _size_warning(tokens: int, advice: str) -> list[str]:
     return [f"⚠️ about {tokens:,} tokens: {advice}"] if tokens > WARNING_TOKENS else []
 
 
