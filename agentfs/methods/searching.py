@@ -137,7 +137,6 @@ class Searching(Held):
         changed_within: str | None = None,
         changed_before: str | None = None,
         full_path: bool = False,
-        also: str | Sequence[str] | None = None,
         once: bool = False,
         case: Literal["smart", "sensitive", "insensitive"] = "smart",
         sort: Literal["path", "alphabetical", "modified", "size"] = "path",
@@ -163,7 +162,6 @@ class Searching(Held):
             changed_within: Only what was changed since: `2d`, `90min`, or a date.
             changed_before: Only what was changed before: `2weeks`, or a date.
             full_path: Look for `pattern` in the path relative to the root.
-            also: Globs of which one must match besides.
             once: Find a file that links lead to by the first of its paths only.
             case: How `pattern` takes letters; "smart" ignores case unless there is a capital in it.
             sort: The order: by path name by name, by path as a plain string, newest first or largest first.
@@ -198,7 +196,6 @@ class Searching(Held):
                 changed_within=changed_within,
                 changed_before=changed_before,
                 full_path=full_path,
-                also=also,
                 once=once,
                 case=case,
                 sort=sort,

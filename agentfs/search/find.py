@@ -136,7 +136,6 @@ def find_files(
     changed_within: str | None = None,
     changed_before: str | None = None,
     full_path: bool = False,
-    also: OneOrMore | None = None,
     once: bool = False,
     case: Case = "smart",
     sort: Sort = "path",
@@ -164,7 +163,6 @@ def find_files(
         changed_within: A duration or a date; only what was changed since.
         changed_before: A duration or a date; only what was changed before.
         full_path: Whether `pattern` is tested on the path relative to the root.
-        also: Globs of which one must match besides.
         once: Whether a file that links lead to is found once only.
         case: How `pattern` takes letters: "smart" ignores case unless there is a capital in it.
         sort: The order.
@@ -194,7 +192,6 @@ def find_files(
         "changed_within": (changed_within, None),
         "changed_before": (changed_before, None),
         "full_path": (full_path, False),
-        "also": (also, None),
         "once": (once, False),
         "case": (case, "smart"),
         "sort": (sort, "path"),
@@ -206,9 +203,9 @@ def find_files(
                 hint="1 is what lies in the directory itself.",
                 details={"argument": name},
             )
-    call.asked = [*as_list(glob), *as_list(pattern), *as_list(also)]
-    globs, others = call.bound(as_list(glob)), call.bound(as_list(also))
-    opened = hidden_names([*globs, *others])
+    call.asked = [*as_list(glob), *as_list(pattern)]
+    globs = call.bound(as_list(glob))
+    opened = hidden_names(globs)
     by_name = _regex_test(call, pattern, case, full_path=full_path) if pattern else None
     if pattern and not full_path and has_slash(pattern):
         in_paths = Message(Retry({"full_path": True}), " to look in paths, or use ", ParameterName("glob"))
@@ -226,12 +223,8 @@ def find_files(
         open_names = everything or call.opens_hidden or opened is None
 
         def tests(*, directories: bool) -> Callable[[str], bool] | None:
-            by_globs = [
-                compile_globs(each, hidden=open_names, directories=directories)
-                for each in (globs, others)
-                if each
-            ]
-            return all_of((by_extension, *by_globs, by_name))
+            by_glob = compile_globs(globs, hidden=open_names, directories=directories) if globs else None
+            return all_of((by_extension, by_glob, by_name))
 
         return replace(
             call.wanted(opened, everything=everything),
@@ -241,7 +234,7 @@ def find_files(
             sort=check_choice("sort", sort, get_args(Sort)),
             follow=follow_symlinks,
             once=once,
-            enter=all_of(compile_descent(each) for each in (globs, others)),
+            enter=compile_descent(globs),
             exclude=call.exclusion(exclude),
             min_depth=min_depth or 1,
             max_depth=max_depth or 0,

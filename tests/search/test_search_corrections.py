@@ -110,7 +110,7 @@ def test_regression_a_name_pattern_with_a_slash_says_that_no_name_has_one(ws: Wo
 def test_regression_an_empty_pattern_or_glob_means_none(ws: Workspace) -> None:
     everything = [entry.path for entry in ws.find().files]
     assert [entry.path for entry in ws.find(pattern="").files] == everything
-    assert [entry.path for entry in ws.find(glob="", exclude="", also=[""]).files] == everything
+    assert [entry.path for entry in ws.find(glob="", exclude="").files] == everything
     assert ws.grep("e", glob="", type="", exclude="").total_lines == ws.grep("e").total_lines
     assert ws.ls(ignore="").total == ws.ls().total
     for search in (ws.glob, ws.grep):

@@ -208,7 +208,11 @@ def _specs(workspace: Workspace, language: Language | None) -> Sequence[ToolOffe
             include_globs=include_globs, sort=_SORT[sort],
             limit=_clamped("file_limit", limit, _MAX_LIMIT, notes), once=True,
         )  # fmt: skip
-        found = _grep(workspace, {}, {**search, "path": roots, "files": files})
+        # `find` takes one list of globs: where `pattern` is a glob, the search takes the others.
+        globs = include_globs if glob and pattern else None
+        found = _grep(
+            workspace, {"include_globs": globs}, {**search, "path": roots, "files": files, "glob": globs}
+        )
         options = ReplyOptions(
             fmt,
             optimize_paths,
@@ -292,8 +296,7 @@ def _find(
         return workspace.find(
             roots,
             pattern=None if glob else pattern,
-            glob=pattern if glob else None,
-            also=include_globs or None,
+            glob=pattern if glob and pattern else include_globs or None,
             exclude=[*(exclude or ()), *_excluded(exclude_globs)] or None,
             max_depth=depth,
             include_ignored=no_ignore,
