@@ -15,7 +15,7 @@ from agentfs.dialects.rendering import (
     as_json,
     content_of,
     cut_lines,
-    left_out,
+    left_out_field,
     past_end_of_lines,
     problem_of,
 )
@@ -250,7 +250,9 @@ def _render(context: RenderContext, *, workspace: Workspace, unbounded: Workspac
             return replace(page, next=_rest(page.next, read, context.arguments.get("end_line")))
         case ListResult() as listed:
             entries = [f"{absolute(entry.path)}{'/' if entry.is_dir else ''}" for entry in listed.entries]
-            return as_json(context, {"entries": entries, **_paging(context, listed), **_skipped(listed)})
+            return as_json(
+                context, {"entries": entries, **_paging(context, listed), **left_out_field(listed.skipped)}
+            )
         case GrepResult() as found:
             matches = [
                 {"file": absolute(match.path), "line": match.line, **content_of(match)}
@@ -345,16 +347,11 @@ def _totals(
     if found.truncated:
         least = "" if found.exact else "at least "
         totals["overflow"] = _overflow(shown, total, f"There are {least}{total} {noun}. {advice}")
-    return {**totals, **_skipped(found), **({} if shown else {"note": context.result.content})}
+    return {**totals, **left_out_field(found.skipped), **({} if shown else {"note": context.result.content})}
 
 
 def _overflow(shown: int, total: int, hint: str) -> dict[str, Any]:
     return {"shown": shown, "total": total, "hint": hint}
-
-
-def _skipped(found: GlobResult | GrepResult | ListResult) -> dict[str, Any]:
-    reasons = left_out(found.skipped)
-    return {"left_out": reasons} if reasons else {}
 
 
 def _note_on_newlines(context: RenderContext, edited: EditResult) -> tuple[str, ...]:

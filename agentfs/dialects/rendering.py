@@ -58,6 +58,12 @@ def left_out(skipped: Skipped, *, without: Collection[str] = ()) -> dict[str, An
     }
 
 
+def left_out_field(skipped: Skipped, *, without: Collection[str] = ()) -> dict[str, Any]:
+    """Return the field `left_out` of a JSON reply; no field where nothing was left out."""
+    reasons = left_out(skipped, without=without)
+    return {"left_out": reasons} if reasons else {}
+
+
 def lines_of(read: ReadResult) -> list[str]:
     """Return the lines of a page exactly as they are, without their ends."""
     end = "\r" if read.newline == "\r" else "\n"

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 from agentfs.dialects.dialect import Dialect
-from agentfs.dialects.rendering import as_json, content_of, left_out, lines_of, problem_of
+from agentfs.dialects.rendering import as_json, content_of, left_out_field, lines_of, problem_of
 from agentfs.errors import EncodingError, UnknownLineError
 from agentfs.limits import Limits
 from agentfs.results import (
@@ -37,6 +37,7 @@ IGNORED = (
 _EXCLUDE = [f"{name}/" for name in IGNORED]
 _ID_CHARS = len("[LID:] ")  # added to each line, beside the id
 _LINE_CHARS = 2000
+_ALWAYS_SKIPPED = ("vcs",)  # left out by this dialect in every call
 _MAX_LISTED_IDS = 500  # in the details of an error
 _NUMBERED_LINE = re.compile(r"^ *[0-9]+ ([0-9a-f]{6,})\|", re.MULTILINE)
 
@@ -174,7 +175,7 @@ def _render(context: RenderContext, *, limits: Limits) -> ToolResult:
             reply = {"output": "\n".join(names), "entries": [_entry(entry) for entry in listed.entries]}
             if listed.truncated:
                 reply |= {"truncated": True, "total": listed.total}
-            reply |= _skipped(listed)
+            reply |= left_out_field(listed.skipped, without=_ALWAYS_SKIPPED)
         case _:
             pass
     return as_json(context, {"success": True, **reply})
@@ -237,13 +238,11 @@ def _totals(context: RenderContext, found: GlobResult | GrepResult, total: int) 
     totals: dict[str, Any] = {"count": count, "truncated": found.truncated}
     if found.truncated:
         totals["total"] = total
-    return {**totals, **_skipped(found), **({} if count else {"note": context.result.content})}
-
-
-def _skipped(found: GlobResult | GrepResult | ListResult) -> dict[str, Any]:
-    """Return what was left out, apart from the directories that this dialect always leaves out."""
-    reasons = left_out(found.skipped, without={"vcs"})
-    return {"left_out": reasons} if reasons else {}
+    return {
+        **totals,
+        **left_out_field(found.skipped, without=_ALWAYS_SKIPPED),
+        **({} if count else {"note": context.result.content}),
+    }
 
 
 def _entry(entry: Entry) -> dict[str, Any]:
