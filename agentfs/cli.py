@@ -12,11 +12,11 @@ from typing import Any, cast
 from agentfs import call_context
 from agentfs.errors import AgentFSError, EncodingError, FileIOError, InvalidArgumentError
 from agentfs.fs import name_matcher
-from agentfs.journal import Journal, Step
-from agentfs.journal.report import changes_result, file_changes, step_words
+from agentfs.history import Journal, Step
+from agentfs.history.report import changes_result, describe_step, file_changes
+from agentfs.history.state import read_journal, root_of
 from agentfs.policy import Policy
 from agentfs.results import ToolResult
-from agentfs.state import read_journal, root_of
 from agentfs.text import shown_controls, to_json
 from agentfs.tools.schema import FORMATS
 from agentfs.tools.spec import Tool, exposable, full_description, tool_of
@@ -292,8 +292,8 @@ def _log(arguments: argparse.Namespace) -> int:
 
 def _rows(journal: Journal) -> Iterator[tuple[dict[str, Any], str]]:
     """Yield each step, the latest first, with the checkpoints after it; at last those of the beginning."""
-    stand, first = journal.steps, journal.put_together
-    steps: list[Step] = [*stand, *journal.ahead]
+    done, first = journal.steps, journal.merged
+    steps: list[Step] = [*done, *journal.undone_steps]
     names: dict[int, list[str]] = {}
     for name, place in journal.checkpoints.items():
         names.setdefault(place, []).append(name)
@@ -301,13 +301,13 @@ def _rows(journal: Journal) -> Iterator[tuple[dict[str, Any], str]]:
         row = {
             "step": number,
             "time": step.time,
-            "undone": number > first + len(stand),
+            "undone": number > first + len(done),
             "checkpoints": names.get(number, []),
-            "files": [vars(file) for file in file_changes(step.changes, counted=False)],
+            "files": [vars(file) for file in file_changes(step.changes, count_lines=False)],
         }
-        yield row, step_words(step)
+        yield row, describe_step(step)
     if first or 0 in names:
-        files = [vars(file) for file in file_changes(journal.base.changes, counted=False)]
+        files = [vars(file) for file in file_changes(journal.base.changes, count_lines=False)]
         row = {
             "step": first,
             "time": None,

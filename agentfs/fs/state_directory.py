@@ -1,66 +1,58 @@
-"""A directory outside the tree in which one workspace at a time keeps what is to outlive its process."""
+"""The directory outside the tree in which a workspace keeps its history: checked, private, locked."""
 
+import errno
 import os
 import stat
-from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from functools import partial
-from weakref import WeakSet
 
 from agentfs.errors import AgentFSError, BusyError, FileIOError, InvalidArgumentError, RefusedError
 from agentfs.fs import oserrors
 from agentfs.fs.lock import try_lock
-from agentfs.fs.log_file import FLAGS, FULL, LogFile
 from agentfs.fs.mounts import is_mounted_below
 from agentfs.fs.path import quote
-from agentfs.fs.root import Root
-from agentfs.fs.temporary import sync_file, write_all
 
 _LOCK = "lock"
-_NEW = ".new"
-_TEMPORARY_OF_THE_SYSTEM = {"lost+found"}
-_MAX_READ = 1 << 20
+_CREATED_BY_THE_SYSTEM = {"lost+found"}
+_FLAGS = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+_NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL}
+_USE_ANOTHER = "Give the path of a directory, or one that does not exist yet."
 
 
 class StateDirectory:
-    """A directory that nobody else uses while this stands. A context manager.
+    """A state directory, locked against other workspaces until it is closed.
+
+    It is created if it is missing. It must lie outside the tree, and only this user may write to it.
 
     Args:
-        path: The directory; made if it is not there.
-        root: The tree, which it must lie outside of, and whose policy says what is brought to the disk.
-        format_name: The name of the file that marks such a directory.
-        names: The other files that may be in it.
+        path: The directory.
+        root_path: The root of the tree.
+        main_file: The file that marks a state directory; without it, nothing but `other_files` may be there.
+        other_files: The other files that belong there.
 
     Raises:
-        InvalidArgumentError: invalid_argument: it lies in the tree or around it, is no directory, or has
-            something else in it.
-        RefusedError: refused: it is not this user's own, or others may write in it.
+        InvalidArgumentError: invalid_argument: it is not outside the tree, or is another program's.
+        RefusedError: refused: it is another user's, or others may write to it.
         BusyError: busy: another workspace uses it.
-        FileIOError: io.
+        FileIOError: io: also where the file system has no locks.
     """
 
     def __init__(
-        self, path: str | os.PathLike[str], root: Root, *, format_name: str, names: Sequence[str]
+        self, path: str | os.PathLike[str], root_path: str, main_file: str, other_files: tuple[str, ...]
     ) -> None:
-        self._lock = -1
-        # They hold this, so that it goes, and its lock, as soon as they do.
-        self._logs: WeakSet[LogFile] = WeakSet()
-        self.path = _resolved(path)
-        self._format_name = format_name
-        self._names = {*names, *(name + _NEW for name in names), format_name + _NEW, _LOCK}
-        self._context = root._context  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - it is a part of the disk
-        _check_apart(self.path, root.path)
+        self._lock_fd = -1
+        self._process = os.getpid()
+        self.path = _real_path(path)
+        self.file = os.path.join(self.path, main_file)
+        self._main_file = main_file
+        self._allowed = {_LOCK, *other_files}
+        _check_apart(self.path, root_path)
         try:
-            self._make()
-            self._lock = self._locked()
-        except OSError as error:
-            raise _failed(error, self.path) from None
-        try:
-            # Whoever made it at the same moment may have made it another program's.
-            self._check_ours()
-            for name in os.listdir(self.path):
-                if name.endswith(_NEW):  # of a process that died before it was whole
-                    os.unlink(self._place(name))
+            self._create()
+            self._lock_fd = self._lock()
+            self._check_owned()  # another program may have begun to use it just before the lock
+            if not os.path.lexists(self.file):
+                os.close(os.open(self.file, os.O_RDWR | os.O_CREAT | os.O_EXCL | _FLAGS, 0o600))
         except OSError as error:
             self.close()
             raise _failed(error, self.path) from None
@@ -72,123 +64,74 @@ class StateDirectory:
         self.close()
 
     def close(self) -> None:
-        """Close its logs, and let others use it; again is harmless."""
-        for log in self._logs:
-            log.close()
-        fd, self._lock = self._lock, -1
+        """Unlock the directory; calling it again does nothing."""
+        fd, self._lock_fd = self._lock_fd, -1
         if fd >= 0:
             os.close(fd)
 
-    def read(self, name: str) -> bytes | None:
-        """Return the content of a small file; None where it is not.
+    def check_usable(self) -> None:
+        """Refuse to write from a forked copy of the process, or after the directory was removed."""
+        if os.getpid() != self._process:
+            raise FileIOError(
+                "The state directory of this workspace belongs to the process that this one is a copy of.",
+                hint="Nothing was changed. Open a workspace of its own in this process.",
+            )
+        if self._lock_fd >= 0 and not os.fstat(self._lock_fd).st_nlink:
+            raise FileIOError(
+                "The state directory of this workspace was removed while it was in use.",
+                hint="Nothing was changed. Open the workspace anew.",
+            )
 
-        Args:
-            name: Its name.
-
-        Raises:
-            FileIOError: io.
-        """
-        return read_small(self._place(name))
-
-    def write(self, name: str, parts: Iterable[bytes]) -> None:
-        """Give a file a content, whole or not at all.
-
-        Args:
-            name: Its name.
-            parts: The content.
-
-        Raises:
-            FileIOError: io: what stood there before stays.
-        """
-        place = self._place(name)
-        try:
-            fd = os.open(place + _NEW, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | FLAGS, 0o600)
-            try:
-                for part in parts:
-                    write_all(fd, part)
-                sync_file(self._context, fd)
-            finally:
-                os.close(fd)
-            os.replace(place + _NEW, place)
-            self._sync_names()
-        except OSError as error:
-            with suppress(OSError):
-                os.unlink(place + _NEW)
-            raise _failed(error, place) from None
-
-    def open_log(self, name: str) -> LogFile:
-        """Open a file that grows at its end; it is made if it is not there.
-
-        Args:
-            name: Its name.
-
-        Raises:
-            FileIOError: io.
-        """
-        log = LogFile(self._place(name), partial(sync_file, self._context), partial(self.write, name))
-        self._logs.add(log)
-        return log
-
-    def has(self, name: str) -> bool:
-        """Tell whether a file is there."""
-        return os.path.lexists(self._place(name))
-
-    def _place(self, name: str) -> str:
-        return os.path.join(self.path, name)
-
-    def _make(self) -> None:
+    def _create(self) -> None:
         try:
             os.makedirs(self.path, mode=0o700)
         except FileExistsError:
-            self._check_ours()
+            self._check_owned()
         except NotADirectoryError:
-            raise InvalidArgumentError(
-                f"The state directory {quote(self.path)} cannot be made: a file stands on the way to it.",
-                hint="Give the path of a directory, or one that is not there yet.",
-                details={"parameter": "state", "path": self.path},
+            raise _invalid(
+                f"The state directory {quote(self.path)} cannot be created: a parent of it is a file.",
+                self.path,
             ) from None
 
-    def _check_ours(self) -> None:
-        found = os.stat(self.path)
-        if not stat.S_ISDIR(found.st_mode):
-            raise InvalidArgumentError(
-                f"The state directory {quote(self.path)} is a file.",
-                hint="Give the path of a directory, or one that is not there yet.",
-                details={"parameter": "state", "path": self.path},
+    def _check_owned(self) -> None:
+        status = os.stat(self.path)
+        if not stat.S_ISDIR(status.st_mode):
+            raise _invalid(f"The state directory {quote(self.path)} is a file.", self.path)
+        names = set(os.listdir(self.path)) - _CREATED_BY_THE_SYSTEM
+        others = sorted(names - self._allowed)
+        if self._main_file not in names and others:
+            raise _invalid(
+                f"{quote(self.path)} is no state directory of agentfs: {', '.join(map(quote, others[:3]))}"
+                " is in it.",
+                self.path,
             )
-        names = set(os.listdir(self.path)) - _TEMPORARY_OF_THE_SYSTEM
-        if self._format_name not in names and names - self._names:
-            others = ", ".join(map(quote, sorted(names - self._names)[:3]))
-            raise InvalidArgumentError(
-                f"{quote(self.path)} is no state directory of agentfs: {others} is in it.",
-                hint="Give an empty directory, or one that is not there yet.",
-                details={"parameter": "state", "path": self.path},
-            )
-        if found.st_uid != os.geteuid():
+        if status.st_uid != os.geteuid():
             raise RefusedError(
                 f"The state directory {quote(self.path)} belongs to another user.",
                 hint="Give a directory of your own: it holds the contents of files.",
                 details={"parameter": "state", "path": self.path},
             )
-        if self._format_name not in names:
+        if self._main_file not in names:
             os.chmod(self.path, 0o700)
-        elif found.st_mode & 0o022:
+        elif status.st_mode & 0o022:
             raise RefusedError(
                 f"Others may write in the state directory {quote(self.path)}.",
-                hint=f"Look whether all in it is yours, then run: chmod 700 {quote(self.path)}",
+                hint=f"Check that everything in it is yours, then run: chmod 700 {quote(self.path)}",
                 details={"parameter": "state", "path": self.path},
             )
 
-    def _locked(self) -> int:
-        fd = os.open(self._place(_LOCK), os.O_RDWR | os.O_CREAT | FLAGS, 0o600)
+    def _lock(self) -> int:
+        fd = os.open(os.path.join(self.path, _LOCK), os.O_RDWR | os.O_CREAT | _FLAGS, 0o600)
         try:
             if try_lock(fd):
                 os.ftruncate(fd, 0)
                 os.write(fd, str(os.getpid()).encode())
                 return fd
             holder = os.read(fd, 20).decode("ascii", "replace").strip()
-        except BaseException:
+        except BaseException as error:
             os.close(fd)
+            if isinstance(error, OSError) and error.errno in _NO_LOCKS:
+                raise no_locks(self.path, error.strerror or str(error)) from None
             raise
         os.close(fd)
         by = f", by process {holder}" if holder.isdigit() else ""
@@ -198,75 +141,56 @@ class StateDirectory:
             details={"path": self.path, "process": int(holder) if holder.isdigit() else None},
         )
 
-    def _sync_names(self) -> None:
-        if self._context.durability == "fast":
-            return
-        fd = os.open(self.path, os.O_RDONLY | FLAGS)
-        try:
-            os.fsync(fd)
-        finally:
-            os.close(fd)
+
+def no_locks(path: str, reason: str) -> FileIOError:
+    """Return the error for a file system on which files cannot be locked."""
+    return FileIOError(
+        f"Files cannot be locked in the state directory {quote(path)}: {reason}.",
+        hint="Give a directory on a local disk; some network file systems have no working locks.",
+        details={"parameter": "state", "path": path, "error": reason},
+    )
 
 
-def _resolved(path: str | os.PathLike[str]) -> str:
+def _real_path(path: str | os.PathLike[str]) -> str:
     try:
         return os.path.realpath(path)
     except (ValueError, OSError) as error:  # a NUL in it; on some systems a loop of links
         raise InvalidArgumentError(
             f"The state directory has no possible path: {error}.",
-            hint="Give the path of a directory, or one that is not there yet.",
+            hint=_USE_ANOTHER,
             details={"parameter": "state"},
         ) from None
 
 
-def read_small(path: str) -> bytes | None:
-    """Return the content of a small file outside of the tree; None where it is not.
-
-    Args:
-        path: Its path.
-
-    Raises:
-        FileIOError: io.
-    """
-    try:
-        fd = os.open(path, os.O_RDONLY | FLAGS)
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    except OSError as error:
-        raise _failed(error, path) from None
-    try:
-        return os.read(fd, _MAX_READ)
-    except OSError as error:
-        raise _failed(error, path) from None
-    finally:
-        os.close(fd)
-
-
 def _check_apart(state: str, root: str) -> None:
-    """Refuse a state directory in the tree, or around it, under whatever name."""
+    """Refuse a state directory inside or around the tree, also through links and mounts."""
     if _is_below(state, root) or is_mounted_below(state, root):
-        where, what = "inside of the workspace", "the model could read and change it there"
+        where, reason = "inside of the workspace", "the model could read and change it there"
     elif _is_below(root, state) or is_mounted_below(root, state):
-        where, what = "around the workspace", "the workspace would be a part of it"
+        where, reason = "around the workspace", "the workspace would be a part of it"
     else:
         return
     raise InvalidArgumentError(
-        f"The state directory {quote(state)} lies {where} {quote(root)}: {what}.",
+        f"The state directory {quote(state)} lies {where} {quote(root)}: {reason}.",
         hint="Give a directory beside it, such as one below ~/.local/state.",
         details={"parameter": "state", "path": state, "root": root},
     )
 
 
 def _is_below(path: str, top: str) -> bool:
-    """Tell whether a path is that of a directory or lies below it; names may differ, as of a second mount."""
+    """Compare by inode, as one directory may have several names."""
     while True:
         with suppress(OSError):
             if os.path.samestat(os.stat(path), os.stat(top)):
                 return True
-        above = os.path.dirname(path)
-        if above == path:
+        parent = os.path.dirname(path)
+        if parent == path:
             return False
-        path = above
+        path = parent
+
+
+def _invalid(message: str, path: str) -> InvalidArgumentError:
+    return InvalidArgumentError(message, hint=_USE_ANOTHER, details={"parameter": "state", "path": path})
 
 
 def _failed(error: OSError, path: str) -> AgentFSError:
@@ -277,7 +201,7 @@ def _failed(error: OSError, path: str) -> AgentFSError:
     return FileIOError(
         f"The state directory failed: {error.strerror or error} ({quote(path)}).",
         hint="Make room there, or give another one."
-        if error.errno in FULL
-        else "Look at it, or give another one.",
+        if error.errno in _FULL
+        else "Check the disk, or give another directory.",
         details={"errno": error.errno, "error": error.strerror, "path": path},
     )

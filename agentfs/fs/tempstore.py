@@ -1,4 +1,4 @@
-"""A file without a name, for what is too much to hold in memory; it is gone when it is closed."""
+"""An unlinked temporary file for bytes that are too many to keep in memory."""
 
 import os
 from threading import Lock
@@ -6,67 +6,54 @@ from threading import Lock
 from agentfs.fs import oserrors
 from agentfs.fs.temporary import read_all, write_all
 
+_NAME = "the journal's temporary file"
+
 
 class Spool:
-    """Bytes put down one after the other, in a file outside the tree that has no name. Thread-safe."""
+    """Bytes appended to a temporary file outside the tree, which is gone when it is closed. Thread-safe.
+
+    `append` and `read` raise FileIOError (io) where the disk is full or fails; earlier bytes stay.
+    """
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._file = -1
+        self._fd = -1
         self._end = 0
 
     @property
     def size(self) -> int:
-        """Bytes put down so far."""
+        """Bytes appended so far."""
         return self._end
 
     def append(self, data: bytes) -> int:
-        """Put bytes down.
-
-        Args:
-            data: The bytes.
-
-        Returns:
-            Where they begin.
-
-        Raises:
-            FileIOError: io: the disk is full, or fails; what was put down before stays.
-        """
+        """Append bytes, and return their offset."""
         with self._lock:
             try:
-                if self._file < 0:
+                if self._fd < 0:
                     import tempfile  # noqa: PLC0415 - it loads a tenth of what an import of agentfs may take
 
-                    with tempfile.TemporaryFile(prefix="agentfs-") as made:
-                        self._file = os.dup(made.fileno())
-                start = self._end
-                os.lseek(self._file, start, os.SEEK_SET)
-                write_all(self._file, data)
+                    with tempfile.TemporaryFile(prefix="agentfs-") as file:
+                        self._fd = os.dup(file.fileno())
+                offset = self._end
+                os.lseek(self._fd, offset, os.SEEK_SET)
+                write_all(self._fd, data)
             except OSError as error:
-                raise oserrors.from_oserror(error, "the journal's temporary file") from None
+                raise oserrors.from_oserror(error, _NAME) from None
             self._end += len(data)
-            return start
+            return offset
 
-    def read(self, start: int, size: int) -> bytes:
-        """Return bytes that were put down.
-
-        Args:
-            start: Where they begin.
-            size: How many.
-
-        Raises:
-            FileIOError: io: the disk fails.
-        """
+    def read(self, offset: int, size: int) -> bytes:
+        """Return bytes that were appended."""
         with self._lock:
             try:
-                return read_all(self._file, start, size)
+                return read_all(self._fd, offset, size)
             except OSError as error:
-                raise oserrors.from_oserror(error, "the journal's temporary file") from None
+                raise oserrors.from_oserror(error, _NAME) from None
 
     def close(self) -> None:
-        """Give the space back; again is harmless."""
+        """Free the space; calling it again does nothing."""
         with self._lock:
-            fd, self._file = self._file, -1
+            fd, self._fd = self._fd, -1
             if fd >= 0:
                 os.close(fd)
 

@@ -11,7 +11,7 @@ from agentfs.results import ReadResult, Result
 if TYPE_CHECKING:  # loaded when a tree is opened
     from agentfs.cache import FileCache
     from agentfs.fs import Root
-    from agentfs.journal import Journal
+    from agentfs.history import Journal
     from agentfs.output_store import OutputStore
     from agentfs.read_tracker import ReadTracker
 

@@ -10,13 +10,12 @@ from agentfs import call_context
 from agentfs.enforcement import gated
 from agentfs.errors import InvalidArgumentError
 from agentfs.interrupts import run_to_end
-from agentfs.messages import Message, ParameterName, call
 from agentfs.methods.held import Held
 from agentfs.results import ChangesResult, CheckpointResult, UndoResult
 
 if TYPE_CHECKING:  # loaded when a tree is opened
-    from agentfs.journal import Travel
-    from agentfs.state import Opened
+    from agentfs.history import Move
+    from agentfs.history.state import StateSession
 
 _MAX_NAME = 200
 
@@ -24,7 +23,7 @@ _MAX_NAME = 200
 class History(Held):
     """What was changed through a workspace, and the way back."""
 
-    _state: "Opened | None" = None
+    _state: "StateSession | None" = None
 
     @gated("change")
     def undo(self, steps: int = 1) -> UndoResult:
@@ -40,13 +39,8 @@ class History(Held):
             AgentFSError: `stale` for a file that somebody else has changed since, with the diff;
                 `invalid_argument` when there are fewer steps.
         """
-        _check_steps(steps)
-        travel = self._journal.go(
-            self._root,
-            lambda line: line.at - _within(line.at - line.first, steps, "undo", line.first),
-            max_bytes=self.limits.file_bytes,
-        )
-        return self._told("Undid", travel)
+        move = self._journal.undo(self._root, steps, max_bytes=self.limits.file_bytes)
+        return self._moved("Undid", move)
 
     @gated("change")
     def redo(self, steps: int = 1) -> UndoResult:
@@ -62,13 +56,8 @@ class History(Held):
             AgentFSError: `stale` for a file that somebody else has changed since, with the diff;
                 `invalid_argument` when fewer steps were undone.
         """
-        _check_steps(steps)
-        travel = self._journal.go(
-            self._root,
-            lambda line: line.at + _within(line.end - line.at, steps, "redo"),
-            max_bytes=self.limits.file_bytes,
-        )
-        return self._told("Redid", travel)
+        move = self._journal.redo(self._root, steps, max_bytes=self.limits.file_bytes)
+        return self._moved("Redid", move)
 
     def checkpoint(self, name: str | None = None) -> CheckpointResult:
         """Name the present state of the files, so that rollback can return to it.
@@ -90,7 +79,7 @@ class History(Held):
 
         made, moved = self._journal.checkpoint(name)
         text = f"Checkpoint {quote(made)}" + (", moved here from an earlier state." if moved else ".")
-        return CheckpointResult(made, self._journal.at, text=text)
+        return CheckpointResult(made, self._journal.position, text=text)
 
     @gated("change")
     def rollback(self, to: str) -> UndoResult:
@@ -108,8 +97,8 @@ class History(Held):
         """
         from agentfs.fs import quote
 
-        travel = self._journal.go(self._root, to, max_bytes=self.limits.file_bytes)
-        return self._told(f"Went to checkpoint {quote(to)}:", travel)
+        move = self._journal.rollback(self._root, to, max_bytes=self.limits.file_bytes)
+        return self._moved(f"Went to checkpoint {quote(to)}:", move)
 
     def forget(self) -> None:
         """Forget what was shown, as when the loop cuts the model's history.
@@ -136,8 +125,8 @@ class History(Held):
                 the transaction first changed it; nothing is changed then.
         """
         from agentfs.fs.overlay import OverlayRoot
-        from agentfs.journal import Journal, Timeline
-        from agentfs.journal.report import conflict_error
+        from agentfs.history import Journal, Timeline
+        from agentfs.history.report import conflict_error
 
         staged = OverlayRoot(self._root)
         journal = staged.recorder = Journal(timeline=Timeline(bounded=False))
@@ -175,32 +164,32 @@ class History(Held):
         Raises:
             AgentFSError: `not_found` for an unknown checkpoint, with those there are; `refused`.
         """
-        from agentfs.journal.report import changes_result
+        from agentfs.history.report import changes_result
 
-        total = self._journal.since(since)
-        usable = tuple(change for change in total.changes if self._root.is_usable(change.path))
-        named = tuple(path for path in total.foreign if self._root.is_usable(path))
+        net = self._journal.since(since)
+        changes = tuple(change for change in net.changes if self._root.is_usable(change.path))
+        external = tuple(path for path in net.external if self._root.is_usable(path))
         return changes_result(
-            total._replace(changes=usable, foreign=named), since, self._root.may_show_recorded
+            net._replace(changes=changes, external=external), since, self._root.may_show_recorded
         )
 
     def _begin(self, state: str | os.PathLike[str] | None) -> None:
         """Begin the journal and the memory, or go on with those of a state directory."""
         if state is None:
-            from agentfs.journal import Journal, Ledger, looking
+            from agentfs.history import Journal, node_reader
             from agentfs.read_tracker import ReadTracker
 
-            self._journal, self._shown = Journal(ledger=Ledger(looking(self._root))), ReadTracker()
+            self._journal, self._shown = Journal(read_node=node_reader(self._root)), ReadTracker()
         else:
-            from agentfs.state import open_state
+            from agentfs.history.state import open_state
 
             try:
-                self._state = open_state(state, self._root)
+                self._state = open_state(state, self._root, self.policy.durability)
             except BaseException:
                 self._root.close()
                 raise
-            self._journal, self._shown = self._state.journal, self._state.shown
-            self._root.recovery_notes += self._state.told
+            self._journal, self._shown = self._state.journal, self._state.read_tracker
+            self._root.recovery_notes += self._state.messages
         self._root.recorder = self._journal
 
     def _end(self) -> None:
@@ -208,50 +197,11 @@ class History(Held):
         if self._state is not None:
             self._state.close()
 
-    def _told(self, done: str, travel: "Travel") -> UndoResult:
-        from agentfs.fs import FileNode, quote, revision_of
-        from agentfs.journal.report import file_changes, file_lines
+    def _moved(self, done: str, move: "Move") -> UndoResult:
+        from agentfs.fs import FileNode, revision_of
+        from agentfs.history.report import undo_result
 
-        for change in travel.changes:
+        for change in move.changes:
             if isinstance(change.after, FileNode) and self._shown.knows(change.path):
                 self._shown.record_return(change.path, revision_of(change.after.load()))
-        files = file_changes(travel.changes, counted=False)
-        notes = tuple(f"the directory {quote(path)} stays: something else is in it" for path in travel.left)
-        count = abs(travel.steps)
-        way = " back" if travel.steps < 0 and done.startswith("Went") else ""
-        head = f"{done} {_count(count, 'step')}{way}." if count else f"{done} nothing to do."
-        return UndoResult(
-            count,
-            files,
-            len(self._journal.steps),
-            self._journal.undone,
-            notes,
-            text="\n".join([head, *notes, *file_lines(files)]),
-        )
-
-
-def _check_steps(steps: int) -> None:
-    if steps < 1:
-        raise InvalidArgumentError(
-            Message(ParameterName("steps"), f" must be 1 or more, not {steps}."),
-            details={"parameter": "steps"},
-        )
-
-
-def _within(there: int, steps: int, verb: str, put_together: int = 0) -> int:
-    if steps > there:
-        message = f"Only {_count(there, 'step')} can be {verb}ne."
-        if not there:
-            message = f"There is nothing to {verb}."
-        if put_together:
-            message += f" The first {_count(put_together, 'step')} are too long ago: they were put together."
-        raise InvalidArgumentError(
-            message,
-            hint=Message("Call ", call(verb, steps=there), ".") if there else "",
-            details={"parameter": "steps", "steps": there},
-        )
-    return steps
-
-
-def _count(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+        return undo_result(done, move, len(self._journal.steps), len(self._journal.undone_steps))

@@ -13,7 +13,7 @@ import pytest
 
 from agentfs import AgentFSError, Limits, LineChange, Policy, Workspace
 from agentfs import Edit as Replacement
-from tests.journal.judges import snapshot
+from tests.history.judges import snapshot
 
 SOMEBODY, SOMEBODY_ELSE = 4242, 4343
 AS_ROOT = hasattr(os, "geteuid") and os.geteuid() == 0

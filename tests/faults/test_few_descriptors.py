@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from agentfs import AgentFSError, Policy, Workspace
-from tests.journal.judges import snapshot
+from tests.history.judges import snapshot
 
 resource = pytest.importorskip("resource")
 

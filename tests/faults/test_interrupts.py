@@ -16,7 +16,7 @@ import pytest
 
 from agentfs import Workspace
 from tests.faults.test_methods import CHANGES, descriptors, fresh
-from tests.journal.judges import snapshot
+from tests.history.judges import snapshot
 
 CALLS = [
     *("open", "close", "read", "write", "fsync", "link", "unlink", "replace", "rename", "mkdir", "rmdir"),

@@ -15,7 +15,7 @@ import pytest
 from agentfs import AgentFSError, Workspace
 from agentfs.errors import FileIOError
 from agentfs.fs import lock, read_buffer
-from tests.journal.judges import snapshot
+from tests.history.judges import snapshot
 
 CALLS = [
     *("open", "close", "read", "readv", "preadv", "write", "fsync", "ftruncate", "lseek", "link", "unlink"),

@@ -5,6 +5,7 @@ import random
 import re
 import shutil
 import signal
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ import pytest
 from agentfs import AgentFSError, Policy, Workspace
 from tests.faults.test_transactions import Seam
 from tests.faults.tracing import needs_tracing, numbered, run_traced
-from tests.journal.judges import Snapshot, snapshot
+from tests.history.judges import Snapshot, snapshot
 
 STEPS = """
 def act(ws):
@@ -85,10 +86,21 @@ def test_a_kill_before_every_call_leaves_journal_and_tree_agreeing(tmp_path, mon
     kill_before(tmp_path, monkeypatch, 1)
 
 
+def killing(monkeypatch) -> Seam:
+    """Counts the calls of agentfs and the statements of its database, and kills before one of them."""
+    seam, connect = Seam(monkeypatch), sqlite3.connect
+    seam.act = lambda: os.kill(os.getpid(), signal.SIGKILL)
+
+    class Connection(sqlite3.Connection):
+        execute = seam.wrap(sqlite3.Connection.execute)
+
+    monkeypatch.setattr(sqlite3, "connect", lambda *args, **more: connect(*args, factory=Connection, **more))
+    return seam
+
+
 def kill_before(tmp_path, monkeypatch, step):
     had = states_of(tmp_path / "model")
-    seam = Seam(monkeypatch)
-    seam.act = lambda: os.kill(os.getpid(), signal.SIGKILL)
+    seam = killing(monkeypatch)
     root, state = fresh(tmp_path / "top")
     with Workspace(root, state=state) as ws:
         start = seam.count
@@ -203,8 +215,7 @@ def kill_at_random(tmp_path, monkeypatch, seed, *, kills):
     root, state = fresh(tmp_path / "top")
     original = files_of(root)
     policy = Policy(overwrite="always", durability="fast")
-    seam = Seam(monkeypatch)
-    seam.act = lambda: os.kill(os.getpid(), signal.SIGKILL)
+    seam = killing(monkeypatch)
     for _ in range(kills):
         child = os.fork()
         if child == 0:
@@ -217,12 +228,12 @@ def kill_at_random(tmp_path, monkeypatch, seed, *, kills):
         chance = random.Random(chance.random())
         with Workspace(root, state=state, policy=policy) as ws:
             present = files_of(root)
-            steps, ahead = len(ws._journal.steps), ws._journal.undone
+            steps, ahead = len(ws._journal.steps), len(ws._journal.undone_steps)
             if steps:
                 ws.undo(steps)
             assert files_of(root) == original, f"{ws.recovery_notes}"
             if steps:
                 ws.redo(steps)
             assert files_of(root) == present, f"{ws.recovery_notes}"
-            assert ws._journal.undone == ahead
+            assert len(ws._journal.undone_steps) == ahead
             assert ws.changes().files or files_of(root) == original

@@ -11,7 +11,7 @@ import pytest
 
 from agentfs import AgentFSError, Workspace
 from tests.faults.tracing import needs_tracing, numbered, run_traced
-from tests.journal.judges import snapshot
+from tests.history.judges import snapshot
 
 TRANSACTION = """
 def transaction(ws):

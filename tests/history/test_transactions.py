@@ -6,7 +6,7 @@ import pytest
 
 from agentfs import AgentFSError, LineChange, Policy, Workspace
 from agentfs.errors import ReadOnlyError, StaleError
-from tests.journal.judges import snapshot
+from tests.history.judges import snapshot
 
 
 def test_calls_see_one_another_and_the_disk_sees_them_at_the_end(ws, tmp_path):

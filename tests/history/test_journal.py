@@ -16,9 +16,10 @@ from agentfs.errors import (
     StaleError,
 )
 from agentfs.fs import Change, FileNode, Spool, syscalls
-from agentfs.journal import Journal, Store
+from agentfs.history import Journal
+from agentfs.history.memory_store import MemoryStore
 from tests.conftest import needs
-from tests.journal.judges import snapshot
+from tests.history.judges import snapshot
 
 
 def test_undo_takes_back_and_redo_makes_again(ws, tmp_path):
@@ -284,7 +285,7 @@ def test_changes_made_side_by_side_are_all_undone(ws, tmp_path):
 
 
 def test_contents_go_to_the_disk_when_they_are_many(tmp_path):
-    store = Store(memory=1000)
+    store = MemoryStore(memory=1000)
     kept = [store.keep(Change(str(i), None, FileNode.of(0o644, os.urandom(300)))) for i in range(50)]
     for change in kept:
         assert FileNode.of(0o644, change.after.load()) == change.after
@@ -301,7 +302,7 @@ def test_where_nothing_can_be_kept_nothing_is_changed(tmp_path, monkeypatch):
     (tmp_path / "a").write_text("old\n" * 100)
     before = snapshot(tmp_path)
     with Workspace(tmp_path) as ws:
-        ws._journal = Journal(Store(memory=100))
+        ws._journal = Journal(MemoryStore(memory=100))
         ws._root.recorder = ws._journal
         for _ in range(2):
             with pytest.raises(FileIOError):

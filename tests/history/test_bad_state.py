@@ -1,17 +1,23 @@
 """A state directory in the wrong place, of another, or damaged: an error with a hint, and no wrong undo."""
 
+import errno
+import fcntl
 import json
 import os
 import shutil
+import sqlite3
 import stat
 import subprocess
 import sys
+from contextlib import closing
+from zlib import crc32
 
 import pytest
 
 from agentfs import AgentFSError, Policy, Workspace
-from agentfs.errors import BusyError, FileIOError, InvalidArgumentError, RefusedError
-from tests.journal.judges import can_mount, snapshot
+from agentfs.errors import BusyError, FileIOError, InvalidArgumentError, RefusedError, UnreadError
+from tests.faults.tracing import needs_tracing, run_traced
+from tests.history.judges import can_mount, snapshot
 
 
 @pytest.fixture
@@ -48,7 +54,7 @@ def test_it_must_not_lie_in_the_tree_through_a_link(root, tmp_path):
     (root / "out").symlink_to(tmp_path / "elsewhere")
     with Workspace(root, state=root / "out") as ws:
         ws.write("b", "x\n")
-    assert (tmp_path / "elsewhere" / "journal").exists(), "a link in the tree may lead to one outside"
+    assert (tmp_path / "elsewhere" / "history.db").exists(), "a link in the tree may lead to one outside"
 
 
 @pytest.mark.skipif(not can_mount(), reason="only a user who may mount has a second name for a directory")
@@ -93,7 +99,7 @@ def test_it_is_no_file_nor_below_one(root, tmp_path):
     (tmp_path / "file").write_text("x")
     assert "no possible path" in refused(root, "a\0b")
     assert "is a file" in refused(root, tmp_path / "file")
-    assert "a file stands on the way" in refused(root, tmp_path / "file" / "state")
+    assert "a parent of it is a file" in refused(root, tmp_path / "file" / "state")
 
 
 def test_what_has_something_else_in_it_is_left_alone(root, state):
@@ -104,20 +110,43 @@ def test_what_has_something_else_in_it_is_left_alone(root, state):
     assert snapshot(state) == before
 
 
-@pytest.mark.parametrize(
-    "content", [b"", b"{}", b"[1]", b'"x"', b"\xff\xfe", b'{"format": "git"}', b"[" * 100_000]
-)
-def test_a_format_that_is_another_programs(root, state, content):
+def sql(state, *statements):
+    with closing(sqlite3.connect(state / "history.db")) as database, database:
+        for statement in statements:
+            database.execute(*((statement,) if isinstance(statement, str) else statement))
+
+
+@pytest.mark.parametrize("content", [b"x", b"{}", b"\xff\xfe" * 5000, b"SQLite format 3\0" + b"\0" * 5000])
+def test_a_file_that_is_no_database(root, state, content):
     Workspace(root, state=state).close()
-    (state / "format").write_bytes(content)
-    assert "no state directory of agentfs" in refused(root, state)
+    (state / "history.db").write_bytes(content)
+    assert "damaged" in refused(root, state, FileIOError)
+    assert (state / "history.db").read_bytes() == content
+
+
+@pytest.mark.parametrize("application", [0, 7])
+def test_the_database_of_another_program(root, state, application):
+    state.mkdir(mode=0o700)
+    sql(state, "CREATE TABLE mine (x)", f"PRAGMA application_id = {application}")
+    before = snapshot(state)
+    assert "another program's" in refused(root, state)
+    before["lock"] = ("file", 0o600, str(os.getpid()).encode())
+    assert snapshot(state) == before
 
 
 def test_a_newer_version(root, state):
     Workspace(root, state=state).close()
-    told = json.loads((state / "format").read_text())
-    (state / "format").write_text(json.dumps({**told, "version": 2}))
-    assert "has version 2" in refused(root, state)
+    sql(state, "PRAGMA user_version = 3")
+    assert "has version 3" in refused(root, state)
+
+
+def test_the_directory_of_an_older_version(root, state):
+    state.mkdir(mode=0o700)
+    for name in ("format", "journal", "shown", "lock"):
+        (state / name).write_bytes(b"x")
+    before = snapshot(state)
+    assert '"format"' in refused(root, state)
+    assert snapshot(state) == before
 
 
 def test_that_of_another_tree(root, state, tmp_path):
@@ -128,6 +157,18 @@ def test_that_of_another_tree(root, state, tmp_path):
     assert str(root) in said
     (tmp_path / "link").symlink_to(root)
     Workspace(tmp_path / "link", state=state).close()
+
+
+def test_a_tree_that_was_moved_keeps_its_history_as_the_error_says(root, state, tmp_path):
+    with Workspace(root, state=state) as ws:
+        ws.write("b", "x\n")
+    root.rename(tmp_path / "it's moved")
+    said = refused(tmp_path / "it's moved", state)
+    with closing(sqlite3.connect(state / "history.db")) as database, database:
+        database.execute(said[said.index("UPDATE meta") :])
+    with Workspace(tmp_path / "it's moved", state=state) as ws:
+        ws.undo()
+    assert sorted(snapshot(tmp_path / "it's moved")) == ["a.txt"]
 
 
 def test_one_workspace_at_a_time(root, state):
@@ -157,46 +198,80 @@ def test_one_in_which_others_may_write(root, state):
     assert "chmod 700" in refused(root, state, RefusedError)
 
 
+@pytest.mark.parametrize("number", [errno.ENOLCK, errno.EOPNOTSUPP])
+def test_a_file_system_without_locks(root, state, monkeypatch, number):
+    def flock(fd, operation):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    said = refused(root, state, FileIOError)
+    assert "cannot be locked" in said
+    assert "local disk" in said
+
+
+NO_SQLITE_LOCKS = """
+import sys
+from agentfs import AgentFSError, Workspace
+print("ready", flush=True)
+sys.stdin.readline()
+try: Workspace(*sys.argv[1:2], state=sys.argv[2])
+except AgentFSError as error: print(type(error).__name__, error.message.replace(chr(10), " "), flush=True)
+else: print("opened", flush=True)
+sys.stdin.readline()
+"""
+
+
+@needs_tracing
+@pytest.mark.parametrize("number", ["ENOLCK", "EIO", "EINVAL"])
+def test_a_file_system_without_the_locks_of_sqlite(root, state, tmp_path, number):
+    Workspace(root, state=state).close()
+    inject = f"fcntl:error={number}:when=1+"
+    said = run_traced(NO_SQLITE_LOCKS, [root, state], tmp_path / "log", inject)
+    assert said.startswith("FileIOError ")
+    assert "cannot be locked" in said
+
+
 def test_an_error_leaves_the_lock_and_no_descriptor(root, state):
     Workspace(root, state=state).close()
-    shutil.copytree(state, state.with_name("whole"))
-    (state / "journal").write_bytes(b"x" * 100)
+    whole = (state / "history.db").read_bytes()
+    (state / "history.db").write_bytes(b"x" * 100)
     before = len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else 0
     for _ in range(3):
         refused(root, state, FileIOError)
     if before:
         assert len(os.listdir("/proc/self/fd")) == before
-    (state / "journal").write_bytes((state.with_name("whole") / "journal").read_bytes())
+    (state / "history.db").write_bytes(whole)
     Workspace(root, state=state).close()
 
 
 def test_beginning_one_that_was_never_finished(root, state):
     state.mkdir()
-    for name in ("lock", "journal", "journal.new", "format.new"):
+    for name in ("lock", "history.db", "history.db-journal"):
         (state / name).write_bytes(b"")
     with Workspace(root, state=state) as ws:
         ws.write("b", "x\n")
-    assert sorted(os.listdir(state)) == ["format", "journal", "lock", "shown"]
+    assert sorted(os.listdir(state)) == ["history.db", "lock"]
 
 
-@pytest.mark.parametrize("name", ["journal", "format"])
-def test_a_file_that_is_missing(root, state, name):
-    with Workspace(root, state=state) as ws:
-        ws.write("b", "x\n")
-    (state / name).unlink()
+def test_a_log_without_its_database(root, state):
+    Workspace(root, state=state).close()
+    (state / "history.db").write_bytes(b"")
+    (state / "history.db-wal").write_bytes(b"x" * 100)
     assert "damaged" in refused(root, state, FileIOError)
 
 
-def test_what_was_shown_may_be_removed(root, state):
+@pytest.mark.parametrize("table", ["texts", "reads"])
+def test_a_read_history_that_is_damaged_is_forgotten_and_told(root, state, table):
     with Workspace(root, state=state) as ws:
         ws.read("a.txt")
         ws.write("b", "x\n")
-    (state / "shown").write_bytes(b"rubbish" * 5)
-    said = refused(root, state, FileIOError)
-    assert "Remove " in said
-    (state / "shown").unlink()
+    sql(state, f"UPDATE {table} SET checksum = checksum + 1")
     with Workspace(root, state=state) as ws:
+        assert "the read history was damaged and is forgotten" in ws.recovery_notes[0]
+        with pytest.raises(UnreadError):
+            ws.write("a.txt", "x\n")
         ws.undo()
+    assert Workspace(root, state=state).recovery_notes == ()
 
 
 @pytest.fixture(scope="module")
@@ -232,21 +307,23 @@ def used(history, tmp_path, damage):
     top = tmp_path / "copy"
     shutil.rmtree(top, ignore_errors=True)
     top.mkdir()
-    (top / "state").mkdir()
-    for name in ("format", "journal", "shown", "lock"):
-        shutil.copyfile(state / name, top / "state" / name)
-    (top / "state").chmod(0o700)
+    (top / "state").mkdir(mode=0o700)
+    prepared = tmp_path / "history.db"
+    if not prepared.exists():
+        shutil.copyfile(state / "history.db", top / "state" / "history.db")
+        sql(top / "state", ("UPDATE meta SET value = ? WHERE key = 'root'", (json.dumps(str(top / "root")),)))
+        shutil.copyfile(top / "state" / "history.db", prepared)
+    shutil.copyfile(prepared, top / "state" / "history.db")
     damage(top / "state")
-    told = json.loads((top / "state" / "format").read_text())
     shutil.copytree(root, top / "root", symlinks=True)
-    (top / "state" / "format").write_text(json.dumps({**told, "root": str(top / "root")}))
     refusal = None
     try:
         ws = Workspace(top / "root", state=top / "state", policy=Policy(durability="fast"))
     except AgentFSError as error:
         refusal = error
     if refusal is not None:
-        assert (refusal.code, bool(refusal.hint)) == ("io", True)
+        assert refusal.code in {"io", "invalid_argument"}
+        assert refusal.hint
         assert files(top / "root") == had[-1]
         return "refused"
     outcome = "opened"
@@ -266,84 +343,67 @@ def used(history, tmp_path, damage):
     return outcome
 
 
-def test_a_journal_that_ends_anywhere_is_cut_to_its_last_whole_record(history, tmp_path):
-    size = (history[1] / "journal").stat().st_size
+def test_a_database_that_ends_anywhere_is_refused_or_does_no_harm(history, tmp_path):
+    size = (history[1] / "history.db").stat().st_size
     outcomes = set()
-    for length in range(size, 0, -5):
-        outcome = used(history, tmp_path, lambda state: os.truncate(state / "journal", length))  # noqa: B023 - used at once
-        assert outcome != "refused" or length < 40
-        outcomes.add(outcome)
-    assert outcomes >= {"undone", "stopped", "refused"}
+    for length in range(size - 1, 0, -499):
+        outcomes.add(used(history, tmp_path, lambda state: os.truncate(state / "history.db", length)))  # noqa: B023 - used at once
+    assert "refused" in outcomes
+    assert "opened" not in outcomes, "nothing is passed over in silence"
 
 
-@pytest.mark.parametrize("name", ["journal", "shown"])
-def test_a_byte_that_is_another_is_told_or_does_no_harm(history, tmp_path, name):
-    size = (history[1] / name).stat().st_size
+def test_a_byte_that_is_another_is_told_or_does_no_harm(history, tmp_path):
+    used(history, tmp_path, lambda _: None)
+    data = (tmp_path / "history.db").read_bytes()
+    places = [place for place, byte in enumerate(data) if byte][::3] + list(range(0, len(data), 997))
     outcomes = []
-    for place in range(0, size, 3):
+    for place in places:
 
         def flip(state, place=place):
-            data = bytearray((state / name).read_bytes())
-            data[place] ^= 0x21
-            (state / name).write_bytes(data)
+            damaged = bytearray(data)
+            damaged[place] ^= 0x21
+            (state / "history.db").write_bytes(damaged)
 
         outcomes.append(used(history, tmp_path, flip))
     assert "opened" not in outcomes, "nothing is passed over in silence"
-    if name == "journal":
-        # A content that only redo would need is found out when it is asked for.
-        assert outcomes.count("refused") > len(outcomes) / 2
-
-
-def test_what_the_error_says_to_do_keeps_the_steps_before_the_damage(history, tmp_path):
-    root, state = tmp_path / "root", tmp_path / "state"
-    shutil.copytree(history[0], root)
-    with Workspace(root, state=state) as ws:
-        for number in range(4):
-            ws.write(f"{number}.txt", f"{number}\n")
-    data = bytearray((state / "journal").read_bytes())
-    data[data.index(b'"2.txt"')] ^= 1
-    (state / "journal").write_bytes(data)
-    with pytest.raises(FileIOError) as caught:
-        Workspace(root, state=state)
-    command = caught.value.hint.rpartition(": ")[2]
-    assert command.startswith("truncate -s ")
-    subprocess.run(command, shell=True, check=True)
-    with Workspace(root, state=state) as ws:
-        assert ws.undo(2).undoable == 0
-    assert {"2.txt", "3.txt"} == set(snapshot(root)) - set(snapshot(history[0]))
+    # A content that only redo would need is found out when it is asked for.
+    assert outcomes.count("refused") > len(outcomes) / 3
 
 
 def test_what_a_power_cut_did_not_write_is_dropped(history, tmp_path):
     def lengthen(state):
-        with (state / "journal").open("ab") as file:
+        with (state / "history.db").open("ab") as file:
             file.write(bytes(5000))
 
     assert used(history, tmp_path, lengthen) == "undone"
 
 
 def test_a_forged_journal_leads_nowhere(root, state, tmp_path):
-    from agentfs.state import entries
-    from agentfs.state.records import record
-
     with Workspace(root, state=state) as ws:
         ws.write("b", "x\n")
-    whole = (state / "journal").read_bytes()
+    whole = (state / "history.db").read_bytes()
+
+    def forge(table, *values):
+        (state / "history.db").write_bytes(whole)
+        marks = ", ".join("?" * (len(values) + 1))
+        total = 0
+        for value in values[values[0] in {0, 2} :]:
+            total = crc32(value if isinstance(value, bytes) else f"{value}\0".encode(), total)
+        sql(state, (f"INSERT OR REPLACE INTO {table} VALUES ({marks})", (*values, total)))
+        refused(root, state, FileIOError)
+
     link = ["link", "target"]
     for path in ("../out", "/out", "", "a/../../out", ".", "a\0b"):
-        plain = {"time": 1.0, "changes": [[path, None, link]]}
-        forged = record(entries.STEP, json.dumps(plain).encode()) + record(entries.DONE)
-        (state / "journal").write_bytes(whole + forged)
-        refused(root, state, FileIOError)
-    for payload in (
-        b"[]",
-        b"{}",
-        b"1",
-        b'{"time": 1, "changes": [["x", ["file", "x", 1, 2], null]]}',
-        b"\xff",
-    ):
-        (state / "journal").write_bytes(whole + record(entries.STEP, payload))
-        refused(root, state, FileIOError)
-    for kind in (entries.HEADER, entries.TRAVEL, entries.CHECKPOINT, 77):
-        (state / "journal").write_bytes(whole + record(kind, b"[9, 9]"))
-        refused(root, state, FileIOError)
+        payload = json.dumps({"time": 1.0, "changes": [[path, None, link]]}).encode()
+        forge("steps", 2, payload)
+        forge("steps", 0, payload)
+    unknown = b'{"time": 1, "changes": [["x", ["file", 420, "' + b"0" * 32 + b'", 2], null]]}'
+    bad = b'{"time": 1, "changes": [["x", ["file", "x", 1, 2], null]]}'
+    for payload in (b"[]", b"{}", b"1", b"[" * 100_000, bad, unknown, b"\xff"):
+        forge("steps", 2, payload)
+    forge("meta", "position", b"9")
+    forge("meta", "position", b'"x"')
+    forge("meta", "move", b"[9, 9]")
+    forge("meta", "base", b"[1]")
+    forge("meta", "other", b"1")
     assert sorted(os.listdir(tmp_path)) == ["root", "state"]

@@ -11,8 +11,8 @@ import pytest
 from agentfs import LineChange, Policy, Workspace
 from agentfs.errors import FileIOError, InvalidArgumentError, NotFoundError, StaleError, UnreadError
 from agentfs.fs import syscalls
-from agentfs.state import read_journal
-from tests.journal.judges import snapshot
+from agentfs.history.state import read_journal
+from tests.history.judges import snapshot
 
 
 @pytest.fixture
@@ -112,13 +112,20 @@ def test_the_ids_of_lines_stay(root, reopened):
     assert (root / "a.txt").read_text() == "zero\none\ntwo\ndrei\n"
 
 
+def on_disk(state):
+    return b"".join(path.read_bytes() for path in sorted(state.iterdir()))
+
+
 def test_forget_drops_what_was_shown_and_keeps_the_journal(root, reopened, tmp_path):
     ws = reopened()
     ids = ws.read("a.txt", line_ids=True).line_ids
     ws.edit("a.txt", "one", "1")
-    assert b"three" in (tmp_path / "state" / "shown").read_bytes()
+    kept = 'id = "secret of the read history"'
+    (root / "b.txt").write_text(kept)
+    ws.read("b.txt")
+    assert kept.encode() in on_disk(tmp_path / "state")
     assert ws.forget() is None
-    assert b"three" not in (tmp_path / "state" / "shown").read_bytes()
+    assert kept.encode() not in on_disk(tmp_path / "state")
     for again in (ws, reopened):
         ws = again if again is ws else reopened()
         with pytest.raises(UnreadError):
@@ -266,27 +273,28 @@ def test_steps_that_nothing_leads_to_any_more_take_no_room_afterwards(root, reop
         ws.undo()
     ws.write("small", "x\n")
     ws.undo()
-    size = (tmp_path / "state" / "journal").stat().st_size
-    assert size > 2_000_000
+    assert len(on_disk(tmp_path / "state")) > 2_000_000
+    ws.forget()
     ws = reopened()
-    assert (tmp_path / "state" / "journal").stat().st_size < 2000
-    assert (len(ws._journal.steps), ws._journal.undone, ws._journal.checkpoints) == (1, 1, {"c": 1})
+    assert (tmp_path / "state" / "history.db").stat().st_size < 100_000
+    assert (len(ws._journal.steps), len(ws._journal.undone_steps), ws._journal.checkpoints) == (
+        1,
+        1,
+        {"c": 1},
+    )
     ws.redo()
     ws = reopened()
     ws.undo(2)
     assert sorted(snapshot(root)) == ["a.txt"]
 
 
-def test_the_memory_of_what_was_shown_is_bounded_on_the_disk(root, reopened, tmp_path, monkeypatch):
-    from agentfs.state import memory
-
-    monkeypatch.setattr(memory, "_SLACK", 10_000)
+def test_the_memory_of_what_was_shown_is_bounded_on_the_disk(root, reopened, tmp_path):
     ws = reopened()
     for number in range(300):
         (root / "a.txt").write_text(f"{number}\n" * 200)
         ids = ws.read("a.txt", line_ids=True).line_ids
     held = ws._shown._text_bytes
-    assert (tmp_path / "state" / "shown").stat().st_size < 3 * held + 20_000
+    assert (tmp_path / "state" / "history.db").stat().st_size < 3 * held + 100_000
     known = ws._shown.named("a.txt")
     ws = reopened()
     assert ws._shown.named("a.txt") == known

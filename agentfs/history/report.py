@@ -1,13 +1,14 @@
-"""What is said of changes: the lists for a program, the words for a model, the error for a conflict."""
+"""Changes as results: lists for a program, text for a model, and the error for a conflict."""
 
 from collections.abc import Callable, Iterable, Sequence
 
 from agentfs.errors import StaleError
 from agentfs.fs import Change, DirectoryNode, FileNode, LinkNode, Node, display_name, quote
-from agentfs.journal.patch import git_patch, line_counts
-from agentfs.journal.steps import Step, Sum, is_move
+from agentfs.history.journal import Move, step_count
+from agentfs.history.patch import git_patch, line_counts
+from agentfs.history.timeline import NetChanges, Step, moved_file
 from agentfs.messages import Message, call
-from agentfs.results import ChangesResult, EntryType, FileChange
+from agentfs.results import ChangesResult, EntryType, FileChange, UndoResult
 from agentfs.text import cut_line, footer, visible
 
 _PATCH_LINES = 200
@@ -16,27 +17,27 @@ _LINE_CHARS = 400
 _FILES_SHOWN = 50
 _NAMES_SHOWN = 5
 
-Shows = Callable[[str], bool]
+MayShow = Callable[[str], bool]
 
 
 def file_changes(
-    changes: Iterable[Change], *, counted: bool, shows: Shows = lambda _: True
+    changes: Iterable[Change], *, count_lines: bool, may_show: MayShow = lambda _: True
 ) -> tuple[FileChange, ...]:
-    """Return changes as a program is given them, in order of path.
+    """Return changes, at most one for each path, as typed data in order of path.
 
     Args:
-        changes: At most one for each path.
-        counted: Count the lines, for which contents are read and compared.
-        shows: Tells whether the content of a path may be shown, for what is said of it.
+        changes: The changes.
+        count_lines: Count the lines added and removed, for which contents are loaded and compared.
+        may_show: Returns whether the content of a path may be shown.
     """
     changes = sorted(changes, key=lambda change: change.path)
-    gone: dict[Node | None, str] = {
+    deleted: dict[Node | None, str] = {
         c.before: c.path for c in changes if c.after is None and not isinstance(c.before, DirectoryNode)
     }
     listed: list[FileChange] = []
     for change in changes:
-        shown = shows(change.path)
-        lines = line_counts(change) if counted and shown else None
+        visible_now = may_show(change.path)
+        lines = line_counts(change) if count_lines and visible_now else None
         listed.append(
             FileChange(
                 path=display_name(change.path),
@@ -46,42 +47,50 @@ def file_changes(
                 if change.after is None
                 else "changed",
                 type=_type_of(change.after or change.before),
-                moved_from=_shown(gone.get(change.after)) if change.before is None else None,
+                moved_from=_displayed(deleted.get(change.after)) if change.before is None else None,
                 added=lines[0] if lines else None,
                 removed=lines[1] if lines else None,
-                protected=not shown,
+                protected=not visible_now,
             )
         )
     return tuple(listed)
 
 
-def changes_result(total: Sum, since: str | None, shows: Shows) -> ChangesResult:
-    """Return what steps come to as `changes` tells it.
+def changes_result(net: NetChanges, since: str | None, may_show: MayShow) -> ChangesResult:
+    """Return the result of `changes`.
 
     Args:
-        total: What they come to.
+        net: The net changes.
         since: The checkpoint that they begin at, or None.
-        shows: Tells whether the content of a path may be shown now, whatever could be shown when it changed.
+        may_show: Returns whether the content of a path may be shown now, whatever was allowed earlier.
     """
-    files = file_changes(total.changes, counted=True, shows=shows)
-    patch = b"".join(git_patch(change for change in total.changes if shows(change.path)))
-    notes = tuple(f"{quote(path)} was also changed by somebody else meanwhile" for path in total.foreign)
+    files = file_changes(net.changes, count_lines=True, may_show=may_show)
+    patch = b"".join(git_patch(change for change in net.changes if may_show(change.path)))
+    notes = tuple(f"{quote(path)} was also changed by somebody else meanwhile" for path in net.external)
     hidden = [file.path for file in files if file.protected]
     if hidden:
         more = f" and {len(hidden) - _NAMES_SHOWN} more" if len(hidden) > _NAMES_SHOWN else ""
         names = ", ".join(map(quote, hidden[:_NAMES_SHOWN]))
         notes += (f"not in the patch, as reading it is not allowed: {names}{more}",)
-    if total.lost:
-        count = "1 path" if total.lost == 1 else f"{total.lost} paths"
-        notes += (f"left out: {count} changed long ago, whose first state is not kept any more",)
-    paths = "1 path" if len(files) == 1 else f"{len(files)} paths"
-    head = f"{paths} changed." if files else "Nothing is changed."
-    lines = [head, *notes, *file_lines(files), *patch_lines(patch)]
+    if net.omitted:
+        notes += (f"left out: {_paths(net.omitted)} changed long ago, whose first state is no longer kept",)
+    head = f"{_paths(len(files))} changed." if files else "Nothing is changed."
+    lines = [head, *notes, *_file_lines(files), *patch_lines(patch)]
     return ChangesResult(files, patch, since, notes, text="\n".join(lines))
 
 
-def file_lines(files: Sequence[FileChange]) -> list[str]:
-    """Return the lines that list changes for a model."""
+def undo_result(done: str, move: Move, undoable: int, redoable: int) -> UndoResult:
+    """Return the result of `undo`, `redo` and `rollback`; `done` is how its text begins."""
+    files = file_changes(move.changes, count_lines=False)
+    notes = tuple(f"the directory {quote(path)} stays: something else is in it" for path in move.remaining)
+    count = abs(move.steps)
+    back = " back" if move.steps < 0 and done.startswith("Went") else ""
+    head = f"{done} {step_count(count)}{back}." if count else f"{done} nothing to do."
+    text = "\n".join([head, *notes, *_file_lines(files)])
+    return UndoResult(count, files, undoable, redoable, notes, text=text)
+
+
+def _file_lines(files: Sequence[FileChange]) -> list[str]:
     lines: list[str] = []
     for file in files[:_FILES_SHOWN]:
         kind = "" if file.type == "file" else f" {file.type}"
@@ -94,13 +103,13 @@ def file_lines(files: Sequence[FileChange]) -> list[str]:
     return lines
 
 
-def step_words(step: Step) -> str:
+def describe_step(step: Step) -> str:
     """Return what a step did, in one line."""
-    moved = is_move(step)
+    moved = moved_file(step)
     if moved is not None:
         return f"moved {quote(moved[0])} to {quote(moved[1])}"
-    files = file_changes(step.changes, counted=False)
-    # Directories are made on the way to files; they are told of where nothing else is.
+    files = file_changes(step.changes, count_lines=False)
+    # Directories are created on the way to files; they are named only where there is nothing else.
     files = tuple(file for file in files if file.type != "directory") or files
     parts: list[str] = []
     for action in ("created", "changed", "deleted"):
@@ -112,7 +121,7 @@ def step_words(step: Step) -> str:
 
 
 def patch_lines(patch: bytes) -> list[str]:
-    """Return the lines of a patch as a model is shown them: bounded and visible."""
+    """Return the lines of a patch for a model: bounded, and with every character visible."""
     count = patch.count(b"\n")
     end = 0
     for _ in range(min(count, _PATCH_LINES)):
@@ -131,16 +140,16 @@ def patch_lines(patch: bytes) -> list[str]:
     return shown
 
 
-def conflict_error(change: Change, found: Node | None, *, back: bool | None = None) -> StaleError:
-    """Return the error for a path that somebody else has changed.
+def conflict_error(change: Change, found: Node | None, *, undoing: bool | None = None) -> StaleError:
+    """Return the error for a path that something else has changed.
 
     Args:
-        change: What was to be made.
-        found: What stands there instead of `change.before`.
-        back: Whether a step was to be taken back, or made again; None for neither.
+        change: The change that was to be made.
+        found: What is there instead of `change.before`.
+        undoing: Whether a step was to be undone, or redone; None for neither.
     """
     path = quote(change.path)
-    doing = {True: "undone", False: "redone", None: "made"}[back]
+    doing = {True: "undone", False: "redone", None: "made"}[undoing]
     if found is None:
         what = f"{path} is not there any more"
     elif change.before is None:
@@ -149,15 +158,15 @@ def conflict_error(change: Change, found: Node | None, *, back: bool | None = No
         same = found.digest == change.before.digest
         what = f"The mode of {path} has changed" if same else f"{path} has changed since"
     else:
-        what = f"At {path} stands something else by now"
+        what = f"There is something else at {path} by now"
     diff = b"".join(git_patch([Change(change.path, change.before, found)]))
     lines = patch_lines(diff)
-    read, then = call("read", path=display_name(change.path)), "change what is to be different."
+    read, action = call("read", path=display_name(change.path)), "change what is to be different."
     return StaleError(
         f"{what}, by somebody else; nothing was {doing}." + (" This is what changed:" if lines else ""),
-        hint=Message("Call ", read, f" to see it, and {then}")
+        hint=Message("Call ", read, f" to see it, and {action}")
         if isinstance(found, FileNode)
-        else f"Look at what is there now, and {then}",
+        else f"Look at what is there now, and {action}",
         details={
             "path": display_name(change.path),
             "diff": diff.decode("utf-8", "backslashreplace"),
@@ -166,11 +175,15 @@ def conflict_error(change: Change, found: Node | None, *, back: bool | None = No
     )
 
 
+def _paths(count: int) -> str:
+    return "1 path" if count == 1 else f"{count} paths"
+
+
 def _type_of(state: Node | None) -> EntryType:
     if isinstance(state, LinkNode):
         return "symlink"
     return "directory" if isinstance(state, DirectoryNode) else "file"
 
 
-def _shown(path: str | None) -> str | None:
+def _displayed(path: str | None) -> str | None:
     return None if path is None else display_name(path)

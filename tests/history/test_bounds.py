@@ -1,4 +1,4 @@
-"""The journal's memory is bounded by number too: the oldest steps are put together, and undo says so."""
+"""The journal's memory is bounded by number too: the oldest steps are merged, and undo says so."""
 
 import gc
 import shutil
@@ -9,16 +9,16 @@ import pytest
 from agentfs import Policy, Workspace
 from agentfs.cli import main
 from agentfs.errors import InvalidArgumentError, NotFoundError
-from agentfs.journal import timeline
+from agentfs.history import timeline
 from tests.conftest import needs
-from tests.journal.judges import as_git_sees, git_applied, snapshot
+from tests.history.judges import as_git_sees, git_applied, snapshot
 
 POLICY = Policy(overwrite="always", durability="fast")
 
 
 @pytest.fixture
 def few(monkeypatch):
-    """A journal that keeps 10 steps, or 11 until some are put together."""
+    """A journal that keeps 10 steps, or 11 until some are merged."""
     monkeypatch.setattr(timeline, "MAX_STEPS", 10)
 
 
@@ -130,9 +130,9 @@ def test_what_is_too_long_ago_is_not_undone_and_is_still_in_the_patch(few, opene
 
 
 def test_a_file_of_the_journal_that_is_written_anew_keeps_what_was_put_together(few, tmp_path, monkeypatch):
-    from agentfs.state import opening
+    from agentfs.history import state as history_state
 
-    monkeypatch.setattr(opening, "_SLACK", 0)
+    monkeypatch.setattr(history_state, "_SLACK", 0)
     top, state = tmp_path / "root", tmp_path / "state"
     top.mkdir()
     patches = []
@@ -144,7 +144,7 @@ def test_a_file_of_the_journal_that_is_written_anew_keeps_what_was_put_together(
             for number in range(30):
                 ws.write("a", f"{turn} {number}\n" * 200)
             patches.append(ws.changes().patch)
-    assert (state / "journal").stat().st_size < 60_000
+    assert (state / "history.db").stat().st_size < 150_000
     with Workspace(top, policy=POLICY, state=state) as ws:
         ws.undo(10)
         assert (top / "a").read_text() == "3 19\n" * 200

@@ -12,7 +12,7 @@ import pytest
 from agentfs import Workspace
 from agentfs.cli import main
 from tests.conftest import needs
-from tests.journal.judges import git_applied, snapshot
+from tests.history.judges import git_applied, snapshot
 
 
 class Done(NamedTuple):
@@ -179,6 +179,6 @@ def test_what_had_to_be_put_right_is_told(root, over):
     done = run("undo", "--state", over[-1])
     assert done.returncode == 0
     assert done.stderr == (
-        'agentfs: a change of "a.txt" was made when a process died, and stands in the journal now\n'
+        'agentfs: a change of "a.txt" was made when a process died, and is in the journal now\n'
     )
     assert (root / "a.txt").read_text() == "one\ntwo\n"

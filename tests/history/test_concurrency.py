@@ -11,7 +11,7 @@ import pytest
 
 from agentfs import AgentFSError, Edit, LineChange, Policy, Workspace
 from tests.conftest import needs
-from tests.journal.judges import as_git_sees, git_applied, snapshot
+from tests.history.judges import as_git_sees, git_applied, snapshot
 
 THREADS = 16
 FILES = ["a", "b", "run.sh", "d/one", "d/two", "d/e/deep", "link", "new/x", "new/y/z", "new/y/w", "other/q"]

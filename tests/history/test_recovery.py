@@ -1,24 +1,37 @@
 """A change that was begun and never settled: the tree tells what was made of it."""
 
 import json
-import os
 import shutil
+import sqlite3
+from contextlib import closing
+from zlib import crc32
 
 import pytest
 
 from agentfs import Policy, Workspace
 from agentfs.errors import StaleError
-from agentfs.state import entries
-from agentfs.state.records import records
-from tests.journal.judges import snapshot
+from tests.history.judges import snapshot
 
 
-def cut_before_the_last_settling(state):
-    """Leave of a journal what there was when its last change was under way."""
-    data = (state / "journal").read_bytes()
-    found = list(records(lambda start, size: data[start : start + size], len(data)))
-    assert found[-1].kind == entries.DONE
-    os.truncate(state / "journal", found[-1].place)
+def unfinish(state, going_from=None):
+    """Make the last step of a database one that was begun and not finished; or the last undo or redo."""
+    with closing(sqlite3.connect(state / "history.db")) as database, database:
+        (position,) = database.execute(
+            "SELECT CAST(value AS TEXT) FROM meta WHERE key = 'position'"
+        ).fetchone()
+        position = int(position)
+        if going_from is None:
+            database.execute("UPDATE steps SET number = 0 WHERE number = ?", (position,))
+            put(database, "position", position - 1)
+        else:
+            put(database, "move", [going_from, position])
+            put(database, "position", going_from)
+
+
+def put(database, key, value):
+    data = json.dumps(value).encode()
+    check = crc32(data, crc32(f"{key}\0".encode()))
+    database.execute("INSERT OR REPLACE INTO meta VALUES (?, ?, ?)", (key, data, check))
 
 
 @pytest.fixture
@@ -29,13 +42,13 @@ def begun(tmp_path):
     for name in ("a", "b"):
         (root / name).write_text(f"old {name}\n")
 
-    def begin(act):
+    def begin(act, going_from=None):
         old = tmp_path / "old"
         with Workspace(root, state=state) as ws:
             ws.edit("a", "old", "older")
             shutil.copytree(root, old, symlinks=True)
             act(ws)
-        cut_before_the_last_settling(state)
+        unfinish(state, going_from)
         return root, state, old
 
     return begin
@@ -48,7 +61,7 @@ def change_both(ws):
         tx.write("made/deep/c", "c\n")
 
 
-def put(old, root, name):
+def copy_back(old, root, name):
     shutil.copyfile(old / name, root / name)
 
 
@@ -56,7 +69,7 @@ def test_one_that_was_made_is_a_step(begun):
     root, state, old = begun(change_both)
     with Workspace(root, state=state) as ws:
         assert ws.recovery_notes == (
-            'a change of "a", "b", "made/deep/c" was made when a process died, and stands in the journal now',
+            'a change of "a", "b", "made/deep/c" was made when a process died, and is in the journal now',
         )
         assert len(ws._journal.steps) == 2
         ws.undo()
@@ -68,8 +81,8 @@ def test_one_that_was_made_is_a_step(begun):
 
 def test_one_that_was_not_made_is_none_and_its_directories_go(begun):
     root, state, old = begun(change_both)
-    put(old, root, "a")
-    put(old, root, "b")
+    copy_back(old, root, "a")
+    copy_back(old, root, "b")
     (root / "made" / "deep" / "c").unlink()
     with Workspace(root, state=state) as ws:
         assert "was not made" in ws.recovery_notes[0]
@@ -90,12 +103,12 @@ def test_a_directory_with_something_else_in_it_stays(begun):
 
 def test_of_one_that_was_made_in_part_that_part_is_a_step(begun):
     root, state, old = begun(change_both)
-    put(old, root, "b")
+    copy_back(old, root, "b")
     (root / "made" / "deep" / "c").write_text("c, and theirs\n")
     with Workspace(root, state=state) as ws:
         assert ws.recovery_notes == (
             'a change of "a", "b", "made/deep/c" was under way when a process died',
-            'of it, "a", "made", "made/deep" was made, and stands in the journal',
+            'of it, "a", "made", "made/deep" was made, and is in the journal',
             'of it, "b" was not made',
             '"made/deep/c" is neither as before nor as it was to be: look at it',
         )
@@ -118,16 +131,16 @@ def test_a_way_back_that_was_gone_or_not(begun, going):
         if going == "rollback":
             ws.rollback("here")
 
-    root, state, _ = begun(act)
+    root, state, _ = begun(act, 2 if going == "undo" else 0)
     at = 1 if going == "undo" else 2
     with Workspace(root, state=state) as ws:
         assert ws.recovery_notes[0].startswith("undoing or redoing ")
-        assert "stands in the journal now" in ws.recovery_notes[0]
+        assert "is in the journal now" in ws.recovery_notes[0]
         assert len(ws._journal.steps) == at
     shutil.copytree(root, root.with_name("gone"))
     with Workspace(root, state=state) as ws:
         ws.redo() if going == "undo" else ws.undo(2)
-    cut_before_the_last_settling(state)
+    unfinish(state, at)
     shutil.rmtree(root)
     shutil.move(root.with_name("gone"), root)
     with Workspace(root, state=state) as ws:
@@ -140,7 +153,7 @@ def test_a_way_back_that_was_gone_in_part_is_told_and_can_be_gone_by_nobody_else
         change_both(ws)
         ws.undo()
 
-    root, state, _ = begun(act)
+    root, state, _ = begun(act, 2)
     (root / "b").write_text("new b\n")
     with Workspace(root, state=state) as ws:
         assert (
@@ -162,17 +175,24 @@ def test_a_workspace_that_may_only_read_settles_it_too_and_touches_nothing(begun
     assert snapshot(root) == before
 
 
-def test_it_is_settled_even_where_the_journal_is_written_anew(begun, monkeypatch):
-    from agentfs.state import opening
+def test_it_is_recovered_even_where_the_database_shrinks(begun, monkeypatch):
+    from agentfs.history import state as history_state
 
-    monkeypatch.setattr(opening, "_SLACK", -(10**9))
-    root, state, old = begun(change_both)
+    monkeypatch.setattr(history_state, "_SLACK", -(10**9))
+
+    def act(ws):
+        ws.write("large", "x\n" * 500_000)
+        ws.undo()
+        change_both(ws)
+
+    root, state, old = begun(act)
+    size = (state / "history.db").stat().st_size
     with Workspace(root, state=state) as ws:
-        assert "stands in the journal now" in ws.recovery_notes[0]
+        assert "is in the journal now" in ws.recovery_notes[0]
         ws.undo()
         assert snapshot(root) == snapshot(old)
+    assert (state / "history.db").stat().st_size <= size
     with Workspace(root, state=state) as ws:
-        assert (len(ws._journal.steps), ws._journal.undone) == (1, 1)
+        assert (len(ws._journal.steps), len(ws._journal.undone_steps)) == (1, 1)
         ws.redo()
         ws.undo(2)
-    assert json.loads((state / "format").read_text())["version"] == 1

@@ -12,7 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from agentfs import AgentFSError, Policy, Workspace
 from agentfs.errors import InvalidArgumentError, NotFoundError
 from tests.conftest import needs
-from tests.journal.judges import as_git_sees, git_applied, snapshot
+from tests.history.judges import as_git_sees, git_applied, snapshot
 
 pytestmark = needs("git")
 
@@ -219,7 +219,7 @@ class TwoReopened(TwoWorkspaces):
 
 def journal_of(ws):
     journal = ws._journal
-    return list(journal.steps), list(journal.ahead), journal.checkpoints
+    return list(journal.steps), list(journal.undone_steps), journal.checkpoints
 
 
 def memory_of(ws):

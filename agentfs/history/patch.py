@@ -1,4 +1,4 @@
-"""Changes as a patch in git's format, which `git apply` takes. Pure; bytes, because files are."""
+"""Changes as a patch in git's format, which `git apply` takes. Pure, and in bytes as files are."""
 
 import base64
 import os
@@ -9,26 +9,20 @@ from hashlib import sha1
 from agentfs.fs import Change, FileNode, LinkNode, Node
 from agentfs.text import hunks
 
-_NOTHING = "0" * 40
+_NO_BLOB = "0" * 40
 _BASE85_LINE = 52
-_PLAIN = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-+/@=,~#%()[]{}")
+_UNQUOTED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-+/@=,~#%()[]{}")
 
 
 def git_patch(changes: Iterable[Change]) -> Iterator[bytes]:
-    """Write changes as git would, in order of path.
+    """Yield the patch of each change, at most one for each path, in order of path.
 
-    Directories are left out, as git knows none; of a mode only whether the file is executable is said.
-
-    Args:
-        changes: At most one for each path.
-
-    Yields:
-        The part of each path.
+    Directories are left out, as git has none; of a mode only whether the file is executable is written.
     """
     for change in sorted(changes, key=lambda change: os.fsencode(change.path)):
         before, after = _entry(change.before), _entry(change.after)
         if before is not None and after is not None and before[0][:3] != after[0][:3]:
-            # A link in the place of a file, or the other way round: to git the one goes and the other comes.
+            # A link in place of a file, or the other way round: to git a deletion and a creation.
             yield _part(change.path, before, None)
             yield _part(change.path, None, after)
         elif before != after:
@@ -36,14 +30,7 @@ def git_patch(changes: Iterable[Change]) -> Iterator[bytes]:
 
 
 def line_counts(change: Change) -> tuple[int, int] | None:
-    """Count the lines that a change adds and removes.
-
-    Args:
-        change: The change.
-
-    Returns:
-        Lines added, and lines removed; None where either content is binary.
-    """
+    """Return how many lines a change adds and removes; None where either content is binary."""
     before, after = _entry(change.before), _entry(change.after)
     old, new = before[1] if before else b"", after[1] if after else b""
     if _is_binary(old) or _is_binary(new):
@@ -75,7 +62,7 @@ def _part(path: str, before: tuple[str, bytes] | None, after: tuple[str, bytes] 
         lines += [b"old mode %s" % before[0].encode(), b"new mode %s" % after[0].encode()]
     old, new = before[1] if before else b"", after[1] if after else b""
     if old != new or before is None or after is None:
-        names = [_blob(old) if before else _NOTHING, _blob(new) if after else _NOTHING]
+        names = [_blob(old) if before else _NO_BLOB, _blob(new) if after else _NO_BLOB]
         mode = f" {after[0]}" if before and after and before[0] == after[0] else ""
         lines.append(f"index {names[0]}..{names[1]}{mode}".encode())
     head = b"\n".join(lines) + b"\n"
@@ -115,7 +102,7 @@ def _literal(data: bytes) -> bytes:
 
 def _name(side: str, path: str) -> bytes:
     name = os.fsencode(side + path)
-    if _PLAIN.issuperset(name):
+    if _UNQUOTED.issuperset(name):
         return name
     quoted = b"".join(
         b"\\" + bytes([byte])

@@ -1,0 +1,286 @@
+"""The SQLite database of a state directory: opening it, and transactions whose failures are typed errors."""
+
+import errno
+import os
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager, suppress
+from threading import RLock
+from typing import Any, Literal
+from urllib.parse import quote as url_quote
+from zlib import crc32
+
+from agentfs.errors import AgentFSError, FileIOError, InvalidArgumentError
+from agentfs.fs import quote
+from agentfs.fs.state_directory import StateDirectory, no_locks
+
+FILE = "history.db"
+SIDE_FILES = (FILE + "-wal", FILE + "-shm", FILE + "-journal")
+VERSION = 2  # 1 was a log format of our own
+_APPLICATION_ID = 0x61677466
+_TIMEOUT = 5.0  # seconds to wait for a reader that recovers the database, or for another program
+_WAL_BYTES = 4 * 1024 * 1024
+_SMALLEST = 512  # bytes of a page
+# Checksums, because SQLite keeps none of what it stores. Texts that may hold lone surrogates are bytes.
+_SCHEMA = """
+CREATE TABLE meta (key TEXT PRIMARY KEY, value BLOB, checksum INTEGER) WITHOUT ROWID;
+CREATE TABLE steps (number INTEGER PRIMARY KEY, payload BLOB, checksum INTEGER);
+CREATE TABLE checkpoints (name BLOB PRIMARY KEY, position INTEGER, number INTEGER, checksum INTEGER)
+    WITHOUT ROWID;
+CREATE TABLE contents (digest BLOB PRIMARY KEY, data BLOB);
+CREATE TABLE reads (path BLOB, revision TEXT, number INTEGER, record BLOB, checksum INTEGER,
+    PRIMARY KEY (path, revision)) WITHOUT ROWID;
+CREATE TABLE texts (path BLOB, revision TEXT, number INTEGER, text BLOB, checksum INTEGER,
+    PRIMARY KEY (path, revision)) WITHOUT ROWID;
+CREATE TABLE line_ids (path BLOB, revision TEXT, number INTEGER, ids BLOB, checksum INTEGER,
+    PRIMARY KEY (path, revision)) WITHOUT ROWID;
+CREATE TABLE latest_ids (path BLOB PRIMARY KEY, revision TEXT, checksum INTEGER) WITHOUT ROWID;
+"""
+# SQLite's primary result codes.
+_PERM, _BUSY, _LOCKED, _READONLY, _CORRUPT, _FULL, _PROTOCOL, _NOTADB = 3, 5, 6, 8, 11, 13, 15, 26
+_LOCK_CODES = {2058, 2314, 3594, 3850, 4618, 5130, 5386}  # IOERR_UNLOCK, RDLOCK, ..., SHMLOCK, SHMMAP
+
+Durability = Literal["data", "full", "fast"]
+Statement = tuple[str, Sequence[Any]]
+
+
+class Damage(Exception):  # noqa: N818 - it becomes an error that says what to do
+    """The database holds what was not written to it; the argument says what."""
+
+
+class Database:
+    """The database of one state directory. Thread-safe.
+
+    Args:
+        directory: The locked directory; None to only read.
+        path: The path of the directory.
+        durability: Whether `sync` brings a transaction to the disk.
+    """
+
+    def __init__(self, path: str, directory: StateDirectory | None, durability: Durability) -> None:
+        import sqlite3  # noqa: PLC0415 - it takes a tenth of what an import of agentfs may, and few need it
+
+        self.path = path
+        self._sqlite3 = sqlite3
+        self._directory = directory
+        self._syncs = durability != "fast"
+        self._lock = RLock()
+        self._opening = True
+        self._connection: sqlite3.Connection | None = None
+        try:
+            with self._typed_errors():
+                self._open(os.path.join(path, FILE), durability)
+        except BaseException:
+            self.close()
+            raise
+
+    def __del__(self) -> None:
+        self.close()
+
+    @property
+    def size(self) -> int:
+        """Bytes of the database."""
+        pages, page_size = self.read("PRAGMA page_count", "PRAGMA page_size")
+        return int(pages[0][0] * page_size[0][0])
+
+    def opened(self) -> None:
+        """From now on leave the path out of errors: where the directory is, is not for a model to know."""
+        self._opening = False
+
+    def read(self, *queries: str | Statement) -> list[list[Any]]:
+        """Return the rows of each query, all of the same moment."""
+        with self._lock, self._typed_errors():
+            connection = self._usable()
+            connection.execute("BEGIN")
+            try:
+                return [
+                    connection.execute(*((query,) if isinstance(query, str) else query)).fetchall()
+                    for query in queries
+                ]
+            finally:
+                if connection.in_transaction:
+                    connection.execute("COMMIT")
+
+    def write(self, statements: Sequence[Statement], *, sync: bool = False) -> None:
+        """Carry out statements as one transaction: all of them or none.
+
+        Args:
+            statements: SQL and its values.
+            sync: Bring it to the disk, as far as the policy asks for it.
+
+        Raises:
+            FileIOError: io: the disk is full, or fails; the directory was removed.
+        """
+        with self._lock, self._typed_errors():
+            connection = self._usable()
+            if len(statements) == 1 and not sync:
+                connection.execute(*statements[0])
+                return
+            sync = sync and self._syncs
+            try:
+                if sync:
+                    connection.execute("PRAGMA synchronous=FULL")
+                connection.execute("BEGIN IMMEDIATE")
+                for statement in statements:
+                    connection.execute(*statement)
+                connection.execute("COMMIT")
+            except BaseException:
+                self._roll_back(connection)
+                raise
+            finally:
+                if sync:
+                    connection.execute("PRAGMA synchronous=NORMAL")
+
+    def truncate_log(self) -> None:
+        """Move the write-ahead log into the database, so that deleted rows are on the disk no more."""
+        with self._lock, self._typed_errors():
+            self._usable().execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+
+    def shrink(self, slack: int) -> None:
+        """Return free pages to the file system where they are the larger half of the file."""
+        free, pages, size = (
+            rows[0][0] for rows in self.read("PRAGMA freelist_count", "PRAGMA page_count", "PRAGMA page_size")
+        )
+        if free * size > slack and 2 * free > pages:
+            with self._lock, self._typed_errors():
+                self._usable().executescript("PRAGMA incremental_vacuum")  # `execute` would free one page
+            self.truncate_log()
+
+    def close(self) -> None:
+        """Close the database; calling it again does nothing."""
+        connection, self._connection = getattr(self, "_connection", None), None
+        if connection is not None:
+            with suppress(self._sqlite3.Error):
+                connection.close()
+
+    def damaged(self, what: str) -> FileIOError:
+        """Return the error for a damaged database."""
+        if not self._opening:
+            return FileIOError(
+                f"The state directory of this workspace is damaged: {what}.",
+                hint="Nothing was changed. Ask the user to look at it.",
+                details={"error": what},
+            )
+        return FileIOError(
+            f"The state directory {quote(self.path)} is damaged: in {quote(FILE)}, {what}.",
+            hint="Move the directory away and begin a new one: the files of the workspace stay as they are.",
+            details={"path": self.path, "file": FILE, "error": what},
+        )
+
+    def _usable(self) -> Any:
+        if self._directory is not None:
+            self._directory.check_usable()
+        connection = self._connection
+        if connection is None:
+            raise FileIOError("The state directory of this workspace is closed.")
+        if connection.in_transaction:  # an interrupt came before it was rolled back
+            self._roll_back(connection)
+        return connection
+
+    def _roll_back(self, connection: Any) -> None:
+        if connection.in_transaction:
+            with suppress(self._sqlite3.Error):
+                connection.execute("ROLLBACK")
+
+    def _open(self, file: str, durability: Durability) -> None:
+        size, log_size = (
+            os.path.getsize(name) if os.path.exists(name) else 0 for name in (file, file + "-wal")
+        )
+        if 0 < size < _SMALLEST or (not size and log_size):  # which SQLite would take for a new database
+            raise self.damaged("its content is missing")
+        self._connection = connection = self._sqlite3.connect(
+            f"file:{url_quote(os.fsencode(file))}?mode={'ro' if self._directory is None else 'rw'}",
+            uri=True,
+            isolation_level=None,
+            check_same_thread=False,
+            timeout=_TIMEOUT,
+        )
+        self._check_identity(connection)
+        if self._directory is not None:
+            connection.execute(f"PRAGMA synchronous={'NORMAL' if self._syncs else 'OFF'}")
+            connection.execute(f"PRAGMA fullfsync={int(durability == 'full')}")  # macOS
+            connection.execute(f"PRAGMA journal_size_limit={_WAL_BYTES}")
+            connection.execute("PRAGMA secure_delete=ON")
+
+    def _check_identity(self, connection: Any) -> None:
+        """Check that the database is ours and of this version; create the tables of a new one."""
+        (application,) = connection.execute("PRAGMA application_id").fetchone()
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        details = {"parameter": "state", "path": self.path}
+        if (application, version, tables) == (0, 0, 0) and self._directory is not None:
+            self._create(connection)
+        elif application != _APPLICATION_ID:
+            raise InvalidArgumentError(
+                f"{quote(self.path)} is no state directory of agentfs: its file {quote(FILE)} is another"
+                " program's.",
+                hint="Give an empty directory, or one that does not exist yet.",
+                details=details,
+            )
+        elif version != VERSION:
+            raise InvalidArgumentError(
+                f"The state directory {quote(self.path)} has version {version} of the format, and this"
+                f" agentfs knows version {VERSION}.",
+                hint="Use the agentfs that wrote it, or give a new directory.",
+                details={**details, "version": version},
+            )
+
+    def _create(self, connection: Any) -> None:
+        connection.execute("PRAGMA auto_vacuum=INCREMENTAL")
+        (mode,) = connection.execute("PRAGMA journal_mode=WAL").fetchone()
+        if mode != "wal":
+            raise no_locks(self.path, f"SQLite cannot use a write-ahead log there, only {mode!r}")
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            for statement in _SCHEMA.split(";"):
+                connection.execute(statement)
+            connection.execute(f"PRAGMA application_id={_APPLICATION_ID}")
+            connection.execute(f"PRAGMA user_version={VERSION}")
+            connection.execute("COMMIT")
+        except BaseException:
+            self._roll_back(connection)
+            raise
+
+    @contextmanager
+    def _typed_errors(self) -> Generator[None]:
+        try:
+            yield
+        except AgentFSError:  # several of them are also an OSError
+            raise
+        except self._sqlite3.Error as error:
+            raise self._typed(error) from None
+        except OSError as error:
+            raise self._failed(error.errno or errno.EIO, error.strerror or str(error)) from None
+
+    def _typed(self, error: Exception) -> AgentFSError:
+        extended = int(getattr(error, "sqlite_errorcode", 0))
+        code = extended & 0xFF
+        if code in {_CORRUPT, _NOTADB}:
+            return self.damaged(str(error))
+        if code in {_BUSY, _LOCKED, _PROTOCOL} or extended in _LOCK_CODES:
+            if self._opening and self._directory is not None:
+                return no_locks(self.path, f"{error}, though no other workspace uses the directory")
+            return self._failed(errno.EAGAIN, str(error))
+        if code == _FULL:
+            return self._failed(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return self._failed(errno.EACCES if code in {_PERM, _READONLY} else errno.EIO, str(error))
+
+    def _failed(self, number: int, text: str) -> FileIOError:
+        where = (
+            f"The state directory {quote(self.path)}"
+            if self._opening
+            else "The state directory of this workspace"
+        )
+        action = "make room there" if number == errno.ENOSPC else "look at it"
+        return FileIOError(
+            f"{where} failed: {text}.",
+            hint=f"Nothing was changed. Ask the user to {action}, then try again.",
+            details={"errno": number, "error": text},
+        )
+
+
+def checksum(*values: str | int | bytes) -> int:
+    """Return the checksum that is kept with the values of a row."""
+    total = 0
+    for value in values:
+        total = crc32(value if isinstance(value, bytes) else f"{value}\0".encode(), total)
+    return total

@@ -1,0 +1,382 @@
+"""The journal of one workspace: its steps, undo, redo and checkpoints."""
+
+import time
+from collections.abc import Callable, Generator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from copy import copy
+from threading import RLock
+from typing import NamedTuple
+
+from agentfs.errors import AgentFSError, BusyError, InvalidArgumentError, NotFoundError, StaleError
+from agentfs.fs import Change, DirectoryNode, Node, Root, quote
+from agentfs.history.memory_store import MemoryStore
+from agentfs.history.timeline import NetChanges, Step, Timeline, inverted, net_changes
+from agentfs.messages import Joined, Message, ParameterName, ToolName, call
+
+MAX_FILE_BYTES = 200 * 1024 * 1024  # the largest file that any workspace changes
+_RETRY_SECONDS = 5.0  # while other calls change the journal
+_NAMES_SHOWN = 20
+
+NodeReader = Callable[[str], Node | None]
+
+
+class Move(NamedTuple):
+    """Steps that were undone or redone.
+
+    Attributes:
+        changes: What was changed.
+        steps: How many steps; less than 0 when they were undone.
+        remaining: Directories that remain because something else is in them.
+    """
+
+    changes: tuple[Change, ...]
+    steps: int
+    remaining: tuple[str, ...] = ()
+
+
+class _Overtaken(Exception):  # noqa: N818 - a signal within this module
+    """The journal has changed since the changes of a move were computed."""
+
+
+class Journal:
+    """The steps of one workspace. Thread-safe.
+
+    Every change is recorded just before it is made, with what is needed to undo it.
+
+    Args:
+        store: Keeps the contents, and persists the journal if it can.
+        read_node: Returns what is at a path of the tree, to find out what an interrupted change has made;
+            None where an interrupted change makes nothing.
+        timeline: The steps to begin with.
+    """
+
+    def __init__(
+        self,
+        store: MemoryStore | None = None,
+        read_node: NodeReader | None = None,
+        timeline: Timeline | None = None,
+    ) -> None:
+        self.store = store or MemoryStore()
+        self._read_node = read_node
+        self._lock = RLock()  # taken after the locks of files, never before
+        self._timeline = timeline or Timeline()
+        self._merge()
+
+    @property
+    def merged(self) -> int:
+        """How many of the first steps were merged, and cannot be undone."""
+        return self._timeline.merged
+
+    @property
+    def base(self) -> NetChanges:
+        """The net changes of the merged steps."""
+        with self._lock:
+            return self._timeline.base
+
+    @property
+    def position(self) -> int:
+        """How many steps are done, from the beginning on."""
+        return self._timeline.position
+
+    @property
+    def steps(self) -> Sequence[Step]:
+        """The steps that are done and can be undone, from the first to the last."""
+        with self._lock:
+            return self._timeline.between(self._timeline.merged, self._timeline.position)
+
+    @property
+    def undone_steps(self) -> Sequence[Step]:
+        """The steps that were undone and can be redone, from the first to the last."""
+        with self._lock:
+            return self._timeline.between(self._timeline.position, self._timeline.end)
+
+    @property
+    def checkpoints(self) -> dict[str, int]:
+        """How many steps were done at each checkpoint, by its name."""
+        with self._lock:
+            return dict(self._timeline.checkpoints)
+
+    def close(self) -> None:
+        """Drop or release everything that is kept."""
+        with self._lock:
+            self.store.close()
+
+    def alone(self) -> AbstractContextManager[object]:
+        """Return a context in which no other thread makes a recorded change."""
+        return self._lock
+
+    @contextmanager
+    def recording(self, changes: tuple[Change, ...]) -> Generator[None]:
+        """Record the changes that the block makes as one step; none if it fails.
+
+        Raises:
+            FileIOError: io: there is no room to keep what is needed to undo it.
+        """
+        kept = tuple(self.store.keep(change) for change in changes)
+        with self._lock:
+            if not kept:
+                yield
+                return
+            timeline, made = self._timeline, Step(kept, time.time())
+            self.store.begin_step(made)
+            try:
+                yield
+            except BaseException as error:
+                made = Step(self._made_before(error, kept), made.time)
+                raise
+            finally:
+                # In this order: an interrupt may come in between, and what is not finished yet is later.
+                position = timeline.position
+                if made.changes:
+                    timeline.add(made)
+                self.store.finish_step(
+                    made if made.changes else None, position, whole=len(made.changes) == len(kept)
+                )
+                self._merge()
+
+    @contextmanager
+    def moving(self, generation: int, end: int, changes: tuple[Change, ...]) -> Generator[None]:
+        """Make `end` the position once the block has made the changes; not if it fails.
+
+        `generation` is that of the timeline from which the changes were computed.
+        """
+        with self._lock:
+            if self._timeline.generation != generation:
+                raise _Overtaken
+            self.store.begin_move(self._timeline.position, end)
+            arrived = True
+            try:
+                yield
+            except BaseException as error:
+                arrived = bool(changes) and len(self._made_before(error, changes)) == len(changes)
+                raise
+            finally:
+                if arrived:
+                    self._timeline.move_to(end)
+                self.store.finish_move(self._timeline.position)
+
+    def checkpoint(self, name: str | None = None) -> tuple[str, bool]:
+        """Name the current position; return the name, and whether it was that of another position.
+
+        The default name is a number.
+        """
+        with self._lock:
+            known = self._timeline.checkpoints
+            if name is None:
+                number = len(known) + 1
+                while str(number) in known:
+                    number += 1
+                name = str(number)
+            self.store.set_checkpoint(name, self._timeline.position)
+            return name, self._timeline.set_checkpoint(name)
+
+    def since(self, checkpoint: str | None) -> NetChanges:
+        """Return the net changes since a checkpoint; of all steps for None.
+
+        Raises:
+            NotFoundError: not_found: there is no such checkpoint.
+            InvalidArgumentError: invalid_argument: it is among steps that were undone.
+        """
+        with self._lock:
+            start = 0 if checkpoint is None else self._position_of(checkpoint)
+            if start > self._timeline.position:
+                raise InvalidArgumentError(
+                    f"The checkpoint {quote(str(checkpoint))} lies ahead, among steps that were undone.",
+                    hint=Message(
+                        "Call ", Joined(" or ", ToolName("redo"), ToolName("rollback")), " to go there."
+                    ),
+                    details={"parameter": "since"},
+                )
+            return self._timeline.since(start)
+
+    def undo(self, root: Root, steps: int, *, max_bytes: int) -> Move:
+        """Undo the last steps, all of them or none.
+
+        Raises:
+            StaleError: stale: something else has changed one of the files since.
+            BusyError: busy: other threads keep changing the journal.
+            InvalidArgumentError: invalid_argument: there are fewer steps.
+            AgentFSError: As `Root.apply`.
+        """
+
+        def target() -> int:
+            line = self._timeline
+            return line.position - _available(line.position - line.merged, steps, "undo", line.merged)
+
+        return self._move(root, target, max_bytes)
+
+    def redo(self, root: Root, steps: int, *, max_bytes: int) -> Move:
+        """Redo steps that were undone, all of them or none; raises as `undo`."""
+
+        def target() -> int:
+            line = self._timeline
+            return line.position + _available(line.end - line.position, steps, "redo")
+
+        return self._move(root, target, max_bytes)
+
+    def rollback(self, root: Root, checkpoint: str, *, max_bytes: int) -> Move:
+        """Undo or redo the steps up to a checkpoint; raises as `undo`, and not_found for the checkpoint."""
+        return self._move(root, lambda: self._position_of(checkpoint), max_bytes)
+
+    def _move(self, root: Root, target: Callable[[], int], max_bytes: int) -> Move:
+        from agentfs.history.report import conflict_error  # noqa: PLC0415 - loaded when it is first needed
+
+        deadline = time.monotonic() + _RETRY_SECONDS
+        while True:
+            with self._lock:
+                start, generation = self._timeline.position, self._timeline.generation
+                end = target()
+                steps = self._timeline.between(min(start, end), max(start, end))
+            undoing = end < start
+            net = inverted(steps) if undoing else net_changes(steps)
+            if net.external:
+                raise _changed_between(net)
+            try:
+                remaining = root.apply(
+                    net.changes,
+                    max_bytes=max_bytes,
+                    conflict=lambda change, found: conflict_error(change, found, undoing=undoing),  # noqa: B023 - called within the round
+                    recorder=_MoveRecorder(self, generation, end),
+                    keep_non_empty=True,
+                )
+            except (_Overtaken, AgentFSError):
+                # The conflict may be what another thread has just recorded: then the changes are others.
+                with self._lock:
+                    if self._timeline.generation == generation:
+                        raise
+                if time.monotonic() > deadline:
+                    raise BusyError(
+                        f"Other calls have been changing files for {_RETRY_SECONDS:g} seconds;"
+                        " nothing was done.",
+                        hint="Try the same call again.",
+                    ) from None
+                continue
+            return Move(net.changes, end - start, remaining)
+
+    def _position_of(self, checkpoint: str) -> int:
+        position = self._timeline.checkpoints.get(checkpoint)
+        if position is None:
+            names = list(self._timeline.checkpoints)[-_NAMES_SHOWN:]
+            hint = f"There are {', '.join(map(quote, names))}." if names else "There is none yet."
+            if merged := self._timeline.merged:
+                hint += f" The first {merged} steps were merged; checkpoints among them are gone."
+            raise NotFoundError(
+                f"There is no checkpoint {quote(checkpoint)}.", hint=hint, details={"checkpoints": names}
+            )
+        return position
+
+    def _made_before(self, error: BaseException, changes: tuple[Change, ...]) -> tuple[Change, ...]:
+        """Return the changes that were made before an error: none, unless it is an interrupt."""
+        if isinstance(error, Exception) or self._read_node is None:
+            return ()
+        return RecoveryState(changes, self._read_node).made
+
+    def _merge(self) -> None:
+        position = self._timeline.merge_due()
+        if position > self._timeline.merged:
+            self._timeline.merge(position)
+            self.store.merge(self._timeline)
+
+
+class _MoveRecorder:
+    """The recorder of an undo or redo, which adds no step."""
+
+    def __init__(self, journal: Journal, generation: int, end: int) -> None:
+        self._journal = journal
+        self._generation = generation
+        self._end = end
+
+    def recording(self, changes: tuple[Change, ...]) -> AbstractContextManager[None]:
+        return self._journal.moving(self._generation, self._end, changes)
+
+    def alone(self) -> AbstractContextManager[object]:
+        return self._journal.alone()
+
+
+class RecoveryState:
+    """Which of the changes that were begun the tree shows to be made.
+
+    Attributes:
+        made: Those that were made.
+        unmade: Those that were not.
+        conflicting: Those whose path is neither as before nor as after.
+    """
+
+    def __init__(self, changes: tuple[Change, ...], read_node: NodeReader) -> None:
+        self.made: tuple[Change, ...] = ()
+        self.unmade: tuple[Change, ...] = ()
+        self.conflicting: tuple[Change, ...] = ()
+        for change in changes:
+            try:
+                present = read_node(change.path)
+            except AgentFSError:
+                self.conflicting += (change,)
+                continue
+            if present == change.after:
+                self.made += (change,)
+            elif present == change.before:
+                self.unmade += (change,)
+            else:
+                self.conflicting += (change,)
+        if all(_creates_directory(change) for change in self.made) and not self.complete:
+            # Directories are created on the way to a file; without the file nothing was made.
+            self.unmade += self.made
+            self.made = ()
+        if self.made:
+            # A directory stays where something else is in it.
+            self.made += tuple(change for change in self.unmade if _removes_directory(change))
+            self.unmade = tuple(change for change in self.unmade if not _removes_directory(change))
+
+    @property
+    def complete(self) -> bool:
+        """Whether all was made."""
+        return not self.unmade and not self.conflicting
+
+
+def node_reader(root: Root) -> NodeReader:
+    """Return a function that returns what is at a path of the tree."""
+    # Of a copy: the root references its journal, and a cycle would keep both until the collector runs.
+    unrecorded = copy(root)
+    unrecorded.recorder = None
+    return lambda path: unrecorded.node(path, max_bytes=MAX_FILE_BYTES)
+
+
+def _creates_directory(change: Change) -> bool:
+    return change.before is None and isinstance(change.after, DirectoryNode)
+
+
+def _removes_directory(change: Change) -> bool:
+    return isinstance(change.before, DirectoryNode) and change.after is None
+
+
+def _available(count: int, steps: int, verb: str, merged: int = 0) -> int:
+    """Return the number of steps; raise if it is below 1 or over the count that there is."""
+    if steps < 1:
+        raise InvalidArgumentError(
+            Message(ParameterName("steps"), f" must be 1 or more, not {steps}."),
+            details={"parameter": "steps"},
+        )
+    if steps > count:
+        message = f"Only {step_count(count)} can be {verb}ne." if count else f"There is nothing to {verb}."
+        if merged:
+            message += f" The first {step_count(merged)} are too long ago: they were merged."
+        raise InvalidArgumentError(
+            message,
+            hint=Message("Call ", call(verb, steps=count), ".") if count else "",
+            details={"parameter": "steps", "steps": count},
+        )
+    return steps
+
+
+def step_count(count: int) -> str:
+    """Return a number of steps in words."""
+    return "1 step" if count == 1 else f"{count} steps"
+
+
+def _changed_between(net: NetChanges) -> StaleError:
+    paths = ", ".join(map(quote, net.external[:_NAMES_SHOWN]))
+    return StaleError(
+        f"Somebody else changed {paths} between these steps, and that would be lost; nothing was done.",
+        hint="Go fewer steps at once, or edit the file.",
+        details={"paths": list(net.external)},
+    )

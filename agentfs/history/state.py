@@ -1,0 +1,222 @@
+"""Opening a state directory: its checks, and recovery from a process that died during a change."""
+
+import json
+import os
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from agentfs.errors import AgentFSError, FileIOError, InvalidArgumentError, NotFoundError
+from agentfs.fs import Change, DirectoryNode, Root, quote
+from agentfs.fs.state_directory import StateDirectory
+from agentfs.history import read_history
+from agentfs.history.database import FILE, SIDE_FILES, Damage, Database, Durability, checksum
+from agentfs.history.journal import MAX_FILE_BYTES, Journal, RecoveryState, node_reader
+from agentfs.history.read_history import PersistentReadTracker
+from agentfs.history.sqlite_store import Loaded, SQLiteStore
+from agentfs.history.timeline import Step, inverted, net_changes
+
+_NAMES_SHOWN = 5
+_MOVE_ROOT = "UPDATE meta SET value = '{}' WHERE key = 'root'"
+_SLACK = 1024 * 1024  # bytes of free pages that are not worth returning to the file system
+
+
+class StateSession(NamedTuple):
+    """A state directory in use.
+
+    Attributes:
+        journal: The journal.
+        read_tracker: The read history.
+        messages: What was found and repaired, in words.
+        database: The database of both.
+        directory: The locked directory.
+    """
+
+    journal: Journal
+    read_tracker: PersistentReadTracker
+    messages: tuple[str, ...]
+    database: Database
+    directory: StateDirectory
+
+    def close(self) -> None:
+        """Write what is left to be written, and let others use the directory."""
+        self.journal.close()
+        self.read_tracker.close()
+        self.database.close()
+        self.directory.close()
+
+
+def open_state(path: str | os.PathLike[str], root: Root, durability: Durability) -> StateSession:
+    """Open a state directory, or begin one.
+
+    Raises:
+        InvalidArgumentError: invalid_argument: it is not outside the tree, is another program's, another
+            tree's, or that of a newer version.
+        RefusedError: refused: it is another user's, or others may write in it.
+        BusyError: busy: another workspace uses it.
+        FileIOError: io: it is damaged, the disk fails, or its file system has no working locks.
+    """
+    directory = StateDirectory(path, root.path, FILE, SIDE_FILES)
+    database: Database | None = None
+    try:
+        database = Database(directory.path, directory, durability)
+        _check_root(database, root.path, new=True)
+        store = SQLiteStore(database)
+        loaded = _load(store, database)
+        messages = _recover(loaded, store, root)
+        tracker, note = _read_tracker(database)
+        store.remove_unneeded(_SLACK)
+        database.opened()
+        journal = Journal(store, node_reader(root), loaded.timeline)
+        return StateSession(journal, tracker, (*messages, *note), database, directory)
+    except BaseException:
+        if database is not None:
+            database.close()
+        directory.close()
+        raise
+
+
+def read_journal(path: str | os.PathLike[str], root: str | None = None) -> Journal:
+    """Return the journal of a state directory to look at, also while a workspace uses it.
+
+    What is under way at this moment is not in it. `root` is the tree that the directory is to belong to.
+
+    Raises:
+        InvalidArgumentError: invalid_argument: it is no state directory, that of a newer version, or another
+            tree's.
+        FileIOError: io: it is damaged, or the disk fails.
+    """
+    database = _existing(path)
+    if root is not None:
+        _check_root(database, os.path.realpath(root))
+    store = SQLiteStore(database)
+    return Journal(store, timeline=_load(store, database).timeline)
+
+
+def root_of(path: str | os.PathLike[str]) -> str:
+    """Return the tree that a state directory belongs to; raises as `read_journal`."""
+    database = _existing(path)
+    try:
+        return _root(database) or ""
+    finally:
+        database.close()
+
+
+def _existing(path: str | os.PathLike[str]) -> Database:
+    place = os.path.realpath(path)
+    if not os.path.isfile(os.path.join(place, FILE)):
+        raise InvalidArgumentError(
+            f"{quote(place)} is no state directory of agentfs.",
+            hint="Give the directory that was given as state=.",
+            details={"parameter": "state", "path": place},
+        )
+    return Database(place, None, "fast")
+
+
+def _root(database: Database) -> str | None:
+    (rows,) = database.read("SELECT value FROM meta WHERE key = 'root'")
+    try:
+        return str(json.loads(rows[0][0])) if rows else None
+    except (ValueError, TypeError):
+        raise database.damaged("the root is not as it was written") from None
+
+
+def _check_root(database: Database, root: str, *, new: bool = False) -> None:
+    known = _root(database)
+    if known is None and new:
+        rows = [(key, json.dumps(value).encode()) for key, value in (("root", root), ("position", 0))]
+        database.write(
+            [("INSERT INTO meta VALUES (?, ?, ?)", (key, value, checksum(key, value))) for key, value in rows]
+        )
+    elif known != root:
+        file, value = os.path.join(database.path, FILE), json.dumps(root).replace("'", "''")
+        raise InvalidArgumentError(
+            f"The state directory {quote(database.path)} belongs to another workspace, {quote(str(known))}.",
+            hint=f"Give {quote(root)} a state directory of its own; if that tree was moved here, set its new"
+            f" path by SQLite in {quote(file)}: {_MOVE_ROOT.format(value)}",
+            details={"parameter": "state", "path": database.path, "root": known},
+        )
+
+
+def _load(store: SQLiteStore, database: Database) -> Loaded:
+    try:
+        return store.load()
+    except Damage as damage:
+        raise database.damaged(str(damage)) from None
+
+
+def _read_tracker(database: Database) -> tuple[PersistentReadTracker, tuple[str, ...]]:
+    """Return the read history; a new one where it is damaged."""
+    try:
+        return PersistentReadTracker(database), ()
+    except Damage as damage:
+        reason = str(damage)
+    try:
+        read_history.clear(database)
+        return PersistentReadTracker(database), (f"the read history was damaged and is forgotten: {reason}",)
+    except (Damage, FileIOError):
+        raise database.damaged(reason) from None
+
+
+def _recover(loaded: Loaded, store: SQLiteStore, root: Root) -> tuple[str, ...]:
+    """Finish what was under way when a process died, by what the tree shows; return messages."""
+    timeline, step, target = loaded
+    position = timeline.position
+    if step is not None:
+        state = RecoveryState(step.changes, node_reader(root))
+        made = Step(state.made, step.time) if state.made else None
+        store.finish_step(made, position, whole=state.complete)
+        if made is not None:
+            timeline.add(made)
+        else:
+            _remove_directories(state.unmade, root)
+        return tuple(_messages(state, moving=False))
+    if target is None:
+        return ()
+    steps = timeline.between(min(position, target), max(position, target))
+    net = inverted(steps) if target < position else net_changes(steps)
+    state = RecoveryState(net.changes, node_reader(root))
+    if state.complete:
+        timeline.move_to(target)
+    store.finish_move(timeline.position)
+    return tuple(_messages(state, moving=True))
+
+
+def _messages(state: RecoveryState, *, moving: bool) -> Iterator[str]:
+    what = "undoing or redoing" if moving else "a change of"
+    everything = (*state.made, *state.unmade, *state.conflicting)
+    paths = _names(tuple(change for change in everything if not _is_directory(change)) or everything)
+    if state.complete:
+        yield f"{what} {paths} was made when a process died, and is in the journal now"
+    elif not state.made and not state.conflicting:
+        yield f"{what} {paths} was under way when a process died, and was not made"
+    else:
+        yield f"{what} {paths} was under way when a process died"
+        if state.made:
+            recorded = "is not in the journal" if moving else "is in the journal"
+            yield f"of it, {_names(state.made)} was made, and {recorded}"
+        if state.unmade:
+            yield f"of it, {_names(state.unmade)} was not made"
+        if state.conflicting:
+            yield f"{_names(state.conflicting)} is neither as before nor as it was to be: look at it"
+
+
+def _names(changes: tuple[Change, ...]) -> str:
+    names = [quote(path) for path in sorted(change.path for change in changes)[:_NAMES_SHOWN]]
+    more = f" and {len(changes) - _NAMES_SHOWN} more" if len(changes) > _NAMES_SHOWN else ""
+    return ", ".join(names) + more
+
+
+def _is_directory(change: Change) -> bool:
+    return isinstance(change.before or change.after, DirectoryNode)
+
+
+def _remove_directories(unmade: tuple[Change, ...], root: Root) -> None:
+    """Remove the directories that were created for files which were not."""
+    created = [change.reversed() for change in unmade if change.before is None and _is_directory(change)]
+    for change in sorted(created, key=lambda change: change.path, reverse=True):
+        try:
+            root.apply(
+                [change], max_bytes=MAX_FILE_BYTES, conflict=lambda change, _: NotFoundError(change.path)
+            )
+        except AgentFSError:
+            continue  # it was never created, or this workspace may only read

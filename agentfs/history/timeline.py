@@ -1,0 +1,199 @@
+"""The steps of a journal in order, the net changes of several of them, and the checkpoints. Pure.
+
+Memory is bounded by number: the oldest steps are merged into one base, which keeps only their net changes and
+cannot be undone.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from agentfs.fs import Change, DirectoryNode
+
+MAX_STEPS = 10_000
+MAX_CHANGES = 20_000  # of all steps that are kept, and of the base
+MAX_CHECKPOINTS = 10_000
+_SPARE = 8  # an eighth more than the maximum is kept, so that many steps are merged at a time
+
+
+class Step(NamedTuple):
+    """What one call changed: at most one change for each path, and when, in seconds since 1970."""
+
+    changes: tuple[Change, ...]
+    time: float
+
+
+class NetChanges(NamedTuple):
+    """The net changes of several steps.
+
+    Attributes:
+        changes: One for each path that differs.
+        external: The paths that something else changed between two of the steps.
+        omitted: How many paths are left out, because their first state is no longer kept.
+    """
+
+    changes: tuple[Change, ...]
+    external: tuple[str, ...]
+    omitted: int = 0
+
+
+class _Accumulator:
+    """Net changes of steps that are added one after the other."""
+
+    def __init__(self, start: NetChanges | None = None) -> None:
+        self._changes = {change.path: change for change in start.changes} if start else {}
+        self._external = dict.fromkeys(start.external) if start else {}
+        self._omitted = start.omitted if start else 0
+
+    def add(self, changes: Iterable[Change]) -> None:
+        for change in changes:
+            known = self._changes.get(change.path)
+            if known is None:
+                self._changes[change.path] = change
+                continue
+            if known.after != change.before:
+                self._external[change.path] = None
+            self._changes[change.path] = Change(change.path, known.before, change.after)
+
+    def trim(self, maximum: int) -> None:
+        """Drop paths that do not differ, and the oldest beyond a maximum."""
+        self._changes = {
+            path: change for path, change in self._changes.items() if change.before != change.after
+        }
+        for kept in (self._changes, self._external):
+            while len(kept) > maximum:
+                del kept[next(iter(kept))]
+                self._omitted += 1
+
+    def total(self) -> NetChanges:
+        changed = (change for change in self._changes.values() if change.before != change.after)
+        return NetChanges(tuple(changed), tuple(self._external), self._omitted)
+
+
+def net_changes(steps: Iterable[Step]) -> NetChanges:
+    """Return the net changes of steps, given from the first to the last."""
+    total = _Accumulator()
+    for step in steps:
+        total.add(step.changes)
+    return total.total()
+
+
+def inverted(steps: Iterable[Step]) -> NetChanges:
+    """Return the net changes that undo steps, given from the first to the last."""
+    total = net_changes(steps)
+    return NetChanges(tuple(change.reversed() for change in total.changes), total.external)
+
+
+def moved_file(step: Step) -> tuple[str, str] | None:
+    """Return the old and new path of the file that a step moved; None if it did anything else."""
+    files = [
+        c
+        for c in step.changes
+        if not isinstance(c.before, DirectoryNode) and not isinstance(c.after, DirectoryNode)
+    ]
+    deleted = [c for c in files if c.after is None]
+    created = [c for c in files if c.before is None]
+    if len(files) == 2 and len(deleted) == len(created) == 1 and deleted[0].before == created[0].after:
+        return deleted[0].path, created[0].path
+    return None
+
+
+class Timeline:
+    """Steps, and the current position among them: the number of steps that are done, from the beginning on.
+
+    Attributes:
+        merged: How many of the first steps were merged into the base.
+        position: The current position.
+        checkpoints: The position of each checkpoint by its name, the one set last at the end.
+        generation: How often steps or position have changed; two equal positions may differ in their steps.
+    """
+
+    def __init__(self, *, bounded: bool = True) -> None:
+        self._bounded = bounded
+        self._base = _Accumulator()
+        self._steps: list[Step] = []
+        self._change_count = 0
+        self.merged = 0
+        self.position = 0
+        self.checkpoints: dict[str, int] = {}
+        self.generation = 0
+
+    @property
+    def base(self) -> NetChanges:
+        """The net changes of the merged steps."""
+        return self._base.total()
+
+    @property
+    def end(self) -> int:
+        """The position after the last step, undone steps included."""
+        return self.merged + len(self._steps)
+
+    def between(self, start: int, end: int) -> Sequence[Step]:
+        """Return the steps between two positions, neither before `merged`."""
+        return self._steps[start - self.merged : end - self.merged]
+
+    def since(self, start: int) -> NetChanges:
+        """Return the net changes since a position: 0, or one that is not before `merged`."""
+        total = _Accumulator(self.base if start < self.merged else None)
+        for step in self.between(max(start, self.merged), self.position):
+            total.add(step.changes)
+        return total.total()
+
+    def add(self, step: Step) -> None:
+        """Add a step at the current position, in place of the steps that were undone."""
+        for dropped in self.between(self.position, self.end):
+            self._change_count -= len(dropped.changes)
+        del self._steps[self.position - self.merged :]
+        self.checkpoints = {name: at for name, at in self.checkpoints.items() if at <= self.position}
+        self._steps.append(step)
+        self._change_count += len(step.changes)
+        self.move_to(self.position + 1)
+
+    def move_to(self, position: int) -> None:
+        """Make another position the current one."""
+        self.position = position
+        self.generation += 1
+
+    def set_checkpoint(self, name: str) -> bool:
+        """Name the current position; return whether the name was that of another one."""
+        moved = self.checkpoints.pop(name, self.position) != self.position
+        self.checkpoints[name] = self.position
+        while len(self.checkpoints) > MAX_CHECKPOINTS:
+            del self.checkpoints[next(iter(self.checkpoints))]
+        return moved
+
+    def merge_due(self) -> int:
+        """Return the position before which steps are to be merged; `merged` where none are."""
+        too_many = len(self._steps) > MAX_STEPS + MAX_STEPS // _SPARE
+        if not self._bounded or (not too_many and self._change_count <= MAX_CHANGES + MAX_CHANGES // _SPARE):
+            return self.merged
+        position, steps, changes = self.merged, len(self._steps), self._change_count
+        while position < self.position - 1 and (steps > MAX_STEPS or changes > MAX_CHANGES):
+            changes -= len(self._steps[position - self.merged].changes)
+            steps -= 1
+            position += 1
+        return position
+
+    def merge(self, position: int) -> None:
+        """Merge the steps before a position into the base."""
+        for step in self.between(self.merged, position):
+            self._base.add(step.changes)
+            self._change_count -= len(step.changes)
+        self._base.trim(MAX_CHANGES)
+        del self._steps[: position - self.merged]
+        self.merged = position
+        self.checkpoints = {name: at for name, at in self.checkpoints.items() if at >= position}
+
+    def restore(
+        self,
+        base: NetChanges,
+        merged: int,
+        steps: Sequence[Step],
+        position: int,
+        checkpoints: Mapping[str, int],
+    ) -> None:
+        """Take over what was kept of an earlier timeline."""
+        self._base, self.merged = _Accumulator(base), merged
+        self._steps = list(steps)
+        self._change_count = sum(len(step.changes) for step in steps)
+        self.checkpoints = dict(list(checkpoints.items())[-MAX_CHECKPOINTS:])
+        self.position = position
