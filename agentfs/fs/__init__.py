@@ -1,4 +1,4 @@
-"""The disk: path rules, the confined walk, and changes that happen whole or not at all."""
+"""Access to the disk, confined to one root: path rules, reading, and changes, whole or not at all."""
 
 from agentfs.fs.entry import unicode_duplicates_among
 from agentfs.fs.file import Directory, OpenFile

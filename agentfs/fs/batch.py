@@ -56,9 +56,9 @@ class Plan:
         change: The change.
         stage: The directory for `fresh` and `backup`, from the root on; it outlives all changes of the batch.
         fresh: The name under which the new content waits, or "".
-        backup: The second name of what stands there now, or "".
+        backup: The second name of what is there now, or "".
         source: The path that the new content is moved from, or "".
-        late: Whether a file makes room for a directory here or above, or the other way round.
+        late: Whether a file is replaced by a directory, here or above, or the other way round.
     """
 
     change: Change
@@ -74,11 +74,7 @@ class Plan:
 
 
 def plans_of(changes: Sequence[Change]) -> list[Plan]:
-    """Return how to make the changes, each its plan.
-
-    Args:
-        changes: At most one for each path.
-    """
+    """Return how to make the changes, each its plan."""
     paths = {change.path for change in changes}
     turning = {c.path for c in changes if c.before and c.after and is_directory(c)}
     gone = {c.before: c.path for c in changes if isinstance(c.before, FileNode) and c.after is None}
@@ -141,15 +137,7 @@ def apply_changes(
 
 
 def repair(context: RootContext, root_path: str) -> list[str]:
-    """Take back what processes that have died left unfinished.
-
-    Args:
-        context: The root.
-        root_path: The root.
-
-    Returns:
-        What was done, in words; nothing where all was well.
-    """
+    """Take back what processes that have died left unfinished."""
     messages: list[str] = []
     for rows, left, log in left_behind(context, root_path):
         plans = [Plan(change, stage, fresh, backup) for change, stage, fresh, backup in rows]
@@ -168,7 +156,7 @@ def _repair_batch(
             _lock_key(context, path)
             lockable.append(path)
         except NotDirectoryError:
-            continue  # a file stands on the way: nothing can be there, and nothing has to be locked
+            continue  # a file is on the way: nothing can be below it, and nothing has to be locked
         except (AgentFSError, OSError) as error:
             blocked[path] = error
     batch = Batch(context, plans, _REPAIR_BYTES, lambda change, _: NotFoundError(change.path))
@@ -199,22 +187,13 @@ def _unfinished(*paths: str) -> str:
 
 @contextmanager
 def _lock_files(context: RootContext, root_path: str, paths: Sequence[str]) -> Generator[None]:
-    """Hold the locks of several files.
-
-    Args:
-        context: The root.
-        root_path: The root.
-        paths: The files, links resolved.
-
-    Raises:
-        AgentFSError: busy; refused, not_a_directory for a path that leads nowhere.
-    """
+    """Hold the locks of several files."""
     for _ in range(ATTEMPTS):
         keys = {_lock_key(context, path): path for path in paths}
-        with ExitStack() as held:
+        with ExitStack() as locks:
             for key in sorted(keys):
-                held.enter_context(FileLock(key, keys[key], root_path))
-            # The way may have changed while a lock was waited for; then these are the locks of other files.
+                locks.enter_context(FileLock(key, keys[key], root_path))
+            # A path may lead elsewhere since a lock was waited for; then these are the wrong locks.
             if keys == {_lock_key(context, path): path for path in paths}:
                 yield
                 return
@@ -227,13 +206,7 @@ def _lock_key(context: RootContext, path: str) -> str:
 
 
 def check_protected(context: RootContext, real_path: str, path: str) -> None:
-    """Refuse a path that is protected, or that the permission rules do not let the call change.
-
-    Args:
-        context: The root.
-        real_path: The path, links resolved.
-        path: The path to name in the error.
-    """
+    """Refuse a path that is protected, or that the permission rules do not let the call change."""
     with resolve_real(context, real_path, create_parents=True) as resolved:
         check_not_protected(context, resolved, path)
         status = resolved.stat()
@@ -243,7 +216,7 @@ def check_protected(context: RootContext, real_path: str, path: str) -> None:
             and status.st_nlink > 1
             and context.is_hard_link_to(status, context.unwritable)
         ):
-            raise oserrors.protected(path, context.display_path(real_path), shown=True)
+            raise oserrors.protected(path, context.display_path(real_path), readable=True)
 
 
 def _with_parents(context: RootContext, changes: Sequence[Change], max_bytes: int) -> list[Change]:
@@ -296,13 +269,13 @@ class Batch:
         """Make the changes.
 
         Args:
-            log: What to tell when they are made.
+            log: The recovery log of the batch.
 
         Returns:
             The directories that were to be removed and stay, because something else is in them.
 
         Raises:
-            AgentFSError: what stood in the way; everything is as it was before.
+            AgentFSError: what prevented it; everything is as it was before.
         """
         try:
             for plan in self._plans:
@@ -344,14 +317,7 @@ class Batch:
         self._not_undone.update(paths)
 
     def undo(self, paths: Container[str]) -> tuple[str, ...]:
-        """Bring back what was there before, as far as nobody else has changed it since.
-
-        Args:
-            paths: The paths to bring back.
-
-        Returns:
-            The paths that somebody else has changed, and that stay as they are.
-        """
+        """Bring back what was there before, as far as nobody else has changed it since."""
         changed_by_others: list[str] = []
         undone: set[str] = set()
         for _, plan in reversed(self._steps()):
@@ -393,11 +359,7 @@ class Batch:
         ]
 
     def _retry(self, act: Callable[[], bool]) -> bool | None:
-        """Do something again while it fails: what stands in the way may be a link that comes and goes.
-
-        Returns:
-            What it returns; None where it keeps failing.
-        """
+        """Do something again while it fails: the cause may be a link that comes and goes."""
         while True:
             try:
                 return act()
@@ -414,7 +376,7 @@ class Batch:
         return True
 
     def _sync(self) -> None:
-        """Bring the names to the disk where the policy asks for it; a failure is only told: all is done."""
+        """Bring the names to the disk where the policy asks for it; a failure is only logged: all is done."""
         if self._context.durability != "full":
             return
         failed: list[str] = []
@@ -486,7 +448,7 @@ class Batch:
         return True
 
     def _create(self, handle: int, name: str, state: FileNode | LinkNode, like: str) -> None:
-        """Create a link, or a file with the owner and attributes of what stands at a path, or else stood."""
+        """Create a link, or a file with the owner and attributes of what is at a path, or else was."""
         if isinstance(state, LinkNode):
             syscalls.symlink(handle, state.target, name)
             return
@@ -562,7 +524,7 @@ class Batch:
                 self._kept_directories.append(plan.change.path)
 
     def _restore(self, plan: Plan) -> bool:
-        """Bring back what stood at a path; tell whether it is there."""
+        """Bring back what was at a path; tell whether it is there."""
         change = plan.change
         if isinstance(change.before, DirectoryNode):
             if node_at(self._context, change.path, self._max_bytes) == change.after:

@@ -1,4 +1,4 @@
-"""Where every walk starts: the open root, and the rules that hold in it."""
+"""The open root, and the settings by which paths in it are resolved."""
 
 import os
 import stat
@@ -16,40 +16,36 @@ TIME_RESOLUTION = 3_000_000_000  # nanoseconds after which a file system gives a
 
 
 class RootHandle:
-    """An open root, closed when the last call that uses it lets go of it.
+    """An open root, closed when the last call that uses it has released it.
 
     So `close()` in one thread cannot take the descriptor away from a call in another, where its number may
-    by then stand for another directory.
+    by then belong to another directory.
 
     Attributes:
-        handle: The root, open; -1 for a root that is closed.
+        fd: The descriptor of the root; -1 when it is closed.
     """
+
+    __slots__ = ("fd",)
+
+    def __init__(self, fd: int) -> None:
+        self.fd = fd
+
+    def __del__(self) -> None:
+        if self.fd != -1:
+            syscalls.close(self.fd)
+
+
+class SharedHandle:
+    """The root handle of a context and its copies, which are closed together."""
 
     __slots__ = ("handle",)
 
-    def __init__(self, handle: int) -> None:
+    def __init__(self, handle: RootHandle) -> None:
         self.handle = handle
-
-    def __del__(self) -> None:
-        if self.handle != -1:
-            syscalls.close(self.handle)
-
-
-class Opened:
-    """The open root of a context and its copies, which are closed together.
-
-    Attributes:
-        held: The root.
-    """
-
-    __slots__ = ("held",)
-
-    def __init__(self, held: RootHandle) -> None:
-        self.held = held
 
 
 class Access(Protocol):
-    """What the permission rules say of the files of one call, asked on the real path of each."""
+    """The permission rules as they apply to the files of one call, by the real path of each."""
 
     def denies_reading(self, real_path: str) -> bool:
         """Tell whether a rule keeps the content of a file from the call."""
@@ -63,10 +59,10 @@ class Access(Protocol):
 
 
 class RootContext:
-    """Where every walk starts.
+    """The open root, and the settings by which paths in it are resolved.
 
     Attributes:
-        opened: The root, open, or closed; shared with every copy.
+        shared_handle: The handle of the root, shared with every copy.
         roots: The absolute spellings of the root, in parts.
         unreadable: The names whose contents are not shown.
         unwritable: The names that are not changed.
@@ -87,16 +83,16 @@ class RootContext:
         "follow",
         "hardlinks",
         "only",
-        "opened",
         "roots",
+        "shared_handle",
         "swept",
         "unreadable",
         "unwritable",
         "workdir",
     )
 
-    def __init__(self, held: RootHandle, roots: tuple[tuple[str, ...], ...], policy: Policy) -> None:
-        self.opened = Opened(held)
+    def __init__(self, handle: RootHandle, roots: tuple[tuple[str, ...], ...], policy: Policy) -> None:
+        self.shared_handle = SharedHandle(handle)
         self.roots = roots
         self.unreadable = name_matcher(tuple(policy.protect.read), backups=True)
         self.unwritable = name_matcher(tuple(policy.protect.write))
@@ -110,100 +106,64 @@ class RootContext:
         self._protected_identities: dict[NameMatcher, tuple[tuple[int, int], dict[tuple[int, int], str]]] = {}
 
     @property
-    def held(self) -> RootHandle:
-        """The root, open."""
-        return self.opened.held
+    def handle(self) -> RootHandle:
+        """The handle of the root; it stays open for as long as the caller keeps it."""
+        return self.shared_handle.handle
 
     def display_path(self, real_path: str) -> str:
-        """Return a path as it is shown: relative to the directory in which relative paths start.
-
-        Args:
-            real_path: The path from the root on, as the system spells it.
-
-        Returns:
-            The path; "" for that directory itself.
-        """
+        """Return a path as it is displayed: relative to the directory in which relative paths start."""
         return display_name(path_from(self.workdir, real_path))
 
     def starting_in(self, workdir: str) -> "RootContext":
-        """Return the same context, where relative paths start in a directory.
-
-        Args:
-            workdir: Its path from the root on, links resolved; "" is the root.
-        """
+        """Return the same context, where relative paths start in a directory."""
         other = copy(self)
         other.workdir = workdir
         return other
 
     def restricted_to(self, only: tuple[str, ...] | None) -> "RootContext":
-        """Return the same context, where nothing outside of some directories may be used.
-
-        Args:
-            only: Their paths from the root on, links resolved; None for the whole root.
-        """
+        """Return the same context, where nothing outside of some directories may be used."""
         other = copy(self)
         other.only = only
         return other
 
     def is_usable(self, real_path: str) -> bool:
-        """Tell whether a path lies where things may be used.
-
-        Args:
-            real_path: The path from the root on, links resolved.
-        """
+        """Tell whether a path lies where things may be used."""
         return self.only is None or any(_is_in(real_path, top) for top in self.only)
 
     def contains_usable(self, real_path: str) -> bool:
-        """Tell whether a directory lies above one that may be used.
-
-        Args:
-            real_path: Its path from the root on, links resolved.
-        """
+        """Tell whether a directory lies above one that may be used."""
         return self.only is not None and any(_is_in(top, real_path) for top in self.only)
 
     def for_call(self, access: Access) -> "RootContext":
-        """Return the same context for one call.
-
-        Args:
-            access: What the permission rules say of its files.
-        """
+        """Return the same context for one call."""
         other = copy(self)
         other.access = access
         return other
 
     def is_hard_link_to(self, found: os.stat_result, guard: NameMatcher) -> bool:
-        """Tell whether a file or directory is, under another name, a protected one that stands in the root.
-
-        Args:
-            found: What the system says of it.
-            guard: The names that are protected.
-        """
+        """Tell whether a file or directory is, under another name, a protected one in the root."""
         return (found.st_dev, found.st_ino) in self._identities(guard)
 
     def has_hard_link_to(self, guard: NameMatcher) -> bool:
-        """Tell whether a protected file that stands in the root has a second name.
-
-        Args:
-            guard: The names that are protected.
-        """
-        held = self.held
+        """Tell whether a protected file in the root has a second name."""
+        handle = self.handle
         for name in self._identities(guard).values():
             with suppress(OSError):
-                status = syscalls.lstat(held.handle, name)
+                status = syscalls.lstat(handle.fd, name)
                 if status.st_nlink > 1 and stat.S_ISREG(status.st_mode):
                     return True
         return False
 
     def _identities(self, guard: NameMatcher) -> dict[tuple[int, int], str]:
-        """Return the protected names that stand in the root, by their identities.
+        """Return the protected names that exist in the root, by device and inode.
 
-        They are remembered until a name in the root changes, which its times tell. These are coarse, so that
-        what has only just changed is asked for again each time.
+        They are cached until the times of the root change. These are coarse: what has only just changed is
+        read again each time.
         """
-        held = self.held  # by this name it stays open for as long as it is used
+        handle = self.handle  # kept, so that it stays open
         lstat = syscalls.lstat
         try:
-            root = lstat(held.handle, ".")
+            root = lstat(handle.fd, ".")
         except OSError:
             return {}
         stamp = root.st_mtime_ns, root.st_ctime_ns
@@ -213,7 +173,7 @@ class RootContext:
         found: dict[tuple[int, int], str] = {}
         for name in guard.literals:
             with suppress(OSError):
-                status = lstat(held.handle, name)
+                status = lstat(handle.fd, name)
                 found[status.st_dev, status.st_ino] = name
         if time.time_ns() - max(stamp) > TIME_RESOLUTION:
             self._protected_identities[guard] = stamp, found

@@ -1,4 +1,4 @@
-"""The typed entry of a name: what it is, where a link leads, and which other names look the same."""
+"""The typed entry of a name: what it is, where a link leads, and which names differ by Unicode form only."""
 
 import os
 import stat
@@ -15,15 +15,7 @@ from agentfs.results import Entry, EntryType
 
 
 def entry_of(context: RootContext, path: str, real_path: str, name: str, status: os.stat_result) -> Entry:
-    """Return the entry of a name.
-
-    Args:
-        context: The root.
-        path: Its path as displayed.
-        real_path: Its path with the links above it resolved.
-        name: Its name, as the system spells it.
-        status: Its status, links not followed.
-    """
+    """Return the entry of a name."""
     kind = type_of(status.st_mode)
     is_dir, target = kind == "directory", None
     size = status.st_size if kind == "file" else None

@@ -1,4 +1,4 @@
-"""What the door hands out: an open file, and an open directory that the walk steps through."""
+"""An open file and an open directory."""
 
 import errno
 import os
@@ -29,7 +29,7 @@ class OpenFile:
     Attributes:
         fd: The descriptor.
         stat: What the system says of it, taken from the descriptor.
-        path: The path as it was asked for, from the root on, fit to show.
+        path: The path as it was requested, from the root on, fit to show.
         real_path: The path of the file itself, links resolved, as the system spells it.
     """
 
@@ -42,17 +42,7 @@ class OpenFile:
         self.real_path = real_path
 
     def read(self, limit: int) -> bytes:
-        """Return the first bytes of the file.
-
-        Args:
-            limit: The most bytes to return.
-
-        Returns:
-            The whole file when it is not longer; the size that the system claims is only a hint.
-
-        Raises:
-            FileIOError: io, when the system fails to read.
-        """
+        """Return the first bytes of the file."""
         chunks: list[bytes] = []
         got = 0
         # One byte more than the size that is claimed: a file that grows, or claims nothing, shows itself so.
@@ -88,34 +78,12 @@ class OpenFile:
         return data
 
     def read_at(self, position: int, size: int) -> bytes:
-        """Return bytes from anywhere in the file.
-
-        Args:
-            position: Where they begin.
-            size: The most bytes to return.
-
-        Returns:
-            The bytes; fewer at the end of the file, none behind it.
-
-        Raises:
-            FileIOError: io, when the system fails to read.
-        """
+        """Return bytes from anywhere in the file."""
         buffer = bytearray(size)
         return bytes(memoryview(buffer)[: self.read_into(position, memoryview(buffer))])
 
     def read_into(self, position: int, buffer: memoryview) -> int:
-        """Fill a buffer with bytes from anywhere in the file.
-
-        Args:
-            position: Where they begin.
-            buffer: Where they go, writable.
-
-        Returns:
-            How many there were: less than the buffer holds at the end of the file only.
-
-        Raises:
-            FileIOError: io, when the system fails to read.
-        """
+        """Fill a buffer with bytes from anywhere in the file."""
         got = 0
         while got < len(buffer):
             call_context.check()
@@ -129,7 +97,7 @@ class OpenFile:
         return got
 
     def changed(self) -> bool:
-        """Tell whether the file has changed since it was opened, as far as its size and times tell."""
+        """Tell whether the file has changed since it was opened, by its size and times."""
         return _facts(os.fstat(self.fd)) != _facts(self.stat)
 
     def close(self) -> None:
@@ -152,7 +120,7 @@ class Directory:
     """An open directory. A context manager.
 
     Attributes:
-        path: The path as it was asked for, from the root on, fit to show; "" for the root.
+        path: The path as it was requested, from the root on, fit to show; "" for the root.
         real_path: The path of the directory itself, links resolved, as the system spells it; "" for the root.
         handle: The descriptor.
     """
@@ -166,14 +134,7 @@ class Directory:
         self.real_path = real_path
 
     def scan(self) -> list[os.DirEntry[str]]:
-        """Return what is in the directory, in the system's order.
-
-        Returns:
-            The entries; their `stat` works as long as the directory is open.
-
-        Raises:
-            AgentFSError: io, when the system fails.
-        """
+        """Return what is in the directory, in the system's order."""
         try:
             with os.scandir(self.handle) as found:
                 return list(found)
@@ -181,17 +142,7 @@ class Directory:
             raise oserrors.from_oserror(error, self.path or ".") from None
 
     def scan_parts(self, size: int) -> Iterator[list[os.DirEntry[str]]]:
-        """Yield what is in the directory in parts, so that a giant one need not be held whole.
-
-        Args:
-            size: The most entries of a part.
-
-        Yields:
-            Entries as `scan` returns them; a part that is not full is the last.
-
-        Raises:
-            AgentFSError: io, when the system fails.
-        """
+        """Yield what is in the directory in parts, so that a giant one need not be in memory whole."""
         try:
             with os.scandir(self.handle) as found:
                 while part := list(islice(found, size)):
@@ -202,38 +153,20 @@ class Directory:
             raise oserrors.from_oserror(error, self.path or ".") from None
 
     def target_status(self, found: os.DirEntry[str]) -> os.stat_result | None:
-        """Return what stands where a link leads, or None: nothing inside, or links are not followed.
-
-        Args:
-            found: One of what `scan` returned.
-        """
+        """Return the status of a link's target; None where that is not inside, or no link is followed."""
         return (
             link_target(self._context, self._real_child(found.name)).status if self._context.follow else None
         )
 
     def real_path_of(self, found: os.DirEntry[str]) -> str:
-        """Return the path of what a name stands for, from the root on, links inside resolved.
-
-        Args:
-            found: One of what `scan` returned.
-        """
+        """Return the real path of a name, links inside resolved."""
         own = self._real_child(found.name)
         if not found.is_symlink() or not self._context.follow:
             return own
         return link_target(self._context, own).real_path or own
 
     def entry(self, found: os.DirEntry[str]) -> Entry:
-        """Return the typed entry of what a scan found.
-
-        Args:
-            found: One of what `scan` returned.
-
-        Returns:
-            The entry; a link is not followed, but says where it leads as long as that is inside.
-
-        Raises:
-            AgentFSError: not_found, when it is gone; io.
-        """
+        """Return the typed entry of what a scan found."""
         name = found.name
         try:
             status = found.stat(follow_symlinks=False)
@@ -242,17 +175,7 @@ class Directory:
         return entry_of(self._context, self._child(name), self._real_child(name), name, status)
 
     def open_directory(self, name: str) -> "Directory":
-        """Open a directory in this one; a link is not followed.
-
-        Args:
-            name: A single name.
-
-        Returns:
-            The directory, to be closed by the caller.
-
-        Raises:
-            AgentFSError: not_found, not_a_directory, link_loop (a link stands there), io.
-        """
+        """Open a directory in this one; a link is not followed."""
         _check_name(name)
         try:
             handle = syscalls.open_directory(self.handle, name)
@@ -261,26 +184,18 @@ class Directory:
         return Directory(self._context, handle, self._child(name), self._real_child(name))
 
     def open_file(self, name: str) -> OpenFile:
-        """Open a regular file that a walk needs, such as its rule files; a link is not followed.
+        """Open a regular file such as a rule file; a link is not followed.
 
-        A rule that denies reading holds. What a call was allowed to show does not: rule files lie above too.
-
-        Args:
-            name: A single name.
-
-        Returns:
-            The file, to be closed by the caller.
-
-        Raises:
-            AgentFSError: not_found, not_a_file, not_regular, link_loop (a link stands there), protected,
-                refused, io.
+        Rules that deny reading apply. What the call was allowed to show does not: rule files lie above too.
         """
         _check_name(name)
         try:
             fd = syscalls.open_file(self.handle, name)
         except OSError as error:
             raise oserrors.from_oserror(error, self._child(name)) from None
-        opened = open_regular(self._context, fd, self._child(name), self._real_child(name), shown=False)
+        opened = open_regular(
+            self._context, fd, self._child(name), self._real_child(name), check_access=False
+        )
         access = self._context.access
         if access is not None and access.denies_reading(opened.real_path):
             opened.close()
@@ -297,7 +212,7 @@ class Directory:
     ) -> Iterator[tuple[str, Verdict | OSError | AccessError]]:
         """Read one regular file of this directory after the other, and yield those that are not passed over.
 
-        Links are not followed. What a scan called a regular file is one when it is yielded, whatever stood
+        Links are not followed. What a scan called a regular file is one when it is yielded, whatever was
         there while it was read.
 
         Args:
@@ -305,7 +220,7 @@ class Directory:
             fill: Given a descriptor, reads what is wanted of the file, and returns a number for `judge`; such
                 as `Contents.fill`.
             judge: Given that number, returns None to pass the file over, or what to yield for it.
-            linked: Whether a protected file may have a second name, so that each file is asked who it is
+            linked: Whether a protected file may have a second name, so that each file is identified
                 before it is read; see `Root.has_linked_secrets`.
 
         Yields:
@@ -313,7 +228,7 @@ class Directory:
         """
         handle, open_file, close = self.handle, syscalls.open_file, os.close
         unreadable = self._context.unreadable.within(self.real_path)
-        covers = None if unreadable.clears(names) else unreadable.covers
+        covers = None if unreadable.none_covered(names) else unreadable.covers
         access = self._context.access
         for name in names:
             outcome: Verdict | OSError | AccessError | None
@@ -366,30 +281,17 @@ class Directory:
         self.close()
 
     def _child(self, name: str) -> str:
-        shown = display_name(name)
-        return f"{self.path}/{shown}" if self.path else shown
+        displayed = display_name(name)
+        return f"{self.path}/{displayed}" if self.path else displayed
 
     def _real_child(self, name: str) -> str:
         return f"{self.real_path}/{name}" if self.real_path else name
 
 
-def open_regular(context: RootContext, fd: int, path: str, real_path: str, *, shown: bool = True) -> OpenFile:
-    """Return an open file around a descriptor, or close it and raise when its contents are not to be shown.
-
-    Args:
-        context: The root.
-        fd: The descriptor, taken over.
-        path: The path to show.
-        real_path: The path, links resolved.
-        shown: Whether the content is for the caller to see, so that the permission rules are asked.
-
-    Returns:
-        The open file.
-
-    Raises:
-        AgentFSError: protected; refused; not_a_file for a directory, not_regular for what else is no
-            regular file.
-    """
+def open_regular(
+    context: RootContext, fd: int, path: str, real_path: str, *, check_access: bool = True
+) -> OpenFile:
+    """Return an open file around a descriptor, or close it and raise when its content is protected."""
     try:
         found = os.fstat(fd)
     except OSError as error:
@@ -403,7 +305,7 @@ def open_regular(context: RootContext, fd: int, path: str, real_path: str, *, sh
     ):
         os.close(fd)
         raise oserrors.protected(path, context.display_path(real_path))
-    if shown and context.access is not None:
+    if check_access and context.access is not None:
         try:
             context.access.check_read(real_path)
         except BaseException:

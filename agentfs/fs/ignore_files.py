@@ -56,11 +56,7 @@ class OuterRules:
 
 
 def read_outer_rules(root: str) -> OuterRules:
-    """Read the rule files that hold in a root from outside.
-
-    Args:
-        root: The absolute path of the root, links resolved.
-    """
+    """Read the rule files that hold in a root from outside."""
     found = OuterRules()
     reader = _Reader()
     found.excludes = reader.read(_global_excludes(), follow=True)
@@ -110,12 +106,7 @@ def worktree_exclude(root: str, top: str, named: str) -> bytes | None:
 
 
 def git_directory(top: str, pointer: bytes) -> str | None:
-    """Return the absolute path that a `.git` file names, without `..`; None where it names none.
-
-    Args:
-        top: The absolute path of the directory that the file is in.
-        pointer: Its content.
-    """
+    """Return the absolute path that a `.git` file names, without `..`; None where it names none."""
     text = os.fsdecode(pointer[:8192])
     named = text[8:].rstrip("\r\n") if text.startswith("gitdir: ") else ""
     return os.path.normpath(os.path.join(top, named)) if named and "\0" not in named else None
@@ -159,17 +150,7 @@ class _Reader:
 
 
 def read_bounded(path: str, limit: int, *, follow: bool) -> bytes:
-    """Read a small regular file by path.
-
-    Args:
-        path: Its absolute path.
-        limit: The most bytes that it may have.
-        follow: Whether it may be a link.
-
-    Raises:
-        OSError: The system refuses.
-        ValueError: It is no regular file, or is too large.
-    """
+    """Read a small regular file by path."""
     flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | (0 if follow else os.O_NOFOLLOW)
     return _content(os.open(path, flags), limit)
 

@@ -122,22 +122,16 @@ def lock_directory(outside: str) -> str | None:
     """Return the directory of the locks, made if need be.
 
     It does not hang on the environment, so that processes with different ones meet there.
-
-    Args:
-        outside: The root, which it must not lie in.
-
-    Returns:
-        Its path; None where there is none to be had.
     """
     user = os.geteuid()
-    places = [f"/tmp/agentfs-{user}"]  # noqa: S108 - it is used only when it is the user's own and no other's
+    candidates = [f"/tmp/agentfs-{user}"]  # noqa: S108 - it is used only when it is the user's own and no other's
     home = _home(user)
     if home is not None:
-        places.insert(0, os.path.join(home, ".cache", "agentfs", "locks"))
+        candidates.insert(0, os.path.join(home, ".cache", "agentfs", "locks"))
     inside = outside.rstrip("/") + "/"
-    for place in places:
-        if not os.path.realpath(place).startswith(inside) and _is_ours(place, user):
-            return place
+    for directory in candidates:
+        if not os.path.realpath(directory).startswith(inside) and _is_ours(directory, user):
+            return directory
     return None
 
 
@@ -150,22 +144,18 @@ def _home(user: int) -> str | None:
         return None
 
 
-def _is_ours(place: str, user: int) -> bool:
+def _is_ours(directory: str, user: int) -> bool:
     try:
-        os.makedirs(place, mode=0o700, exist_ok=True)
-        found = os.lstat(place)
+        os.makedirs(directory, mode=0o700, exist_ok=True)
+        found = os.lstat(directory)
     except OSError:
         return False
-    usable = os.access(place, os.W_OK | os.X_OK)
+    usable = os.access(directory, os.W_OK | os.X_OK)
     return stat.S_ISDIR(found.st_mode) and found.st_uid == user and not found.st_mode & 0o022 and usable
 
 
 def sweep_locks(directory: str) -> None:
-    """Remove the files of locks whose holders were killed.
-
-    Args:
-        directory: The directory of the locks.
-    """
+    """Remove the files of locks whose holders were killed."""
     names: list[str] = []
     with suppress(OSError):
         names = [name for name in os.listdir(directory) if _LOCK_NAME.fullmatch(name)]

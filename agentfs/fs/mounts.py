@@ -1,4 +1,4 @@
-"""Whether a directory lies in another one by a second mount, which its path does not tell. Linux only."""
+"""Whether a directory lies in another one by a second mount, which its path does not show. Linux only."""
 
 import os
 import re
@@ -29,7 +29,7 @@ def is_mounted_below(path: str, top: str) -> bool:
         top: The absolute path of the tree, links resolved.
 
     Returns:
-        Whether some path in the tree leads to it; False where the system does not tell its mounts.
+        Whether some path in the tree leads to it; False where the system does not list its mounts.
     """
     mounts = _mounts()
     here = _place(path, mounts)

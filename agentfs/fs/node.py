@@ -40,13 +40,7 @@ class FileNode(Value):
 
     @classmethod
     def of(cls, mode: int, data: bytes, metadata: FileMetadata | None = None) -> "FileNode":
-        """Return the state of a file with this content in memory.
-
-        Args:
-            mode: Its permissions; other bits are dropped.
-            data: Its content.
-            metadata: What it has besides.
-        """
+        """Return the state of a file with this content in memory."""
         return cls(mode & _PERMISSIONS, digest_of(data), len(data), lambda: data, metadata)
 
 
@@ -119,11 +113,7 @@ def digest_of(data: bytes) -> str:
 
 
 def node_at(context: RootContext, real_path: str, max_bytes: int) -> Node | None:
-    """Return what is at a path whose links are resolved, but for the last; None where nothing is.
-
-    Raises:
-        AgentFSError: not_regular, too_large, refused (a link is on the way), io.
-    """
+    """Return what is at a path whose links are resolved, but for the last; None where nothing is."""
     try:
         with resolve_real(context, real_path) as resolved:
             return node_in(context, resolved, max_bytes)

@@ -1,7 +1,7 @@
 """What Linux has and Python does not offer: `openat2`, called through the C library.
 
-Nothing remembers that a call works: a filter of system calls may be put up at any time. Whoever calls asks
-each time, and goes the long way when the answer is no.
+Availability is not cached: a filter of system calls may be installed at any time. Each caller tries, and
+walks name by name when the call is refused.
 """
 
 import errno
@@ -17,16 +17,7 @@ _NO_MAGICLINKS, _NO_SYMLINKS, _BENEATH = 0x02, 0x04, 0x08
 
 
 def open_beneath(handle: int, path: str, flags: int) -> int:
-    """Open a path below a directory, letting the kernel see to it that no link is followed.
-
-    Args:
-        handle: The directory.
-        path: The path, without `..`.
-        flags: As for `os.open`.
-
-    Returns:
-        A descriptor that is not inherited; -1 when it is refused, whatever the reason.
-    """
+    """Open a path below a directory, letting the kernel see to it that no link is followed."""
     call = _call()
     if call is None:
         return -1
@@ -35,16 +26,7 @@ def open_beneath(handle: int, path: str, flags: int) -> int:
 
 
 def rename_new(handle: int, source: str, name: str) -> int:
-    """Rename within a directory to a name that must be free.
-
-    Args:
-        handle: The directory.
-        source: The name that it has.
-        name: The name that it gets.
-
-    Returns:
-        0; or the errno, ENOSYS where there is no such call.
-    """
+    """Rename within a directory to a name that must be free."""
     call = _renameat2()
     if call is None:
         return errno.ENOSYS

@@ -1,4 +1,4 @@
-"""What the system's errors become: typed, with what is there instead and what to call next."""
+"""Typed errors for those of the system, with what is there instead and what to call next."""
 
 import errno
 import os
@@ -33,34 +33,25 @@ _KINDS = {
 }
 
 
-def from_oserror(error: OSError, path: str, place: str | None = None) -> AgentFSError:
-    """Return the typed form of an OSError.
-
-    Args:
-        error: What the system raised.
-        path: The path that was asked for.
-        place: The part of it, from the root on, where the error arose; None for the path itself.
-
-    Returns:
-        The error to raise.
-    """
+def from_oserror(error: OSError, path: str, failed_at: str | None = None) -> AgentFSError:
+    """Return the typed form of an OSError."""
     if isinstance(error, AgentFSError):  # several of them are also an OSError
         return error
-    shown = quote(path)
-    where = shown if place is None else quote(place)
+    quoted = quote(path)
+    where = quoted if failed_at is None else quote(failed_at)
     details = {"path": display_name(path)}
     match error.errno:
         case errno.ENOENT:
-            return missing(path, place)
+            return missing(path, failed_at)
         case errno.ENOTDIR:
-            return not_a_directory(path, place)
+            return not_a_directory(path, failed_at)
         case errno.EISDIR:
             return not_a_file(path)
         case errno.ELOOP:
             return LinkLoopError(f"{where} is a symbolic link that cannot be followed here.", details=details)
         case errno.ENXIO | errno.EOPNOTSUPP:
             return SpecialFileError(
-                f"{shown} is a socket or device, not a regular file.", hint=_ONLY_REGULAR, details=details
+                f"{quoted} is a socket or device, not a regular file.", hint=_ONLY_REGULAR, details=details
             )
         case errno.ENAMETOOLONG:
             return NameTooLongError(
@@ -82,26 +73,19 @@ def typed(error: Exception, path: str) -> Exception:
     return from_oserror(error, path) if isinstance(error, OSError) else error
 
 
-def missing(path: str, place: str | None = None, similar: tuple[str, ...] = ()) -> NotFoundError:
-    """Return not_found for a path.
-
-    Args:
-        path: The path that was asked for.
-        place: The part of it, from the root on, that is the first not to exist.
-        similar: Paths that do exist, and may have been meant.
-
-    Returns:
-        The error to raise.
-    """
+def missing(path: str, failed_at: str | None = None, similar: tuple[str, ...] = ()) -> NotFoundError:
+    """Return not_found for a path."""
     details: dict[str, Any] = {"path": display_name(path)}
     if similar:
         details["similar"] = [display_name(other) for other in similar]
-    directory = os.path.dirname(place or path)
+    directory = os.path.dirname(failed_at or path)
     what = f"{quote(path)} does not exist"
-    if place is not None and place != path.strip("/"):
-        what += f": there is no {quote(place)}"
+    if failed_at is not None and failed_at != path.strip("/"):
+        what += f": there is no {quote(failed_at)}"
     hints: list[str] = []
-    if similar and unicodedata.normalize("NFC", similar[0]) == unicodedata.normalize("NFC", place or path):
+    if similar and unicodedata.normalize("NFC", similar[0]) == unicodedata.normalize(
+        "NFC", failed_at or path
+    ):
         hints.append(f"{quote(similar[0])} is there: the same letters in another Unicode form.")
     elif similar:
         hints.append(f"Did you mean {' or '.join(quote(other) for other in similar)}?")
@@ -116,15 +100,7 @@ def missing(path: str, place: str | None = None, similar: tuple[str, ...] = ()) 
 
 
 def not_usable(path: str, only: list[str]) -> OutsideWorkspaceError:
-    """Return outside_workspace for a path inside the root where nothing may be used.
-
-    Args:
-        path: The path that was asked for.
-        only: The directories that may be used, as they are shown.
-
-    Returns:
-        The error to raise; it is the same whether or not anything is there.
-    """
+    """Return outside_workspace for a path inside the root where nothing may be used."""
     usable = (
         f"Give a path in {' or '.join(map(quote, only))}." if only else "Tell the user that nothing may be."
     )
@@ -133,9 +109,9 @@ def not_usable(path: str, only: list[str]) -> OutsideWorkspaceError:
     )
 
 
-def not_a_directory(path: str, place: str | None = None, *, readable: bool = True) -> NotDirectoryError:
-    """Return not_a_directory for a path, `place` being the part of it that is a file."""
-    where = path if place is None else place
+def not_a_directory(path: str, failed_at: str | None = None, *, readable: bool = True) -> NotDirectoryError:
+    """Return not_a_directory for a path, `failed_at` being the part of it that is a file."""
+    where = path if failed_at is None else failed_at
     return NotDirectoryError(
         f"{quote(where)} is a file, not a directory.",
         hint=Message("Call ", call("read", path=display_name(where)), " to see its content.")
@@ -182,19 +158,13 @@ def outside(path: str, link: str | None = None) -> OutsideWorkspaceError:
     )
 
 
-def protected(path: str, real_path: str, *, shown: bool = False) -> ProtectedError:
-    """Return protected for a path.
-
-    Args:
-        path: The path that was asked for.
-        real_path: The path of the file itself.
-        shown: Whether its contents may be shown, so that only a change is refused.
-    """
+def protected(path: str, real_path: str, *, readable: bool = False) -> ProtectedError:
+    """Return protected for a path."""
     what = f"{quote(path)} is protected"
     if display_name(real_path) != display_name(path):
         what += f", being {quote(real_path)}"
     details = {"path": display_name(path), "real_path": display_name(real_path)}
-    if shown:
+    if readable:
         return ProtectedError(
             f"{what}: it can be read and not changed.",
             hint="Ask the user to make this change.",
@@ -217,7 +187,7 @@ def write_protected(path: str, mode: int) -> RefusedError:
 
 
 def kept_changing(path: str) -> BusyError:
-    """Return busy for a path that led to something else at each look."""
+    """Return busy for a path that led to something else each time."""
     return BusyError(
         f"{quote(path)} kept changing while it was being changed.",
         hint="Try the same call again.",
@@ -235,12 +205,7 @@ def link_loop(path: str, limit: int) -> LinkLoopError:
 
 
 def link_note(path: str, real_path: str) -> list[str]:
-    """Return what to say of a file that was come to through a link: which one it is.
-
-    Args:
-        path: The path as shown.
-        real_path: The path of the file itself.
-    """
+    """Return a note for a file that was reached through a link: which one it is."""
     return [] if path == display_name(real_path) else [f"through a link: this is {quote(real_path)}"]
 
 

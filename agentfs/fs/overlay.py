@@ -149,8 +149,8 @@ class OverlayRoot(Root):
         size = state.size if isinstance(state, FileNode) else None
         target = display_name(state.target) if isinstance(state, LinkNode) else None
         ext = "" if directory else os.path.splitext(name)[1][1:].lower()
-        shown = self.requested_path(path, real_path)
-        return Entry(shown, name, kind, is_dir=directory, size=size, ext=ext, target=target)
+        displayed = self.requested_path(path, real_path)
+        return Entry(displayed, name, kind, is_dir=directory, size=size, ext=ext, target=target)
 
     def real_path(self, path: str, *, creating: bool = False) -> str:
         """Return where a path leads, links resolved but for the last."""
@@ -224,16 +224,10 @@ class OverlayRoot(Root):
                 self._overlay.set(change)
 
     def _resolve(self, path: str, *, follow: bool = True, creating: bool = True) -> str:
-        """Walk along a path, on disk and over what is staged.
-
-        Args:
-            path: As it was asked for.
-            follow: Whether a link at the end is followed.
-            creating: Whether directories on the way may be missing.
-        """
+        """Walk along a path, on disk and over what is staged."""
         self._check_open()
-        asked = self._split(path)
-        pending = list(reversed(asked.parts))
+        parsed = self._split(path)
+        pending = list(reversed(parsed.parts))
         real: list[str] = []
         links, missing = 0, False
         while pending:
@@ -248,7 +242,7 @@ class OverlayRoot(Root):
             here = "/".join([*real, name])
             real_path = here if missing else self._under.top.real_path(here, creating=True)
             state = None if missing else self._kind_at(real_path)
-            last = not pending and not asked.directory
+            last = not pending and not parsed.directory
             if isinstance(state, LinkNode) and (follow or not last):
                 if not self._context.follow:
                     raise oserrors.link_refused(path, self.display_path(real_path))
@@ -306,9 +300,9 @@ def _directory(path: str) -> RefusedError:
 
 
 def _new_mode(path: str) -> int:
-    """Return the permissions that the system gives a new file, as one that is made for that tells them.
+    """Return the permissions that the system gives a new file, read from one that is made for that.
 
-    The umask cannot be asked for without changing it, for all threads at once.
+    The umask cannot be read without changing it, for all threads at once.
     """
     try:
         with tempfile.TemporaryDirectory(prefix="agentfs-") as directory:

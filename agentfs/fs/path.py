@@ -1,4 +1,4 @@
-"""What a path may be: rules on its text alone, and how names are shown."""
+"""What a path may be: rules on its text alone, and how names are displayed."""
 
 import posixpath
 import re
@@ -23,8 +23,8 @@ class ParsedPath(NamedTuple):
     Attributes:
         parts: Its names and `..`, without empty parts and `.`; from the root on.
         directory: Whether it ends as only a directory may, in `/`, `/.` or `/..`.
-        climbs: Whether it holds a `..`.
-        escaped: Whether it holds what may be a byte shown as `\xe9`, or a character as `⟦U+202E⟧`.
+        climbs: Whether it has a `..`.
+        escaped: Whether it has what may be a byte displayed as `\xe9`, or a character as `⟦U+202E⟧`.
     """
 
     parts: tuple[str, ...]
@@ -44,20 +44,7 @@ def is_simple(path: str) -> bool:
 
 
 def split_path(path: str, roots: Sequence[tuple[str, ...]]) -> ParsedPath:
-    """Take apart a path that was asked for, deciding all that its text alone decides.
-
-    Args:
-        path: As it was written: relative to the root, or absolute inside it.
-        roots: The absolute spellings of the root, each as `absolute_parts` gives it.
-
-    Returns:
-        The path in parts, which may still climb out by `..` or by a link.
-
-    Raises:
-        InvalidPathError: invalid_path, for a text that can name nothing here.
-        NameTooLongError: name_too_long, for over 4096 bytes, 256 parts, or 255 bytes in one name.
-        OutsideWorkspaceError: outside_workspace, for an absolute path that is not under the root.
-    """
+    """Parse a requested path, and refuse what its text alone decides."""
     if not path:
         raise InvalidPathError(
             "The path is empty.", hint=_RELATIVE_HINT, details={"path": display_name(path)}
@@ -93,7 +80,7 @@ def split_link(target: str, roots: Sequence[tuple[str, ...]]) -> ParsedPath | No
     """Take apart the target of a symbolic link.
 
     Args:
-        target: As it stands in the link.
+        target: As it is written in the link.
         roots: The absolute spellings of the root.
 
     Returns:
@@ -130,14 +117,7 @@ def parts_below(parts: tuple[str, ...], roots: Sequence[tuple[str, ...]]) -> tup
 
 
 def display_name(name: str) -> str:
-    r"""Return a name or path as it is shown: bytes that are not UTF-8 as `\xe9`.
-
-    Args:
-        name: A name as the system gave it, with surrogates for such bytes.
-
-    Returns:
-        The same text where it is plain text, which JSON can carry in either case.
-    """
+    r"""Return a name or path as it is displayed: bytes that are not UTF-8 as `\xe9`."""
     if name.isascii():
         return name
     try:
@@ -151,15 +131,7 @@ def display_name(name: str) -> str:
 
 
 def path_from(start: str, path: str) -> str:
-    """Return a path as it is written from a directory.
-
-    Args:
-        start: The directory, from the root on, links resolved; "" is the root.
-        path: The path, from the root on.
-
-    Returns:
-        A relative path, with `..` where it lies elsewhere; "" for the directory itself.
-    """
+    """Return a path as it is written from a directory."""
     if not start:
         return path
     relative = posixpath.relpath(f"/{path}", f"/{start}")
@@ -167,17 +139,17 @@ def path_from(start: str, path: str) -> str:
 
 
 def parse_display_name(name: str) -> str:
-    r"""Return the name that is shown so: `\xe9` as the byte, `⟦U+202E⟧` as the character; else the same."""
+    r"""Return the name that is displayed so: `\xe9` is the byte, `⟦U+202E⟧` the character; else the same."""
     escaped = re.sub(r"\\x([89a-f][0-9a-f])", lambda found: chr(0xDC00 + int(found[1], 16)), unvisible(name))
     return escaped if name in {display_name(escaped), one_line(display_name(escaped))} else name
 
 
 def quote(path: str) -> str:
     """Return a path for a message: in quotes, on one line, cut when it is very long."""
-    shown = display_name(path)
-    if len(shown) > 240:
-        shown = f"{shown[:120]}…{shown[-60:]}"
-    return f'"{quoted(shown)}"'
+    displayed = display_name(path)
+    if len(displayed) > 240:
+        displayed = f"{displayed[:120]}…{displayed[-60:]}"
+    return f'"{quoted(displayed)}"'
 
 
 def _has_drive(path: str) -> bool:
@@ -185,7 +157,7 @@ def _has_drive(path: str) -> bool:
 
 
 def _system_text(path: str) -> str:
-    # Surrogates that stand for bytes are put together again: several may be one character of UTF-8, and one
+    # Surrogates that represent bytes are joined again: several may be one character of UTF-8, and one
     # file would otherwise have two spellings.
     try:
         return path.encode("utf-8", "surrogateescape").decode("utf-8", "surrogateescape")
@@ -205,7 +177,7 @@ def _below_root(path: str, pieces: Sequence[str], roots: Sequence[tuple[str, ...
             hint="Give a relative path, without a leading `/`.",
             details={"path": display_name(path)},
         )
-    # The end of the text still tells whether a directory is meant.
+    # The end of the text still decides whether a directory is meant.
     return [*below, ""] if not below or pieces[-1] in {"", "."} else list(below)
 
 

@@ -49,31 +49,25 @@ class NameMatcher:
         self._backups = backups
         positive = [_names(pattern) for pattern in patterns if not pattern.startswith("!")]
         ends = _BACKUP_ENDS if backups else ()
-        self._clear = _unlike([names[-1] for names in positive], ends)
+        self._definitely_unprotected = _unprotected_test([names[-1] for names in positive], ends)
         # What lies below is judged whole from the first name on that is not any name at all.
-        self._clear_above = _unlike(
+        self._definitely_unprotected_above = _unprotected_test(
             [next((name for name in names if name.strip("*")), names[0]) for names in positive], ends
         )
-        self._signs = _signs([names[-1] for names in positive], ("#", *(f"{end}\n" for end in ends)))
+        self._required_substrings = _required_substrings(
+            [names[-1] for names in positive], ("#", *(f"{end}\n" for end in ends))
+        )
         self._known: dict[str, DirectoryMatcher] = {}
         plain = [pattern.rstrip("/") for pattern in patterns if not pattern.startswith("!")]
         self.literals = tuple(n for n in plain if "/" not in n and "*" not in n and self.covers(n))
 
     def covers(self, real_path: str) -> bool:
-        """Tell whether a path is protected.
-
-        Args:
-            real_path: From the root on, links resolved; "" is the root.
-        """
+        """Tell whether a path is protected."""
         directory, _, name = real_path.rpartition("/")
         return self.within(directory).covers(name)
 
     def within(self, directory: str) -> "DirectoryMatcher":
-        """Return the rules for the names in a directory.
-
-        Args:
-            directory: Its path from the root on, links resolved; "" is the root.
-        """
+        """Return the rules for the names in a directory."""
         known = self._known.get(directory)
         if known is None:
             if len(self._known) >= _MAX_KNOWN:
@@ -83,10 +77,15 @@ class NameMatcher:
             parent = self._known.get(above)
             names = directory.split("/") if parent is None else [name]
             careful = (parent is not None and parent.careful) or not all(
-                self._clear_above(name) for name in names if name
+                self._definitely_unprotected_above(name) for name in names if name
             )
             known = self._known[directory] = DirectoryMatcher(
-                self._rules, self._clear, self._signs, directory, careful=careful, backups=self._backups
+                self._rules,
+                self._definitely_unprotected,
+                self._required_substrings,
+                directory,
+                careful=careful,
+                backups=self._backups,
             )
         return known
 
@@ -95,56 +94,56 @@ class DirectoryMatcher:
     """The names of one directory.
 
     Attributes:
-        careful: Whether only the whole path tells.
+        careful: Whether the whole path must be matched.
     """
 
-    __slots__ = ("_backups", "_clear", "_directory", "_rules", "_signs", "careful")
+    __slots__ = (
+        "_backups",
+        "_definitely_unprotected",
+        "_directory",
+        "_required_substrings",
+        "_rules",
+        "careful",
+    )
 
     def __init__(
         self,
         rules: tuple[_Rule, ...],
-        clear: _Test,
-        signs: Sequence[str],
+        definitely_unprotected: _Test,
+        required_substrings: Sequence[str],
         directory: str,
         *,
         careful: bool,
         backups: bool,
     ) -> None:
         self._rules = rules
-        self._clear = clear
-        self._signs = signs
+        self._definitely_unprotected = definitely_unprotected
+        self._required_substrings = required_substrings
         self._directory = directory
         self._backups = backups
         self.careful = careful
 
     def covers(self, name: str) -> bool:
         """Tell whether a name in the directory is protected."""
-        if not self.careful and self._clear(name):
+        if not self.careful and self._definitely_unprotected(name):
             return False
         path = f"{self._directory}/{name}" if self._directory else name
-        return any(self._judge(parts) for parts in _readings(path, backups=self._backups))
+        return any(self._matches_rules(parts) for parts in _interpretations(path, backups=self._backups))
 
-    def clears(self, names: Sequence[str]) -> bool:
-        """Tell by one look at all of some names that none is protected; `covers` tells of each.
-
-        Args:
-            names: Names in the directory.
-
-        Returns:
-            True only when `covers` is False for each.
-        """
+    def none_covered(self, names: Sequence[str]) -> bool:
+        """Tell in one scan that none of several names is protected; False means: call `covers` for each."""
         if self.careful:
             return False
         together = "\n".join(["", *names, ""])
         if not together.isascii():
             return False
         together = together.lower()
-        for sign in self._signs:  # noqa: SIM110 - `any` over a generator takes twice as long
-            if sign in together:
+        for substring in self._required_substrings:  # noqa: SIM110 - `any` over a generator takes twice as long
+            if substring in together:
                 return False
         return True
 
-    def _judge(self, parts: Sequence[str]) -> bool:
+    def _matches_rules(self, parts: Sequence[str]) -> bool:
         for rule in reversed(self._rules):
             if rule.matches(parts):
                 return not rule.exception
@@ -152,14 +151,7 @@ class DirectoryMatcher:
 
 
 def fold(name: str) -> str:
-    """Return a name as the least exact of file systems compares it.
-
-    Args:
-        name: One name.
-
-    Returns:
-        The name without case, composed, without what HFS+ ignores and what Windows drops at the end.
-    """
+    """Return a name as the least exact of file systems compares it."""
     if not name.isascii():
         name = unicodedata.normalize("NFC", _IGNORABLE.sub("", name))
         name = unicodedata.normalize("NFC", name.casefold())
@@ -174,8 +166,8 @@ def name_matcher(patterns: tuple[str, ...], *, backups: bool = False) -> NameMat
     return NameMatcher(patterns, backups=backups)
 
 
-def _readings(path: str, *, backups: bool) -> list[list[str]]:
-    """Return what the names of a path may stand for, folded."""
+def _interpretations(path: str, *, backups: bool) -> list[list[str]]:
+    """Return what the names of a path may mean, folded."""
     parts = path.split("/") if path else []
     # To NTFS what follows a `:` names a stream of the file before it; to others it is part of the name.
     streams = [[part.partition(":")[0] or part for part in parts]] if ":" in path else []
@@ -198,29 +190,29 @@ def _original(name: str) -> str:
     return name
 
 
-def _unlike(names: Sequence[str], ends: Sequence[str] = ()) -> _Test:
+def _unprotected_test(names: Sequence[str], ends: Sequence[str] = ()) -> _Test:
     """Return a test that is true for names that need no folding and that none of these is like.
 
-    Nearly all names of a tree are told by it, so that it is made of a few quick steps.
+    Nearly all names of a tree end here, so that it is made of a few quick steps.
     """
     suffixes = (*ends, *(name[1:] for name in names if name[0] == "*" and "*" not in name[1:]))
     others = "|".join(_name(name).pattern for name in names if not name.endswith(suffixes or ("\0",)))
     like = re.compile(rf"(?:{others or '(?!)'})\Z").match
     plain = re.compile(r"[a-z0-9_.+@=,()\[\] -]*[a-z0-9_+@=,()\[\]-]\Z").match
 
-    def clear(name: str) -> bool:
+    def definitely_unprotected(name: str) -> bool:
         name = name.lower()
         return plain(name) is not None and not name.endswith(suffixes) and like(name) is None
 
-    return clear
+    return definitely_unprotected
 
 
-# What folding a name of ASCII letters may change but for their case: see `fold` and `_readings`.
+# What folding a name of ASCII letters may change but for their case: see `fold` and `_interpretations`.
 _FOLDED = ("~", ":", ".\n", " \n")
 
 
-def _signs(names: Sequence[str], others: Sequence[str]) -> tuple[str, ...]:
-    """Return strings of which one stands in any list of names that has one like these.
+def _required_substrings(names: Sequence[str], others: Sequence[str]) -> tuple[str, ...]:
+    """Return substrings, one of which every list with a matching name contains.
 
     The list is in lower case, with a line feed before and behind each name.
     """

@@ -1,4 +1,4 @@
-"""What one file after the other holds, read into one buffer that is made once."""
+"""A buffer that is reused to read one file after the other."""
 
 import errno
 import os
@@ -24,7 +24,7 @@ class ReadBuffer:
     """The bytes of the file that was read last.
 
     Attributes:
-        data: Them, a NUL, and behind it what is left of earlier files. It stays the same object.
+        data: The bytes of the file, a NUL, then stale bytes of earlier files. It stays the same object.
         length: How many they are.
         limit: The most bytes of a file that are read.
         address: Where in memory `data` begins, until the next file is read; 0 before `locate`.
@@ -59,7 +59,7 @@ class ReadBuffer:
         """Read a whole file.
 
         Args:
-            fd: The file. Where it stands makes no difference: it is read by position, which refuses a FIFO,
+            fd: The file. Its offset makes no difference: it is read by position, which refuses a FIFO,
                 a socket or a terminal before a byte of it is gone.
 
         Returns:

@@ -1,6 +1,6 @@
-"""What brings a tree back after a process died between two renames: a log of each batch, outside the tree.
+"""The recovery log of a batch of changes, outside the tree: it brings a tree back after a process died.
 
-The log says what stood where and under which second name it is kept. It is there from before the first change
+The log says what was where and under which second name it is kept. It is there from before the first change
 until after the last one, and locked by whoever writes it, so that one which is not locked is that of a dead
 process. The next to open the root takes that batch back.
 """
@@ -65,19 +65,7 @@ class RepairLog:
 
 @contextmanager
 def logged(context: RootContext, root_path: str, rows: Sequence[Row]) -> Generator[RepairLog | None]:
-    """Keep a log while a batch is carried out.
-
-    Args:
-        context: The root.
-        root_path: The root.
-        rows: What the batch does.
-
-    Yields:
-        The log; None where the system has no place for it, or one change needs none.
-
-    Raises:
-        FileIOError: io: it cannot be written; nothing was changed.
-    """
+    """Keep a log while a batch is carried out."""
     directory = lock_directory(root_path) if len(rows) > 1 else None
     if directory is None:
         yield None
@@ -113,15 +101,7 @@ def _new_log(prefix: str) -> RepairLog:
 
 
 def left_behind(context: RootContext, root_path: str) -> Generator[tuple[list[Row], set[str], RepairLog]]:
-    """Find the batches of dead processes; each log goes when the next one is asked for, unless it is kept.
-
-    Args:
-        context: The root.
-        root_path: The root.
-
-    Yields:
-        What a batch was to do, which of its paths are still to be taken back, and its log.
-    """
+    """Find the batches of dead processes; each log is removed after its turn, unless it is kept."""
     directory = lock_directory(root_path)
     if directory is None:
         return
@@ -172,7 +152,7 @@ def _whole(fd: int) -> bytes:
 
 
 def _prefix(context: RootContext) -> str:
-    here = syscalls.lstat(context.held.handle, ".")
+    here = syscalls.lstat(context.handle.fd, ".")
     return f"repair-{revision_of(f'{here.st_dev}:{here.st_ino}'.encode())}-"
 
 

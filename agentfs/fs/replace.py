@@ -72,7 +72,7 @@ class Changed(NamedTuple):
     notes: tuple[str, ...]
 
 
-class ConcurrentChange(Exception):  # noqa: N818 - a signal to begin again, never shown to users
+class ConcurrentChange(Exception):  # noqa: N818 - a signal to begin again, never seen by users
     """Another program changed the file after it was read: open it for update again."""
 
 
@@ -97,16 +97,7 @@ class FileUpdate:
         self.current = Current(self._path, self._real_path, data, status)
 
     def replace(self, after: bytes, *, preview: bool = False) -> Changed:
-        """Give the file a new content, or create it with the directories above it.
-
-        Args:
-            after: The new content; where it is the present one nothing is written.
-            preview: Check that the file can be replaced, and write nothing.
-
-        Raises:
-            ConcurrentChange: Another program has changed the file since it was read; nothing was written.
-            AgentFSError: refused, io.
-        """
+        """Give the file a new content, or create it with the directories above it."""
         before = self.current.data
         notes = oserrors.link_note(self._path, self._context.display_path(self._real_path))
         if after != before:
@@ -131,7 +122,7 @@ class FileUpdate:
             raise resolved.error(error) from None
         with open_regular(context, fd, self._path, self._real_path) as file:
             if file.stat.st_nlink > 1 and context.is_hard_link_to(file.stat, context.unwritable):
-                raise oserrors.protected(self._path, context.display_path(self._real_path), shown=True)
+                raise oserrors.protected(self._path, context.display_path(self._real_path), readable=True)
             return Original(file.read_whole(self._max_bytes), file.stat, metadata_of(fd, file.stat))
 
     def _check_replaceable(self) -> bool:
@@ -195,7 +186,7 @@ class FileUpdate:
 
     def _place_new(self, temporary: str) -> None:
         try:
-            syscalls.place(self._resolved.parent, temporary, self._resolved.name)
+            syscalls.rename_new(self._resolved.parent, temporary, self._resolved.name)
         except FileExistsError:
             raise ConcurrentChange from None
 
@@ -255,18 +246,12 @@ def _check_target(context: RootContext, resolved: ResolvedPath, path: str) -> No
 
 
 def check_not_protected(context: RootContext, resolved: ResolvedPath, path: str) -> None:
-    """Refuse a path that is protected, or that the permission rules do not let the call change.
-
-    Args:
-        context: The root.
-        resolved: The path.
-        path: The path to name in the error.
-    """
+    """Refuse a path that is protected, or that the permission rules do not let the call change."""
     real_path = resolved.real_path
     if context.unreadable.covers(real_path):
         raise oserrors.protected(path, context.display_path(real_path))
     if context.unwritable.covers(real_path) or resolved.passes_hard_link_to(context.unwritable):
-        raise oserrors.protected(path, context.display_path(real_path), shown=True)
+        raise oserrors.protected(path, context.display_path(real_path), readable=True)
     if context.access is not None:
         context.access.check_change(real_path)
 

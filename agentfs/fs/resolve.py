@@ -1,6 +1,6 @@
 """Resolve a path into an open parent directory and a name in it: the one resolver of every operation.
 
-The path is walked name by name from a descriptor on the root. Each directory is held open and the system
+The path is walked name by name from a descriptor on the root. Each directory is kept open and the system
 follows no link, so that a directory swapped for a link meanwhile cannot lead outside; links are read and
 walked in the same way.
 """
@@ -88,7 +88,7 @@ class ResolvedPath:
         """
         self._context = context
         self._follow = follow
-        self._root = context.held
+        self._root = context.handle
         self._path = path
         self._parsed = parsed
         self._pending = list(reversed(parsed.parts))
@@ -102,7 +102,7 @@ class ResolvedPath:
         self._after_link = 0  # how many parts were pending behind the link that was followed last
         self._retries = 0
         self._made: list[tuple[int, str]] = []
-        self.parent = self._root.handle
+        self.parent = self._root.fd
         self.name = "."
         self.missing: list[str] = []
 
@@ -216,12 +216,12 @@ class ResolvedPath:
             return error
         name = self.name if name is None else name
         real_path = self._real_path(None if name == "." else name)
-        place = self._context.display_path(real_path) or "."
+        failed_at = self._context.display_path(real_path) or "."
         if error.errno == errno.ENOENT and name != ".":
-            return oserrors.missing(self._path, place, self._similar(name))
+            return oserrors.missing(self._path, failed_at, self._similar(name))
         if error.errno == errno.ENOTDIR and name != ".":
-            return oserrors.not_a_directory(self._path, place, readable=self._is_readable(name))
-        return oserrors.from_oserror(error, self._path, place)
+            return oserrors.not_a_directory(self._path, failed_at, readable=self._is_readable(name))
+        return oserrors.from_oserror(error, self._path, failed_at)
 
     def _walk(self) -> None:
         """Enter directories until one name is left."""
@@ -301,7 +301,7 @@ class ResolvedPath:
         if is_absolute(target):
             self._close_directories()
             self._real.clear()
-            self.parent = self._root.handle
+            self.parent = self._root.fd
         if not self._pending:
             self._directory_meant = self._directory_meant or parsed.directory
         self._last_link, self._after_link = link, len(self._pending)
@@ -339,7 +339,7 @@ class ResolvedPath:
             syscalls.close(self._directories.pop())
 
     def _directory_at(self, depth: int) -> int:
-        return self._directories[depth - 1] if depth else self._root.handle
+        return self._directories[depth - 1] if depth else self._root.fd
 
     def _real_path(self, name: str | None = None) -> str:
         parts = [*self._real, *self.missing]
@@ -356,7 +356,7 @@ class ResolvedPath:
             return False
 
     def _spelling(self, written: str) -> str:
-        """Return the name that is meant where one may be written as it is shown, escapes and all."""
+        """Return the name that is meant where one may be written as it is displayed, with escapes."""
         name, unescaped = written, parse_display_name(written)
         if unescaped != written and not self.missing:
             for spelling in (written, unescaped):

@@ -1,4 +1,4 @@
-"""The one door to the disk: every byte that is read or written goes through a `Root`."""
+"""`Root`: one directory tree; every byte that is read or written in it goes through here."""
 
 import os
 import sys
@@ -42,14 +42,14 @@ from agentfs.results import Containment, Entry
 class Root:
     """One directory tree, and the only way into it.
 
-    Every path is walked one name at a time from a descriptor on the root, each directory held open and no
+    Every path is walked one name at a time from a descriptor on the root, each directory kept open and no
     link followed by the system, so that what is swapped meanwhile cannot lead outside. It may be used by
     several threads. A context manager.
 
     Attributes:
         path: The root's absolute path, links resolved.
         policy: What may be done.
-        recorder: Who is told of every change, or None.
+        recorder: Records every change, or None.
         recovery_notes: What had to be done after a process died in the middle of several changes, in words.
     """
 
@@ -87,14 +87,7 @@ class Root:
         return tuple(repair(self._context, self.path))
 
     def with_policy(self, policy: Policy) -> "Root":
-        """Return the same root under another policy; they are closed together.
-
-        Args:
-            policy: What may be done; it confines and protects as the present one does.
-
-        Raises:
-            InvalidArgumentError: It does not (`invalid_argument`).
-        """
+        """Return the same root under another policy; they are closed together."""
         for field in fields(policy):
             if field.name not in VIEWED and getattr(policy, field.name) != getattr(self.policy, field.name):
                 raise InvalidArgumentError(
@@ -106,14 +99,7 @@ class Root:
         return other
 
     def starting_in(self, workdir: str) -> "Root":
-        """Return the same root, where relative paths start in a directory and are shown from there.
-
-        Args:
-            workdir: A directory in the root; "" is the root itself.
-
-        Raises:
-            AgentFSError: As `find_directory`.
-        """
+        """Return the same root, where relative paths start in a directory and are displayed from there."""
         with self.find_directory(workdir) as directory:
             real_path = directory.real_path
         return self._from(real_path)
@@ -146,75 +132,40 @@ class Root:
         return other
 
     def restricted_to(self, only: Sequence[str]) -> "Root":
-        """Return the same root, where nothing outside of some directories may be used or is named.
-
-        Args:
-            only: Directories in the root; what they name need not be there yet.
-
-        Raises:
-            AgentFSError: As `target`.
-        """
+        """Return the same root, where nothing outside of some directories may be used or is named."""
         return self._on(self._context.restricted_to(tuple(self.resolve(path)[1] for path in only)))
 
     def path_from_top(self, path: str) -> str:
-        """Return a path as it is asked for at `top`.
-
-        Args:
-            path: As it is asked for here, or shown.
-        """
+        """Return a path as it is requested at `top`."""
         start = self._context.workdir
         return path if not start or is_absolute(path) else f"{display_name(start)}/{path}"
 
     def display_path(self, real_path: str) -> str:
-        """Return a path as it is shown here.
-
-        Args:
-            real_path: From the root on, as the system spells it.
-        """
+        """Return a path as it is displayed here."""
         return self._context.display_path(real_path) or "."
 
     def is_usable(self, real_path: str) -> bool:
-        """Tell whether a path lies where things may be used and named.
-
-        Args:
-            real_path: From the root on, links resolved.
-        """
+        """Tell whether a path lies where things may be used and named."""
         return self._context.is_usable(real_path)
 
     def display_path_if_usable(self, real_path: str) -> str | None:
-        """Return a path as it is shown here; None where it is not to be named.
-
-        Args:
-            real_path: From the root on, as the system spells it.
-        """
+        """Return a path as it is shown here; None where it may not be named."""
         return self.display_path(real_path) if self.is_usable(real_path) else None
 
     def for_call(self, access: Access) -> Self:
-        """Return the same root for one call; they are closed together.
-
-        Args:
-            access: What the permission rules say of the files of the call.
-        """
+        """Return the same root for one call; they are closed together."""
         other = copy(self)
         other._context = self._context.for_call(access)  # noqa: SLF001 - its own
         return other
 
     def may_show(self, real_path: str) -> bool:
-        """Tell whether a file may be shown, for all that protected names and permission rules say.
-
-        Args:
-            real_path: Its path from the root on, links resolved.
-        """
+        """Tell whether a file may be shown, by protected names and permission rules."""
         access = self._context.access
         denied = access is not None and access.denies_reading(real_path)
         return not denied and self.is_usable(real_path) and not self._context.unreadable.covers(real_path)
 
     def may_show_recorded(self, real_path: str) -> bool:
-        """Tell whether what was kept of a file may be shown now.
-
-        Args:
-            real_path: Its path from the root on, links resolved; nothing need be there any more.
-        """
+        """Tell whether recorded content of a file, which may be gone, may be shown now."""
         if not self.may_show(real_path):
             return False
         try:
@@ -226,7 +177,7 @@ class Root:
 
     def close(self) -> None:
         """Close the root; again is harmless, calls under way end in peace, and no later one works."""
-        self._context.opened.held = RootHandle(-1)
+        self._context.shared_handle.handle = RootHandle(-1)
 
     def __enter__(self) -> Self:
         return self
@@ -239,8 +190,8 @@ class Root:
     @property
     def containment(self) -> Containment:
         """What confines calls to the root, and what keeps writers apart, as it works at this moment."""
-        held = self._context.held
-        mechanism = syscalls.mechanism(held.handle)
+        handle = self._context.handle
+        mechanism = syscalls.mechanism(handle.fd)
         return {
             "open": mechanism,
             "atomic": True,
@@ -249,29 +200,18 @@ class Root:
         }
 
     def open_file(self, path: str) -> OpenFile:
-        """Open a regular file for reading.
-
-        Args:
-            path: Relative to the root, or absolute inside it.
-
-        Returns:
-            The file, to be closed by the caller.
-
-        Raises:
-            AgentFSError: outside_workspace, not_found, not_a_file, not_a_directory, not_regular, link_loop,
-                invalid_path, name_too_long, protected, refused (a link, where none is followed), io.
-        """
+        """Open a regular file for reading."""
         context = self._context
         plain = not context.workdir and is_simple(path)
-        asked = None if plain else self._split(path)
-        direct = path if asked is None else asked.direct
+        parsed = None if plain else self._split(path)
+        direct = path if parsed is None else parsed.direct
         if direct and context.is_usable(direct):
-            held = context.held
-            fd = syscalls.open_beneath(held.handle, direct)
-            del held  # an exception that is kept must not keep the root open
+            root = context.handle
+            fd = syscalls.open_beneath(root.fd, direct)
+            del root  # an exception that is kept must not keep the root open
             if fd >= 0:
                 return open_regular(context, fd, direct if plain else context.display_path(direct), direct)
-        with ResolvedPath(context, path, asked or self._split(path)) as resolved:
+        with ResolvedPath(context, path, parsed or self._split(path)) as resolved:
             fd = resolved.open(syscalls.open_file)
             if resolved.name == ".":
                 syscalls.close(fd)
@@ -279,54 +219,25 @@ class Root:
             return open_regular(context, fd, resolved.display_path, resolved.real_path)
 
     def open_directory(self, path: str) -> Directory:
-        """Open a directory.
-
-        Args:
-            path: Relative to the root, or absolute inside it; "" is the root.
-
-        Returns:
-            The directory, to be closed by the caller.
-
-        Raises:
-            AgentFSError: outside_workspace, not_found, not_a_directory, link_loop, invalid_path,
-                name_too_long, refused (a link, where none is followed), io.
-        """
-        context, asked = self._context, self._split_directory(path)
-        direct = "/".join(asked.parts)
-        if direct and not asked.climbs and not asked.escaped and context.is_usable(direct):
-            held = context.held
-            handle = syscalls.open_beneath(held.handle, direct, directory=True)
-            del held
+        """Open a directory."""
+        context, parsed = self._context, self._split_directory(path)
+        direct = "/".join(parsed.parts)
+        if direct and not parsed.climbs and not parsed.escaped and context.is_usable(direct):
+            root = context.handle
+            handle = syscalls.open_beneath(root.fd, direct, directory=True)
+            del root
             if handle != -1:
                 return Directory(context, handle, context.display_path(direct), direct)
-        with ResolvedPath(context, path, asked) as resolved:
+        with ResolvedPath(context, path, parsed) as resolved:
             handle = resolved.open(syscalls.open_directory)
             return Directory(context, handle, resolved.display_path, resolved.real_path)
 
     def find_directory(self, path: str) -> Directory:
-        """Open a directory to learn where it stands, and not what is in it.
-
-        Args:
-            path: As `open_directory` takes it.
-
-        Raises:
-            AgentFSError: As `open_directory`.
-        """
+        """Open a directory for its path only; nothing in it is read."""
         return self.open_directory(path)
 
     def entry(self, path: str) -> Entry:
-        """Return what a path names.
-
-        Args:
-            path: Relative to the root, or absolute inside it; "" is the root.
-
-        Returns:
-            The entry; a link at the end is not followed, but says where it leads as long as that is inside.
-
-        Raises:
-            AgentFSError: outside_workspace, not_found, not_a_directory, link_loop, invalid_path,
-                name_too_long, refused (a link on the way, where none is followed), io.
-        """
+        """Return what a path names."""
         with ResolvedPath(self._context, path, self._split_directory(path)) as resolved:
             try:
                 if resolved.name == ".":
@@ -343,17 +254,7 @@ class Root:
         return self._context.has_hard_link_to(self._context.unreadable)
 
     def exists(self, path: str) -> bool:
-        """Tell whether a path names something; a link at the end counts, wherever it leads.
-
-        Args:
-            path: Relative to the root, or absolute inside it; "" is the root.
-
-        Returns:
-            Whether it is there.
-
-        Raises:
-            AgentFSError: as `entry`, except not_found and not_a_directory.
-        """
+        """Tell whether a path names something; a link at the end counts, wherever it leads."""
         try:
             self.entry(path)
         except (NotFoundError, NotDirectoryError):
@@ -405,17 +306,17 @@ class Root:
         Missing directories above what is created are made.
 
         Args:
-            changes: At most one for each path; what stands there must be what each says of before.
+            changes: At most one for each path; what is there must be what each has as `before`.
             max_bytes: The largest file that is read.
-            conflict: Makes the error for a change that finds something else; it is given what stands there.
-            recorder: Who is told; by default the recorder of the root.
+            conflict: Makes the error for a change that finds something else; it is given what is there.
+            recorder: Records the changes; by default the recorder of the root.
             keep_non_empty: Whether a directory that is to go may stay, when something else is in it.
 
         Returns:
             The directories that stay.
 
         Raises:
-            AgentFSError: read_only, busy, refused (a link stands on the way), io, and what `conflict` makes.
+            AgentFSError: read_only, busy, refused (a link is on the way), io, and what `conflict` makes.
         """
         if self.policy.read_only:
             raise ReadOnlyError("Nothing can be changed: this workspace may only be read.")
@@ -435,27 +336,13 @@ class Root:
             raise oserrors.from_oserror(error, changes[0].path if changes else ".") from None
 
     def resolve(self, path: str) -> tuple[str, str]:
-        """Return where a path leads, whether or not anything is there yet; the last link is followed too.
-
-        Args:
-            path: Relative to the root, or absolute inside it.
-
-        Returns:
-            The path as it was asked for, fit to show, and the real path; "" for the root.
-
-        Raises:
-            AgentFSError: outside_workspace, not_a_directory, link_loop, invalid_path, name_too_long, refused.
-        """
+        """Return where a path leads, whether or not anything is there yet; the last link is followed too."""
         parsed = self._split(path)
         with ResolvedPath(self._context, path, parsed, follow_last=True, create_parents=True) as resolved:
             return resolved.display_path, resolved.real_path
 
     def ignores_case(self, real_path: str) -> bool:
-        """Tell whether the file system takes a path in other case for the same file.
-
-        Args:
-            real_path: From the root on, links resolved; what it names need not be there yet.
-        """
+        """Tell whether the file system takes a path in other case for the same file."""
         parts = real_path.split("/")
         for count in range(len(parts), 0, -1):
             name, other = parts[count - 1], parts[count - 1].swapcase()
@@ -468,40 +355,18 @@ class Root:
                         return os.path.samestat(found, syscalls.lstat(resolved.parent, other))
                     return False
             except (AgentFSError, OSError):
-                continue  # nothing is there: the directory above tells
+                continue  # nothing is there: the directory above decides
         with suppress(OSError):
             return os.path.samefile(self.path, self.path.swapcase())
         return False
 
     def real_path(self, path: str, *, creating: bool = False) -> str:
-        """Return where a path leads: from the root on, links resolved but for the last.
-
-        Args:
-            path: Relative to the root, or absolute inside it.
-            creating: Whether directories on the way may be missing.
-
-        Returns:
-            The real path; "" for the root.
-
-        Raises:
-            AgentFSError: as `entry`; not_found for directories on the way only.
-        """
+        """Return where a path leads: from the root on, links resolved but for the last."""
         with ResolvedPath(self._context, path, self._split(path), create_parents=creating) as resolved:
             return resolved.real_path
 
     def node(self, real_path: str, *, max_bytes: int) -> Node | None:
-        """Return what stands at a path whose links are resolved, but for the last.
-
-        Args:
-            real_path: From the root on, as the system spells it.
-            max_bytes: The largest file that is read.
-
-        Returns:
-            The state; None where nothing is.
-
-        Raises:
-            AgentFSError: not_regular, too_large, refused (a link stands on the way), io.
-        """
+        """Return what is at a path whose links are resolved, but for the last."""
         return node_at(self._context, real_path, max_bytes)
 
     def check_replaceable(self, real_path: str, path: str) -> None:
@@ -523,7 +388,7 @@ class Root:
 
     def _split(self, path: str) -> ParsedPath:
         try:
-            asked = split_path(path, self._context.roots)
+            parsed = split_path(path, self._context.roots)
         except OutsideWorkspaceError as error:
             inside = path.lstrip("/")
             if inside and inside != path and self._is_there(inside):
@@ -531,11 +396,11 @@ class Root:
             raise
         start = self._context.workdir
         if not start or is_absolute(path):
-            return asked
-        return asked._replace(parts=(*start.split("/"), *asked.parts))
+            return parsed
+        return parsed._replace(parts=(*start.split("/"), *parsed.parts))
 
     def _is_there(self, path: str) -> bool:
         try:
             return self.exists(path)
-        except Exception:  # noqa: BLE001 - it is only asked for a hint
+        except Exception:  # noqa: BLE001 - it serves a hint only
             return False

@@ -70,7 +70,7 @@ def open_beneath(handle: int, path: str, *, directory: bool = False) -> int:
 
 
 def open_file(handle: int, name: str) -> int:
-    """Open whatever stands there for reading."""
+    """Open whatever is there for reading."""
     return os.open(name, _FILE, dir_fd=handle)
 
 
@@ -112,7 +112,7 @@ def open_writing(handle: int, name: str) -> int:
 
 
 def lstat(handle: int, name: str) -> os.stat_result:
-    """Return what stands there."""
+    """Return the status of what is there."""
     return os.stat(name, dir_fd=handle, follow_symlinks=False)
 
 
@@ -136,8 +136,8 @@ def replace(handle: int, source: str, name: str) -> None:
     os.replace(source, name, src_dir_fd=handle, dst_dir_fd=handle)
 
 
-def place(handle: int, source: str, name: str) -> None:
-    """Rename within the directory, over nothing."""
+def rename_new(handle: int, source: str, name: str) -> None:
+    """Rename within the directory to a name that must be free."""
     number = openat2.rename_new(handle, source, name)
     if number == 0:
         return
@@ -148,13 +148,13 @@ def place(handle: int, source: str, name: str) -> None:
     except OSError as error:
         if error.errno not in NO_HARD_LINKS:
             raise
-        _place_over_placeholder(handle, source, name)
+        _rename_over_placeholder(handle, source, name)
         return
     with suppress(OSError):  # the file has its name; what is left of the old one is swept
         os.unlink(source, dir_fd=handle)
 
 
-def _place_over_placeholder(handle: int, source: str, name: str) -> None:
+def _rename_over_placeholder(handle: int, source: str, name: str) -> None:
     """Rename over nothing where there are no hard links: an empty file takes the name, and is replaced."""
     fd = create_file(handle, name, 0o600)
     try:

@@ -1,4 +1,4 @@
-"""Putting a new content in the place of an old one: a temporary beside it, filled whole, then renamed."""
+"""Temporary files that replace others by a rename, with their metadata; and syncing to the disk."""
 
 import errno
 import os
@@ -75,11 +75,11 @@ def fill(
         context: The root.
         handle: The directory.
         temporary: Its name.
-        content: What it holds.
+        content: Its content.
         metadata: What it has besides; None for what the system gives a new file.
 
     Returns:
-        What could not be kept, to be told.
+        What could not be kept, in words.
 
     Raises:
         OSError: The system fails; the temporary may be there.
@@ -104,7 +104,7 @@ def overwrite(context: RootContext, handle: int, name: str, content: bytes, old:
         context: The root.
         handle: The directory.
         name: The file.
-        content: What it shall hold.
+        content: Its new content.
         old: The file as it was read, which is put back when the system fails.
 
     Raises:
@@ -136,7 +136,7 @@ def write_all(fd: int, content: bytes) -> None:
 
 
 def read_all(fd: int, start: int, size: int) -> bytes:
-    """Read from a place on, however little the system gives at once; less only where the file ends."""
+    """Read from an offset on, however little the system gives at once; less only where the file ends."""
     os.lseek(fd, start, os.SEEK_SET)
     parts: list[bytes] = []
     while size > 0 and (part := os.read(fd, size)):
@@ -161,7 +161,7 @@ def sync_file(context: RootContext, fd: int) -> None:
 
 
 def sync_directories(context: RootContext, handles: list[int]) -> list[str]:
-    """Bring names to the disk where the policy asks for it; a failure is only told, as all is done."""
+    """Bring names to the disk where the policy asks for it; a failure is only noted, as all is done."""
     if context.durability != "full":
         return []
     try:

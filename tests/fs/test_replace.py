@@ -198,7 +198,7 @@ def test_a_write_protected_file_is_refused_to_its_owner(root, monkeypatch):
     assert Path(root.path, "f").read_bytes() == b"f\n"
 
 
-real_create_file, real_place = syscalls.create_file, syscalls.place
+real_create_file, real_place = syscalls.create_file, syscalls.rename_new
 
 
 def test_a_change_by_another_program_is_not_lost(tree, monkeypatch):
@@ -229,7 +229,7 @@ def test_a_file_that_appears_meanwhile_is_not_replaced(tree, monkeypatch):
         seen.append(current.data)
         return (current.data or b"") + b" ours"
 
-    replace_calls(monkeypatch, place=place)
+    replace_calls(monkeypatch, rename_new=place)
     with Root(tree, Policy()) as root:
         change(root, "x", compute, max_bytes=LIMIT)
     assert seen == [None, b"foreign"]
@@ -262,7 +262,7 @@ def test_a_file_system_without_hard_links_still_creates(tree, monkeypatch):
 
 
 EXISTING = ["create_file", "replace", "os.write", "os.fsync", "os.fchmod"]
-CREATING = ["create_file", "make_directory", "place", "os.write", "os.fsync"]
+CREATING = ["create_file", "make_directory", "rename_new", "os.write", "os.fsync"]
 
 
 @pytest.mark.parametrize(
