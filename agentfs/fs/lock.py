@@ -14,8 +14,8 @@ from types import TracebackType
 from typing import Self
 
 from agentfs.errors import BusyError
+from agentfs.fs.file import revision_of
 from agentfs.fs.path import display_name, quote
-from agentfs.fs.revision import revision_of
 
 WAIT = 5.0
 ATTEMPTS = 20  # how often a change is begun anew because its path led to another file once it was locked

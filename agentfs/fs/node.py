@@ -10,7 +10,7 @@ from typing import Protocol
 from agentfs.errors import AgentFSError, NotDirectoryError, NotFoundError, RefusedError
 from agentfs.fs import oserrors, syscalls
 from agentfs.fs.context import RootContext
-from agentfs.fs.file import open_regular
+from agentfs.fs.file import digest_of, open_regular
 from agentfs.fs.path import display_name, quote
 from agentfs.fs.resolve import ResolvedPath, resolve_real
 from agentfs.fs.temporary import FileMetadata, metadata_of
@@ -103,13 +103,6 @@ class Recorder(Protocol):
     def alone(self) -> AbstractContextManager[object]:
         """Return what keeps other recorded changes out while it is entered, in the same thread again too."""
         ...
-
-
-def digest_of(data: bytes) -> str:
-    """Return the name of a content: 32 hex digits of its hash."""
-    from hashlib import blake2b  # noqa: PLC0415 - it loads OpenSSL, which an import of agentfs should not
-
-    return blake2b(data, digest_size=16).hexdigest()
 
 
 def node_at(context: RootContext, real_path: str, max_bytes: int) -> Node | None:

@@ -13,12 +13,11 @@ from agentfs.errors import AgentFSError, ReadOnlyError, RefusedError
 from agentfs.fs import oserrors
 from agentfs.fs.batch import check_protected
 from agentfs.fs.context import Access
-from agentfs.fs.file import Directory, OpenFile
+from agentfs.fs.file import Directory, OpenFile, revision_of
 from agentfs.fs.node import Change, Conflict, DirectoryNode, FileNode, LinkNode, Node, Recorder
 from agentfs.fs.path import display_name, is_absolute, quote, split_link
 from agentfs.fs.replace import Changed, Current, FileUpdate
 from agentfs.fs.resolve import MAX_LINKS
-from agentfs.fs.revision import revision_of
 from agentfs.fs.root import Root
 from agentfs.fs.temporary import write_all
 from agentfs.results import Entry, EntryType

@@ -14,9 +14,9 @@ from typing import Any
 from agentfs.errors import AgentFSError, FileIOError
 from agentfs.fs import syscalls
 from agentfs.fs.context import RootContext
+from agentfs.fs.file import revision_of
 from agentfs.fs.lock import lock_directory, still_named, sweep_locks, try_lock
 from agentfs.fs.node import Change, DirectoryNode, FileNode, LinkNode, Node
-from agentfs.fs.revision import revision_of
 from agentfs.fs.temporary import FileMetadata, write_all
 
 _VERSION = 1

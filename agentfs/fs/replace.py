@@ -12,12 +12,11 @@ from agentfs.errors import AgentFSError, RefusedError
 from agentfs.fs import oserrors, syscalls
 from agentfs.fs.context import RootContext
 from agentfs.fs.entry import unicode_duplicate_notes
-from agentfs.fs.file import open_regular
+from agentfs.fs.file import open_regular, revision_of
 from agentfs.fs.lock import ATTEMPTS, FileLock
 from agentfs.fs.node import Change, DirectoryNode, FileNode, Recorder
 from agentfs.fs.path import ParsedPath, display_name, quote
 from agentfs.fs.resolve import ResolvedPath
-from agentfs.fs.revision import revision_of
 from agentfs.fs.temporary import (
     Original,
     fill,

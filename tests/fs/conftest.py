@@ -30,13 +30,13 @@ def root(request, tree, monkeypatch):
     """A root on `tree`, by each mechanism."""
     force(monkeypatch, request.param)
     before = open_descriptors()
-    with Root(tree, Policy()) as door:
-        yield door
+    with Root(tree, Policy()) as default_root:
+        yield default_root
     assert open_descriptors() <= before, "a descriptor was left open"
 
 
 @pytest.fixture
-def door(tree):
+def default_root(tree):
     """The root by descriptor alone, for what only that one promises."""
     before = open_descriptors()
     with Root(tree, Policy()) as opened:

@@ -392,7 +392,7 @@ def test_a_name_of_ones_own_is_protected_in_every_spelling(tmp_path, there):
         assert [entry.protected for entry in ws.ls().entries] == [True]
 
 
-def test_the_door_of_procfs_to_the_root_is_none(secrets):
+def test_the_link_of_procfs_to_the_root_is_none(secrets):
     with Workspace(secrets) as ws:
         for way in ("/proc/self/root", "/proc/self/cwd", f"/proc/{os.getpid()}/root"):
             (secrets / "way").symlink_to(way)

@@ -59,9 +59,9 @@ def test_a_root_may_be_named_by_a_link_and_by_either_spelling(tree, tmp_path):
         assert read(root, f"{tree}/f") == b"f\n"
 
 
-def test_the_root_is_held_when_its_name_moves(tree, tmp_path, door):
+def test_the_root_is_held_when_its_name_moves(tree, tmp_path, default_root):
     tree.rename(tmp_path / "moved")
-    assert read(door, "f") == b"f\n"
+    assert read(default_root, "f") == b"f\n"
 
 
 def test_a_closed_root_opens_nothing(tree):
@@ -531,7 +531,7 @@ def test_the_same_swap_beats_checking_before_opening(tree, tmp_path):
     assert before == {"s", "t"}, "and a scan by path lists the outside"
 
 
-def test_a_directory_under_attack_by_a_thread_shows_only_the_inside(door, tree, tmp_path):
+def test_a_directory_under_attack_by_a_thread_shows_only_the_inside(default_root, tree, tmp_path):
     (tmp_path / "out" / "t").write_bytes(SECRET)
     stop = threading.Event()
     way, aside, decoy = tree / "a" / "b", tree / "a" / "aside", tree / "a" / "decoy"
@@ -550,7 +550,7 @@ def test_a_directory_under_attack_by_a_thread_shows_only_the_inside(door, tree, 
     try:
         for _ in range(2000):
             try:
-                outcomes.add(read(door, "a/b/t"))
+                outcomes.add(read(default_root, "a/b/t"))
             except AgentFSError as error:
                 outcomes.add(error.code)
     finally:

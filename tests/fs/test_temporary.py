@@ -28,16 +28,16 @@ def xattrs_work(path: Path) -> bool:
     return True
 
 
-def test_extended_attributes_are_kept(door, tree):
+def test_extended_attributes_are_kept(default_root, tree):
     if not xattrs_work(tree / "f"):
         pytest.skip("no extended attributes here")
     os.setxattr(tree / "f", "user.origin", b"https://example.com\0x")
-    assert put(door, "f", b"new").notes == ()
+    assert put(default_root, "f", b"new").notes == ()
     assert os.getxattr(tree / "f", "user.origin") == b"https://example.com\0x"
     assert os.getxattr(tree / "f", "user.test") == b"1"
 
 
-def test_an_access_control_list_is_kept_and_none_is_inherited(door, tree):
+def test_an_access_control_list_is_kept_and_none_is_inherited(default_root, tree):
     # version 2; owner rw-, user 4242 r--, group r--, mask r--, others ---
     entries = [(1, 6, -1), (2, 4, 4242), (4, 4, -1), (16, 4, -1), (32, 0, -1)]
     acl = b"\x02\0\0\0" + b"".join(
@@ -49,19 +49,19 @@ def test_an_access_control_list_is_kept_and_none_is_inherited(door, tree):
         os.setxattr(tree / "a", "system.posix_acl_default", acl)
     except (OSError, AttributeError):
         pytest.skip("no access control lists here")
-    put(door, "f", b"new")
+    put(default_root, "f", b"new")
     assert os.getxattr(tree / "f", "system.posix_acl_access") == acl
     os.chmod(tree / "a" / "t", 0o644)
-    put(door, "a/t", b"new")
+    put(default_root, "a/t", b"new")
     assert "system.posix_acl_access" not in os.listxattr(tree / "a" / "t")
     assert stat.S_IMODE(os.stat(tree / "a" / "t").st_mode) == 0o644
 
 
 @AS_ROOT
-def test_the_owner_is_kept(door, tree):
+def test_the_owner_is_kept(default_root, tree):
     os.chown(tree / "f", 4242, 4243)
     os.chmod(tree / "f", 0o6750)
-    assert "setuid" in put(door, "f", b"new").notes[0]
+    assert "setuid" in put(default_root, "f", b"new").notes[0]
     found = os.stat(tree / "f")
     assert (found.st_uid, found.st_gid, stat.S_IMODE(found.st_mode)) == (4242, 4243, 0o750)
 
