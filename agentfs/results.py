@@ -165,6 +165,7 @@ class Skipped(Value):
         special: FIFOs, sockets and devices.
         too_deep: Directories so deep that no path can name what lies in them.
         long_lines: Files in which lines were not searched, as matching such long ones takes too much memory.
+        unread_rules: The first of the rule files that were not read, as they are too large, or could not be.
         rules: For `ignored`: each rule, as `file:line pattern`, with the number of names it excluded.
         reached: The limit that ended the walk early ("walk_entries", "timeout" or "memory"), or None.
     """
@@ -181,6 +182,7 @@ class Skipped(Value):
     special: int = 0
     too_deep: int = 0
     long_lines: int = 0
+    unread_rules: tuple[str, ...] = ()
     rules: dict[str, int] = field(default_factory=dict[str, int])
     reached: str | None = None
 
@@ -191,7 +193,7 @@ class Skipped(Value):
 
     def __bool__(self) -> bool:
         """Tell whether anything was left out."""
-        return self.total > 0 or self.reached is not None
+        return self.total > 0 or self.reached is not None or bool(self.unread_rules)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 from agentfs.fs import syscalls
 
-MAX_RULE_BYTES = 4 * 1024 * 1024
+MAX_RULE_BYTES = 1024 * 1024
 _MAX_CONFIG_BYTES = 1024 * 1024
 _SECTION = re.compile(r'\s*\[\s*([^\]\s"]+)\s*(?:"[^"]*")?\s*\](.*)')
 _EXCLUDES_FILE = re.compile(r"\s*excludesfile\s*=(.*)", re.IGNORECASE)

@@ -1,17 +1,19 @@
 """What a search left out, in words, and why one path is left out."""
 
 import posixpath
+import time
 
 from agentfs.errors import AgentFSError
 from agentfs.fs import Root, display_name
 from agentfs.messages import Joined, Message, ParameterName, Retry
 from agentfs.results import Skipped
 from agentfs.text import one_line
-from agentfs.tree.ignore_sources import rules_for
+from agentfs.tree.ignore_sources import RuleReader, slashed
 from agentfs.tree.walk import VCS_NAMES
 
 RULES_SHOWN = 2
 RULE_CHARS = 80
+_SECONDS = 0.5  # for saying why one path is left out
 
 _WORDS = (
     ("hidden", "hidden"),
@@ -52,12 +54,19 @@ def describe_skipped(skipped: Skipped, *, can_open: bool) -> str:
         count = getattr(skipped, name)
         if count:
             said.append(f"{count} {words}{_say_rules(skipped.rules) if name == 'ignored' else ''}")
-    if not said:
+    left_out = f"left out: {', '.join(said)}" if said else ""
+    if can_open and (skipped.hidden or skipped.ignored):
+        left_out = Joined(" ", left_out, Message("(", OPENED, " for hidden and ignored)"))
+    return Joined("; ", left_out, _describe_unread(skipped.unread_rules))
+
+
+def _describe_unread(files: tuple[str, ...]) -> str:
+    if not files:
         return ""
-    left_out = f"left out: {', '.join(said)}"
-    if not can_open or not (skipped.hidden or skipped.ignored):
-        return left_out
-    return Joined(" ", left_out, Message("(", OPENED, " for hidden and ignored)"))
+    more = len(files) - RULES_SHOWN
+    shown = ", ".join(one_line(display_name(file)) for file in files[:RULES_SHOWN])
+    others = f" and {more} more" if more > 0 else ""
+    return f"rule files not read, as they are too large or cannot be: {shown}{others}"
 
 
 def _say_rules(rules: dict[str, int]) -> str:
@@ -100,8 +109,11 @@ def why_left_out(root: Root, path: str) -> str:
         or "" when none is.
     """
     shown_from, root = root, root.unrestricted
+    reader = RuleReader(root, time.monotonic() + _SECONDS)
+    expected = ""
     parts = posixpath.normpath(shown_from.path_from_top(path)).split("/")
     try:
+        rules = reader.around()
         for count in range(1, len(parts) + 1):
             name, here = parts[count - 1], "/".join(parts[:count])
             is_dir = count < len(parts)
@@ -111,8 +123,13 @@ def why_left_out(root: Root, path: str) -> str:
             if name.startswith("."):
                 return f"{shown} (hidden)"
             with root.open_directory("/".join(parts[: count - 1])) as directory:
-                base = directory.real_path
-            rule = rules_for(root, base).decide(f"{base}/" if base else "", name, is_dir=is_dir)
+                base = slashed(directory.real_path)
+                if directory.real_path == expected:
+                    rules = reader.inside(directory, rules)
+                else:  # behind a link
+                    rules = reader.above(directory.real_path, through=True)
+            expected = base + name
+            rule = rules.decide(base, name, is_dir=is_dir)
             if rule is not None and not rule.negated:
                 text = one_line(display_name(rule.text(shown_from.display_path_if_usable)))
                 return f"{shown} (ignored by {text[:RULE_CHARS]})"

@@ -8,14 +8,24 @@ extension, or a small regex. Only a name that one of these knows is decided exac
 nearest file upwards.
 """
 
+import math
 import os
 import re
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from agentfs.tree import wildcard
 
 Listed = os.DirEntry[str]
+
+# Of one rule file: lines that are rules, and characters of those with wildcards, which are compiled.
+MOST_RULES = 50_000
+MOST_WILDCARDS = 64 * 1024
+# Of all that hold in one directory: rules, their characters, and those of rules with wildcards.
+_MOST_TOGETHER = (2 * MOST_RULES, 4 * 1024 * 1024, 2 * MOST_WILDCARDS)
+_COMPILED_AT_ONCE = 16 * 1024  # characters of regexes between two looks at the clock
+_COMPILED_PER_LOOK, _LINES_PER_LOOK, _NAMES_PER_LOOK = 64, 4096, 16
 
 _PLAIN = re.compile(r"[^*?\[\\]+")
 _WILD = re.compile(r"[*?\[\\]")
@@ -77,28 +87,54 @@ class Rule:
         if self.suffix:
             return text.endswith(self.suffix)
         if self._fullmatch is None:
-            self._fullmatch = re.compile(wildcard.to_regex(self.tokens), re.DOTALL).fullmatch
-        return self._fullmatch(text) is not None
+            self.compile()
+        return self._fullmatch is not None and self._fullmatch(text) is not None
+
+    def compile(self) -> None:
+        """Make the regex of a rule that needs one."""
+        if self.tokens and not self.suffix:
+            self._fullmatch = wildcard.compile_regex(wildcard.to_regex(self.tokens)).fullmatch
 
 
-def read_rules(content: bytes, source: str) -> list[Rule]:
+class TooManyRulesError(ValueError):
+    """A rule file has more rules or wildcards than are taken, alone or with those that hold besides."""
+
+
+def read_rules(content: bytes, source: str, deadline: float = math.inf) -> list[Rule]:
     """Read a rule file as git does.
 
     Args:
         content: The bytes of the file.
         source: How to name the file; "" for one outside the root.
+        deadline: The `time.monotonic()` at which reading ends.
 
     Returns:
         The rules in their order; what can never match is left out.
+
+    Raises:
+        TooManyRulesError: There are more than `MOST_RULES`, or `MOST_WILDCARDS`.
+        TimeoutError: The deadline has passed.
     """
     text = content.removeprefix(_BOM).decode("latin-1")
     rules: list[Rule] = []
+    wildcards = 0
     for number, line in enumerate(text.split("\n"), 1):
         if line and line[0] != "#":
+            if number % _LINES_PER_LOOK == 0:
+                _look(deadline)
+            if _WILD.search(line):
+                wildcards += len(line)
+            if len(rules) == MOST_RULES or wildcards > MOST_WILDCARDS:
+                raise TooManyRulesError
             rule = _read_rule(line, len(rules), f"{source}:{number}" if source else "")
             if rule is not None:
                 rules.append(rule)
     return rules
+
+
+def _look(deadline: float) -> None:
+    if time.monotonic() > deadline:
+        raise TimeoutError
 
 
 def _read_rule(line: str, index: int, source: str) -> Rule | None:
@@ -154,22 +190,24 @@ class RuleFile:
         names: Rules by the plain name that they end in, the last rule first.
         extensions: Rules by the extension that they end in, the last rule first.
         others: All other rules, the last first.
-        may_match: For `others`, whether a name may be meant; None when there are none.
-        needles: Texts of which one at least is in each name that `may_match` knows, between line ends that
-            stand for its start and end; None when unknown.
+        tests: For `others`, tests whether a name may be meant, each with texts of which one at least is in
+            each name that passes it, between line ends that stand for its start and end; None when unknown.
+        needles: The texts of all tests, or None.
         any_name: Whether some rule says nothing about the name, as `out/**` does.
+        size: How many rules there are, how many characters they have, and how many those with wildcards.
     """
 
-    __slots__ = ("above", "any_name", "base", "extensions", "may_match", "names", "needles", "others")
+    __slots__ = ("above", "any_name", "base", "extensions", "names", "needles", "others", "size", "tests")
 
-    def __init__(self, rules: list[Rule], base: str, above: str = "") -> None:
+    def __init__(self, rules: list[Rule], base: str, above: str = "", deadline: float = math.inf) -> None:
+        self.size = _size_of(rules)
         self.base = _bytewise(base)
         self.above = _bytewise(above)
         self.names: dict[str, list[Rule]] = {}
         self.extensions: dict[str, list[Rule]] = {}
         self.others: list[Rule] = []
         self.any_name = False
-        tails: dict[str, str] = {}
+        tails: dict[str, str] = {}  # regexes of the last parts, each with a text that its matches have
         for rule in reversed(rules):
             tail = _tail(rule)
             if isinstance(tail, str):
@@ -182,8 +220,12 @@ class RuleFile:
             else:
                 self.others.append(rule)
                 tails[wildcard.to_regex(tail)] = _needle(tail)
-        union = "|".join(f"(?:{tail})" for tail in tails)
-        self.may_match = re.compile(union, re.DOTALL).fullmatch if union else None
+        if self.any_name:  # then each name is tested by all of these
+            for number, rule in enumerate(self.others):
+                if number % _COMPILED_PER_LOOK == 0:
+                    _look(deadline)
+                rule.compile()
+        self.tests = tuple(_tests(tails, deadline))
         known = all(tails.values()) and not self.any_name
         self.needles = tuple(dict.fromkeys(tails.values())) if known else None
 
@@ -205,6 +247,22 @@ class RuleFile:
                     best = rule
                     break
         return best
+
+
+def _tests(
+    tails: dict[str, str], deadline: float
+) -> Iterator[tuple[tuple[str, ...] | None, Callable[[str], object]]]:
+    """Join regexes to tests of a size that compiles at once, each with the texts that its matches have."""
+    pending = list(tails.items())
+    while pending:
+        _look(deadline)
+        size = count = 0
+        while count < len(pending) and (count == 0 or size + len(pending[count][0]) <= _COMPILED_AT_ONCE):
+            size += len(pending[count][0])
+            count += 1
+        some, pending = dict(pending[:count]), pending[count:]
+        texts = tuple(dict.fromkeys(some.values())) if all(some.values()) else None
+        yield texts, wildcard.compile_regex("|".join(f"(?:{tail})" for tail in some)).fullmatch
 
 
 def _tail(rule: Rule) -> str | list[str] | None:
@@ -268,6 +326,22 @@ def _bytewise(name: str) -> str:
     return name if name.isascii() else name.encode("utf-8", "surrogateescape").decode("latin-1")
 
 
+def _rule_file(
+    content: bytes, name: str, directory: str, above: str, deadline: float, others: tuple[RuleFile, ...]
+) -> RuleFile | None:
+    """Read and compile a rule file, or return None when it has no rules."""
+    rules = read_rules(content, name, deadline)
+    sizes = zip(_size_of(rules), *(each.size for each in others), strict=True)
+    if any(sum(some) > most for some, most in zip(sizes, _MOST_TOGETHER, strict=True)):
+        raise TooManyRulesError
+    return RuleFile(rules, directory, above, deadline) if rules else None
+
+
+def _size_of(rules: list[Rule]) -> tuple[int, int, int]:
+    wildcards = sum(len(rule.glob) for rule in rules if not rule.literal)
+    return len(rules), sum(len(rule.pattern) for rule in rules), wildcards
+
+
 class IgnoreRules:
     """All rule files that hold in one directory; immutable, made from those of the directory above.
 
@@ -276,13 +350,29 @@ class IgnoreRules:
 
     Args:
         everywhere: The user's global excludes, whose patterns start where a repository does.
+        deadline: The `time.monotonic()` at which compiling them ends.
+
+    Attributes:
+        active: Whether there are rules.
+        refused: The rule files of the directory that have too many rules to be taken.
     """
 
-    __slots__ = ("_any_name", "_everywhere", "_extensions", "_git", "_may_match", "_names", "_own", "active")
+    __slots__ = (
+        "_any_name",
+        "_everywhere",
+        "_extensions",
+        "_git",
+        "_names",
+        "_own",
+        "_tests",
+        "active",
+        "refused",
+    )
 
-    def __init__(self, everywhere: list[Rule] | None = None) -> None:
+    def __init__(self, everywhere: list[Rule] | None = None, deadline: float = math.inf) -> None:
         self._everywhere = everywhere or []
-        self._hold((), (RuleFile(self._everywhere, ""),) if everywhere else ())
+        self.refused: tuple[str, ...] = ()
+        self._hold((), (RuleFile(self._everywhere, "", deadline=deadline),) if everywhere else ())
 
     def _hold(self, own: tuple[RuleFile, ...], git: tuple[RuleFile, ...]) -> None:
         self._own = own
@@ -290,7 +380,7 @@ class IgnoreRules:
         files = own + git
         self.active = bool(files)
         self._any_name = any(each.any_name for each in files)
-        self._may_match = tuple((each.needles, each.may_match) for each in files if each.may_match)
+        self._tests = tuple(test for each in files for test in each.tests)
         self._names = frozenset[str]().union(*(each.names for each in files))
         self._extensions = frozenset[str]().union(*(each.extensions for each in files))
 
@@ -304,6 +394,7 @@ class IgnoreRules:
         exclude: bytes | None = None,
         quote_exclude: bool = True,
         above: str = "",
+        deadline: float = math.inf,
     ) -> "IgnoreRules":
         """Return the rules that hold in a directory.
 
@@ -315,42 +406,57 @@ class IgnoreRules:
             exclude: The bytes of the `info/exclude` of that repository.
             quote_exclude: Whether that file lies in the root, so that its rules may be quoted.
             above: For a directory above the root, the path from it to the root with a `/` at its end.
+            deadline: The `time.monotonic()` at which reading and compiling them ends.
+
+        Raises:
+            TimeoutError: The deadline has passed.
         """
         own, git = self._own, self._git
         if repository:
-            git = (RuleFile(self._everywhere, directory, above),) if self._everywhere else ()
+            git = (RuleFile(self._everywhere, directory, above, deadline),) if self._everywhere else ()
         quoted = not above
+        refused: list[str] = []
         for content, name in (
             (exclude, f"{directory}.git/info/exclude" if quoted and quote_exclude else ""),
             (gitignore, f"{directory}.gitignore" if quoted else ""),
+            (ignore, f"{directory}.ignore" if quoted else ""),
         ):
-            if content and (rules := read_rules(content, name)):
-                git = (RuleFile(rules, directory, above), *git)
-        if ignore and (rules := read_rules(ignore, f"{directory}.ignore" if quoted else "")):
-            own = (RuleFile(rules, directory, above), *own)
-        if own is self._own and git is self._git:
+            if not content:
+                continue
+            try:
+                file = _rule_file(content, name, directory, above, deadline, (*own, *git))
+            except TooManyRulesError:
+                refused.append(name)
+                continue
+            if file is not None and content is ignore:
+                own = (file, *own)
+            elif file is not None:
+                git = (file, *git)
+        if own is self._own and git is self._git and not refused and not self.refused:
             return self
         entered = IgnoreRules()
         entered._everywhere = self._everywhere
+        entered.refused = tuple(refused)
         entered._hold(own, git)
         return entered
 
-    def sift(self, directory: str, entries: list[Listed]) -> tuple[list[Listed], list[Rule]]:
+    def sift(
+        self, directory: str, entries: list[Listed], deadline: float = math.inf
+    ) -> tuple[list[Listed], list[Rule], int]:
         """Split the entries of one directory.
 
         Args:
             directory: The path of the directory relative to the root with a `/` at its end; "" for the root.
             entries: What stands in it.
+            deadline: The `time.monotonic()` at which no more are decided.
 
         Returns:
-            What is not ignored, in its order; and for each that is, the rule.
+            What is not ignored, in its order; for each that is, the rule; and how many entries were decided.
         """
         # One look at all names together tells in most directories that no rule is about any of them.
         listed = [entry.name for entry in entries]
         together = "\n".join(["", *listed, ""])
-        tests = [
-            test for needles, test in self._may_match if needles is None or _holds_any(together, needles)
-        ]
+        tests = [test for needles, test in self._tests if needles is None or _holds_any(together, needles)]
         names, extensions, any_name = self._names, self._extensions, self._any_name
         if (
             not any_name
@@ -359,10 +465,12 @@ class IgnoreRules:
             and extensions.isdisjoint([name.rpartition(".")[2] for name in listed])
             and together.isascii()
         ):
-            return entries, []
+            return entries, [], len(entries)
         kept: list[Listed] = []
         rules: list[Rule] = []
-        for entry in entries:
+        for number, entry in enumerate(entries):
+            if number % _NAMES_PER_LOOK == 0 and time.monotonic() > deadline:
+                return kept, rules, number
             name = entry.name
             if (
                 any_name
@@ -376,7 +484,7 @@ class IgnoreRules:
                     rules.append(rule)
                     continue
             kept.append(entry)
-        return kept, rules
+        return kept, rules, len(entries)
 
     def decide(self, directory: str, name: str, *, is_dir: bool) -> Rule | None:
         """Return the rule that decides about one name, or None; one that is `negated` keeps the name.

@@ -313,7 +313,7 @@ def _split_parts(tokens: list[str]) -> list[list[str]]:
 
 
 def _compile(regexes: Iterable[str]) -> re.Pattern[str]:
-    return re.compile("|".join(f"(?:{regex})" for regex in regexes), re.DOTALL)
+    return wildcard.compile_regex("|".join(f"(?:{regex})" for regex in regexes))
 
 
 def _fullmatch(expression: re.Pattern[str]) -> Matcher:

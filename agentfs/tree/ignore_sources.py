@@ -1,13 +1,15 @@
 """Where ignore rules come from: the rule files of the tree, through the door, and those around it."""
 
+import math
 import os
 from collections.abc import Container
 
 from agentfs.errors import AgentFSError, NotDirectoryError, NotFoundError
 from agentfs.fs import Directory, Root
 from agentfs.fs.ignore_files import MAX_RULE_BYTES, git_directory, read_outer_rules, worktree_exclude
-from agentfs.tree.gitignore import IgnoreRules, read_rules
+from agentfs.tree.gitignore import IgnoreRules, Rule, TooManyRulesError, read_rules
 
+MOST_UNREAD = 20  # rule files that could not be read, of which the names are kept
 _REPOSITORY = frozenset({"HEAD", "objects", "refs"})  # what git wants to see in a `.git`
 
 
@@ -16,17 +18,33 @@ class RuleReader:
 
     Args:
         root: The door to the disk.
+        deadline: The `time.monotonic()` at which reading ends.
+
+    Attributes:
+        unreadable: How many could not be read, or are too large.
+        unread: The first of these, relative to the root; "" for one outside.
     """
 
-    def __init__(self, root: Root) -> None:
+    def __init__(self, root: Root, deadline: float = math.inf) -> None:
         self._root = root.unrestricted
+        self._deadline = deadline
         self.unreadable = 0
+        self.unread: list[str] = []
+
+    def _refuse(self, *files: str) -> None:
+        self.unreadable += len(files)
+        self.unread += files[: MOST_UNREAD - len(self.unread)]
 
     def around(self) -> IgnoreRules:
         """Return the rules that hold in the root from outside: global excludes, and directories above it."""
         found = read_outer_rules(self._root.path)
-        self.unreadable += found.unreadable
-        rules = IgnoreRules(read_rules(found.excludes, "") if found.excludes else None)
+        self._refuse(*[""] * found.unreadable)
+        everywhere: list[Rule] = []
+        try:
+            everywhere = read_rules(found.excludes or b"", "", self._deadline)
+        except TooManyRulesError:
+            self._refuse("")
+        rules = IgnoreRules(everywhere, self._deadline)
         for number, each in enumerate(found.directories):
             rules = rules.enter(
                 "",
@@ -35,7 +53,9 @@ class RuleReader:
                 repository=number == 0,
                 exclude=each.exclude,
                 above=each.below,
+                deadline=self._deadline,
             )
+            self._refuse(*rules.refused)
         return rules
 
     def above(self, real_path: str, *, through: bool = False) -> IgnoreRules:
@@ -44,6 +64,9 @@ class RuleReader:
         Args:
             real_path: The path of the directory, links resolved.
             through: Whether to take its own rules too.
+
+        Raises:
+            TimeoutError: The deadline has passed.
         """
         rules = self.around()
         parts = real_path.split("/") if real_path else []
@@ -57,6 +80,8 @@ class RuleReader:
                     directory.close()
                 directory = below
                 rules = self.inside(directory, rules)
+        except TimeoutError:
+            raise
         except (AgentFSError, OSError):
             self.unreadable += 1
         finally:
@@ -73,6 +98,9 @@ class RuleReader:
             directory: The directory.
             rules: Those of the directory above.
             dotted: At least the names in it that begin with a dot; None when they are not known.
+
+        Raises:
+            TimeoutError: The deadline has passed.
         """
         gitignore = ignore = exclude = None
         repository, quoted = False, True
@@ -84,14 +112,18 @@ class RuleReader:
             repository, exclude, quoted = self._repository(directory)
         if gitignore is None and ignore is None and not repository:
             return rules
-        return rules.enter(
+        entered = rules.enter(
             slashed(directory.real_path),
             gitignore=gitignore,
             ignore=ignore,
             repository=repository,
             exclude=exclude,
             quote_exclude=quoted,
+            deadline=self._deadline,
         )
+        if entered is not rules:
+            self._refuse(*entered.refused)
+        return entered
 
     def _content(self, directory: Directory, name: str) -> bytes | None:
         """Return a rule file; a link, a FIFO or a giant is no rule file and counts as unreadable."""
@@ -103,7 +135,7 @@ class RuleReader:
         except (AgentFSError, OSError):
             content = None
         if content is None or len(content) > MAX_RULE_BYTES:
-            self.unreadable += 1
+            self._refuse(slashed(directory.real_path) + name)
             return None
         return content
 
@@ -170,16 +202,6 @@ def _is_there(directory: Directory, name: str) -> bool:
     except (AgentFSError, OSError):
         return False
     return True
-
-
-def rules_for(root: Root, real_path: str) -> IgnoreRules:
-    """Return the rules that hold in a directory.
-
-    Args:
-        root: The door to the disk.
-        real_path: The path of the directory, links resolved.
-    """
-    return RuleReader(root).above(real_path, through=True)
 
 
 def slashed(path: str) -> str:

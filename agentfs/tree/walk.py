@@ -1,5 +1,6 @@
 """The one walk under `ls`, `glob`, `find` and `grep`: in order, by the door, counting what it skips."""
 
+import math
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -12,7 +13,7 @@ from agentfs import call_context
 from agentfs.errors import AgentFSError
 from agentfs.fs import MAX_NAME_BYTES, MAX_PARTS, MAX_PATH_BYTES, Directory, Root, display_name
 from agentfs.results import Skipped
-from agentfs.tree.gitignore import IgnoreRules, Listed, Rule
+from agentfs.tree.gitignore import OUTSIDE, IgnoreRules, Listed, Rule
 from agentfs.tree.ignore_sources import RuleReader, slashed
 
 VCS_NAMES = frozenset({".git", ".hg", ".svn", ".jj", ".bzr"})
@@ -154,7 +155,8 @@ class Walk:
         self._rules: Counter[Rule] = Counter()
         self._seen: set[str] = set()  # with several starts: the directories whose names have been counted
         self._counting = True
-        self._reader = RuleReader(root)
+        self._until = math.inf if deadline is None else deadline
+        self._reader = RuleReader(root, self._until)
         self._reached: str | None = None
         self._held = 0
         self.left_out: list[Excluded] = []  # the first that are hidden or ignored
@@ -175,6 +177,9 @@ class Walk:
             special=counts["special"],
             too_deep=counts["too_deep"],
             rules=dict(rules),
+            unread_rules=tuple(
+                (file and self._root.display_path_if_usable(file)) or OUTSIDE for file in self._reader.unread
+            ),
             reached=self._reached,
         )
 
@@ -192,7 +197,7 @@ class Walk:
         start = self._root.open_directory(path)
         stack.append(_Frame(start, start.path, "", start.real_path, IgnoreRules()))
         if not self._ignored:
-            stack[0].rules = self._reader.above(start.real_path)
+            stack[0].rules = self._rules_above(start)
         self._fill(stack[0])
         while stack:
             frame = stack[-1]
@@ -253,9 +258,17 @@ class Walk:
             return None
         entered = _Frame(opened, opened.path, f"{frame.below}{name}/", opened.real_path, frame.rules)
         if child.is_symlink() and not self._ignored:
-            entered.rules = self._reader.above(opened.real_path)
+            entered.rules = self._rules_above(opened)
         self._fill(entered)
         return entered
+
+    def _rules_above(self, directory: Directory) -> IgnoreRules:
+        """Return the rules of the directories above one that is not come to from its parent."""
+        try:
+            return self._reader.above(directory.real_path)
+        except TimeoutError:
+            self._reached = "timeout"
+            return IgnoreRules()
 
     def _behind_link(self, stack: list[_Frame], name: str) -> Directory | None:
         """Open the directory that a link leads to, unless the walk is inside of it already."""
@@ -327,7 +340,7 @@ class Walk:
                 if self._reached is not None:
                     break
                 known = True
-        except TimeoutError:  # of a test of names
+        except TimeoutError:  # of a test of names, or of reading rules
             self._reached = "timeout"
         except (AgentFSError, OSError):
             self._counts["unreadable"] += self._counting
@@ -357,7 +370,9 @@ class Walk:
             plain += self._wanted_hidden(frame, dotted)
         if frame.rules.active and not self._ignored:
             entries = plain
-            plain, rules = frame.rules.sift(slashed(directory.real_path), plain)
+            plain, rules, decided = frame.rules.sift(slashed(directory.real_path), plain, self._until)
+            if decided < len(entries):
+                self._reached, entries = "timeout", entries[:decided]
             if rules:
                 stay = set(map(id, plain))
                 self._note_left_out(frame, [entry for entry in entries if id(entry) not in stay])

@@ -6,6 +6,10 @@ an atomic group, and the work stays within (length of the path)^2 however many w
 """
 
 import re
+from collections.abc import Callable
+from importlib import import_module
+
+_LARGEST_CACHED = 2000
 
 STAR = "*"
 SLASH = "/"
@@ -31,6 +35,21 @@ _POSIX = {
 
 class MalformedPatternError(ValueError):
     """The pattern can match nothing: a class without end, an unknown class, a backslash at the end."""
+
+
+def compile_regex(regex: str) -> re.Pattern[str]:
+    """Compile a regex of `to_regex`, or several joined.
+
+    The cache of `re` keeps the last 512 patterns for the life of the process, whatever their size, so a large
+    one goes past it.
+
+    Args:
+        regex: What must match a whole path or name.
+    """
+    if len(regex) <= _LARGEST_CACHED:
+        return re.compile(regex, re.DOTALL)
+    uncached: Callable[[str, int], re.Pattern[str]] = import_module("re._compiler").compile
+    return uncached(regex, re.DOTALL)
 
 
 def tokenize(pattern: str, start: int = 0) -> list[str]:

@@ -1,0 +1,200 @@
+"""Rule files are bounded in size, number and time; within the bounds they mean what they mean to git."""
+
+import random
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from agentfs import Limits, Workspace
+from tests.conftest import needs
+
+MIB = 1 << 20
+
+
+def wildcards(size: int, tail: str = "") -> str:
+    lines = "".join(f"*a{number}*b?c[d-f]*{number}{tail}\n" for number in range(size // 15))
+    return lines[: lines.rfind("\n", 0, size) + 1]
+
+
+HOSTILE = {
+    "wildcards of 1 MiB": wildcards(MIB),
+    "wildcards of 4 MiB": wildcards(4 * MIB),
+    "plain lines of 4 MiB": "".join(f"name{number}.txt\n" for number in range(300_000)),
+    "half a million short lines": "a\n" * (MIB // 2 - 1),
+    "one line of wildcards": "*a" * (MIB // 2),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_regression_a_hostile_rule_file_is_not_read_and_named(tmp_path: Path, name: str) -> None:
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub/.gitignore").write_text(HOSTILE[name])
+    (tmp_path / ".gitignore").write_text("*.log\n")
+    for number in range(50):
+        (tmp_path / "sub" / f"a{number}bxcd{number}").write_text("x\n")
+        (tmp_path / "sub" / f"{number}.log").write_text("x\n")
+    with Workspace(tmp_path) as ws:
+        for result in (ws.ls(depth=0), ws.glob("**"), ws.find(types="f"), ws.grep("x", output_mode="count")):
+            assert result.skipped.unread_rules == ("sub/.gitignore",)
+            assert (result.skipped.unreadable, result.skipped.ignored) == (1, 50)
+            assert "rule files not read, as they are too large or cannot be: sub/.gitignore" in result.text
+        assert ws.glob("a*").total == 50
+    used = memory_of(tmp_path, "ws.ls(depth=0)")
+    assert used < 100, used
+
+
+def memory_of(root: Path, call: str) -> int:
+    """Return by how many MiB a call raises the most memory of a process of its own."""
+    code = f"""
+import os, re, resource, sys
+from agentfs import Workspace
+def peak():
+    if os.path.exists("/proc/self/status"):  # what getrusage tells on Linux counts the parent's memory too
+        return int(re.search("VmHWM:[^0-9]*([0-9]+)", open("/proc/self/status").read())[1]) >> 10
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> (20 if sys.platform == "darwin" else 10)
+with Workspace({str(root)!r}) as ws:
+    ws.ls(include_ignored=True)
+    ws.glob("*.x", include_ignored=True)
+    before = peak()
+    {call}
+    print(peak() - before)
+"""
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return int(run.stdout)
+
+
+def of_git(root: Path) -> list[str]:
+    subprocess.run(["git", "init", "-q", "."], cwd=root, check=True)
+    command = ["git", "ls-files", "-coz", "--exclude-standard"]
+    found = subprocess.run(command, cwd=root, capture_output=True, check=True).stdout.decode()
+    return sorted(found.split("\0")[:-1])
+
+
+def random_lines(rng: random.Random, size: int) -> str:
+    lines: list[str] = []
+    while size > 0:
+        atoms = ["a", "b", "x", f"{rng.randrange(300):03}", "*", "?", "[0-9]", "[!a]", ".txt", ".o"]
+        parts = ["".join(rng.choices(atoms, k=rng.randint(2, 4))) for _ in range(rng.choice([1, 1, 1, 2]))]
+        line = (
+            rng.choice(["", "", "", "!", "/", "**/"]) + "/".join(parts) + rng.choice(["", "", "", "/", "/**"])
+        )
+        lines.append(line)
+        size -= len(line) + 1
+    return "\n".join(lines) + "\n"
+
+
+@needs("git")
+@pytest.mark.parametrize("seed", range(4))
+def test_rule_files_within_the_bounds_mean_what_they_mean_to_git(tmp_path: Path, seed: int) -> None:
+    rng = random.Random(seed)
+    for directory in ("", "a/", "a/b/", "x001/"):
+        (tmp_path / directory).mkdir(exist_ok=True)
+        for number in range(0, 300, 3):
+            (tmp_path / f"{directory}{rng.choice('abx')}{number:03}{rng.choice(['', '.txt', '.o'])}").touch()
+        wild = random_lines(rng, 60_000 if directory in ("", "x001/") else 1000)
+        plain = "".join(
+            f"{rng.choice('abx')}{n % 300:03}{rng.choice(['.txt', '.q'])}\n" for n in range(30_000)
+        )
+        (tmp_path / f"{directory}.gitignore").write_text(wild + plain * (directory == ""))
+    with Workspace(tmp_path, limits=Limits(timeout=30)) as ws:
+        result = ws.find(types="f", hidden=True, limit=1000)
+    assert result.skipped.unread_rules == ()
+    assert sorted(entry.path for entry in result.files) == of_git(tmp_path)
+
+
+def test_rule_files_are_bounded_together_where_they_hold_together(tmp_path: Path) -> None:
+    for directory in ("", "a/", "a/b/", "a/b/c/", "d/"):
+        (tmp_path / directory).mkdir(exist_ok=True)
+        small = directory == "a/b/c/"
+        (tmp_path / f"{directory}.gitignore").write_text("skip.txt\n" + ("" if small else wildcards(60_000)))
+        (tmp_path / f"{directory}skip.txt").touch()
+        (tmp_path / f"{directory}.ignore").write_text(f"kept{len(directory)}\n")
+    with Workspace(tmp_path) as ws:
+        result = ws.find(types="f")
+        assert result.skipped.unread_rules == ("a/b/.gitignore",)
+        assert [entry.path for entry in result.files] == [], "the rule of a directory above holds there too"
+        (tmp_path / ".gitignore").write_text(wildcards(60_000))
+        (tmp_path / "a/.gitignore").write_text(wildcards(60_000))
+        assert [entry.path for entry in ws.find(types="f").files] == [
+            "a/b/skip.txt",
+            "a/skip.txt",
+            "skip.txt",
+        ]
+
+
+def test_a_rule_file_that_is_not_read_outside_the_root_is_not_named(tmp_path: Path) -> None:
+    top = tmp_path / "secret-name/root"
+    (top / "sub").mkdir(parents=True)
+    for name in ("HEAD", "objects", "refs"):
+        (tmp_path / "secret-name/.git" / name).mkdir(parents=True)
+    (tmp_path / "secret-name/.gitignore").write_text(wildcards(MIB))
+    with Workspace(top) as ws:
+        result = ws.ls()
+        assert result.skipped.unread_rules == ("a rule outside the workspace",)
+        assert "secret-name" not in result.text
+
+
+def test_regression_compiling_rules_keeps_the_deadline(tmp_path: Path) -> None:
+    for number in range(300):
+        directory = tmp_path / f"d{number:03}"
+        directory.mkdir()
+        (directory / ".gitignore").write_text(wildcards(40_000, str(number)))
+        (directory / "f.txt").write_text("x\n")
+    with Workspace(tmp_path, limits=Limits(timeout=1)) as ws:
+        for call in (
+            lambda: ws.ls(depth=0),
+            lambda: ws.glob("*.txt"),
+            lambda: ws.grep("x", output_mode="total"),
+        ):
+            began = time.monotonic()
+            result = call()
+            assert time.monotonic() - began < 8, "without a look at the clock it takes a minute"
+            assert result.skipped.reached == "timeout"
+            assert "stopped early after 1 s" in result.text
+
+
+def test_regression_deciding_about_names_keeps_the_deadline(tmp_path: Path) -> None:
+    (tmp_path / ".gitignore").write_text("".join(f"d{number}/**\n" for number in range(7000)))
+    for number in range(3000):
+        (tmp_path / f"f{number}").touch()
+    with Workspace(tmp_path, limits=Limits(timeout=0.5)) as ws:
+        began = time.monotonic()
+        result = ws.ls(limit=10)
+        assert time.monotonic() - began < 8
+        assert result.skipped.reached == "timeout"
+        assert result.total < 3000
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_regression_large_globs_are_not_kept_for_the_life_of_the_process(tmp_path: Path) -> None:
+    def resident() -> int:
+        found = re.search(r"VmRSS:\s*(\d+)", Path("/proc/self/status").read_text())
+        return int(found[1]) >> 10 if found else 0
+
+    with Workspace(tmp_path) as ws:
+        for number in range(5):
+            ws.glob("{1..7}" + "?*" * 2000 + str(number))
+        before = resident()
+        for number in range(5, 40):
+            ws.glob("{1..7}" + "?*" * 2000 + str(number))
+        assert resident() - before < 20
+
+
+@pytest.mark.parametrize("deep", [3, 12])
+def test_why_a_path_is_left_out_is_said_from_rules_that_are_read_once(tmp_path: Path, deep: int) -> None:
+    directory = tmp_path
+    (tmp_path / ".gitignore").write_text("".join(f"name{number}.txt\n" for number in range(10_000)))
+    for number in range(deep):
+        directory = directory / f"d{number}"
+        directory.mkdir()
+        (directory / ".gitignore").write_text(f"plain{number}\n")
+    (directory / ".gitignore").write_text("out/\n")
+    (directory / "out").mkdir()
+    (directory / "out/f.txt").write_text("needle\n")
+    with Workspace(tmp_path) as ws:
+        place = "/".join(f"d{number}" for number in range(deep))
+        assert f"as in {place}/out/ (ignored by {place}/.gitignore" in ws.grep("needle").text
