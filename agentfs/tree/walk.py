@@ -183,6 +183,9 @@ class Walk:
             reached=self._reached,
         )
 
+    def _name_of_rules(self, file: str) -> str:
+        return (file and self._root.display_path_if_usable(file)) or OUTSIDE
+
     def __iter__(self) -> Iterator[Visit]:
         stack: list[_Frame] = []
         try:

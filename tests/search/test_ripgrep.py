@@ -239,9 +239,9 @@ def test_no_rg_or_an_old_one_is_a_clear_error(tree, monkeypatch):
 
 def test_containment_says_that_rg_opens_paths_by_itself(tree):
     with Workspace(tree) as python, Workspace(tree, engine="ripgrep") as ripgrep:
-        assert python.containment["ripgrep"] == "python"
-        assert ripgrep.containment == {**python.containment, "ripgrep": "ripgrep"}
-        assert ripgrep.view().containment["ripgrep"] == "ripgrep"
+        assert python.containment["engine"] == "python"
+        assert ripgrep.containment == {**python.containment, "engine": "ripgrep"}
+        assert ripgrep.view().containment["engine"] == "ripgrep"
 
 
 @needs("rg")
