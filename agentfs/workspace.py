@@ -1,39 +1,76 @@
-"""The workspace: one directory tree that a language model may look at and change."""
+"""The workspace: one directory tree that a language model may read and change."""
 
 import os
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from copy import copy
+from dataclasses import replace
+from importlib import import_module
+from os import PathLike, fspath
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias, TypeVar, cast
 
-from agentfs.errors import UnknownToolError
+from agentfs import call_context
+from agentfs.enforcement import gated
+from agentfs.errors import InvalidArgumentError, NotAFileError, NotFoundError, UnknownToolError
 from agentfs.events import OnEvent
+from agentfs.interrupts import run_to_end
 from agentfs.limits import Limits
-from agentfs.methods.changing import Changing
-from agentfs.methods.history import History
-from agentfs.methods.reading import Reading
-from agentfs.methods.searching import Searching
+from agentfs.messages import Joined, Message, call
 from agentfs.policy import Policy
-from agentfs.results import Containment, Result
+from agentfs.results import (
+    ChangesResult,
+    CheckpointResult,
+    Containment,
+    DeleteResult,
+    Edit,
+    EditResult,
+    GlobResult,
+    GrepResult,
+    LineChange,
+    ListResult,
+    MoveResult,
+    ReadManyResult,
+    ReadResult,
+    Result,
+    UndoResult,
+    WriteResult,
+)
 from agentfs.tools.checking import checked
+from agentfs.tools.model_type import ShownAs
 
-if TYPE_CHECKING:  # of methods that are no tools, so no schema is made from these
+if TYPE_CHECKING:  # each is imported when it is first needed, which keeps `import agentfs` fast
+    from agentfs.history import Move
+    from agentfs.history.state import StateSession
     from agentfs.tools.toolset import Toolset
 
 _FOR_PROGRAMS = ("splice",)  # its spans are offsets, which no model counts
 DEFAULT_TOOLS = ("read", "write", "edit", "multi_edit", "ls", "glob", "grep")
+_R = TypeVar("_R", bound=Result)
+# Of one glob: more than any budget has room for.
+_MOST_NAMED = 10_000
+# A mapping with the fields of one is as good; the methods are given the objects.
+Edits: TypeAlias = Annotated[Sequence[Edit | Mapping[str, Any]], ShownAs(list[Edit])]
+LineChanges: TypeAlias = Annotated[Sequence[LineChange | Mapping[str, Any]], ShownAs(list[LineChange])]
+_MAX_NAME = 200
+Path: TypeAlias = Annotated[str | os.PathLike[str], ShownAs(str)]
+_OneOrMore: TypeAlias = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+Paths: TypeAlias = Annotated[_OneOrMore, ShownAs(str)]
+Files: TypeAlias = Annotated[_OneOrMore, ShownAs(str | list[str])]
 
 
 @checked
-class Workspace(Reading, Changing, Searching, History):
+class Workspace:
     """One agent's view of one directory tree.
 
-    Guaranteed on every system: paths and links that stand still lead nowhere outside the root; links are
-    followed only where they land inside. The contents of protected names (`Policy.protect`) are shown by no
-    method, and what runs code is not changed, by any spelling or link. A change replaces a file by a
-    rename, so that whatever fails, a kill too, leaves the old file or the new one, whole; threads that use
-    agentfs lose no update. Every answer says what it left out. A workspace remembers which versions of
-    which files it has shown, and `write` replaces only those. It may be used from several threads.
+    Guaranteed on every system: paths and links that do not change meanwhile lead nowhere outside the root;
+    links are followed only where they lead inside. No method shows the contents of
+    protected names (`Policy.protect`) or changes what runs code, by any spelling or link. A change replaces a
+    file by a rename, so that whatever fails, a kill too, leaves the old file or the new one, whole; threads
+    that use agentfs lose no update. Every result says what it left out. A workspace keeps track
+    of which versions of which files it has read, and `write` replaces only those. It may be used from several
+    threads.
 
     Guaranteed besides, by what `containment` names as in force:
 
@@ -48,7 +85,7 @@ class Workspace(Reading, Changing, Searching, History):
     its reach, and a directory that is moved out of the root while it is open is followed. A program that
     does not lock may write at the very moment of the rename.
 
-    In each method, the parameters before the `*` are what a model sees; those after it are the programmer's.
+    In each method, parameters before the `*` are visible to a model; those after it are for programs.
     """
 
     def __init__(
@@ -65,12 +102,12 @@ class Workspace(Reading, Changing, Searching, History):
 
         Args:
             root: The directory; it must exist.
-            policy: What may be changed, and how; by default everything inside the root that was seen.
-            limits: The bounds of one answer, one file and one search.
+            policy: What may be changed, and how; by default all files inside the root that were read.
+            limits: The bounds of one result, one file and one search.
             engine: "ripgrep" lets `rg` say which files `grep` is to look at, where that changes no answer; it
                 opens paths by itself, and so may be led outside by who swaps them meanwhile.
-            state: A directory outside of the tree, where the journal and what was shown outlive the process.
-            on_event: What is told of each call of its tools, from the thread that runs it.
+            state: A directory outside of the tree, where journal and read history outlive the process.
+            on_event: Called with an event for each call of its tools, in the thread that runs it.
 
         Raises:
             AgentFSError: `not_found` or `not_a_directory` for the root; `invalid_argument` for the engine;
@@ -86,7 +123,8 @@ class Workspace(Reading, Changing, Searching, History):
         self.engine: Literal["python", "ripgrep"] = engine
         self.on_event = on_event
         self._root = Root(root, self.policy)
-        self._begin(state)
+        self._state: StateSession | None = None
+        self._open_history(state)
         self._indexes: FileCache[Any] = FileCache()
         self._outputs = OutputStore()
 
@@ -102,13 +140,15 @@ class Workspace(Reading, Changing, Searching, History):
 
     @property
     def recovery_notes(self) -> tuple[str, ...]:
-        """What was found and put right on opening, because a process had died in the middle of a change."""
+        """What was recovered on opening, because a process had died in the middle of a change."""
         return self._root.recovery_notes
 
     def close(self) -> None:
-        """Give back the descriptor on the root; every later call fails."""
+        """Close the descriptor on the root; every later call fails."""
         self._root.close()
-        self._end()
+        self._journal.close()
+        if self._state is not None:
+            self._state.close()
 
     def __enter__(self) -> Self:
         return self
@@ -136,7 +176,7 @@ class Workspace(Reading, Changing, Searching, History):
                 ls, glob and grep. Of a dialect, its tools; by default all.
             dialect: Whose names, arguments, defaults and output; `agentfs.dialects.names()` lists the others.
             expose: For a method, by its name, parameters after the `*` that the model sees too.
-            prefix: What stands before the name of each tool.
+            prefix: A prefix for the name of each tool.
 
         Returns:
             Their schemas for each provider, and `call`, which runs one.
@@ -147,10 +187,13 @@ class Workspace(Reading, Changing, Searching, History):
         """
         chosen = [names] if isinstance(names, str) and names != "all" else names
         if dialect != "agentfs":
-            from agentfs.dialects import find
-
             own = None if isinstance(chosen, str) else chosen
-            return find(dialect).tools(self, own, expose=expose, prefix=prefix)
+            return cast(
+                "Toolset",
+                import_module("agentfs.dialects")
+                .find(dialect)
+                .tools(self, own, expose=expose, prefix=prefix),
+            )
         from agentfs.tools.toolset import Toolset
 
         there = self.tool_names()
@@ -175,7 +218,7 @@ class Workspace(Reading, Changing, Searching, History):
     ) -> Self:
         """Return this workspace under other limits and another policy, or with paths from another directory.
 
-        It is the same workspace: it shares the root and all that is remembered, and closing either closes
+        It is the same workspace: it shares root, journal and read history, and closing either closes
         both. What confines and protects cannot be changed.
 
         Args:
@@ -204,6 +247,875 @@ class Workspace(Reading, Changing, Searching, History):
         known = (*DEFAULT_TOOLS, *_FOR_PROGRAMS)
         others = [name for name in dir(type(self)) if not name.startswith("_") and name not in known]
         return [*DEFAULT_TOOLS, *(name for name in others if _returns_result(getattr(type(self), name)))]
+
+    @gated("read")
+    def read(
+        self,
+        path: Path,
+        offset: int = 1,
+        limit: int | None = None,
+        *,
+        line_ids: bool = False,
+        encoding: str | None = None,
+        raw: bool = False,
+        column: int = 1,
+        room: int | None = None,
+    ) -> ReadResult:
+        """Read a file; each line of text is shown as its number, `|`, and the line.
+
+        Args:
+            path: File, relative to the workspace root.
+            offset: First line, from 1; negative counts from the end (-20: the last 20).
+            limit: Most lines to show; by default as many as fit.
+            line_ids: Show an id before the `|` of each line, for edit_lines.
+            encoding: The encoding of the text, where the bytes do not show it.
+            raw: Show a notebook as its JSON, and what is no text in hexadecimal.
+            column: First character of each line to show, from 1.
+            room: Bytes reserved per line for caller formatting; the byte budget then counts the lines as they
+                are.
+
+        Returns:
+            The lines, with the facts about the file and the call that shows what follows. Images are in
+            `images`; of a notebook `offset` and `limit` count cells, of a PDF pages. A directory is listed.
+
+        Raises:
+            AgentFSError: `not_found` with the nearest names, `outside_workspace`, `past_end` with the number
+                of lines, `invalid_argument` for an offset of 0, `encoding`, `binary` for a broken PDF.
+        """
+        from agentfs.reading import directory_answer, read_file, read_kept
+
+        path = fspath(path)
+        kept = self._outputs.get(path)
+        if kept is not None and not kept.path:
+            return read_kept(
+                path,
+                kept.text,
+                self.limits,
+                offset,
+                limit,
+                line_ids=line_ids,
+                encoding=encoding,
+                raw=raw,
+                column=column,
+                room=room,
+            )
+        try:
+            return read_file(
+                self._root,
+                self._read_tracker,
+                self.limits,
+                kept.path if kept is not None else path,
+                offset,
+                limit,
+                line_ids=line_ids,
+                encoding=encoding,
+                raw=raw,
+                column=column,
+                room=room,
+                indexes=self._indexes,
+            )
+        except NotAFileError:
+            from agentfs.search import list_directory
+
+            listing = list_directory(
+                self._root, self.limits, path, 1, limit, max(offset - 1, 0), include_ignored=False
+            )
+            return directory_answer(path, listing)
+        except NotFoundError as error:
+            from agentfs.search import add_suggestions
+
+            add_suggestions(self._root, path, error)
+            raise
+
+    @gated("read")
+    def read_many(self, paths: Files, budget: int | None = None) -> ReadManyResult:
+        """Read several files in one call, each under its path.
+
+        Args:
+            paths: Files, or globs such as `src/*.py`, relative to the workspace root.
+            budget: Most tokens of the whole answer.
+
+        Returns:
+            The files as `read` shows them, and the call for those that the budget or the time left out.
+
+        Raises:
+            AgentFSError: `invalid_pattern`, `outside_workspace`, `invalid_argument` for a bad budget. What
+                is wrong with one file is reported in its place in the text.
+        """
+        from agentfs.fs import quote
+        from agentfs.reading import read_file, read_several
+        from agentfs.search import glob_files
+
+        until = call_context.deadline(self.limits.timeout / 2)  # the rest is for reading
+        named: list[str] = []
+        notes: list[str] = []
+        given = texts(paths)
+        asked = [given] if isinstance(given, str) else given
+        for number, path in enumerate(asked):
+            if time.monotonic() > until:
+                patterns = asked[number:]
+                break
+            if any(mark in path for mark in "*?[{") and not self._root.exists(path):
+                found = glob_files(self._root, self.limits, path, limit=_MOST_NAMED)
+                named += [entry.path for entry in found.files]
+                if found.truncated or not found.exact:
+                    notes.append(f"{quote(path)} matches more files; narrow it")
+            else:
+                named.append(path)
+        else:
+            patterns = []
+
+        def read(path: str, limits: Limits) -> ReadResult:
+            return read_file(self._root, self._read_tracker, limits, path, indexes=self._indexes)
+
+        return read_several(read, list(dict.fromkeys(named)), self.limits, budget, patterns, notes)
+
+    @gated("write")
+    def write(
+        self,
+        path: Path,
+        content: str,
+        *,
+        overwrite: bool | None = None,
+        encoding: str | None = None,
+        newline: Literal["keep", "given", "\n", "\r\n", "\r"] = "keep",
+        preview: bool = False,
+    ) -> WriteResult:
+        r"""Create a file, or replace one you have read whole; to change parts of a file, use edit.
+
+        Args:
+            path: File, relative to the workspace root; missing directories are made.
+            content: The whole text of the file.
+            overwrite: Whether an existing file is replaced, seen or not; None leaves it to the policy.
+            encoding: The codec to write in; None for that of the file, or UTF-8. One that writes a byte order
+                mark in Python (such as `utf-8-sig`) does so here.
+            newline: The line ends: `keep` makes them CRLF where the file was CRLF throughout, `given` leaves
+                the content as it is, and a line end is what all of them become. With `given` and an encoding
+                nothing of the old file is kept, its byte order mark neither.
+            preview: Return the result and write nothing.
+
+        Returns:
+            The change as a unified diff.
+
+        Raises:
+            AgentFSError: `unread` for an existing file that this workspace has not shown whole, `stale` for
+                one that has changed since, `already_exists`, `encoding`, `read_only`, `outside_workspace`,
+                `not_a_file`.
+        """
+        from agentfs.editing import WriteTerms, write_file
+
+        terms = WriteTerms(overwrite, encoding, newline, preview)
+        return write_file(self._root, self._read_tracker, self.limits, fspath(path), content, terms)
+
+    @gated("edit")
+    def edit(
+        self,
+        path: Path,
+        old_string: str,
+        new_string: str,
+        replace_all: bool = False,
+        *,
+        expect_revision: str | None = None,
+        match: Literal["tolerant", "exact"] | None = None,
+        encoding: str | None = None,
+        preview: bool = False,
+    ) -> EditResult:
+        """Replace a piece of text in a file; everything else stays as it is.
+
+        Args:
+            path: File, relative to the workspace root.
+            old_string: The text to replace, as the file has it, without line numbers; it must occur exactly
+                once, so include enough lines around it.
+            new_string: The text to put in its place.
+            replace_all: Replace every occurrence.
+            expect_revision: The only version of the file to change, as `read` names it.
+            match: Whether an old text that is not there exactly may be found but for white space and the
+                like, at one place only; None leaves it to the policy.
+            encoding: The codec of the file; None to go by its byte order mark, else UTF-8.
+            preview: Return the result and write nothing.
+
+        Returns:
+            The change as a unified diff.
+
+        Raises:
+            AgentFSError: `no_match`, `ambiguous` with each place, `no_change`, `stale` for another version
+                than expected, `binary`, `encoding`, `too_large`, `read_only`, `not_found`.
+        """
+        from agentfs.editing import EditOptions, edit_file
+
+        edits = [Edit(old_string, new_string, replace_all)]
+        terms = EditOptions(encoding, expect_revision, preview)
+        return edit_file(
+            self._root, self._read_tracker, self.limits, fspath(path), edits, terms=terms, match=match
+        )
+
+    @gated("edit")
+    def multi_edit(
+        self,
+        path: Path,
+        edits: Edits,
+        *,
+        expect_revision: str | None = None,
+        match: Literal["tolerant", "exact"] | None = None,
+        encoding: str | None = None,
+        preview: bool = False,
+    ) -> EditResult:
+        """Make several replacements in one file, in order, each on the outcome of the one before.
+
+        All are made, or none.
+
+        Args:
+            path: File, relative to the workspace root.
+            edits: The replacements, each as in edit.
+            expect_revision: The only version of the file to change, as `read` names it.
+            match: Whether an old text that is not there exactly may be found but for white space and the
+                like, at one place only; None leaves it to the policy.
+            encoding: The codec of the file; None to go by its byte order mark, else UTF-8.
+            preview: Return the result and write nothing.
+
+        Returns:
+            The change as a unified diff.
+
+        Raises:
+            AgentFSError: As `edit`, naming the edit that failed.
+        """
+        from agentfs.editing import EditOptions, edit_file
+
+        terms = EditOptions(encoding, expect_revision, preview)
+        made = cast("Sequence[Edit]", edits)
+        return edit_file(
+            self._root, self._read_tracker, self.limits, fspath(path), made, terms=terms, match=match
+        )
+
+    @gated("edit")
+    def edit_lines(
+        self,
+        path: Path,
+        changes: LineChanges,
+        *,
+        expect_revision: str | None = None,
+        encoding: str | None = None,
+        preview: bool = False,
+        fresh: bool = False,
+    ) -> EditResult:
+        """Replace lines of a file, named by the ids that read and grep show; all are replaced, or none.
+
+        Args:
+            path: File, relative to the workspace root.
+            changes: The lines to replace, and what to put there.
+            expect_revision: The only version of the file to change, as `read` names it.
+            encoding: The codec of the file; None to go by its byte order mark, else UTF-8.
+            preview: Return the result and write nothing.
+            fresh: Take only ids that a read has given of the version that stands there, and since this
+                workspace changed the file last; otherwise lines that are still the same keep their ids.
+
+        Returns:
+            The change as a unified diff.
+
+        Raises:
+            AgentFSError: `unread` where no ids were given, `unknown_line` and `stale` with the current ids,
+                `overlap`, `invalid_argument`, and what `edit` raises.
+        """
+        from agentfs.editing import EditOptions, edit_lines_file
+
+        terms = EditOptions(encoding, expect_revision, preview)
+        made = cast("Sequence[LineChange]", changes)
+        return edit_lines_file(
+            self._root, self._read_tracker, self.limits, fspath(path), made, terms=terms, fresh=fresh
+        )
+
+    @gated("edit")
+    def splice(
+        self,
+        path: Path,
+        spans: Sequence[tuple[int, int, str]] | Callable[[str], Sequence[tuple[int, int, str]]],
+        *,
+        expect_revision: str | None = None,
+        encoding: str | None = None,
+        preview: bool = False,
+    ) -> EditResult:
+        r"""Replace ranges of characters; for programs, which know offsets. It is no tool for models.
+
+        Args:
+            path: File, relative to the workspace root.
+            spans: Start, end and new text of each range. Offsets are those of the text with every line end as
+                one `\n`, from 0, before any of the changes; they may come in any order. Or a function that
+                makes them of that text, which is then not shown to anyone.
+            expect_revision: The only version of the file to change, as `read` names it.
+            encoding: The codec of the file; None to go by its byte order mark, else UTF-8.
+            preview: Return the result and write nothing.
+
+        Returns:
+            The change as a unified diff.
+
+        Raises:
+            AgentFSError: `invalid_argument` for a range that does not lie in the text, `overlap`, and what
+                `edit` raises.
+        """
+        from agentfs.editing import EditOptions, splice_file
+
+        terms = EditOptions(encoding, expect_revision, preview)
+        return splice_file(self._root, self._read_tracker, self.limits, fspath(path), spans, terms=terms)
+
+    @gated("change")
+    def delete(self, path: Path) -> DeleteResult:
+        """Delete a file that you have read, a link, or an empty directory; undo brings it back.
+
+        Args:
+            path: File, link or empty directory, relative to the workspace root.
+
+        Returns:
+            What was deleted.
+
+        Raises:
+            AgentFSError: `unread` for a file that this workspace has not shown whole, `stale` for one that
+                has changed since, `not_a_file` for a directory with something in it, `refused`, `read_only`.
+        """
+        from agentfs.editing import delete_path
+
+        return delete_path(self._root, self._read_tracker, self.limits, fspath(path))
+
+    @gated("change")
+    def move(self, path: Path, to: Path) -> MoveResult:
+        """Move or rename a file or link.
+
+        Args:
+            path: File or link, relative to the workspace root.
+            to: Its new path, where nothing may be yet; missing directories are made.
+
+        Returns:
+            What was moved.
+
+        Raises:
+            AgentFSError: `already_exists` where something is, `not_a_file` for a directory, `not_found`,
+                `too_large`, `read_only`.
+        """
+        from agentfs.editing import move_path
+
+        return move_path(self._root, self._read_tracker, self.limits, fspath(path), fspath(to))
+
+    @gated("search")
+    def ls(
+        self,
+        path: Paths = ".",
+        depth: int = 1,
+        limit: int | None = None,
+        offset: int = 0,
+        include_ignored: bool = False,
+        *,
+        ignore: str | Sequence[str] | None = None,
+        hidden: bool | None = None,
+        sort: Literal["name", "modified", "size"] = "name",
+    ) -> ListResult:
+        """List a directory: directories first, then files, by name.
+
+        Args:
+            path: Directory, relative to the workspace root.
+            depth: Levels to descend; 0: all.
+            limit: Most entries to show.
+            offset: Entries to skip.
+            include_ignored: Show hidden and gitignored entries too.
+            ignore: Globs of entries to leave out.
+            hidden: Whether hidden entries are shown; by default as `include_ignored` has it.
+            sort: The order within each directory: by name, newest first or largest first.
+
+        Returns:
+            The entries, and what was left out.
+
+        Raises:
+            AgentFSError: `not_found`, `not_a_directory`, `outside_workspace`, `past_end`.
+        """
+        from agentfs.search import list_directory
+
+        return self._with_full_text(
+            list_directory(
+                self._root,
+                self.limits,
+                texts(path),
+                depth,
+                limit,
+                offset,
+                include_ignored,
+                ignore=ignore,
+                hidden=hidden,
+                sort=sort,
+            )
+        )
+
+    @gated("search")
+    def glob(
+        self,
+        pattern: str,
+        path: Paths = ".",
+        limit: int | None = None,
+        offset: int = 0,
+        include_ignored: bool = False,
+        *,
+        sort: Literal["path", "alphabetical", "modified", "size"] = "path",
+        hidden: bool | None = None,
+        exclude: str | Sequence[str] | None = None,
+        anchored: bool = False,
+        types: str | Sequence[str] = "f",
+        timeout: float | None = None,
+    ) -> GlobResult:
+        """Find files by name.
+
+        Args:
+            pattern: Glob such as `*.py`, `src/**/test_*.{js,ts}`; without `/` it matches names at any depth.
+            path: Directory to search, relative to the workspace root.
+            limit: Most files to return.
+            offset: Files to skip.
+            include_ignored: Search hidden and gitignored files too.
+            sort: The order: by path name by name, by path as a plain string, newest first or largest first.
+            hidden: Whether hidden files are searched; by default as `include_ignored` has it.
+            exclude: Globs of files and directories to leave out.
+            anchored: Bind a pattern without `/` to the search directory too.
+            types: Letters of what to find: f(ile), d(irectory), l(ink), (e)x(ecutable), e(mpty).
+            timeout: Seconds that the search may take, at most 30.
+
+        Returns:
+            The files in order of path, and what was left out.
+
+        Raises:
+            AgentFSError: `invalid_pattern`, `not_found`, `not_a_directory`, `outside_workspace`, `past_end`.
+        """
+        from agentfs.search import glob_files
+
+        return self._with_full_text(
+            glob_files(
+                self._root,
+                self.limits,
+                pattern,
+                texts(path),
+                limit,
+                offset,
+                include_ignored,
+                sort=sort,
+                hidden=hidden,
+                exclude=exclude,
+                anchored=anchored,
+                types=types,
+                timeout=timeout,
+            )
+        )
+
+    @gated("search")
+    def find(
+        self,
+        path: Paths = ".",
+        *,
+        pattern: str | None = None,
+        glob: str | Sequence[str] | None = None,
+        types: str | Sequence[str] | None = None,
+        extensions: str | Sequence[str] | None = None,
+        exclude: str | Sequence[str] | None = None,
+        min_depth: int | None = None,
+        max_depth: int | None = None,
+        follow_symlinks: bool = False,
+        hidden: bool | None = None,
+        include_ignored: bool = False,
+        size: str | Sequence[str] | None = None,
+        changed_within: str | None = None,
+        changed_before: str | None = None,
+        full_path: bool = False,
+        once: bool = False,
+        case: Literal["smart", "sensitive", "insensitive"] = "smart",
+        sort: Literal["path", "alphabetical", "modified", "size"] = "path",
+        limit: int | None = None,
+        offset: int = 0,
+        timeout: float | None = None,
+    ) -> GlobResult:
+        """Find files and directories by name, type, size and time.
+
+        Args:
+            path: Directory to search, relative to the workspace root.
+            pattern: Regular expression to be found in the name.
+            glob: Glob that must match, as in `glob`.
+            types: Letters of what to find, as in `glob`; by default all.
+            extensions: Extensions such as `py` or `tar.gz`.
+            exclude: Globs of files and directories to leave out.
+            min_depth: First level to show; 1 is what lies in `path` itself.
+            max_depth: Last level to show.
+            follow_symlinks: Follow links that lead inside the root.
+            hidden: Whether hidden names are searched; by default as `include_ignored` has it.
+            include_ignored: Search hidden and gitignored names too.
+            size: Size such as `+10M` (at least), `-1k` (at most); of regular files.
+            changed_within: Only what was changed since: `2d`, `90min`, or a date.
+            changed_before: Only what was changed before: `2weeks`, or a date.
+            full_path: Look for `pattern` in the path relative to the root.
+            once: Find a file that links lead to by the first of its paths only.
+            case: How `pattern` takes letters; "smart" ignores case unless there is a capital in it.
+            sort: The order: by path name by name, by path as a plain string, newest first or largest first.
+            limit: Most entries to return.
+            offset: Entries to skip.
+            timeout: Seconds that the search may take, at most 30.
+
+        Returns:
+            The entries in order of path, and what was left out.
+
+        Raises:
+            AgentFSError: As `glob`, and `invalid_argument` for a type, size or time that is none.
+        """
+        from agentfs.search import find_files
+
+        return self._with_full_text(
+            find_files(
+                self._root,
+                self.limits,
+                texts(path),
+                pattern=pattern,
+                glob=glob,
+                types=types,
+                extensions=extensions,
+                exclude=exclude,
+                min_depth=min_depth,
+                max_depth=max_depth,
+                follow_symlinks=follow_symlinks,
+                hidden=hidden,
+                include_ignored=include_ignored,
+                size=size,
+                changed_within=changed_within,
+                changed_before=changed_before,
+                full_path=full_path,
+                once=once,
+                case=case,
+                sort=sort,
+                limit=limit,
+                offset=offset,
+                timeout=timeout,
+            )
+        )
+
+    @gated("search")
+    def grep(
+        self,
+        pattern: str,
+        path: Paths = ".",
+        glob: str | Sequence[str] | None = None,
+        type: str | Sequence[str] | None = None,  # noqa: A002 - the contract's name, and ripgrep's
+        output_mode: Literal["content", "files_with_matches", "count", "summary", "total"] = "content",
+        ignore_case: bool = False,
+        context: int | None = None,
+        multiline: bool = False,
+        limit: int | None = None,
+        offset: int = 0,
+        include_ignored: bool = False,
+        *,
+        before: int | None = None,
+        after: int | None = None,
+        line_numbers: bool = True,
+        fixed_strings: bool = False,
+        word: bool = False,
+        smart_case: bool = False,
+        exclude: str | Sequence[str] | None = None,
+        files: Sequence[str | PathLike[str]] | GlobResult | None = None,
+        hidden: bool | None = None,
+        follow_symlinks: bool = False,
+        max_depth: int | None = None,
+        max_count: int | None = None,
+        max_filesize: int | str | None = None,
+        encoding: str | None = None,
+        sort: Literal["path", "modified", "oldest", "size"] = "path",
+        timeout: float | None = None,
+        line_ids: bool = False,
+        dot_all: bool = True,
+        whole_context: bool = False,
+        fresh: bool = False,
+        samples: int = 3,
+        once: bool = False,
+    ) -> GrepResult:
+        r"""Search the contents of files with a regular expression.
+
+        Args:
+            pattern: Regular expression; escape `( ) [ . *` to match them literally.
+            path: File or directory to search, relative to the workspace root.
+            glob: Only files that match, such as `*.py` or `src/**`.
+            type: Only files of a type, such as `py`, `js`, `rust`.
+            output_mode: Matching lines, file names, counts per file, counts with samples, or only the total.
+            ignore_case: Match upper and lower case alike.
+            context: Lines to show around each match.
+            multiline: Let a match span lines, and `.` match line ends.
+            limit: Most matches, or files, to return.
+            offset: Matches, or files, to skip.
+            include_ignored: Search hidden and gitignored files too.
+            before: Lines to show before each match.
+            after: Lines to show after each match.
+            fixed_strings: Take the pattern as plain text.
+            word: Only matches with no word character on either side.
+            smart_case: Match upper and lower case alike unless the pattern has a capital.
+            exclude: Globs of files and directories to leave out.
+            files: Search these files in place of `path`: their paths, or what `find` has found.
+            hidden: Whether hidden files are searched; by default as `include_ignored` has it.
+            follow_symlinks: Follow links that lead inside the root.
+            max_depth: Last level to search; 1 is what lies in `path` itself.
+            max_count: Most matching lines of one file.
+            max_filesize: Size of the largest file that is searched: bytes, or such as `500K`, `1M`.
+            encoding: Codec of files that are not UTF-8 and have no byte order mark.
+            sort: The order of the files: by path, newest, oldest or largest first.
+            timeout: Seconds that the search may take, at most 30.
+            line_numbers: Whether the text numbers the lines.
+            line_ids: Give each matching line an id before its `|`, for edit_lines.
+            dot_all: Whether with `multiline` `.` matches line ends.
+            whole_context: Give each match all lines around it, also those near another.
+            fresh: Give only ids that `edit_lines(fresh=True)` takes, which `read` has given before.
+            samples: Matches of each file in a summary.
+            once: Search a file that links lead to by the first of its paths only.
+
+        Returns:
+            The matches in order of path, with totals, and what was left out.
+
+        Raises:
+            AgentFSError: `invalid_pattern` with the place of the mistake, `not_found`, `outside_workspace`,
+                `invalid_argument`, `past_end`.
+        """
+        from agentfs.search import Request, grep, line_id_source
+
+        path = texts(path)
+        kept = self._outputs.get(path) if isinstance(path, str) else None
+        text = None if kept is None or kept.path else kept.text
+        named = line_ids and not text
+        request = Request(
+            pattern,
+            kept.path if kept is not None and kept.path else path,
+            glob,
+            type,
+            output_mode,
+            ignore_case,
+            context,
+            multiline,
+            limit,
+            offset,
+            include_ignored,
+            before=before,
+            after=after,
+            line_numbers=line_numbers,
+            fixed_strings=fixed_strings,
+            word=word,
+            smart_case=smart_case,
+            exclude=exclude,
+            files=files if files is None or isinstance(files, GlobResult) else texts(files),
+            hidden=hidden,
+            follow_symlinks=follow_symlinks,
+            max_depth=max_depth,
+            max_count=max_count,
+            max_filesize=max_filesize,
+            encoding=encoding,
+            sort=sort,
+            timeout=timeout,
+            dot_all=dot_all,
+            whole_context=whole_context,
+            samples=samples,
+            once=once,
+        )
+        name_lines = (
+            line_id_source(self._root, self._read_tracker, self.limits, fresh=fresh) if named else None
+        )
+        return self._with_full_text(
+            grep(self._root, self.limits, request, kept=text, engine=self.engine, name_lines=name_lines)
+        )
+
+    @gated("change")
+    def undo(self, steps: int = 1) -> UndoResult:
+        """Take back your last changes to files, all of them or none.
+
+        Args:
+            steps: How many changes to take back.
+
+        Returns:
+            What became of each file.
+
+        Raises:
+            AgentFSError: `stale` for a file that somebody else has changed since, with the diff;
+                `invalid_argument` when there are fewer steps.
+        """
+        move = self._journal.undo(self._root, steps, max_bytes=self.limits.file_bytes)
+        return self._moved("Undid", move)
+
+    @gated("change")
+    def redo(self, steps: int = 1) -> UndoResult:
+        """Make changes again that were undone.
+
+        Args:
+            steps: How many changes to make again.
+
+        Returns:
+            What became of each file.
+
+        Raises:
+            AgentFSError: `stale` for a file that somebody else has changed since, with the diff;
+                `invalid_argument` when fewer steps were undone.
+        """
+        move = self._journal.redo(self._root, steps, max_bytes=self.limits.file_bytes)
+        return self._moved("Redid", move)
+
+    def checkpoint(self, name: str | None = None) -> CheckpointResult:
+        """Name the present state of the files, so that rollback can return to it.
+
+        Args:
+            name: The name; by default a number. A name given again is moved here.
+
+        Returns:
+            The name.
+
+        Raises:
+            AgentFSError: `invalid_argument` for an empty name or one over 200 characters.
+        """
+        if name is not None and not 0 < len(name) <= _MAX_NAME:
+            raise InvalidArgumentError(
+                f"A checkpoint's name has 1 to {_MAX_NAME} characters.", details={"parameter": "name"}
+            )
+        from agentfs.fs import quote
+
+        made, moved = self._journal.checkpoint(name)
+        text = f"Checkpoint {quote(made)}" + (", moved here from an earlier state." if moved else ".")
+        return CheckpointResult(made, self._journal.position, text=text)
+
+    @gated("change")
+    def rollback(self, to: str) -> UndoResult:
+        """Take the files back to a checkpoint, all of them or none; redo makes the changes again.
+
+        Args:
+            to: The name of the checkpoint.
+
+        Returns:
+            What became of each file.
+
+        Raises:
+            AgentFSError: `not_found` for an unknown checkpoint, with those there are; `stale` for a file that
+                somebody else has changed since, with the diff.
+        """
+        from agentfs.fs import quote
+
+        move = self._journal.rollback(self._root, to, max_bytes=self.limits.file_bytes)
+        return self._moved(f"Went to checkpoint {quote(to)}:", move)
+
+    def forget(self) -> None:
+        """Forget what was read, as when the loop cuts the model's history.
+
+        `write` and `edit_lines` require a read again, and line ids are never reused. The journal stays.
+        """
+        self._read_tracker.forget()
+
+    @contextmanager
+    def transaction(self) -> Generator[Self]:
+        """Make several changes as one: all of them when the block ends, or none when it raises.
+
+        What is called on the transaction sees what was changed through it before: `read`, `write`, `edit` and
+        the other changes of files, `delete`, `move`, `undo`, `changes`. Nothing is on disk before the end, so
+        that it neither lists nor searches. What is called on the workspace meanwhile takes no part. All
+        together is one step of the journal.
+
+        Yields:
+            The transaction, to be used as the workspace is.
+
+        Raises:
+            AgentFSError: `stale` at the end, with the diff, for a file that somebody else has changed since
+                the transaction first changed it; nothing is changed then.
+        """
+        from agentfs.fs.overlay import OverlayRoot
+        from agentfs.history import Journal, Timeline
+        from agentfs.history.report import conflict_error
+
+        staged = OverlayRoot(self._root)
+        journal = staged.recorder = Journal(timeline=Timeline(bounded=False))
+        read_tracker = self._read_tracker.fork(staged.is_staged)
+        inner = copy(self)
+        inner.__dict__.update(_root=staged, _journal=journal, _read_tracker=read_tracker, _state=None)
+        committed = False
+
+        def commit() -> None:
+            nonlocal committed
+            changes = journal.since(None).changes
+            if changes:
+                with call_context.limited(self.limits.timeout):
+                    self._root.apply(changes, max_bytes=self.limits.file_bytes, conflict=conflict_error)
+            committed = True
+
+        try:
+            yield inner
+            run_to_end(commit)
+        finally:
+            read_tracker.join(committed=committed)
+            staged.close()
+            journal.close()
+
+    @gated("read")
+    def changes(self, since: str | None = None) -> ChangesResult:
+        """Show all that you changed, as one patch.
+
+        Args:
+            since: A checkpoint; by default everything.
+
+        Returns:
+            The files, and the patch in git's format.
+
+        Raises:
+            AgentFSError: `not_found` for an unknown checkpoint, with those there are; `refused`.
+        """
+        from agentfs.history.report import changes_result
+
+        net = self._journal.since(since)
+        changes = tuple(change for change in net.changes if self._root.is_usable(change.path))
+        external = tuple(path for path in net.external if self._root.is_usable(path))
+        return changes_result(
+            net._replace(changes=changes, external=external), since, self._root.may_show_recorded
+        )
+
+    def keep(self, kept: Result | str, *, kind: str = "out") -> str:
+        """Keep the full text of a result under a short name, which `read` and `grep` take for a path.
+
+        Args:
+            kept: A text, or a result. Of a page of a file the name stands for the file and follows it.
+            kind: What the name begins with, after the `@`.
+
+        Returns:
+            The name, such as `@out_1f3a`. The oldest are dropped first.
+        """
+        from agentfs.output_store import Output
+
+        if isinstance(kept, ReadResult) and self._outputs.get(kept.path) is None:
+            return self._outputs.keep(Output("", kept.path), kind)
+        return self._outputs.keep(Output(kept if isinstance(kept, str) else kept.whole or kept.text), kind)
+
+    def _open_history(self, state: str | os.PathLike[str] | None) -> None:
+        """Make the journal and the read tracker, or load those of a state directory."""
+        if state is None:
+            from agentfs.history import Journal, node_reader
+            from agentfs.read_tracker import ReadTracker
+
+            self._journal, self._read_tracker = Journal(read_node=node_reader(self._root)), ReadTracker()
+        else:
+            from agentfs.history.state import open_state
+
+            try:
+                self._state = open_state(state, self._root, self.policy.durability)
+            except BaseException:
+                self._root.close()
+                raise
+            self._journal, self._read_tracker = self._state.journal, self._state.read_tracker
+            self._root.recovery_notes += self._state.messages
+        self._root.recorder = self._journal
+
+    def _moved(self, done: str, move: "Move") -> UndoResult:
+        from agentfs.fs import FileNode, revision_of
+        from agentfs.history.report import undo_result
+
+        for change in move.changes:
+            if isinstance(change.after, FileNode) and self._read_tracker.knows(change.path):
+                self._read_tracker.record_return(change.path, revision_of(change.after.load()))
+        return undo_result(done, move, len(self._journal.steps), len(self._journal.undone_steps))
+
+    def _with_full_text(self, result: _R) -> _R:
+        """Name the full text of a result that was cut, if the policy keeps it."""
+        if result.whole is None or self.policy.overflow != "keep":
+            return result
+        whole = Message("[whole: ", call("read", path=self.keep(result)), "]")
+        return replace(result, text=Joined("\n", result.text, whole))
+
+
+def texts(path: Paths) -> str | list[str]:
+    """Return one path or several as text."""
+    return os.fspath(path) if isinstance(path, (str, os.PathLike)) else [os.fspath(each) for each in path]
 
 
 def _returns_result(method: object) -> bool:

@@ -172,7 +172,7 @@ def test_expect_revision_refuses_any_other_version_with_the_difference(ws, file)
 
 def test_forgotten_ids_never_come_to_mean_another_line(ws, file):
     ids = ids_of(ws)
-    ws._shown.forget()
+    ws._read_tracker.forget()
     assert failure(ws, file, one(ids[0], "x")).code == "unread"
     assert not set(ids) & set(ids_of(ws))
     assert failure(ws, file, one(ids[0], "x")).code == "unknown_line"

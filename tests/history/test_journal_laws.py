@@ -224,7 +224,7 @@ def journal_of(ws):
 
 def memory_of(ws):
     """All that is remembered but the order in which what is least used goes first."""
-    shown = ws._shown
+    shown = ws._read_tracker
     files = {path: list(versions.items()) for path, versions in shown._files.items()}
     return (
         files,

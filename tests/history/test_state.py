@@ -293,11 +293,11 @@ def test_the_memory_of_what_was_shown_is_bounded_on_the_disk(root, reopened, tmp
     for number in range(300):
         (root / "a.txt").write_text(f"{number}\n" * 200)
         ids = ws.read("a.txt", line_ids=True).line_ids
-    held = ws._shown._text_bytes
+    held = ws._read_tracker._text_bytes
     assert (tmp_path / "state" / "history.db").stat().st_size < 3 * held + 100_000
-    known = ws._shown.named("a.txt")
+    known = ws._read_tracker.named("a.txt")
     ws = reopened()
-    assert ws._shown.named("a.txt") == known
+    assert ws._read_tracker.named("a.txt") == known
     assert ws.read("a.txt", line_ids=True).line_ids == ids
     ws.write("a.txt", "x\n")
 

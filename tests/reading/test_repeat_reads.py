@@ -77,7 +77,7 @@ def test_a_short_page_is_not_replaced_by_a_longer_line(ws, tmp_path):
 
 def test_what_is_forgotten_is_shown_again(ws):
     first = ws.read("f").text
-    ws._shown.forget()
+    ws._read_tracker.forget()
     assert ws.read("f").text == first
 
 
