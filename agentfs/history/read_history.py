@@ -35,17 +35,20 @@ class PersistentReadTracker(ReadTracker):
     def __init__(self, database: Database) -> None:
         super().__init__()
         self._database: Database | None = None
+        self._changes: list[Statement] = []  # not written yet
         self._number = 0
         self._written_generation = 0
         self._behind_since: float | None = None
         self._restore(database)
         self._written_generation = self._generation
+        self._changes.clear()
         self._database = database
 
     def forget(self) -> None:
         """Forget everything, on the disk too; raises FileIOError (io) where that fails."""
         super().forget()
         with self._lock:
+            self._changes.clear()
             if self._database is not None:
                 self._behind_since = time.monotonic()  # in case that it fails
                 self._database.truncate_log()  # which may make the room to delete
@@ -65,35 +68,38 @@ class PersistentReadTracker(ReadTracker):
         oldest_file = next(iter(self._files), real_path)
         oldest_version = next(iter(self._files.get(real_path, ())), version.revision)
         super()._keep(real_path, version, text)
-        self._write(self._read_row(real_path, version))
+        self._changes.append(self._read_row(real_path, version))
         if oldest_file not in self._files:
-            self._write(("DELETE FROM reads WHERE path = ?", (_encoded(oldest_file),)))
+            self._changes.append(("DELETE FROM reads WHERE path = ?", (_encoded(oldest_file),)))
         if oldest_version not in self._files[real_path]:
             values = (_encoded(real_path), oldest_version)
-            self._write(("DELETE FROM reads WHERE path = ? AND revision = ?", values))
+            self._changes.append(("DELETE FROM reads WHERE path = ? AND revision = ?", values))
+        self._write()
 
     def _keep_text(self, key: Key, text: str) -> None:
         known = key in self._texts
         super()._keep_text(key, text)
         if not known and key in self._texts:
-            self._write(self._row("texts", key, text.encode("utf-8", "surrogatepass")))
+            self._changes.append(self._row("texts", key, text.encode("utf-8", "surrogatepass")))
 
     def _keep_ids(self, key: Key, text: str, ids: Sequence[str]) -> None:
         super()._keep_ids(key, text, ids)
         if key in self._ids:
-            self._write(self._row("line_ids", key, self._ids[key].encode()))
+            self._changes.append(self._row("line_ids", key, self._ids[key].encode()))
+        self._write()
 
     def _drop_text(self, key: Key) -> None:
-        tables = [table for table, rows in (("texts", self._texts), ("line_ids", self._ids)) if key in rows]
         super()._drop_text(key)
-        for table in tables:
-            self._write((f"DELETE FROM {table} WHERE path = ? AND revision = ?", (_encoded(key[0]), key[1])))  # noqa: S608 - constants
+        values = (_encoded(key[0]), key[1])
+        for table in ("texts", "line_ids"):
+            self._changes.append((f"DELETE FROM {table} WHERE path = ? AND revision = ?", values))  # noqa: S608 - constants
 
     def _give(self, real_path: str, revision: str | None) -> None:
         before = self._given.get(real_path)
         super()._give(real_path, revision)
         if revision != before:
-            self._write(_latest_row(real_path, revision))
+            self._changes.append(_latest_row(real_path, revision))
+            self._write()
 
     def _restore(self, database: Database) -> None:
         *checks, texts, reads, line_ids, latest, generation = database.read(*_READ_HISTORY)
@@ -125,18 +131,19 @@ class PersistentReadTracker(ReadTracker):
         except (ValueError, TypeError, AttributeError):
             raise Damage("a row holds what no read history writes") from None
 
-    def _write(self, statement: Statement) -> None:
-        if self._database is None:
+    def _write(self) -> None:
+        """Write the changes, as one transaction."""
+        changes, self._changes = self._changes, []
+        if self._database is None or not changes:
             return
         if self._behind_since is not None:
             if time.monotonic() - self._behind_since > _RETRY_SECONDS:
                 self._rewrite()
             return
-        statements = [statement]
         if self._generation != self._written_generation:
-            statements.append(self._generation_row())
+            changes.append(self._generation_row())
         try:
-            self._database.write(statements)
+            self._database.write(changes)
         except AgentFSError:
             self._behind_since = time.monotonic()
         else:

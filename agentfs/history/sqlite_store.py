@@ -58,6 +58,7 @@ class SQLiteStore(MemoryStore):
         self._database = database
         self._unfinished: list[Statement] = []  # what could not be written at the end of a change
         self._checkpoint_number = 0
+        self._was_moved = True  # since the last step: then there may be undone steps, or an unfinished move
         self._unneeded: set[bytes] = set()
 
     @property
@@ -162,7 +163,7 @@ class SQLiteStore(MemoryStore):
                     ("INSERT OR IGNORE INTO contents VALUES (?, ?)", (bytes.fromhex(c.digest), c.data))
                     for c in contents
                 ),
-                _END_MOVE,
+                *([_END_MOVE] if self._was_moved else []),
                 ("INSERT OR REPLACE INTO steps VALUES (?, ?, ?)", (_BEGUN, *_step_row(step))),
             ],
             sync=True,
@@ -172,6 +173,7 @@ class SQLiteStore(MemoryStore):
 
     def begin_move(self, start: int, end: int) -> None:
         """Write down that steps are about to be undone or redone."""
+        self._was_moved = True
         self._write(
             [("DELETE FROM steps WHERE number = ?", (_BEGUN,)), _meta("move", [start, end])], sync=True
         )
@@ -192,11 +194,12 @@ class SQLiteStore(MemoryStore):
         self._finish(
             [
                 *statements,
-                *((sql, (position,)) for sql in _DROP_UNDONE),
+                *((sql, (position,)) for sql in _DROP_UNDONE if self._was_moved),
                 ("UPDATE steps SET number = ? WHERE number = ?", (position + 1, _BEGUN)),
                 _meta("position", position + 1),
             ]
         )
+        self._was_moved = False
 
     def finish_move(self, position: int) -> None:
         """Write down the position after steps were undone or redone, or were not."""
