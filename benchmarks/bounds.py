@@ -252,7 +252,9 @@ def rows(words: list[str]) -> Iterator[tuple[str, float, float, str]]:
     for name, (build, _) in CASES.items():
         if words and not any(word in name for word in words):
             continue
-        with tempfile.TemporaryDirectory() as made:
+        with tempfile.TemporaryDirectory() as outer:
+            made = os.path.join(outer, "tree")
+            os.mkdir(made)
             build(Path(made))
             done = subprocess.run(
                 [sys.executable, __file__, "--run", name, made],
@@ -261,7 +263,7 @@ def rows(words: list[str]) -> Iterator[tuple[str, float, float, str]]:
                 check=False,
                 timeout=600,
             )
-            subprocess.run(["rm", "-rf", "--", *map(str, Path(made).iterdir())], check=False)
+            subprocess.run(["rm", "-rf", "--", made], check=False)  # shutil gives up on a tree 5,000 deep
         if done.returncode:
             yield name, float("nan"), float("nan"), done.stderr.strip().splitlines()[-1][:60]
             continue

