@@ -9,6 +9,7 @@ Each call runs in a process of its own, as a model or a program would make it, w
 import base64
 import json
 import os
+import re
 import resource
 import struct
 import subprocess
@@ -184,7 +185,7 @@ case("ls, a tree 5,000 deep", deep)(tool("ls", depth=0))
 case("grep, limit of 10⁹ on 20 million lines", twenty_million_lines)(lambda ws: ws.grep("x", limit=HUGE))
 case("grep by a model, the same", twenty_million_lines)(tool("grep", pattern="x", limit=HUGE))
 case("grep, context 20 on one file of 9 MB", short_lines)(lambda ws: ws.grep("b", context=20, limit=HUGE))
-case("grep, counts over 200,000 files", wide)(tool("grep", pattern="", output_mode="count", limit=HUGE))
+case("grep, counts over 200,000 files", wide)(tool("grep", pattern=".", output_mode="count", limit=HUGE))
 case("grep, `(?P<x>a(?&x)?b?)c` on 10 MB", one_byte_over_and_over)(tool("grep", pattern="(?P<x>a(?&x)?b?)c"))
 case("grep, `(a|aa)+$` on 10 MB", one_byte_over_and_over)(tool("grep", pattern="(a|aa)+$b"))
 case("grep, multiline `(?:.*\\n)*z`", short_lines)(tool("grep", pattern="(?:.*\n)*z", multiline=True))
@@ -229,6 +230,10 @@ STARTED = 0.0
 
 
 def peak() -> int:
+    status = Path("/proc/self/status")
+    if status.exists():  # what getrusage tells on Linux counts the parent's memory too
+        found = re.search(r"VmHWM:\s*(\d+)", status.read_text())
+        return int(found[1]) * 1024 if found else 0
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
@@ -252,18 +257,18 @@ def rows(words: list[str]) -> Iterator[tuple[str, float, float, str]]:
     for name, (build, _) in CASES.items():
         if words and not any(word in name for word in words):
             continue
-        with tempfile.TemporaryDirectory() as outer:
-            made = os.path.join(outer, "tree")
-            os.mkdir(made)
-            build(Path(made))
+        with tempfile.TemporaryDirectory() as made:
+            top = Path(made, "tree")
+            top.mkdir()
+            build(top)
             done = subprocess.run(
-                [sys.executable, __file__, "--run", name, made],
+                [sys.executable, __file__, "--run", name, str(top)],
                 capture_output=True,
                 text=True,
                 check=False,
                 timeout=600,
             )
-            subprocess.run(["rm", "-rf", "--", made], check=False)  # shutil gives up on a tree 5,000 deep
+            subprocess.run(["rm", "-rf", "--", str(top)], check=False)  # rmtree is not for 5,000 levels
         if done.returncode:
             yield name, float("nan"), float("nan"), done.stderr.strip().splitlines()[-1][:60]
             continue

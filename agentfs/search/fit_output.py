@@ -68,8 +68,7 @@ def fit_output(
         return replace(result, text=render(replace(result, matches=shown), note, end))
 
     def matches(count: int) -> GrepResult:
-        shown = [replace(match, before=(), after=()) for match in result.matches[:count]]
-        return cut(replace(result, matches=shown), count)
+        return cut(replace(result, matches=list(map(_alone, result.matches[:count]))), count)
 
     def files(count: int) -> GrepResult:
         return cut(replace(result, counts={path: result.counts[path] for path in paths[:count]}), count)
@@ -98,6 +97,10 @@ def fit_output(
         steps.append(Step(len(paths), files))
     found = fitted(limits, *steps, *([Step(1, totals)] if result.total_lines else []))
     return found if end is None else replace(found, matches=typed.matches, counts=typed.counts)
+
+
+def _alone(match: Match) -> Match:
+    return replace(match, before=(), after=()) if match.before or match.after else match
 
 
 def _most_shown(matches: Sequence[Match], limits: Limits) -> int:
