@@ -177,9 +177,7 @@ class Walk:
             special=counts["special"],
             too_deep=counts["too_deep"],
             rules=dict(rules),
-            unread_rules=tuple(
-                (file and self._root.display_path_if_usable(file)) or OUTSIDE for file in self._reader.unread
-            ),
+            unread_rules=tuple(map(self._name_of_rules, self._reader.unread)),
             reached=self._reached,
         )
 
