@@ -108,6 +108,22 @@ CALLS = {
     "lines of many characters": (
         "é😀\n".encode() * (10 * MIB // 7), 'ws.edit("f", "é", "e", replace_all=True)', "ok",
     ),
+    "a transaction of many files": (
+        b"",
+        """with ws.transaction() as tx:
+            for number in range(40):
+                tx.write(f"new{number}", f"{number:07}\\n" * (1 << 20))
+        ws.undo(); ws.redo(); ws.read("f")""",
+        "ok",
+    ),
+    "the changes of many files": (
+        b"",
+        """for number in range(40):
+            ws.write(f"new{number}", f"{number:07}\\n" * (1 << 20))
+        assert "not in the patch" in ws.changes().text
+        ws.read("f")""",
+        "ok",
+    ),
     "an image of 100 million pixels": (lambda: png(10_000), 'ws.read("f")', "ok"),
     "the largest image that is scaled": (lambda: png(6000), 'ws.read("f")', "ok"),
     "a page of 10 million texts": (lambda: pdf(TEXT % (b"(t) Tj " * 10_000_000)), 'ws.read("f")', "ok"),

@@ -123,7 +123,7 @@ def apply_changes(
                 with resolve_real(context, change.path) as resolved:
                     check_hard_links(context, change.path, resolved.stat())
             wanted.append(change)
-        recording: AbstractContextManager[None] = nullcontext()
+        recording: AbstractContextManager[object] = nullcontext()
         if recorder is not None:
             recording = recorder.recording(tuple(wanted))
         plans = plans_of(wanted)

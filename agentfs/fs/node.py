@@ -96,8 +96,11 @@ Conflict = Callable[[Change, Node | None], AgentFSError]
 class Recorder(Protocol):
     """Records every change."""
 
-    def recording(self, changes: tuple[Change, ...]) -> AbstractContextManager[None]:
-        """Return what is entered just before changes are made, and left when they are, or have failed."""
+    def recording(self, changes: tuple[Change, ...]) -> AbstractContextManager[tuple[Change, ...]]:
+        """Return what is entered just before changes are made, and left when they are, or have failed.
+
+        It gives the changes as they are recorded: with contents that take no memory.
+        """
         ...
 
     def alone(self) -> AbstractContextManager[object]:

@@ -218,8 +218,8 @@ class OverlayRoot(Root):
         return ()
 
     def _stage(self, changes: tuple[Change, ...], recorder: Recorder | None) -> None:
-        with nullcontext() if recorder is None else recorder.recording(changes):
-            for change in changes:
+        with nullcontext(changes) if recorder is None else recorder.recording(changes) as recorded:
+            for change in recorded:
                 self._overlay.set(change)
 
     def _resolve(self, path: str, *, follow: bool = True, creating: bool = True) -> str:

@@ -173,7 +173,7 @@ class FileUpdate:
         notes = [*self._notes(), *notes]
         return notes + sync_directories(context, resolved.changed_directories)
 
-    def _recording(self, after: bytes, mode: int) -> AbstractContextManager[None]:
+    def _recording(self, after: bytes, mode: int) -> AbstractContextManager[object]:
         if self._recorder is None:
             return nullcontext()
         original = self._original

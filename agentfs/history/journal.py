@@ -106,8 +106,11 @@ class Journal:
         return self._lock
 
     @contextmanager
-    def recording(self, changes: tuple[Change, ...]) -> Generator[None]:
+    def recording(self, changes: tuple[Change, ...]) -> Generator[tuple[Change, ...]]:
         """Record the changes that the block makes as one step; none if it fails.
+
+        Yields:
+            The same changes; their contents are loaded from where the journal keeps them.
 
         Raises:
             FileIOError: io: there is no room to keep what is needed to undo it.
@@ -115,12 +118,12 @@ class Journal:
         kept = tuple(self.store.keep(change) for change in changes)
         with self._lock:
             if not kept:
-                yield
+                yield kept
                 return
             timeline, made = self._timeline, Step(kept, time.time())
             self.store.begin_step(made)
             try:
-                yield
+                yield kept
             except BaseException as error:
                 made = Step(self._made_before(error, kept), made.time)
                 raise
@@ -135,7 +138,7 @@ class Journal:
                 self._merge()
 
     @contextmanager
-    def moving(self, generation: int, end: int, changes: tuple[Change, ...]) -> Generator[None]:
+    def moving(self, generation: int, end: int, changes: tuple[Change, ...]) -> Generator[tuple[Change, ...]]:
         """Make `end` the position once the block has made the changes; not if it fails.
 
         `generation` is that of the timeline from which the changes were computed.
@@ -146,7 +149,7 @@ class Journal:
             self.store.begin_move(self._timeline.position, end)
             arrived = True
             try:
-                yield
+                yield changes
             except BaseException as error:
                 arrived = bool(changes) and len(self._made_before(error, changes)) == len(changes)
                 raise
@@ -286,7 +289,7 @@ class _MoveRecorder:
         self._generation = generation
         self._end = end
 
-    def recording(self, changes: tuple[Change, ...]) -> AbstractContextManager[None]:
+    def recording(self, changes: tuple[Change, ...]) -> AbstractContextManager[tuple[Change, ...]]:
         return self._journal.moving(self._generation, self._end, changes)
 
     def alone(self) -> AbstractContextManager[object]:

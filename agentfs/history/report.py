@@ -1,7 +1,10 @@
 """Changes as results: lists for a program, text for a model, and the error for a conflict."""
 
+import os
+import time
 from collections.abc import Callable, Iterable, Sequence
 
+from agentfs import call_context
 from agentfs.errors import StaleError
 from agentfs.fs import Change, DirectoryNode, FileNode, LinkNode, Node, display_name, quote
 from agentfs.history.journal import Move, step_count
@@ -11,6 +14,7 @@ from agentfs.messages import Message, call
 from agentfs.results import ChangesResult, EntryType, FileChange, UndoResult
 from agentfs.text import cut_line, footer, visible
 
+_PATCH_BYTES = 32 * 1024 * 1024
 _PATCH_LINES = 200
 _PATCH_CHARS = 10_000
 _LINE_CHARS = 400
@@ -37,7 +41,7 @@ def file_changes(
     listed: list[FileChange] = []
     for change in changes:
         visible_now = may_show(change.path)
-        lines = line_counts(change) if count_lines and visible_now else None
+        lines = line_counts(change) if count_lines and visible_now and not _is_late() else None
         listed.append(
             FileChange(
                 path=display_name(change.path),
@@ -64,8 +68,8 @@ def changes_result(net: NetChanges, since: str | None, may_show: MayShow) -> Cha
         since: The checkpoint that they begin at, or None.
         may_show: Returns whether the content of a path may be shown now, whatever was allowed earlier.
     """
+    patch, missing = _bounded_patch([change for change in net.changes if may_show(change.path)])
     files = file_changes(net.changes, count_lines=True, may_show=may_show)
-    patch = b"".join(git_patch(change for change in net.changes if may_show(change.path)))
     notes = tuple(f"{quote(path)} was also changed by somebody else meanwhile" for path in net.external)
     hidden = [file.path for file in files if file.protected]
     if hidden:
@@ -74,9 +78,29 @@ def changes_result(net: NetChanges, since: str | None, may_show: MayShow) -> Cha
         notes += (f"not in the patch, as reading it is not allowed: {names}{more}",)
     if net.omitted:
         notes += (f"left out: {_paths(net.omitted)} changed long ago, whose first state is no longer kept",)
+    if missing:
+        notes += (f"not in the patch, as it would be too large or take too long: {_paths(len(missing))}",)
     head = f"{_paths(len(files))} changed." if files else "Nothing is changed."
     lines = [head, *notes, *_file_lines(files), *patch_lines(patch)]
     return ChangesResult(files, patch, since, notes, text="\n".join(lines))
+
+
+def _bounded_patch(changes: Iterable[Change]) -> tuple[bytes, Sequence[Change]]:
+    """Return the patch of changes in order of path, as far as size and time allow, and what is not in it."""
+    ordered = sorted(changes, key=lambda change: os.fsencode(change.path))
+    parts: list[bytes] = []
+    size = 0
+    for number, change in enumerate(ordered):
+        if size > _PATCH_BYTES or _is_late():
+            return b"".join(parts), ordered[number:]
+        for part in git_patch([change]):
+            parts.append(part)
+            size += len(part)
+    return b"".join(parts), ()
+
+
+def _is_late() -> bool:
+    return time.monotonic() > call_context.deadline()
 
 
 def undo_result(done: str, move: Move, undoable: int, redoable: int) -> UndoResult:
