@@ -10,10 +10,11 @@ from agentfs.fs import oserrors
 from agentfs.fs.lock import try_lock
 from agentfs.fs.mounts import is_mounted_below
 from agentfs.fs.path import quote
+from agentfs.fs.syscalls import open_flags
 
 _LOCK = "lock"
 _CREATED_BY_THE_SYSTEM = {"lost+found"}
-_FLAGS = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+_FLAGS = open_flags("O_NOFOLLOW", "O_CLOEXEC", "O_NONBLOCK")
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL}
 _USE_ANOTHER = "Give the path of a directory, or one that does not exist yet."

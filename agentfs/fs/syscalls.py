@@ -18,18 +18,18 @@ NO_HARD_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, err
 _LIST_SECONDS = 0.1
 
 
-def _flags(*names: str) -> int:
+def open_flags(*names: str) -> int:
     # By name: agentfs can be imported on Windows too, which has few of them.
     return sum(getattr(os, name, 0) for name in names)
 
 
-_FILE = _flags("O_RDONLY", "O_NOFOLLOW", "O_NONBLOCK", "O_NOCTTY")
-_WRITE = _flags("O_WRONLY", "O_NOFOLLOW", "O_NONBLOCK", "O_NOCTTY")
-_CREATE = _flags("O_WRONLY", "O_CREAT", "O_EXCL", "O_NOFOLLOW")
-_ROOT = _flags("O_RDONLY", "O_DIRECTORY")
-_SCAN = _flags("O_RDONLY", "O_NOFOLLOW", "O_DIRECTORY")
+_FILE = open_flags("O_RDONLY", "O_NOFOLLOW", "O_NONBLOCK", "O_NOCTTY")
+_WRITE = open_flags("O_WRONLY", "O_NOFOLLOW", "O_NONBLOCK", "O_NOCTTY")
+_CREATE = open_flags("O_WRONLY", "O_CREAT", "O_EXCL", "O_NOFOLLOW")
+_ROOT = open_flags("O_RDONLY", "O_DIRECTORY")
+_SCAN = open_flags("O_RDONLY", "O_NOFOLLOW", "O_DIRECTORY")
 # O_PATH opens a directory that may be passed through but not listed, too.
-_ENTER = _flags("O_PATH" if hasattr(os, "O_PATH") else "O_RDONLY", "O_NOFOLLOW", "O_DIRECTORY")
+_ENTER = open_flags("O_PATH" if hasattr(os, "O_PATH") else "O_RDONLY", "O_NOFOLLOW", "O_DIRECTORY")
 
 
 def mechanism(handle: int) -> Literal["openat2", "fd-walk"]:
