@@ -19,6 +19,7 @@ _LIST_SECONDS = 0.1
 
 
 def open_flags(*names: str) -> int:
+    """Return flags of `os.open` together; those that the system does not have are left out."""
     # By name: agentfs can be imported on Windows too, which has few of them.
     return sum(getattr(os, name, 0) for name in names)
 
