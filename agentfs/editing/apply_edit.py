@@ -50,7 +50,7 @@ def change_text(
     """Change a text file.
 
     Args:
-        root: The door to the disk.
+        root: The confined root.
         shown: What this workspace has shown; a change keeps "seen" as it was.
         limits: For the size of the file.
         path: The file.
@@ -66,7 +66,7 @@ def change_text(
         StaleError: `stale`: it is not the version that was expected.
         BinaryError: `binary`: the file is no text.
         EncodingError: `encoding`: it is not text in the codec given.
-        AgentFSError: What `apply` and the door raise.
+        AgentFSError: What `apply` and the root raise.
     """
     changed, computed = _replace(root, shown, limits, path, apply, terms)
     before, applied, drift, diff = computed

@@ -24,7 +24,7 @@ def delete_path(root: Root, shown: ReadTracker, limits: Limits, path: str) -> De
     """Delete a file whose present version has been seen, a link, or an empty directory.
 
     Args:
-        root: The door to the disk; its policy says what may go.
+        root: The confined root; its policy says what may go.
         shown: What this workspace has shown.
         limits: For the size of the file.
         path: What is deleted; a link is not followed.
@@ -61,7 +61,7 @@ def move_path(root: Root, shown: ReadTracker, limits: Limits, path: str, to: str
     """Move a file or link to where nothing is.
 
     Args:
-        root: The door to the disk.
+        root: The confined root.
         shown: What this workspace has shown; it goes with the file.
         limits: For the size of the file.
         path: What is moved; a link is not followed.

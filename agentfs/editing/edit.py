@@ -29,7 +29,7 @@ def edit_file(
     """Replace texts in a file, in order, all or nothing, in one write.
 
     Args:
-        root: The door to the disk.
+        root: The confined root.
         shown: What this workspace has shown; an edit keeps "seen" as it was.
         limits: For the size of the file.
         path: The file.

@@ -32,7 +32,7 @@ def edit_lines_file(
     """Replace lines of a file that are named by their ids; checked as a whole, made in one write.
 
     Args:
-        root: The door to the disk.
+        root: The confined root.
         shown: What this workspace has shown, the ids among it.
         limits: For the size of the file.
         path: The file.

@@ -29,7 +29,7 @@ def splice_file(
     r"""Replace character ranges of a file, in one write.
 
     Args:
-        root: The door to the disk.
+        root: The confined root.
         shown: What this workspace has shown; a splice keeps "seen" as it was.
         limits: For the size of the file.
         path: The file.

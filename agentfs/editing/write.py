@@ -74,7 +74,7 @@ def write_file(
     """Create a file, or replace the whole content of one that has been seen.
 
     Args:
-        root: The door to the disk; its policy says what may be replaced.
+        root: The confined root; its policy says what may be replaced.
         shown: What this workspace has shown; the new content counts as seen.
         limits: For the size of the file.
         path: The file.

@@ -40,7 +40,7 @@ def read_file(
     """Read one page of a file.
 
     Args:
-        root: The door to the disk.
+        root: The confined root.
         shown: Where it is remembered what was shown.
         limits: What bounds the page; a `limit` that is given stands in for `read_lines`.
         path: The file.

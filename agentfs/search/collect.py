@@ -104,7 +104,7 @@ def collect(root: Root, wanted: FindQuery, page: Page, *, max_entries: int, dead
     """Search and return one page of what is found.
 
     Args:
-        root: The door to the disk.
+        root: The confined root.
         wanted: What is looked for.
         page: The page, which ends when memory or time does.
         max_entries: Names to look at.

@@ -45,7 +45,7 @@ class SearchFiles:
     """The files of one search: iterate `runs` once, then ask what was left out.
 
     Args:
-        root: The door to the disk.
+        root: The confined root.
         limits: The bounds of the walk.
         request: What was asked for.
         deadline: The `time.monotonic()` at which the walk ends.
@@ -169,7 +169,7 @@ class SearchFiles:
             entry = self._root.entry(path)
             shown = entry.path
             if entry.type == "symlink" and entry.target is None:
-                with self._root.open_file(path):  # it leads outside, and the door says so
+                with self._root.open_file(path):  # it leads outside, which this raises
                     pass
             if self._seen is not None:
                 found_as = self._real_path(shown) if self._request.once else shown

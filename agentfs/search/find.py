@@ -63,7 +63,7 @@ def glob_files(
     """Find the files that match a glob.
 
     Args:
-        root: The door to the disk.
+        root: The confined root.
         limits: The bounds of the answer.
         pattern: One glob or several; see `compile_globs`.
         path: The directory to search, or several.
@@ -146,7 +146,7 @@ def find_files(
     """Find entries by name, type, size and time, as fd does.
 
     Args:
-        root: The door to the disk.
+        root: The confined root.
         limits: The bounds of the answer.
         path: The directory to search, or several.
         pattern: A regular expression to be found in the name, or with `full_path` in the path.
@@ -409,7 +409,7 @@ def bind_to_search(root: Root, globs: Sequence[str], path: str) -> list[str]:
     """Make absolute globs inside the root relative to the search directory, and refuse those outside.
 
     Args:
-        root: The door to the disk.
+        root: The confined root.
         globs: Globs as they were given.
         path: The search directory as it was given.
 

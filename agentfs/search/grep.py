@@ -52,7 +52,7 @@ def grep(
     """Search the contents of files with a regular expression.
 
     Args:
-        root: The door to the disk.
+        root: The confined root.
         limits: The bounds of the search.
         request: What is searched for, where, and what of it is returned.
         name_lines: Gives matches the ids of their lines; None for no ids.
@@ -421,7 +421,7 @@ def glance(root: Root, limits: Limits, request: Request, left_out: Sequence[Excl
     """Count the matching lines of another search, and name the first file that has one.
 
     Args:
-        root: The door to the disk.
+        root: The confined root.
         limits: The bounds of this look.
         request: What is searched for.
         left_out: What an earlier search left out, to search just that; None for what a search takes.

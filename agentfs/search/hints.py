@@ -51,7 +51,7 @@ def absence_notes(
     """Say where a search that found nothing would have found something.
 
     Args:
-        root: The door to the disk.
+        root: The confined root.
         limits: The bounds of the search.
         request: What found nothing.
         left_out: The hidden and ignored names that it left out, where the first note looks.

@@ -18,7 +18,7 @@ def line_id_source(root: Root, shown: ReadTracker, limits: Limits, *, fresh: boo
     """Return what gives matches the ids of their lines.
 
     Args:
-        root: The door to the disk.
+        root: The confined root.
         shown: Where ids are remembered.
         limits: For the size of a file.
         fresh: Whether only ids are given that a read has given of the present version, since it was made.

@@ -42,7 +42,7 @@ def list_directory(
     """List a directory.
 
     Args:
-        root: The door to the disk.
+        root: The confined root.
         limits: The bounds of the answer.
         path: The directory, or several.
         depth: Levels to list; 0: all.

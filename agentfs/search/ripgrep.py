@@ -1,6 +1,6 @@
-r"""The opt-in ripgrep engine: `rg` says which files may have a match; what is shown is read through the door.
+r"""The opt-in ripgrep engine: `rg` says which files may have a match; what is shown is read through the root.
 
-`rg` opens paths by itself, and so loses races that the door does not. It therefore only names files. Those
+`rg` opens paths by itself, and so loses races that the confined root does not. It only names files. Those
 are opened, judged and searched as every file is, and answers are the same as without it. Nothing rests on
 what it makes of encodings and line ends: where a match must contain some plain text, it is asked for that and
 for what may be binary or UTF-16; else for the pattern and for every file that is no plain ASCII with `\n`.

@@ -101,7 +101,7 @@ def why_left_out(root: Root, path: str) -> str:
     """Say why a walk from the root does not come to a path.
 
     Args:
-        root: The door to the disk.
+        root: The confined root.
         path: A path as shown.
 
     Returns:

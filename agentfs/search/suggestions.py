@@ -20,7 +20,7 @@ def add_suggestions(root: Root, path: str, error: NotFoundError) -> None:
     """Add to an error where files of the same name are, as far as a short walk finds them.
 
     Args:
-        root: The door to the disk.
+        root: The confined root.
         path: What was not found.
         error: Its hint and `details["elsewhere"]` are added to; left alone where nothing is found.
     """
@@ -41,7 +41,7 @@ def suggesting(root: Root) -> Generator[None]:
     """Add to a `not_found` the directories elsewhere whose path ends so, when no name beside it was alike.
 
     Args:
-        root: The door to the disk.
+        root: The confined root.
     """
     try:
         yield

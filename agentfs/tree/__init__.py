@@ -1,1 +1,1 @@
-"""The walk of a tree, by the door and in order: ignore rules, globs and file types decide what it passes."""
+"""The walk of a tree, ordered and confined to the root; ignore rules, globs and types say what it skips."""

@@ -1,4 +1,4 @@
-"""Where ignore rules come from: the rule files of the tree, through the door, and those around it."""
+"""Where ignore rules come from: the rule files of the tree and those around it."""
 
 import math
 import os
@@ -17,7 +17,7 @@ class RuleReader:
     """Reads the rule files of directories and counts those that it cannot read.
 
     Args:
-        root: The door to the disk.
+        root: The confined root.
         deadline: The `time.monotonic()` at which reading ends.
 
     Attributes:

@@ -1,4 +1,4 @@
-"""The one walk under `ls`, `glob`, `find` and `grep`: in order, by the door, counting what it skips."""
+"""The one walk under `ls`, `glob`, `find` and `grep`: in order, confined to the root, counting skips."""
 
 import math
 import time
@@ -90,7 +90,7 @@ class Walk:
     """One walk below a directory, or below several: iterate it once, then ask what it left out.
 
     Args:
-        root: The door to the disk.
+        root: The confined root.
         path: Where to start; entered even if it is hidden or ignored. Where several overlap, a file is
             visited from each, and what is left out counts once.
         max_entries: Names to look at before the walk ends early.
