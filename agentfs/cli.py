@@ -19,7 +19,7 @@ from agentfs.policy import Policy
 from agentfs.results import ToolResult
 from agentfs.text import shown_controls, to_json
 from agentfs.tools.schema import FORMATS
-from agentfs.tools.spec import Tool, exposable, full_description, tool_of
+from agentfs.tools.spec import Tool, exposable, make_tool
 from agentfs.tools.types import EnumOf, Kind, ListOf, OptionalOf, Parameter, Scalar, UnionOf
 from agentfs.workspace import Workspace
 
@@ -159,7 +159,7 @@ def _tools() -> list[Tool]:
     """Return all methods as tools that show everything a command line can say; no tree is opened for it."""
     unopened = object.__new__(Workspace)
     methods = [getattr(unopened, name) for name in _names(unopened)]
-    return [tool_of(method, expose=exposable(method)) for method in methods]
+    return [make_tool(method, expose=exposable(method)) for method in methods]
 
 
 def _names(workspace: Workspace) -> list[str]:
@@ -186,7 +186,7 @@ def _add_tool(commands: Any, tool: Tool) -> None:
 
 
 def _add_parameter(command: argparse.ArgumentParser, parameter: Parameter) -> None:
-    text = full_description(parameter).replace("%", "%%")
+    text = parameter.full_description().replace("%", "%%")
     settings = _settings(parameter.value_kind, parameter.name)
     if parameter.required:
         if parameter.name == "content":

@@ -38,7 +38,7 @@ from agentfs.results import (
     WriteResult,
 )
 from agentfs.tools.checking import checked
-from agentfs.tools.model_type import ShownAs
+from agentfs.tools.model_type import ModelType
 
 if TYPE_CHECKING:  # each is imported when it is first needed, which keeps `import agentfs` fast
     from agentfs.history import Move
@@ -51,13 +51,13 @@ _R = TypeVar("_R", bound=Result)
 # Of one glob: more than any budget has room for.
 _MOST_NAMED = 10_000
 # A mapping with the fields of one is as good; the methods are given the objects.
-Edits: TypeAlias = Annotated[Sequence[Edit | Mapping[str, Any]], ShownAs(list[Edit])]
-LineChanges: TypeAlias = Annotated[Sequence[LineChange | Mapping[str, Any]], ShownAs(list[LineChange])]
+Edits: TypeAlias = Annotated[Sequence[Edit | Mapping[str, Any]], ModelType(list[Edit])]
+LineChanges: TypeAlias = Annotated[Sequence[LineChange | Mapping[str, Any]], ModelType(list[LineChange])]
 _MAX_NAME = 200
-Path: TypeAlias = Annotated[str | os.PathLike[str], ShownAs(str)]
+Path: TypeAlias = Annotated[str | os.PathLike[str], ModelType(str)]
 _OneOrMore: TypeAlias = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
-Paths: TypeAlias = Annotated[_OneOrMore, ShownAs(str)]
-Files: TypeAlias = Annotated[_OneOrMore, ShownAs(str | list[str])]
+Paths: TypeAlias = Annotated[_OneOrMore, ModelType(str)]
+Files: TypeAlias = Annotated[_OneOrMore, ModelType(str | list[str])]
 
 
 @checked

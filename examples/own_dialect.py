@@ -11,10 +11,10 @@ from agentfs import ToolResult, Workspace
 from agentfs.dialects import Dialect, as_json, problem_of, register
 from agentfs.messages import NextCall
 from agentfs.results import GlobResult, ReadResult, WriteResult
-from agentfs.tools.offer import RenderContext, ToolOffer
+from agentfs.tools.spec import RenderContext, ToolSpec
 
 
-def specs(workspace: Workspace) -> list[ToolOffer]:
+def specs(workspace: Workspace) -> list[ToolSpec]:
     """Make the three tools; each stands on methods of the workspace."""
 
     def read(file: str, first: int = 1, last: int | None = None) -> ReadResult:
@@ -28,15 +28,15 @@ def specs(workspace: Workspace) -> list[ToolOffer]:
         return workspace.read(file, first, None if last is None else max(last - first + 1, 1))
 
     return [
-        ToolOffer(read, name="cat"),
-        ToolOffer(
+        ToolSpec(read, name="cat"),
+        ToolSpec(
             workspace.glob,
             name="find",
             parameters={"pattern": "name"},
             hide=("offset", "include_ignored"),
-            follow=find_instead,
+            map_next_call=find_instead,
         ),
-        ToolOffer(workspace.write, name="put", parameters={"path": "file", "content": "text"}),
+        ToolSpec(workspace.write, name="put", parameters={"path": "file", "content": "text"}),
     ]
 
 

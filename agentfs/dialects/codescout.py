@@ -32,7 +32,7 @@ from agentfs.results import (
     WriteResult,
 )
 from agentfs.text import newline_of
-from agentfs.tools.offer import RenderContext, ToolOffer
+from agentfs.tools.spec import RenderContext, ToolSpec
 from agentfs.workspace import Workspace
 
 _LIMITS: Mapping[str, Any] = {
@@ -49,7 +49,7 @@ _PAGE_ENTRIES = 50  # entries of a page of list_dir
 _BUFFER_BYTES = 10_000  # a longer read gets a file_id, under which it can be read and searched
 
 
-def specs(workspace: Workspace) -> Sequence[ToolOffer]:
+def specs(workspace: Workspace) -> Sequence[ToolSpec]:
     """Return the six tools."""
     unbounded = workspace.view(limits=_without_caps(workspace.limits))
 
@@ -157,11 +157,11 @@ def specs(workspace: Workspace) -> Sequence[ToolOffer]:
         return _insert(workspace, path, new_string, insert)
 
     tools = [
-        ToolOffer(read, name="read_file", renames={"offset": "start_line"}, follow=_follow_read),
-        ToolOffer(ls, name="list_dir", follow=_follow_list),
-        ToolOffer(grep, name="search_pattern", parameters={"limit": "max_results"}),
-        ToolOffer(glob, name="find_file", parameters={"limit": "max_results"}),
-        ToolOffer(
+        ToolSpec(read, name="read_file", renames={"offset": "start_line"}, map_next_call=_follow_read),
+        ToolSpec(ls, name="list_dir", map_next_call=_follow_list),
+        ToolSpec(grep, name="search_pattern", parameters={"limit": "max_results"}),
+        ToolSpec(glob, name="find_file", parameters={"limit": "max_results"}),
+        ToolSpec(
             workspace.write,
             name="create_file",
             description="Create a new file, or overwrite an existing one without warning; parent directories "
@@ -172,7 +172,7 @@ def specs(workspace: Workspace) -> Sequence[ToolOffer]:
             },
             preset={"encoding": "utf-8", "newline": "given"},
         ),
-        ToolOffer(edit, name="edit_file", order=("path", "old_string")),
+        ToolSpec(edit, name="edit_file", order=("path", "old_string")),
     ]
     render = partial(_render, workspace=workspace, unbounded=unbounded)
     return [replace(each, render=render) for each in tools]

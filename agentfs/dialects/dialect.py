@@ -10,7 +10,7 @@ from agentfs.limits import Limits
 from agentfs.policy import Policy
 from agentfs.results import ToolResult
 from agentfs.tools.aliases import nearest
-from agentfs.tools.offer import RenderContext, ToolOffer
+from agentfs.tools.spec import RenderContext, ToolSpec
 from agentfs.tools.toolset import Toolset
 from agentfs.workspace import Workspace
 
@@ -36,7 +36,7 @@ class Dialect:
     """
 
     name: str
-    specs: Callable[[Workspace], Sequence[ToolOffer]]
+    specs: Callable[[Workspace], Sequence[ToolSpec]]
     limits: Mapping[str, Any] = field(default_factory=dict[str, Any])
     policy: Mapping[str, Any] = field(default_factory=dict[str, Any])
     render: Callable[[RenderContext], ToolResult] | None = None

@@ -9,7 +9,7 @@ from agentfs.errors import AgentFSError, PastEndError
 from agentfs.fs import quote
 from agentfs.results import Match, ReadResult, Skipped, ToolResult
 from agentfs.search.excerpts import without_marks
-from agentfs.tools.offer import RenderContext
+from agentfs.tools.spec import RenderContext
 from agentfs.visible import to_json
 from agentfs.workspace import Workspace
 

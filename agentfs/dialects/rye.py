@@ -25,7 +25,7 @@ from agentfs.results import (
     ToolResult,
     WriteResult,
 )
-from agentfs.tools.offer import RenderContext, ToolOffer
+from agentfs.tools.spec import RenderContext, ToolSpec
 from agentfs.workspace import Workspace
 
 # The directories that glob, grep and ls leave out wherever they lie.
@@ -42,7 +42,7 @@ _MAX_LISTED_IDS = 500  # in the details of an error
 _NUMBERED_LINE = re.compile(r"^ *[0-9]+ ([0-9a-f]{6,})\|", re.MULTILINE)
 
 
-def specs(workspace: Workspace) -> Sequence[ToolOffer]:
+def specs(workspace: Workspace) -> Sequence[ToolSpec]:
     """Return the six tools."""
 
     def edit_lines(path: str, changes: list[LineChange]) -> EditResult:
@@ -112,7 +112,7 @@ def specs(workspace: Workspace) -> Sequence[ToolOffer]:
 
     file = {"path": "file_path"}
     tools = [
-        ToolOffer(
+        ToolSpec(
             workspace.read,
             name="read",
             description="Read a file; each line is shown as `[LID:a3f2c1] line`. The ids are for edit_lines, "
@@ -125,11 +125,11 @@ def specs(workspace: Workspace) -> Sequence[ToolOffer]:
             },
             preset={"line_ids": True, "room": _ID_CHARS},
         ),
-        ToolOffer(write, parameters=file),
-        ToolOffer(edit_lines, parameters=file, methods={"edit_lines": {}, "edit": {}}),
-        ToolOffer(glob),
-        ToolOffer(grep, parameters={"glob": "include"}),
-        ToolOffer(ls),
+        ToolSpec(write, parameters=file),
+        ToolSpec(edit_lines, parameters=file, methods={"edit_lines": {}, "edit": {}}),
+        ToolSpec(glob),
+        ToolSpec(grep, parameters={"glob": "include"}),
+        ToolSpec(ls),
     ]
     render = partial(_render, limits=workspace.limits)
     return [

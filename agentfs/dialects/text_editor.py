@@ -24,7 +24,7 @@ from agentfs.errors import (
 from agentfs.messages import NextCall
 from agentfs.results import EditResult, ListResult, ReadResult, Result, ToolResult, WriteResult
 from agentfs.text import one_line, visible
-from agentfs.tools.offer import RenderContext, ToolOffer
+from agentfs.tools.spec import RenderContext, ToolSpec
 from agentfs.workspace import Workspace
 
 NAME = "str_replace_based_edit_tool"
@@ -53,7 +53,7 @@ def native_tool(max_characters: int | None = None) -> dict[str, Any]:
     return tool if max_characters is None else {**tool, "max_characters": max_characters}
 
 
-def specs(workspace: Workspace) -> Sequence[ToolOffer]:
+def specs(workspace: Workspace) -> Sequence[ToolSpec]:
     """Return the one tool."""
 
     def str_replace_based_edit_tool(
@@ -90,12 +90,12 @@ def specs(workspace: Workspace) -> Sequence[ToolOffer]:
         return workspace.splice(path, lambda content: [_insertion(content, int(line), text)])
 
     return [
-        ToolOffer(
+        ToolSpec(
             str_replace_based_edit_tool,
             effect="edit",
             methods={name: {"command": command} for name, command in _COMMANDS.items()},
             renames={"old_string": "old_str", "new_string": "new_str", "content": "file_text"},
-            follow=_follow,
+            map_next_call=_follow,
             render=_render,
         )
     ]

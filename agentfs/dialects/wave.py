@@ -17,8 +17,8 @@ from agentfs.permissions import Allow, Deny, Mode, Permission, PermissionAnswer,
 from agentfs.policy import Policy
 from agentfs.results import Edit, EditResult, GrepResult, ListResult, ToolResult, WriteResult
 from agentfs.text import visible
-from agentfs.tools.offer import RenderContext, ToolOffer
 from agentfs.tools.result import first_line
+from agentfs.tools.spec import RenderContext, ToolSpec
 from agentfs.visible import literal
 from agentfs.workspace import Workspace
 
@@ -57,7 +57,7 @@ def wave_result(context: RenderContext) -> WaveResult:
     return WaveResult(**{each.name: getattr(result, each.name) for each in fields(result)})
 
 
-def specs(workspace: Workspace) -> Sequence[ToolOffer]:
+def specs(workspace: Workspace) -> Sequence[ToolSpec]:
     """Return the seven tools."""
 
     def ls(path: str, ignore: list[str] | None = None) -> ListResult:
@@ -139,8 +139,8 @@ def specs(workspace: Workspace) -> Sequence[ToolOffer]:
             return changes.multi_edit(path, edits[1:] if created else edits)
 
     return (
-        ToolOffer(workspace.read, name="Read", parameters=_FILE, descriptions=_FILE_DESCRIPTION),
-        ToolOffer(
+        ToolSpec(workspace.read, name="Read", parameters=_FILE, descriptions=_FILE_DESCRIPTION),
+        ToolSpec(
             workspace.write,
             name="Write",
             parameters=_FILE,
@@ -152,16 +152,16 @@ def specs(workspace: Workspace) -> Sequence[ToolOffer]:
             },
             preset={"newline": "given"},
         ),
-        ToolOffer(edit, name="Edit", parameters=_FILE, effect="edit"),
-        ToolOffer(multi_edit, name="MultiEdit", parameters=_FILE, effect="edit"),
-        ToolOffer(ls, name="LS"),
-        ToolOffer(
+        ToolSpec(edit, name="Edit", parameters=_FILE, effect="edit"),
+        ToolSpec(multi_edit, name="MultiEdit", parameters=_FILE, effect="edit"),
+        ToolSpec(ls, name="LS"),
+        ToolSpec(
             workspace.glob,
             name="Glob",
             descriptions={"path": "Directory to search, absolute or relative to the working directory."},
             hide=("limit", "offset", "include_ignored"),
         ),
-        ToolOffer(
+        ToolSpec(
             grep,
             name="Grep",
             parameters={

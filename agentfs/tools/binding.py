@@ -5,9 +5,8 @@ from typing import Any
 
 from agentfs.errors import InvalidArgumentError
 from agentfs.tools.coerce import BoundArguments, Problem, take_members
-from agentfs.tools.describe import names_of, shown
 from agentfs.tools.json_text import NotJSONError, read_json
-from agentfs.tools.types import Parameter
+from agentfs.tools.types import Parameter, describe_names, short_repr
 
 _MOST_PROBLEMS = 12
 
@@ -38,7 +37,7 @@ def arguments_of(sent: Any) -> Mapping[Any, Any]:
     arguments: Any = value
     if not isinstance(value, Mapping):
         raise InvalidArgumentError(
-            f"The arguments must be one JSON object, not {shown(value)}.",
+            f"The arguments must be one JSON object, not {short_repr(value)}.",
             hint='Send the arguments by name, as in {"name": "value"}.',
         )
     return arguments  # type: ignore[no-any-return] # a mapping, as was just seen
@@ -69,6 +68,6 @@ def refusal(tool: str, parameters: Sequence[Parameter], problems: Sequence[Probl
         told.append(f"and {len(problems) - len(told)} more problems")
     return InvalidArgumentError(
         f"{tool} was not run: {'; '.join(told)}.",
-        hint=f"{tool} takes {names_of(parameters) or 'no arguments'}.",
+        hint=f"{tool} takes {describe_names(parameters) or 'no arguments'}.",
         details={"problems": [problem._asdict() for problem in problems[:_MOST_PROBLEMS]]},
     )

@@ -13,9 +13,21 @@ from typing import Any, NamedTuple
 from agentfs.errors import AgentFSError
 from agentfs.events import Coercion
 from agentfs.tools.aliases import Resolved, nearest, resolve
-from agentfs.tools.describe import LARGEST, expected, shown
 from agentfs.tools.json_text import NotJSONError, read_json
-from agentfs.tools.types import EnumOf, Kind, ListOf, MapOf, OptionalOf, Parameter, Record, Scalar, UnionOf
+from agentfs.tools.types import (
+    LARGEST,
+    EnumOf,
+    Kind,
+    ListOf,
+    MapOf,
+    OptionalOf,
+    Parameter,
+    Record,
+    Scalar,
+    UnionOf,
+    describe_type,
+    short_repr,
+)
 
 _INTEGER = re.compile(r"\s*([+-]?[0-9]{1,19})(\.0*)?\s*")
 _NUMBER = re.compile(r"\s*[+-]?([0-9]{1,300}(\.[0-9]{0,300})?|\.[0-9]{1,300})([eE][+-]?[0-9]{1,3})?\s*")
@@ -54,7 +66,7 @@ class BoundArguments:
 
     def misfit(self, kind: Kind, value: Any, where: str, more: str = "") -> None:
         """Record that a value is not of its kind."""
-        self.wrong(where, f"`{where}` must be {expected(kind)}, not {shown(value)}{more}")
+        self.wrong(where, f"`{where}` must be {describe_type(kind)}, not {short_repr(value)}{more}")
 
     def adopt(self, trial: "BoundArguments") -> None:
         """Take over what a trial recorded."""
@@ -80,11 +92,11 @@ def take_members(
         where = f"{within}{member.name}"
         if member.name not in found.values:
             if member.required:
-                bound.wrong(where, f"`{where}` is missing ({expected(member.value_kind)})")
+                bound.wrong(where, f"`{where}` is missing ({describe_type(member.value_kind)})")
             continue
         value = found.values[member.name]
         if _left_out(member, value):
-            bound.took(where, f"{shown(value)} as not given")
+            bound.took(where, f"{short_repr(value)} as not given")
         elif value is None and isinstance(member.kind, OptionalOf):
             values[member.name] = None
         else:
@@ -94,14 +106,14 @@ def take_members(
 
 def _note_names(bound: BoundArguments, found: Resolved, within: str) -> None:
     for name, other in found.renamed.items():
-        bound.took(f"{within}{name}", f"alias {shown(other)}")
+        bound.took(f"{within}{name}", f"alias {short_repr(other)}")
     for name, (first, second) in found.doubled.items():
         where = f"{within}{name}"
-        bound.wrong(where, f"`{where}` is given twice, as {shown(first)} and as {shown(second)}")
+        bound.wrong(where, f"`{where}` is given twice, as {short_repr(first)} and as {short_repr(second)}")
     there_is_no = f"`{within[:-1]}` has no member" if within else "there is no parameter"
     for name, near in found.unknown:
         meant = f" (did you mean `{near}`?)" if near else ""
-        bound.wrong(f"{within}{name[:60]}", f"{there_is_no} {shown(name)}{meant}")
+        bound.wrong(f"{within}{name[:60]}", f"{there_is_no} {short_repr(name)}{meant}")
 
 
 def _left_out(member: Parameter, value: Any) -> bool:
@@ -140,7 +152,7 @@ def _scalar(bound: BoundArguments, kind: Scalar, value: Any, where: str) -> Any:
     if taken is None:
         bound.misfit(kind, value, where)
     else:
-        bound.took(where, f"{shown(value)} as {kind.type}")
+        bound.took(where, f"{short_repr(value)} as {kind.type}")
     return taken
 
 
@@ -186,9 +198,9 @@ def _choice(bound: BoundArguments, kind: EnumOf, value: Any, where: str) -> Any:
     else:
         fitting = []
     if len(fitting) == 1:
-        bound.took(where, f"{shown(value)} as {shown(fitting[0])}")
+        bound.took(where, f"{short_repr(value)} as {short_repr(fitting[0])}")
         return fitting[0]
-    return bound.misfit(kind, value, where, f" (did you mean {shown(near)}?)" if near else "")
+    return bound.misfit(kind, value, where, f" (did you mean {short_repr(near)}?)" if near else "")
 
 
 def _list(bound: BoundArguments, kind: ListOf, value: Any, where: str) -> Any:
@@ -199,7 +211,9 @@ def _list(bound: BoundArguments, kind: ListOf, value: Any, where: str) -> Any:
             parsed = read_json(value)
         except NotJSONError as error:
             if not strings:  # "[ab]*.py" is a string to be the one item
-                return bound.wrong(where, f"`{where}` must be {expected(kind)}, but is text that is {error}")
+                return bound.wrong(
+                    where, f"`{where}` must be {describe_type(kind)}, but is text that is {error}"
+                )
         else:
             bound.took(where, "JSON text as a list")
             value = parsed
@@ -225,7 +239,7 @@ def _mapping(bound: BoundArguments, kind: Record | MapOf, value: Any, where: str
         try:
             value = read_json(value)
         except NotJSONError as error:
-            return bound.wrong(where, f"`{where}` must be {expected(kind)}, but is text that is {error}")
+            return bound.wrong(where, f"`{where}` must be {describe_type(kind)}, but is text that is {error}")
         bound.took(where, "JSON text as an object")
     if isinstance(kind, Record) and type(value) is kind.make:
         return value  # a framework has made it; a TypedDict is never the type of its values

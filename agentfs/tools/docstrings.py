@@ -1,11 +1,11 @@
-"""Google-style docstrings: read for what a model should be told, and written for the functions we make."""
+"""Google-style docstrings: read for what a model should know, and written for the functions that we make."""
 
 import inspect
 import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
-_SECTION = re.compile(
+_HEADING = re.compile(
     r"(Args|Arguments|Parameters|Attributes|Returns|Yields|Raises|Warns|Examples?|Notes?|See Also):"
 )
 _ITEM = re.compile(r"\*{0,2}(?P<name>\w+)(?: *\([^)]*\))?: *(?P<text>.*)")
@@ -13,70 +13,46 @@ _DESCRIBING = ("Args", "Arguments", "Parameters", "Attributes")
 
 
 class Docstring(NamedTuple):
-    """What a docstring says.
-
-    Attributes:
-        description: The text before the first section, one line a paragraph.
-        parameters: For each name under `Args:` or `Attributes:`, its description on one line.
-    """
+    """The text before the first section, one line a paragraph, and a line for each documented parameter."""
 
     description: str
     parameters: Mapping[str, str]
 
 
 def read_docstring(text: str | None) -> Docstring:
-    """Read a Google-style docstring.
-
-    Args:
-        text: The docstring as it stands in the source, or None.
-    """
-    lines = inspect.cleandoc(text or "").split("\n")
-    description: list[str] = []
+    """Read a Google-style docstring."""
+    description = ""
     parameters: dict[str, str] = {}
-    section = ""
-    body: list[str] = []
-    for line in [*lines, "Returns:"]:  # a last heading, so that every section is closed by the next
-        heading = _SECTION.fullmatch(line.rstrip())
+    section, body = "", list[str]()
+    for line in [*inspect.cleandoc(text or "").split("\n"), "Returns:"]:  # the last heading ends each section
+        heading = _HEADING.fullmatch(line.rstrip())
         if not heading:
             body.append(line)
             continue
         if not section:
-            description = body
+            paragraphs = "\n".join(each.strip() for each in body).split("\n\n")
+            description = "\n".join(" ".join(each.split()) for each in paragraphs if each.strip())
         elif section in _DESCRIBING:
             parameters |= _items(body)
         section, body = heading[1], []
-    return Docstring(_paragraphs(description), parameters)
+    return Docstring(description, parameters)
 
 
 def write_docstring(description: str, parameters: Mapping[str, str], returns: str) -> str:
-    """Write a Google-style docstring with one line for each parameter.
-
-    Args:
-        description: The text before the sections, one line a paragraph.
-        parameters: The description of each parameter.
-        returns: What is returned.
-    """
+    """Write a Google-style docstring with one line for each parameter."""
     parts = [description.replace("\n", "\n\n")]
     if parameters:
         parts.append("\n".join(["Args:", *(f"    {name}: {text}" for name, text in parameters.items())]))
-    parts.append(f"Returns:\n    {returns}")
-    return "\n\n".join(parts) + "\n"
-
-
-def _paragraphs(lines: list[str]) -> str:
-    paragraphs = "\n".join(line.strip() for line in lines).split("\n\n")
-    return "\n".join(" ".join(paragraph.split()) for paragraph in paragraphs if paragraph.strip())
+    return "\n\n".join([*parts, f"Returns:\n    {returns}"]) + "\n"
 
 
 def _items(lines: list[str]) -> dict[str, str]:
-    indents = [len(line) - len(line.lstrip()) for line in lines if line.strip()]
-    outer = min(indents, default=0)
+    indent = min((len(line) - len(line.lstrip()) for line in lines if line.strip()), default=0)
     items: dict[str, list[str]] = {}
     current: list[str] = []
     for line in lines:
-        at_item = line.strip() and len(line) - len(line.lstrip()) == outer
-        found = _ITEM.fullmatch(line.strip()) if at_item else None
-        if found:
+        outer = len(line) - len(line.lstrip()) == indent
+        if outer and (found := _ITEM.fullmatch(line.strip())):
             current = items.setdefault(found["name"], [])
             current.append(found["text"])
         else:

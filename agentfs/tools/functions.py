@@ -10,7 +10,7 @@ from typing import Any
 
 from agentfs.errors import InvalidArgumentError
 from agentfs.tools.docstrings import write_docstring
-from agentfs.tools.spec import Tool, full_description
+from agentfs.tools.spec import Tool
 from agentfs.tools.types import Parameter, plain_hint
 
 
@@ -41,7 +41,7 @@ def plain_function(tool: Tool, run: Callable[[str, dict[str, Any]], str]) -> Cal
     function.__annotations__ = {**hints, "return": str}
     function.__doc__ = write_docstring(
         tool.description,
-        {parameter.identifier: full_description(parameter, choices=True) for parameter in parameters},
+        {parameter.identifier: parameter.full_description(choices=True) for parameter in parameters},
         "The result as text, or what was wrong with the call.",
     )
     signature = inspect.Signature(

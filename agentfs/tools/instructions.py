@@ -26,6 +26,6 @@ def instructions_for(tools: Sequence[Tool]) -> str:
     Args:
         tools: The tools that are offered.
     """
-    names = {getattr(tool.target, "__name__", ""): f"`{tool.name}`" for tool in tools}
+    names = {getattr(tool.spec.target, "__name__", ""): f"`{tool.name}`" for tool in tools}
     said = [text.format(**names) for needed, text in _SENTENCES if all(name in names for name in needed)]
     return " ".join(said)

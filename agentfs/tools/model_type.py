@@ -1,9 +1,9 @@
-"""The one mark in a hint that is for models alone."""
+"""The mark in a type hint that is for models alone."""
 
 from typing import Any, NamedTuple
 
 
-class ShownAs(NamedTuple):
-    """In an `Annotated` hint: what a model is told, where a program may pass more."""
+class ModelType(NamedTuple):
+    """In an `Annotated` hint: the type that a model sees, where a program may pass more."""
 
     hint: Any

@@ -1,4 +1,4 @@
-"""What the tools of a toolset are called, for the texts that advise to call them. Pure."""
+"""The names of the tools at hand, for texts that advise to call them."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -10,18 +10,11 @@ from agentfs.tools.types import Kind, ListOf, MapOf, OptionalOf, Record, UnionOf
 
 
 class ToolNames(Names):
-    """The names of the tools at hand, while one of them answers a call."""
+    """The names of the tools at hand while `called` answers a call; `values` has its names."""
 
-    def __init__(self, tools: Sequence[Tool], tool: Tool, values: Mapping[str, Any]) -> None:
-        """Keep what names are made from.
-
-        Args:
-            tools: The tools at hand.
-            tool: The one that was called.
-            values: Its arguments, by the names that a model sees.
-        """
-        self._tools = (tool, *(each for each in tools if each is not tool))
-        self._tool = tool
+    def __init__(self, tools: Sequence[Tool], called: Tool, values: Mapping[str, Any]) -> None:
+        self._tools = (called, *(tool for tool in tools if tool is not called))
+        self._called = called
         self._values = values
 
     def tool(self, method: str) -> str | None:
@@ -35,14 +28,14 @@ class ToolNames(Names):
 
     def parameter(self, name: str) -> str | None:
         """Return the name of a parameter of the tool that was called, or of a member of one."""
-        own = self._tool.renames.get(name, name)
-        members = (member for each in self._tool.parameters for member in _members(each.kind))
-        return _visible(self._tool).get(own) or next((each for each in members if each == own), None)
+        own = self._called.spec.renames.get(name, name)
+        members = (member for each in self._called.parameters for member in _members(each.kind))
+        return self._called.visible_names.get(own) or next((each for each in members if each == own), None)
 
     def call(self, call: NextCall) -> NextCall | None:
         """Return the call of the first tool that can make a call of a method, the one called first of all."""
         for tool in self._tools:
-            arguments = tool.follow(call) if tool.follow is not None else None
+            arguments = tool.spec.map_next_call(call) if tool.spec.map_next_call is not None else None
             if arguments is None:
                 arguments = _arguments(tool, call)
             if arguments is not None:
@@ -51,38 +44,35 @@ class ToolNames(Names):
 
     def retry(self, retry: Retry) -> Retry | None:
         """Return what to change in the arguments of the tool that was called."""
-        if self._tool.vary is not None:
-            return self._tool.vary(retry, self._values)
-        shown = {name: self._top(name) for name in (*retry.arguments, *retry.without)}
-        if None in shown.values():
+        spec = self._called.spec
+        if spec.map_retry is not None:
+            return spec.map_retry(retry, self._values)
+        visible = self._called.visible_names
+        names = {
+            name: visible.get(spec.renames.get(name, name)) for name in (*retry.arguments, *retry.without)
+        }
+        if None in names.values():
             return None
-        arguments = {str(shown[name]): value for name, value in retry.arguments.items()}
-        return Retry(arguments, tuple(str(shown[name]) for name in retry.without))
+        arguments = {str(names[name]): value for name, value in retry.arguments.items()}
+        return Retry(arguments, tuple(str(names[name]) for name in retry.without))
 
     def repeated(self, retry: Retry) -> NextCall | None:
         """Return the call that was answered, with these changes."""
         kept = {name: plain(value) for name, value in self._values.items() if name not in retry.without}
-        return {"name": self._tool.name, "arguments": {**kept, **retry.arguments}}
-
-    def _top(self, name: str) -> str | None:
-        return _visible(self._tool).get(self._tool.renames.get(name, name))
-
-
-def _visible(tool: Tool) -> dict[str, str]:
-    return {parameter.target: parameter.name for parameter in tool.parameters}
+        return {"name": self._called.name, "arguments": {**kept, **retry.arguments}}
 
 
 def _arguments(tool: Tool, call: NextCall) -> dict[str, Any] | None:
-    """Return a call of a method as arguments of a tool that takes the same, or None."""
+    """Return a call of a method as arguments of a tool, or None where its parameters cannot express it."""
     if call["name"] not in tool.methods:
         return None
-    shown = _visible(tool)
+    visible, preset = tool.visible_names, tool.spec.preset
     arguments: dict[str, Any] = dict(tool.methods[call["name"]])
     for name, value in call["arguments"].items():
-        own = tool.renames.get(name, name)
-        if own in shown:
-            arguments[shown[own]] = value
-        elif own not in tool.preset or tool.preset[own] != value:
+        own = tool.spec.renames.get(name, name)
+        if own in visible:
+            arguments[visible[own]] = value
+        elif own not in preset or preset[own] != value:
             return None
     return arguments if all(p.name in arguments for p in tool.parameters if p.required) else None
 
@@ -93,12 +83,8 @@ def _members(kind: Kind) -> Iterator[str]:
             for member in kind.members:
                 yield member.name
                 yield from _members(member.kind)
-        case ListOf():
-            yield from _members(kind.item)
-        case MapOf():
-            yield from _members(kind.value)
-        case OptionalOf():
-            yield from _members(kind.kind)
+        case ListOf(inner) | MapOf(inner) | OptionalOf(inner):
+            yield from _members(inner)
         case UnionOf():
             for option in kind.options:
                 yield from _members(option)

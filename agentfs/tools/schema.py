@@ -8,9 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from agentfs.errors import InvalidArgumentError
-from agentfs.tools.offer import Effect
 from agentfs.tools.output_schema import output_schema
-from agentfs.tools.spec import Tool, full_description
+from agentfs.tools.spec import Effect, Tool
 from agentfs.tools.types import (
     EnumOf,
     Kind,
@@ -168,7 +167,7 @@ def _mcp(tool: Tool) -> Schema:
 
 
 def _mcp_output(tool: Tool) -> Schema:
-    output = None if tool.render else output_schema(tool.returns)
+    output = None if tool.spec.render else output_schema(tool.returns)
     return {"outputSchema": output} if output else {}
 
 
@@ -196,7 +195,7 @@ def _property(member: Parameter, rules: Rules) -> Schema:
     schema = _value(kind, rules)
     if member.takes_null or (rules.every_required and not member.required):
         schema = _nullable(schema, rules)
-    return {**schema, "description": full_description(member, choices="enum" not in schema)}
+    return {**schema, "description": member.full_description(choices="enum" not in schema)}
 
 
 def _value(kind: Kind, rules: Rules) -> Schema:

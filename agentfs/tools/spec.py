@@ -1,13 +1,13 @@
-"""From a callable to a tool: its name, what it does, and the parameters that a model sees."""
+"""From a callable's signature and docstring to a tool: its name, description and visible parameters."""
 
 import inspect
-import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, get_type_hints
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple, get_type_hints
 
 from agentfs.errors import InvalidArgumentError
-from agentfs.messages import NextCall, Retry
+from agentfs.messages import METHODS, Names, NextCall, Retry
 from agentfs.results import (
     ChangesResult,
     CheckpointResult,
@@ -24,13 +24,14 @@ from agentfs.results import (
     WriteResult,
 )
 from agentfs.tools.docstrings import read_docstring
-from agentfs.tools.offer import Effect, RenderContext, ToolOffer
-from agentfs.tools.types import EnumOf, Kind, ListOf, OptionalOf, Parameter, kind_of
+from agentfs.tools.types import Parameter, kind_of
 
-# What all providers take as the name of a tool, and of a callable's own parameter.
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
+Effect = Literal["read", "write", "edit"]
+
+# What all providers take as the name of a tool.
+_TOOL_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 # What most providers take as the name of a parameter; a format that does not is given an identifier instead.
-_SHOWN_NAME = re.compile(r"-{0,2}[A-Za-z][A-Za-z0-9_.-]{0,61}")
+_PARAMETER_NAME = re.compile(r"-{0,2}[A-Za-z][A-Za-z0-9_.-]{0,61}")
 
 _EFFECTS: dict[Any, Effect] = {
     ReadResult: "read",
@@ -48,206 +49,194 @@ _EFFECTS: dict[Any, Effect] = {
 }
 
 
-class Tool(NamedTuple):
-    """One callable as a model sees it.
+class RenderContext(NamedTuple):
+    """What a renderer is given.
 
     Attributes:
-        name: The name a model calls it by.
-        description: What it does.
-        parameters: What a model may give, in order.
-        returns: The hint of what it returns, or None.
-        target: The callable.
-        preset: What it is called with where the model gives nothing, by the callable's own names.
-        aliases: Other names that are accepted.
-        effect: What it does to the world, or None when that is not known.
-        methods: The methods that it stands for, with the arguments that make it each.
-        renames: For a parameter of these, the callable's own.
-        follow: What turns a call of a method into its arguments, or None.
-        vary: What turns other arguments of a method into its own, or None.
-        render: What makes the final result, or None.
+        result: The result as it is without the renderer; its `next` and its text name the tools at hand.
+        outcome: What the callable returned, or the error that refused or ended the call.
+        arguments: What the callable was called with, under its own names; incomplete when the arguments were
+            refused.
+        names: What the tools at hand are called, for texts that the renderer makes itself.
+    """
+
+    result: ToolResult
+    outcome: Any
+    arguments: Mapping[str, Any]
+    names: Names = METHODS
+
+
+@dataclass(frozen=True)
+class ToolSpec:
+    """How one callable is presented to a model: other names, texts, defaults and output than its own.
+
+    Parameters are meant by the callable's own names throughout; the names a model sees are those of
+    `parameters` alone, and the callable's own name and its well-known aliases are accepted as well.
+
+    Attributes:
+        target: The callable: a plain function or a bound method, typed and documented.
+        name: The name of the tool.
+        description: What the tool does.
+        parameters: For a parameter, the name that a model sees; it may be no identifier, such as "-A".
+        descriptions: For a parameter, the description that a model sees.
+        expose: Parameters after the `*` that a model sees too.
+        hide: Parameters before the `*` that a model does not see; each needs a default or a preset.
+        preset: Values that hold where the model gives none; for a parameter that it does not see, always.
+        order: The parameters to show first, in this order; the others follow.
+        aliases: Other names under which the tool may be called.
+        effect: What it does to the world: "read" nothing, "write" the same when repeated, "edit" perhaps more
+            each time. By default it is told by what the callable returns, and unknown otherwise.
+        methods: The methods of a workspace that a text means by this tool, each with the arguments, by the
+            names that a model sees, that make it that method. By default the one of its own name.
+        renames: For a parameter of these methods, the callable's own for it, where they differ.
+        map_next_call: Turns a call of a method, which continues a result or is advised by an error, into
+            arguments of this tool by the names that a model sees, or None to leave it to the general rule: a
+            tool makes the calls of its `methods` that its parameters can express.
+        map_retry: Turns other arguments of a method into other arguments of this tool, given those that it
+            was called with, all by the names that a model sees, or None where it has none for them. By
+            default the parameters of the same names, or of those that `renames` has.
+        render: Makes the result that is returned from the one there would be, for successes, refusals and
+            failures alike.
+    """
+
+    target: Callable[..., Any]
+    name: str | None = None
+    description: str | None = None
+    parameters: Mapping[str, str] = field(default_factory=dict[str, str])
+    descriptions: Mapping[str, str] = field(default_factory=dict[str, str])
+    expose: Sequence[str] = ()
+    hide: Sequence[str] = ()
+    preset: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    order: Sequence[str] = ()
+    aliases: Sequence[str] = ()
+    effect: Effect | None = None
+    methods: Mapping[str, Mapping[str, Any]] | None = None
+    renames: Mapping[str, str] = field(default_factory=dict[str, str])
+    map_next_call: Callable[[NextCall], Mapping[str, Any] | None] | None = None
+    map_retry: Callable[[Retry, Mapping[str, Any]], Retry | None] | None = None
+    render: Callable[[RenderContext], ToolResult] | None = None
+
+
+class Tool(NamedTuple):
+    """One callable as a model sees it, and the spec that it was made from.
+
+    `returns` is the hint of what the callable returns, `effect` None where that is not known; `methods` are
+    the methods that it stands for, with the arguments that make it each.
     """
 
     name: str
     description: str
     parameters: tuple[Parameter, ...]
     returns: Any
-    target: Callable[..., Any]
-    preset: Mapping[str, Any]
-    aliases: tuple[str, ...]
     effect: Effect | None
     methods: Mapping[str, Mapping[str, Any]]
-    renames: Mapping[str, str]
-    follow: Callable[[NextCall], Mapping[str, Any] | None] | None
-    vary: Callable[[Retry, Mapping[str, Any]], Retry | None] | None
-    render: Callable[[RenderContext], ToolResult] | None
+    spec: ToolSpec
 
-    def own(self, values: Mapping[str, Any]) -> dict[str, Any]:
+    @property
+    def visible_names(self) -> dict[str, str]:
+        """The name that a model sees for each of the callable's own names."""
+        return {parameter.target: parameter.name for parameter in self.parameters}
+
+    def call_arguments(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Return arguments under the callable's own names, the presets among them."""
-        return {**self.preset, **{p.target: values[p.name] for p in self.parameters if p.name in values}}
+        visible = {each.target: values[each.name] for each in self.parameters if each.name in values}
+        return {**self.spec.preset, **visible}
 
 
-def tool_of(target: Callable[..., Any] | ToolOffer, *, prefix: str = "", expose: Sequence[str] = ()) -> Tool:
-    """Describe a callable as a tool.
-
-    Args:
-        target: A plain function or bound method with type hints and a Google-style docstring, or an offer of
-            one.
-        prefix: What stands before the name of the tool.
-        expose: Parameters after the `*` that a model sees too.
-
-    Raises:
-        InvalidArgumentError: It lacks something that a model must be told, or the offer does not fit the
-            callable; all that is wrong is named (`invalid_argument`).
-    """
-    offer = target if isinstance(target, ToolOffer) else ToolOffer(target)
-    own_name = getattr(offer.target, "__name__", None)
-    name = f"{prefix}{offer.name or own_name}"
-    if not isinstance(own_name, str) or not _NAME.fullmatch(name):
-        shown = repr(offer.name or offer.target)[:100]
+def make_tool(target: Callable[..., Any] | ToolSpec, *, prefix: str = "", expose: Sequence[str] = ()) -> Tool:
+    """Describe a callable as a tool; raise `invalid_argument` with all that it lacks."""
+    spec = target if isinstance(target, ToolSpec) else ToolSpec(target)
+    own_name = getattr(spec.target, "__name__", None)
+    name = f"{prefix}{spec.name or own_name}"
+    if not isinstance(own_name, str) or not _TOOL_NAME.fullmatch(name):
         raise InvalidArgumentError(
-            f"{shown} cannot be a tool: it has no name of ASCII letters, digits and underscores.",
+            f"{repr(spec.name or spec.target)[:100]} cannot be a tool: "
+            "it has no name of ASCII letters, digits and underscores.",
             hint="Pass a plain function or a bound method; wrap a lambda or a partial in a `def`.",
         )
-    docstring = read_docstring(inspect.getdoc(offer.target))
-    description = offer.description or docstring.description
-    lacks = [] if description else ["its docstring says nothing before the sections"]
-    if inspect.iscoroutinefunction(offer.target):
-        lacks.append(
+    docstring = read_docstring(inspect.getdoc(spec.target))
+    description = spec.description or docstring.description
+    problems = [] if description else ["its docstring says nothing before the sections"]
+    if inspect.iscoroutinefunction(spec.target):
+        problems.append(
             "it is a coroutine function; tools are plain functions, and `acall` runs them in a thread"
         )
     try:
-        hints = get_type_hints(offer.target, include_extras=True)
+        hints = get_type_hints(spec.target, include_extras=True)
     except NameError as error:
-        lacks.append(f"its hints cannot be resolved ({error}); import them at run time")
+        problems.append(f"its hints cannot be resolved ({error}); import them at run time")
         hints = {}
-    signature = inspect.signature(offer.target).parameters
-    exposed = (*offer.expose, *expose)
-    lacks += _unknown_names(offer, exposed, signature)
-    told = {**docstring.parameters, **offer.descriptions}
+    signature = inspect.signature(spec.target).parameters
+    exposed = (*spec.expose, *expose)
+    named = (*spec.parameters, *spec.descriptions, *exposed, *spec.hide, *spec.preset, *spec.order)
+    problems += [f"it has no parameter `{each}`" for each in dict.fromkeys(named) if each not in signature]
+    descriptions = {**docstring.parameters, **spec.descriptions}
     parameters: list[Parameter] = []
-    for seen in _in_order(signature, offer.order):
-        if reason := _unusable(seen, exposed, offer):
-            lacks.append(reason)
-        if not _visible(seen, exposed, offer):
+    for own in (each for each in dict.fromkeys((*spec.order, *signature)) if each in signature):
+        declared = signature[own]
+        visible = (
+            own in exposed
+            if declared.kind is declared.KEYWORD_ONLY
+            else declared.kind is declared.POSITIONAL_OR_KEYWORD and own not in spec.hide
+        )
+        if not visible:
+            problems += _problem_of_hidden(declared, spec)
             continue
         try:
-            parameters.append(_parameter(seen, hints, told, offer))
+            parameters.append(_parameter(declared, hints, descriptions, spec))
         except InvalidArgumentError as error:
-            lacks.append(f"`{seen.name}`: {error.message}")
+            problems.append(f"`{own}`: {error.message}")
     names = [parameter.name for parameter in parameters]
-    lacks += [f"two parameters are named `{name}`" for name in sorted(set(names)) if names.count(name) > 1]
-    if lacks:
-        raise InvalidArgumentError(f"{name} cannot be a tool: {'; '.join(lacks)}.")
+    problems += [f"two parameters are named `{each}`" for each in sorted(set(names)) if names.count(each) > 1]
+    if problems:
+        raise InvalidArgumentError(f"{name} cannot be a tool: {'; '.join(problems)}.")
     returns = hints.get("return")
-    effect = offer.effect or _EFFECTS.get(returns)
-    return Tool(
-        name, description, tuple(parameters), returns, offer.target,
-        dict(offer.preset), tuple(offer.aliases), effect,
-        {own_name: {}} if offer.methods is None else offer.methods,
-        offer.renames, offer.follow, offer.vary, offer.render,
-    )  # fmt: skip
+    effect = spec.effect or _EFFECTS.get(returns)
+    methods = {own_name: dict[str, Any]()} if spec.methods is None else spec.methods
+    return Tool(name, description, tuple(parameters), returns, effect, methods, spec)
 
 
-def _in_order(signature: Mapping[str, inspect.Parameter], first: Sequence[str]) -> list[inspect.Parameter]:
-    names = [name for name in dict.fromkeys((*first, *signature)) if name in signature]
-    return [signature[name] for name in names]
-
-
-def _visible(seen: inspect.Parameter, exposed: Sequence[str], offer: ToolOffer) -> bool:
-    if seen.kind is seen.KEYWORD_ONLY:
-        return seen.name in exposed
-    return seen.kind is seen.POSITIONAL_OR_KEYWORD and seen.name not in offer.hide
-
-
-def _unusable(seen: inspect.Parameter, exposed: Sequence[str], offer: ToolOffer) -> str:
-    if seen.kind is seen.POSITIONAL_ONLY:
-        return f"`{seen.name}` is positional-only; a model names its arguments"
-    if seen.default is not seen.empty or seen.name in offer.preset or _visible(seen, exposed, offer):
-        return ""
-    if seen.kind is seen.KEYWORD_ONLY:
-        return f"`{seen.name}` stands after the `*`, hidden from the model, and has no default"
-    if seen.kind is seen.POSITIONAL_OR_KEYWORD:
-        return f"`{seen.name}` is hidden from the model and has no default"
-    return ""
-
-
-def _unknown_names(
-    offer: ToolOffer, exposed: Sequence[str], signature: Mapping[str, inspect.Parameter]
-) -> list[str]:
-    named = (*offer.parameters, *offer.descriptions, *exposed, *offer.hide, *offer.preset, *offer.order)
-    return [f"it has no parameter `{name}`" for name in dict.fromkeys(named) if name not in signature]
+def _problem_of_hidden(declared: inspect.Parameter, spec: ToolSpec) -> list[str]:
+    if declared.kind is declared.POSITIONAL_ONLY:
+        return [f"`{declared.name}` is positional-only; a model names its arguments"]
+    if declared.default is not declared.empty or declared.name in spec.preset:
+        return []
+    if declared.kind is declared.KEYWORD_ONLY:
+        return [f"`{declared.name}` stands after the `*`, hidden from the model, and has no default"]
+    if declared.kind is declared.POSITIONAL_OR_KEYWORD:
+        return [f"`{declared.name}` is hidden from the model and has no default"]
+    return []
 
 
 def _parameter(
-    seen: inspect.Parameter, hints: Mapping[str, Any], told: Mapping[str, str], offer: ToolOffer
+    declared: inspect.Parameter, hints: Mapping[str, Any], descriptions: Mapping[str, str], spec: ToolSpec
 ) -> Parameter:
-    name = offer.parameters.get(seen.name, seen.name)
-    if not _SHOWN_NAME.fullmatch(name):
+    own = declared.name
+    name = spec.parameters.get(own, own)
+    if not _PARAMETER_NAME.fullmatch(name):
         raise InvalidArgumentError(
             "no name of ASCII letters, digits and underscores that begins with a letter"
         )
-    if seen.name not in hints:
+    if own not in hints:
         raise InvalidArgumentError("it has no type hint")
-    if not told.get(seen.name):
+    if not descriptions.get(own):
         raise InvalidArgumentError("the docstring does not describe it under `Args:`")
-    default = offer.preset.get(seen.name, seen.default)
-    required = default is seen.empty
-    return Parameter(
-        name, kind_of(hints[seen.name]), told[seen.name], required, None if required else default, seen.name
-    )
+    default = spec.preset.get(own, declared.default)
+    required = default is declared.empty
+    kind = kind_of(hints[own])
+    return Parameter(name, kind, descriptions[own], required, None if required else default, own)
 
 
 def exposable(target: Callable[..., Any]) -> list[str]:
-    """Return the parameters after the `*` of a callable that a schema can be made for.
-
-    Args:
-        target: A callable as `tool_of` takes it.
-    """
+    """Return the parameters after the `*` of a callable that a schema can be made for."""
     hints = get_type_hints(target, include_extras=True)
-    told = read_docstring(inspect.getdoc(target)).parameters
+    described = read_docstring(inspect.getdoc(target)).parameters
     found: list[str] = []
-    for seen in inspect.signature(target).parameters.values():
-        if seen.kind is seen.KEYWORD_ONLY and seen.name in told:
+    for declared in inspect.signature(target).parameters.values():
+        if declared.kind is declared.KEYWORD_ONLY and declared.name in described:
             try:
-                kind_of(hints[seen.name])
+                kind_of(hints[declared.name])
             except InvalidArgumentError:
                 continue
-            found.append(seen.name)
+            found.append(declared.name)
     return found
-
-
-def full_description(parameter: Parameter, *, choices: bool = False) -> str:
-    """Return the description with the default, and the choices, that it does not state by itself.
-
-    Args:
-        parameter: What is described.
-        choices: Whether to name the choices too, where no `enum` does.
-    """
-    parts = [parameter.description]
-    if choices and (values := _choices(parameter.kind)):
-        named = [json.dumps(value, ensure_ascii=False) for value in values]
-        if not all(str(value) in parameter.description for value in values):
-            parts.append(f"One of {', '.join(named)}.")
-    default = _default_text(parameter)
-    if default and not re.search(r"\bdefault", parameter.description, re.IGNORECASE):
-        parts.append(f"Default {default}.")
-    if len(parts) > 1 and parts[0][-1] not in ".!?":
-        parts[0] += "."
-    return " ".join(parts)
-
-
-def _choices(kind: Kind) -> tuple[Any, ...]:
-    if isinstance(kind, OptionalOf):
-        return _choices(kind.kind)
-    if isinstance(kind, ListOf):
-        return _choices(kind.item)
-    return kind.values if isinstance(kind, EnumOf) else ()
-
-
-def _default_text(parameter: Parameter) -> str:
-    if parameter.required or parameter.default is None:
-        return ""
-    try:
-        return json.dumps(parameter.default, ensure_ascii=False, allow_nan=False)
-    except (TypeError, ValueError):
-        return ""

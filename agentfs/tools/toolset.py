@@ -14,16 +14,15 @@ from agentfs.providers.calls import Message, ToolCall, message_for, messages_for
 from agentfs.results import Result, ToolResult
 from agentfs.tools.aliases import nearest
 from agentfs.tools.binding import arguments_of, bind, refusal
-from agentfs.tools.describe import shown
 from agentfs.tools.emit import EventEmitter
 from agentfs.tools.functions import plain_function
 from agentfs.tools.instructions import instructions_for
 from agentfs.tools.naming import ToolNames
-from agentfs.tools.offer import RenderContext, ToolOffer
 from agentfs.tools.result import answered, broken, refused
 from agentfs.tools.runner import Runner
 from agentfs.tools.schema import tool_schemas
-from agentfs.tools.spec import Tool, tool_of
+from agentfs.tools.spec import RenderContext, Tool, ToolSpec, make_tool
+from agentfs.tools.types import short_repr
 
 
 class Toolset:
@@ -37,7 +36,7 @@ class Toolset:
 
     def __init__(
         self,
-        callables: Iterable[Callable[..., Any] | ToolOffer],
+        callables: Iterable[Callable[..., Any] | ToolSpec],
         *,
         expose: Mapping[str, Sequence[str]] | None = None,
         prefix: str = "",
@@ -71,18 +70,17 @@ class Toolset:
         self._runner = Runner(concurrency)
         exposed = dict(expose or {})
         for target in callables:
-            offer = target if isinstance(target, ToolOffer) else ToolOffer(target)
-            tool = tool_of(
-                offer, prefix=prefix, expose=exposed.get(getattr(offer.target, "__name__", ""), ())
-            )
-            for name in (tool.name, *tool.aliases):
+            spec = target if isinstance(target, ToolSpec) else ToolSpec(target)
+            own_name = getattr(spec.target, "__name__", "")
+            tool = make_tool(spec, prefix=prefix, expose=exposed.get(own_name, ()))
+            for name in (tool.name, *spec.aliases):
                 if name in self._tools or name in self._aliases:
                     raise InvalidArgumentError(
                         f"Two of the callables are named {name}; a tool is called by its name."
                     )
             self._tools[tool.name] = tool
-            self._aliases |= dict.fromkeys(tool.aliases, tool)
-        offered = {getattr(tool.target, "__name__", "") for tool in self._tools.values()}
+            self._aliases |= dict.fromkeys(spec.aliases, tool)
+        offered = {getattr(tool.spec.target, "__name__", "") for tool in self._tools.values()}
         if unknown := exposed.keys() - offered:
             raise InvalidArgumentError(f"There is no {', '.join(sorted(unknown))} to expose parameters of.")
 
@@ -289,7 +287,7 @@ class Toolset:
             if tool.effect is None:  # it may change what we know nothing of
                 call_context.begin_change()
             with nullcontext() if self._timeout is None else call_context.limited(self._timeout):
-                outcome = tool.target(**tool.own(values))
+                outcome = tool.spec.target(**tool.call_arguments(values))
             if isinstance(outcome, Result):
                 outcome = outcome.in_names(names)
             result = answered(tool, values, outcome)
@@ -297,16 +295,16 @@ class Toolset:
             outcome = error.in_names(names)
             result = refused(outcome, tool, values)
         except Exception as error:  # noqa: BLE001 - logged, and told as a failure
-            self._teller.unexpected(shown(name), error)
+            self._teller.unexpected(short_repr(name), error)
             outcome, result = error, broken(error, tool, values)
-        own = tool.own(values) if tool else {}
-        for render in (tool.render if tool else None, self._render):
+        own = tool.call_arguments(values) if tool else {}
+        for render in (tool.spec.render if tool else None, self._render):
             if render is None:
                 continue
             try:
                 result = render(RenderContext(result, outcome, own, names))
             except Exception as error:  # noqa: BLE001 - as above
-                self._teller.unexpected(shown(name), error)
+                self._teller.unexpected(short_repr(name), error)
                 outcome, result = error, broken(error, tool, values)
         return replace(result, coercions=tuple(coercions)) if coercions else result
 
@@ -317,7 +315,7 @@ class Toolset:
         near = nearest(name.lower(), self._tools) if isinstance(name, str) else None
         meant = f" (did you mean `{near}`?)" if near else ""
         raise UnknownToolError(
-            f"There is no tool {shown(name)}{meant}.",
+            f"There is no tool {short_repr(name)}{meant}.",
             hint=f"The tools are {', '.join(self._tools)}.",
             details={"names": list(self._tools), "nearest": near},
         )

@@ -1,11 +1,10 @@
-"""What a type hint means to a model: one of a few kinds of value.
+"""From type hints to kinds of value, on which schemas, the reading of arguments and plain functions agree.
 
-Everything that speaks to a model about types (schemas, the reading of arguments, plain functions) starts from
-these kinds, so that all three say the same. They are named tuples, which take a tenth of the time of
-dataclasses to make when the module is imported.
+The kinds are named tuples, which take a tenth of the time of dataclasses to make when the module is imported.
 """
 
 import dataclasses
+import json
 import re
 import types
 from collections.abc import Mapping, Sequence
@@ -26,7 +25,9 @@ from typing import (
 
 from agentfs.errors import InvalidArgumentError
 from agentfs.tools.docstrings import read_docstring
-from agentfs.tools.model_type import ShownAs
+from agentfs.tools.model_type import ModelType
+
+LARGEST = 2**63 - 1
 
 
 class Scalar(NamedTuple):
@@ -85,18 +86,16 @@ SCALARS: dict[Any, Scalar] = {
     float: Scalar("number"),
     bool: Scalar("boolean"),
 }
+_SCALAR_TEXTS = {
+    "string": "a string", "integer": "an integer", "number": "a number", "boolean": "true or false"
+}  # fmt: skip
 
 
 class Parameter(NamedTuple):
     """One parameter of a tool, or one member of a record.
 
-    Attributes:
-        name: The name that a model sees.
-        kind: What is taken.
-        description: What it means, on one line, without default and choices.
-        required: Whether it must be given.
-        default: What holds when it is not given; None when it is required.
-        target: The callable's own name for it, where the one a model sees is another.
+    `name` is what a model sees, `target` the callable's own name where that differs; `description` is one
+    line without default and choices, `default` None where the parameter is required.
     """
 
     name: str
@@ -108,12 +107,12 @@ class Parameter(NamedTuple):
 
     @property
     def takes_null(self) -> bool:
-        """Whether null says something that leaving the parameter out does not say."""
+        """Whether null differs from leaving the parameter out."""
         return isinstance(self.kind, OptionalOf) and (self.required or self.default is not None)
 
     @property
     def identifier(self) -> str:
-        """The name as an identifier, for those who take nothing else: `-A` as `A`, `from` as `from_`."""
+        """The name as an identifier: `-A` as `A`, `from` as `from_`."""
         plain = re.sub(r"\W", "_", self.name.lstrip("-"), flags=re.ASCII)
         return f"{plain}_" if iskeyword(plain) else plain
 
@@ -122,16 +121,22 @@ class Parameter(NamedTuple):
         """The kind of a value other than null."""
         return self.kind.kind if isinstance(self.kind, OptionalOf) else self.kind
 
+    def full_description(self, *, choices: bool = False) -> str:
+        """Return the description with the default, and the choices, that it does not state itself."""
+        parts = [self.description]
+        values = _choices(self.kind) if choices else ()
+        if values and not all(str(value) in self.description for value in values):
+            parts.append(f"One of {', '.join(json.dumps(value, ensure_ascii=False) for value in values)}.")
+        default = "" if self.required or self.default is None else _json_or_empty(self.default)
+        if default and not re.search(r"\bdefault", self.description, re.IGNORECASE):
+            parts.append(f"Default {default}.")
+        if len(parts) > 1 and parts[0][-1] not in ".!?":
+            parts[0] += "."
+        return " ".join(parts)
+
 
 def kind_of(hint: Any) -> Kind:
-    """Return the kind of value that a type hint asks for.
-
-    Args:
-        hint: A resolved type hint: no string, no forward reference.
-
-    Raises:
-        InvalidArgumentError: No schema can be made from the hint (`invalid_argument`).
-    """
+    """Return the kind of a resolved type hint; raise `invalid_argument` where no schema can be made."""
     return _kind_of(hint, ())
 
 
@@ -143,11 +148,14 @@ def _kind_of(hint: Any, within: tuple[Any, ...]) -> Kind:
         return SCALARS[hint]
     origin, args = get_origin(hint), get_args(hint)
     if origin is Annotated:
-        return _kind_of(next((each.hint for each in args[1:] if isinstance(each, ShownAs)), args[0]), within)
+        marked = (each.hint for each in args[1:] if isinstance(each, ModelType))
+        return _kind_of(next(marked, args[0]), within)
     if origin is Literal:
-        return _choice(args)
+        return _enum(args)
     if origin in (Union, types.UnionType):
-        return _union([arg for arg in args if arg is not types.NoneType], len(args), within)
+        kinds = tuple(_kind_of(arg, within) for arg in args if arg is not types.NoneType)
+        kind = kinds[0] if len(kinds) == 1 else UnionOf(kinds)
+        return OptionalOf(kind) if len(kinds) < len(args) else kind
     if (origin or hint) in (list, Sequence):
         return ListOf(_kind_of(args[0], within) if args else Anything())
     if (origin or hint) in (dict, Mapping):
@@ -163,7 +171,7 @@ def _kind_of(hint: Any, within: tuple[Any, ...]) -> Kind:
     )
 
 
-def _choice(values: tuple[Any, ...]) -> EnumOf:
+def _enum(values: tuple[Any, ...]) -> EnumOf:
     if all(isinstance(value, str) for value in values):
         return EnumOf(values, "string")
     if all(isinstance(value, int) and not isinstance(value, bool) for value in values):
@@ -171,47 +179,59 @@ def _choice(values: tuple[Any, ...]) -> EnumOf:
     raise InvalidArgumentError(f"the choices {values} are neither all strings nor all integers")
 
 
-def _union(hints: list[Any], size: int, within: tuple[Any, ...]) -> Kind:
-    kinds = tuple(_kind_of(hint, within) for hint in hints)
-    kind = kinds[0] if len(kinds) == 1 else UnionOf(kinds)
-    return OptionalOf(kind) if len(hints) < size else kind
-
-
 def _record(make: type[Any], within: tuple[Any, ...]) -> Record:
     if make in within:
         raise InvalidArgumentError(f"{make.__name__} contains itself, which no strict schema can say")
     hints = get_type_hints(make)
-    told = read_docstring(make.__doc__).parameters
+    descriptions = read_docstring(make.__doc__).parameters
     members: list[Parameter] = []
-    for name, required, default in _members(make):
-        if name not in told:
+    for name, required, default in _members(make, hints):
+        if name not in descriptions:
             raise InvalidArgumentError(f"the docstring of {make.__name__} does not describe `{name}`")
-        members.append(Parameter(name, _kind_of(hints[name], (*within, make)), told[name], required, default))
+        kind = _kind_of(hints[name], (*within, make))
+        members.append(Parameter(name, kind, descriptions[name], required, default))
     return Record(make, tuple(members))
 
 
-def _members(make: type[Any]) -> list[tuple[str, bool, Any]]:
+def _members(make: type[Any], hints: Mapping[str, Any]) -> list[tuple[str, bool, Any]]:
+    """Return the name, whether it is required, and the default of each member."""
     if is_typeddict(make):
         required_keys: frozenset[str] = make.__required_keys__
-        return [(name, name in required_keys, None) for name in get_type_hints(make)]
+        return [(name, name in required_keys, None) for name in hints]
     members: list[tuple[str, bool, Any]] = []
     for field in dataclasses.fields(make):
-        if not field.init:
-            continue
-        if field.default is not dataclasses.MISSING:
+        if field.init and field.default is not dataclasses.MISSING:
             members.append((field.name, False, field.default))
-        elif field.default_factory is not dataclasses.MISSING:
+        elif field.init and field.default_factory is not dataclasses.MISSING:
             members.append((field.name, False, field.default_factory()))
-        else:
+        elif field.init:
             members.append((field.name, True, None))
     return members
+
+
+def _choices(kind: Kind) -> tuple[Any, ...]:
+    match kind:
+        case OptionalOf():
+            return _choices(kind.kind)
+        case ListOf():
+            return _choices(kind.item)
+        case EnumOf():
+            return kind.values
+        case _:
+            return ()
+
+
+def _json_or_empty(value: Any) -> str:
+    try:
+        return json.dumps(value, ensure_ascii=False, allow_nan=False)
+    except (TypeError, ValueError):
+        return ""
 
 
 def plainest(kind: Kind) -> Kind:
     """Return one kind for a union: its first scalar, else its first option.
 
-    Some readers of schemas and hints know no unions. The arguments are read with the whole kind all the
-    same, so that a list still arrives where only a string was announced.
+    It is for readers of schemas and hints that know no unions; arguments are read with the whole kind.
     """
     if not isinstance(kind, UnionOf):
         return kind
@@ -237,3 +257,48 @@ def plain_hint(kind: Kind) -> Any:
             return plain_hint(kind.kind) | None
         case Anything():
             return Any
+
+
+def describe_type(kind: Kind) -> str:
+    """Return what a kind takes, for an error."""
+    match kind:
+        case Scalar():
+            return _SCALAR_TEXTS[kind.type]
+        case EnumOf():
+            return f"one of {', '.join(json.dumps(value) for value in kind.values)}"
+        case ListOf():
+            return f"a list, each item {describe_type(kind.item)}"
+        case Record():
+            return f"an object with {describe_names(kind.members)}"
+        case MapOf():
+            return "an object"
+        case UnionOf():
+            return " or ".join(map(describe_type, kind.options))
+        case OptionalOf():
+            return f"{describe_type(kind.kind)} or null"
+        case _:
+            return "a JSON value"
+
+
+def describe_names(members: Sequence[Parameter]) -> str:
+    """Return the names of parameters or members, the required ones marked."""
+    return ", ".join(f"{member.name} (required)" if member.required else member.name for member in members)
+
+
+def short_repr(value: Any) -> str:
+    """Return a value as an error quotes it: short, on one line, ASCII."""
+    match value:
+        case None | bool():
+            return json.dumps(value)
+        case str():
+            return json.dumps(value if len(value) <= 60 else f"{value[:57]}...")
+        case int() if abs(value) > LARGEST:
+            return "an integer of more than 64 bits"
+        case int() | float():
+            return repr(value)
+        case Mapping():
+            return "an object"
+        case list() | tuple():
+            return "a list"
+        case _:
+            return f"a {type(value).__name__}"

@@ -15,13 +15,13 @@ from agentfs.dialects import Dialect, problem_of
 from agentfs.errors import NoMatchError, NotFoundError, OutsideWorkspaceError
 from agentfs.messages import Joined, Message, ParameterName, Retry, ToolName, call
 from agentfs.policy import VIEWED
-from agentfs.tools.offer import ToolOffer
+from agentfs.tools.spec import ToolSpec
 
 ROOT = Path(__file__).parents[2]
 
 
-def small(workspace: Workspace) -> list[ToolOffer]:
-    return [ToolOffer(workspace.read, name="show"), ToolOffer(workspace.write, name="put")]
+def small(workspace: Workspace) -> list[ToolSpec]:
+    return [ToolSpec(workspace.read, name="show"), ToolSpec(workspace.write, name="put")]
 
 
 def test_the_dialects_of_the_package_are_found_and_each_makes_tools(ws):
@@ -149,7 +149,7 @@ def read(path: str, offset: int = 1) -> str:
 
 def test_a_hint_names_what_is_offered_and_no_word_besides(ws):
     """Words such as "read", "edit" and "write" are English unless they name a tool, quoted or not."""
-    shown = ToolOffer(read, name="Show", parameters={"path": "file", "offset": "from"})
+    shown = ToolSpec(read, name="Show", parameters={"path": "file", "offset": "from"})
     said = 'Call fs_Show(file="a", from=3) first, or edit, write or grep by hand.'
     again = 'If it was that, pass file="call grep" and leave out from.'
     answer = Toolset([shown], prefix="fs_").call("fs_Show", {"file": "a", "from": 2})
@@ -159,7 +159,7 @@ def test_a_hint_names_what_is_offered_and_no_word_besides(ws):
         {"name": "fs_Show", "arguments": {"file": "a", "from": 3}},
         {"name": "fs_Show", "arguments": {"file": "call grep"}},
     ]
-    both = Toolset([shown, ToolOffer(ws.write, name="Put")]).call("Show", {"file": "a"})
+    both = Toolset([shown, ToolSpec(ws.write, name="Put")]).call("Show", {"file": "a"})
     assert "Call Put to make it." in both.data["hint"]
 
 
@@ -175,7 +175,7 @@ def test_an_error_keeps_its_class_and_its_details_and_is_pickled_whole():
         )
 
     told = []
-    offer = ToolOffer(
+    offer = ToolSpec(
         edit, parameters={"old_string": "old_str"}, render=lambda answer: told.append(answer.outcome)
     )
     Toolset([offer]).call("edit", {"old_str": "x"})
@@ -196,7 +196,7 @@ def test_a_footer_advises_only_what_can_be_passed(ws):
     ws.write("b.py", "pass include_ignored=true\n")
     text = Toolset([ws.grep]).call("grep", {"pattern": "include_ignored"}).content
     assert "(pass include_ignored=true for hidden" in text
-    hidden = Toolset([ToolOffer(ws.grep, hide=("include_ignored",))])
+    hidden = Toolset([ToolSpec(ws.grep, hide=("include_ignored",))])
     text = hidden.call("grep", {"pattern": "include_ignored"}).content
     assert text.count("include_ignored") == 1
     assert "1|pass include_ignored=true\n" in text
@@ -207,7 +207,7 @@ def test_a_footer_under_a_change_names_what_is_offered(ws):
     ws.write("a.txt", "".join(f"{n}\n" for n in range(300)))
     own = ws.write("a.txt", "call read\n" * 300)
     ws.undo()
-    tools = Toolset([ws.write, ToolOffer(ws.read, name="Read")])
+    tools = Toolset([ws.write, ToolSpec(ws.read, name="Read")])
     text = tools.call("write", {"path": "a.txt", "content": "call read\n" * 300}).content
     assert text.splitlines()[-1].endswith("call Read to see the file]")
     assert text.splitlines()[:-1] == own.text.splitlines()[:-1]
@@ -251,7 +251,7 @@ def test_the_example_of_an_own_dialect(ws, capsys):
 
 def test_a_problem_has_three_parts(ws):
     from agentfs import Toolset
-    from agentfs.tools.offer import RenderContext
+    from agentfs.tools.spec import RenderContext
 
     seen = []
 
@@ -268,7 +268,7 @@ def test_a_problem_has_three_parts(ws):
         return str(1 / (len(path) - 1))
 
     ws.write("a.txt", "x\nx\n")
-    tools = Toolset([ToolOffer(ws.edit, render=note), ToolOffer(bug, render=note)])
+    tools = Toolset([ToolSpec(ws.edit, render=note), ToolSpec(bug, render=note)])
     tools.call("edit", {"path": "a.txt", "old_string": "x", "new_string": "y"})
     tools.call("bug", {"path": "."})
     tools.call("bug", {"path": "ab"})

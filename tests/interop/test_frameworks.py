@@ -15,7 +15,7 @@ import pytest
 
 from agentfs import Toolset, Workspace
 from agentfs.results import Image, ReadResult
-from agentfs.tools.offer import ToolOffer
+from agentfs.tools.spec import ToolSpec
 from tests.interop.calls_in_frameworks import CALLS, FRAMEWORKS
 from tests.tool_samples import CLOSED
 
@@ -109,7 +109,7 @@ def look(path: str) -> ReadResult:
 def test_the_providers_own_types_take_schemas_and_replies(python_of, tmp_path):
     with Workspace(tmp_path) as ws:
         sets = [ws.tools(), ws.tools(prefix="fs_", expose={"read": ["line_ids"]}), Toolset(CLOSED),
-                Toolset([ToolOffer(look, parameters={"path": "-p"})])]  # fmt: skip
+                Toolset([ToolSpec(look, parameters={"path": "-p"})])]  # fmt: skip
     schemas = {
         name: [tool for tools in sets for tool in tools.schemas(name)]
         for name in ("openai", "openai-responses", "anthropic", "mcp", "gemini")

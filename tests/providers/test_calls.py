@@ -8,7 +8,7 @@ import pytest
 from agentfs import Toolset
 from agentfs.errors import InvalidArgumentError
 from agentfs.results import Image, ReadResult, ToolResult
-from agentfs.tools.offer import ToolOffer
+from agentfs.tools.spec import ToolSpec
 
 
 def look(path: str) -> ReadResult:
@@ -23,7 +23,7 @@ def look(path: str) -> ReadResult:
     return ReadResult(path, "text", "", 0, 0, 0, 0, "x", images=images, text=f"<{path}>")
 
 
-TOOLS = Toolset([look, ToolOffer(look, name="freeform")])
+TOOLS = Toolset([look, ToolSpec(look, name="freeform")])
 IMAGE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "QQ=="}}
 
 
@@ -152,7 +152,7 @@ def test_notes_stand_beside_the_content_in_each_shape():
         """
         return ToolResult(True, "47", notes=(f"at least, in {path}", "out of time"))
 
-    tools = Toolset([ToolOffer(count, name="look")])
+    tools = Toolset([ToolSpec(count, name="look")])
     assert tools.reply(openai("a"))["content"] == "47\n[at least, in a]\n[out of time]"
     assert tools.reply(responses("a"))["output"] == "47\n[at least, in a]\n[out of time]"
     texts = [{"type": "text", "text": text} for text in ("47", "at least, in a", "out of time")]

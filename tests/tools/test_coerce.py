@@ -10,14 +10,14 @@ from agentfs.errors import InvalidArgumentError
 from agentfs.results import Edit
 from agentfs.tools.aliases import ALIASES
 from agentfs.tools.binding import arguments_of, bind
-from agentfs.tools.spec import tool_of
+from agentfs.tools.spec import make_tool
 from agentfs.tools.types import SCALARS, Parameter
 from tests.tool_samples import Point, change, measure, search, settings
 
-SEARCH = tool_of(search).parameters
-CHANGE = tool_of(change).parameters
-MEASURE = tool_of(measure).parameters
-SETTINGS = tool_of(settings).parameters
+SEARCH = make_tool(search).parameters
+CHANGE = make_tool(change).parameters
+MEASURE = make_tool(measure).parameters
+SETTINGS = make_tool(settings).parameters
 EDIT = {"old_string": "a", "new_string": "b"}
 
 

@@ -11,7 +11,7 @@ from agentfs.errors import InvalidArgumentError, NotFoundError
 from agentfs.messages import Joined, call
 from agentfs.results import ReadResult
 from agentfs.text import continuation, footer
-from agentfs.tools.offer import RenderContext, ToolOffer
+from agentfs.tools.spec import RenderContext, ToolSpec
 from tests.provider_rules import CHECKERS, SCHEMA_OF, STRICT
 from tests.tool_samples import search
 
@@ -34,7 +34,7 @@ def look(
     return json.dumps([pattern, path, context, limit, after, before, ignore_case])
 
 
-GREP = ToolOffer(
+GREP = ToolSpec(
     look,
     name="Grep",
     description="Search, as others call it.",
@@ -95,7 +95,7 @@ def test_what_is_wrong_is_told_in_the_offers_names():
 
 
 def test_two_names_that_differ_in_case_only_are_kept_apart():
-    offer = ToolOffer(look, parameters={"after": "-a", "before": "-A"}, expose=("after", "before"))
+    offer = ToolSpec(look, parameters={"after": "-a", "before": "-A"}, expose=("after", "before"))
     called = Toolset([offer]).call("look", {"pattern": "x", "-a": 1, "A": 2})
     assert json.loads(called.content)[4:6] == [1, 2]
 
@@ -107,7 +107,7 @@ def test_aliases_of_a_tool_are_called_and_not_listed():
 
 
 def test_a_hidden_parameter_has_its_preset_and_cannot_be_given():
-    tools = Toolset([ToolOffer(look, hide=("path",), preset={"path": "src", "ignore_case": True})])
+    tools = Toolset([ToolSpec(look, hide=("path",), preset={"path": "src", "ignore_case": True})])
     assert json.loads(tools.call("look", {"pattern": "x"}).content) == [
         "x",
         "src",
@@ -152,7 +152,7 @@ def test_a_renderer_makes_every_result():
             answer.result.success, f"<{kind} {dict(answer.arguments)}>", error=answer.result.error
         )
 
-    tools = Toolset([ToolOffer(page, name="Page", parameters={"path": "file_path"}, render=render)])
+    tools = Toolset([ToolSpec(page, name="Page", parameters={"path": "file_path"}, render=render)])
     assert tools.call("Page", {"file_path": "a"}).content == "<ReadResult {'path': 'a'}>"
     assert tools.call("Page", {"file_path": "missing"}).content == "<NotFoundError {'path': 'missing'}>"
     assert tools.call("Page", {"file_path": "bug"}).error["code"] == "internal"
@@ -161,13 +161,13 @@ def test_a_renderer_makes_every_result():
 
 
 def test_a_renderer_that_fails_is_a_failure_of_the_call(caplog):
-    tools = Toolset([ToolOffer(page, render=lambda answer: answer.nothing)])
+    tools = Toolset([ToolSpec(page, render=lambda answer: answer.nothing)])
     assert tools.call("page", {"path": "a"}).error["code"] == "internal"
     assert caplog.records
 
 
 def test_what_continues_a_result_is_named_as_it_is_offered():
-    tools = Toolset([ToolOffer(page, name="Page", parameters={"path": "file_path"})], prefix="fs_")
+    tools = Toolset([ToolSpec(page, name="Page", parameters={"path": "file_path"})], prefix="fs_")
     result = tools.call("fs_Page", {"file_path": "a"})
     assert result.next == {"name": "fs_Page", "arguments": {"file_path": "a", "offset": 2}}
     assert result.content == '1|a\n[more: fs_Page(file_path="a", offset=2)]'
@@ -187,7 +187,7 @@ def test_hints_name_the_tools_as_they_are_offered(tmp_path):
         assert 'fs_read(path="a.txt")' in tools.call("fs_ls", {"path": "a.txt"}).content
         file = {"path": "file"}
         renamed = Toolset(
-            [ToolOffer(ws.read, name="Show", parameters=file), ToolOffer(ws.write, parameters=file)]
+            [ToolSpec(ws.read, name="Show", parameters=file), ToolSpec(ws.write, parameters=file)]
         )
         assert 'Show(file="a.txt")' in renamed.call("write", {"file": "a.txt", "content": "2\n"}).content
         assert renamed.call("Show", {"file": "a.txt"}).success
@@ -207,7 +207,7 @@ def test_an_offer_stands_for_methods_of_other_names(ws):
         return ws.read(file).content
 
     ws.write("a.txt", "1\n")
-    viewer = ToolOffer(show, methods={"read": {}}, renames={"path": "file"})
+    viewer = ToolSpec(show, methods={"read": {}}, renames={"path": "file"})
     hint = Toolset([ws.ls, viewer]).call("ls", {"path": "a.txt"}).data["hint"]
     assert hint == 'Call show(file="a.txt") to see its content.'
     assert Toolset([ws.ls]).call("ls", {"path": "a.txt"}).data["hint"] == ""
@@ -220,16 +220,16 @@ def test_a_toolset_renders_every_result_also_of_a_tool_that_is_not_there():
     def fail(answer: RenderContext) -> ToolResult:
         raise ZeroDivisionError
 
-    tools = Toolset([ToolOffer(page, render=mark)], render=mark)
+    tools = Toolset([ToolSpec(page, render=mark)], render=mark)
     assert tools.call("page", {"path": "a"}).content.startswith("<<1|a")
     assert tools.call("pages").content.startswith("<There is no tool")
-    broken = Toolset([ToolOffer(page, render=fail)], render=mark).call("page", {"path": "a"})
+    broken = Toolset([ToolSpec(page, render=fail)], render=mark).call("page", {"path": "a"})
     assert broken.content.startswith("<page failed")
     assert broken.error["code"] == "internal"
 
 
 def test_what_nothing_offered_can_continue_is_not_told_to_call():
-    result = Toolset([ToolOffer(page, hide=("offset",))]).call("page", {"path": "a"})
+    result = Toolset([ToolSpec(page, hide=("offset",))]).call("page", {"path": "a"})
     assert result.next is None
     assert result.content == "1|a\n[there is more]"
 
@@ -241,12 +241,12 @@ def test_parameters_after_the_star_are_exposed_by_name():
 
 
 @pytest.mark.parametrize(("offer", "told"), [
-    (ToolOffer(look, expose=("nothing",)), "no parameter `nothing`"),
-    (ToolOffer(look, parameters={"nothing": "x"}), "no parameter `nothing`"),
-    (ToolOffer(look, parameters={"path": "pattern"}), "two parameters are named `pattern`"),
-    (ToolOffer(look, parameters={"path": "a b"}), "`path`: no name"),
-    (ToolOffer(look, hide=("pattern",)), "`pattern` is hidden"),
-    (ToolOffer(look, name="a/b"), "'a/b' cannot be a tool"),
+    (ToolSpec(look, expose=("nothing",)), "no parameter `nothing`"),
+    (ToolSpec(look, parameters={"nothing": "x"}), "no parameter `nothing`"),
+    (ToolSpec(look, parameters={"path": "pattern"}), "two parameters are named `pattern`"),
+    (ToolSpec(look, parameters={"path": "a b"}), "`path`: no name"),
+    (ToolSpec(look, hide=("pattern",)), "`pattern` is hidden"),
+    (ToolSpec(look, name="a/b"), "'a/b' cannot be a tool"),
 ])  # fmt: skip
 def test_an_offer_that_does_not_fit_is_told(offer, told):
     with pytest.raises(InvalidArgumentError) as caught:

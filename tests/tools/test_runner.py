@@ -12,7 +12,7 @@ import pytest
 from agentfs import Event, Policy, Toolset, Workspace
 from agentfs.errors import InvalidArgumentError
 from agentfs.results import ReadResult, WriteResult
-from agentfs.tools.offer import ToolOffer
+from agentfs.tools.spec import ToolSpec
 
 
 def call(name, **arguments):
@@ -159,7 +159,7 @@ def recorder():
         log.append(("put", path))
         return WriteResult(path, True, 0, "", "x", text=path)
 
-    return log, Toolset([look, ToolOffer(put, name="store")])
+    return log, Toolset([look, ToolSpec(put, name="store")])
 
 
 @pytest.mark.parametrize("asynchronous", [False, True])

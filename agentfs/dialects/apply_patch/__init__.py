@@ -12,7 +12,7 @@ from agentfs.dialects.dialect import Dialect
 from agentfs.errors import AlreadyExistsError
 from agentfs.results import EditResult, ToolResult
 from agentfs.text import one_line
-from agentfs.tools.offer import ToolOffer
+from agentfs.tools.spec import ToolSpec
 from agentfs.workspace import Workspace
 
 NAME = "apply_patch"
@@ -64,7 +64,7 @@ def custom_tool() -> dict[str, Any]:
     return {"type": "custom", "name": NAME, "description": _DESCRIPTION, "format": definition}
 
 
-def specs(workspace: Workspace) -> Sequence[ToolOffer]:
+def specs(workspace: Workspace) -> Sequence[ToolSpec]:
     """Return the one tool."""
 
     def apply_patch(input: str) -> ToolResult:  # noqa: A002 - the contract's name
@@ -78,7 +78,7 @@ def specs(workspace: Workspace) -> Sequence[ToolOffer]:
             notes = [_apply(changes, operation) for operation in operations]
         return _result(operations, notes)
 
-    return [ToolOffer(apply_patch, description=_DESCRIPTION, effect="edit")]
+    return [ToolSpec(apply_patch, description=_DESCRIPTION, effect="edit")]
 
 
 def _apply(workspace: Workspace, operation: Operation) -> list[str]:

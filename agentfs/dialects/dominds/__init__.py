@@ -26,7 +26,7 @@ from agentfs.dialects.rendering import past_end_of_lines
 from agentfs.errors import InvalidArgumentError, NotAFileError, PastEndError
 from agentfs.messages import Message, NextCall, call
 from agentfs.results import GrepResult, ListResult, ReadResult
-from agentfs.tools.offer import ToolOffer
+from agentfs.tools.spec import ToolSpec
 from agentfs.visible import literal, to_json
 from agentfs.workspace import Workspace
 
@@ -46,7 +46,7 @@ class _Lines(NamedTuple):
     max_lines: int
 
 
-def specs(workspace: Workspace) -> Sequence[ToolOffer]:
+def specs(workspace: Workspace) -> Sequence[ToolSpec]:
     """Return the seven tools."""
 
     def ls(path: str = ".") -> ListResult:
@@ -153,19 +153,17 @@ def specs(workspace: Workspace) -> Sequence[ToolOffer]:
     around = f"{limits.context_lines:,} lines on either side of a match"
     rg_note = f"rg_args takes `{ALLOWED}`; `--no-ignore -.` searches ignored and hidden files."
 
-    def spec(
-        tool: Callable[..., Any], bounds: str, document: Callable[..., Any], **options: Any
-    ) -> ToolOffer:
+    def spec(tool: Callable[..., Any], bounds: str, document: Callable[..., Any], **options: Any) -> ToolSpec:
         """Return a tool, described by the first line of its docstring and the bounds of its replies."""
         kind = inspect.signature(tool).return_annotation
         summary = f"{inspect.getdoc(tool)}".partition("\n")[0]
-        return ToolOffer(
+        return ToolSpec(
             tool, description=f"{summary}\n{bounds}", render=renderer(kind, document, limits), **options
         )
 
     return (
         spec(ls, entries, directory, name="list_dir"),
-        spec(read, page, file, name="read_file", follow=_follow),
+        spec(read, page, file, name="read_file", map_next_call=_follow),
         spec(ripgrep_files, f"{at_most} files.", files),
         spec(
             ripgrep_snippets,
@@ -180,7 +178,7 @@ def specs(workspace: Workspace) -> Sequence[ToolOffer]:
             f"{at_most} results, {a_line}, and {around}.\n{rg_note}",
             search,
             name="ripgrep_search",
-            vary=vary,
+            map_retry=vary,
         ),
     )
 

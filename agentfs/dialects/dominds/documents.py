@@ -13,7 +13,7 @@ from agentfs.limits import Limits
 from agentfs.results import Entry, GrepResult, ListResult, Match, ReadResult, Skipped, ToolResult
 from agentfs.search.excerpts import without_marks
 from agentfs.text import most_that_fit
-from agentfs.tools.offer import RenderContext
+from agentfs.tools.spec import RenderContext
 
 Document = dict[str, Any]
 _R = TypeVar("_R", ListResult, ReadResult, GrepResult)

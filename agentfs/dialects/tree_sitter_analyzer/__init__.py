@@ -27,8 +27,8 @@ from agentfs.limits import HARD_FILE_BYTES
 from agentfs.messages import Message, Retry
 from agentfs.results import GlobResult, GrepResult, ToolResult
 from agentfs.search.filters import parse_filesize, parse_types
-from agentfs.tools.offer import RenderContext, ToolOffer
 from agentfs.tools.result import first_line
+from agentfs.tools.spec import RenderContext, ToolSpec
 from agentfs.tree.globs import compile_globs
 from agentfs.workspace import Workspace
 
@@ -55,7 +55,7 @@ def in_language(language: Language | None = None) -> Dialect:
         language: The language of its errors; None for that of the environment, read at each error.
     """
 
-    def specs(workspace: Workspace) -> Sequence[ToolOffer]:
+    def specs(workspace: Workspace) -> Sequence[ToolSpec]:
         return _specs(workspace, language)
 
     def render(context: RenderContext) -> ToolResult:
@@ -67,7 +67,7 @@ def in_language(language: Language | None = None) -> Dialect:
     return Dialect(NAME, specs, limits={"grep_line_chars": 2000, "output_tokens": UNBOUNDED}, render=render)
 
 
-def _specs(workspace: Workspace, language: Language | None) -> Sequence[ToolOffer]:
+def _specs(workspace: Workspace, language: Language | None) -> Sequence[ToolSpec]:
     """Return the three tools."""
 
     def list_files(
@@ -223,7 +223,7 @@ def _specs(workspace: Workspace, language: Language | None) -> Sequence[ToolOffe
         return search_reply(workspace, found, files, notes, options)
 
     return [
-        ToolOffer(
+        ToolSpec(
             tool,
             **spec_options(tool.__name__, inspect.signature(tool).parameters),
             effect="read",

@@ -258,26 +258,26 @@ _SPECS: Mapping[str, Mapping[str, Any]] = {
     "list_files": {
         "methods": {"ls": {}, "glob": {}, "find": {}},
         "renames": _PARAMETER_NAMES,
-        "follow": _follow_listing,
-        "vary": FIND_NAMES.vary,
+        "map_next_call": _follow_listing,
+        "map_retry": FIND_NAMES.vary,
     },
     "search_content": {
         "methods": {"grep": {}},
         "renames": _GREP_PARAMETER_NAMES,
-        "follow": _follow_read,
-        "vary": GREP_NAMES.vary,
+        "map_next_call": _follow_read,
+        "map_retry": GREP_NAMES.vary,
     },
     "find_and_grep": {
         "methods": {},
         "renames": {**_GREP_PARAMETER_NAMES, "pattern": "pattern"},
-        "vary": FIND_NAMES.vary,
+        "map_retry": FIND_NAMES.vary,
         "parameters": {"limit": "file_limit"},
     },
 }
 
 
 def spec_options(tool: str, parameters: Iterable[str]) -> dict[str, Any]:
-    """Return the options of a tool's `ToolOffer`: its descriptions, and the methods that it replaces."""
+    """Return the options of a tool's `ToolSpec`: its descriptions, and the methods that it replaces."""
     texts = {**_PARAMETERS, **(_FIND_AND_GREP_PARAMETERS if tool == "find_and_grep" else {})}
     descriptions = {name: texts[name] for name in parameters}
     return {"description": _DESCRIPTIONS[tool], "descriptions": descriptions, **_SPECS[tool]}
