@@ -1102,7 +1102,7 @@ class Workspace:
 
         for change in move.changes:
             if isinstance(change.after, FileNode) and self._read_tracker.knows(change.path):
-                self._read_tracker.record_return(change.path, revision_of(change.after.load()))
+                self._read_tracker.record_restore(change.path, revision_of(change.after.load()))
         return undo_result(done, move, len(self._journal.steps), len(self._journal.undone_steps))
 
     def _with_full_text(self, result: _R) -> _R:

@@ -7,10 +7,10 @@ from agentfs.line_ranges import Hunk
 from agentfs.read_tracker import ReadTracker
 
 
-def test_nothing_is_seen_at_first():
-    shown = ReadTracker()
-    assert not shown.seen("/a", "r1")
-    assert shown.last("/a") is None
+def test_nothing_is_read_at_first():
+    tracker = ReadTracker()
+    assert not tracker.fully_read("/a", "r1")
+    assert tracker.last("/a") is None
 
 
 @pytest.mark.parametrize(
@@ -27,65 +27,65 @@ def test_nothing_is_seen_at_first():
     ],
 )
 def test_reads_of_one_version_are_united(reads, whole, missing):
-    shown = ReadTracker()
+    tracker = ReadTracker()
     for first, last in reads:
-        shown.record_read("/a", "r", None, first, last, 10)
-    version = shown.last("/a")
+        tracker.record_read("/a", "r", None, first, last, 10)
+    version = tracker.last("/a")
     assert version is not None
-    assert shown.seen("/a", "r") is whole
+    assert tracker.fully_read("/a", "r") is whole
     assert version.missing() == missing
 
 
-def test_an_empty_file_is_seen_by_any_read():
-    shown = ReadTracker()
-    shown.record_read("/a", "r", "", 0, 0, 0)
-    assert shown.seen("/a", "r")
+def test_an_empty_file_is_fully_read_by_any_read():
+    tracker = ReadTracker()
+    tracker.record_read("/a", "r", "", 0, 0, 0)
+    assert tracker.fully_read("/a", "r")
 
 
 def test_lines_of_different_versions_do_not_add_up():
-    shown = ReadTracker()
-    shown.record_read("/a", "r1", None, 1, 5, 10)
-    shown.record_read("/a", "r2", None, 6, 10, 10)
-    assert not shown.seen("/a", "r1")
-    assert not shown.seen("/a", "r2")
+    tracker = ReadTracker()
+    tracker.record_read("/a", "r1", None, 1, 5, 10)
+    tracker.record_read("/a", "r2", None, 6, 10, 10)
+    assert not tracker.fully_read("/a", "r1")
+    assert not tracker.fully_read("/a", "r2")
 
 
-def test_a_written_version_stays_seen_after_a_partial_read_of_it():
-    shown = ReadTracker()
-    shown.record_write("/a", "r", "text")
-    shown.record_read("/a", "r", "text", 1, 1, 10)
-    assert shown.seen("/a", "r")
+def test_a_written_version_stays_fully_read_after_a_partial_read_of_it():
+    tracker = ReadTracker()
+    tracker.record_write("/a", "r", "text")
+    tracker.record_read("/a", "r", "text", 1, 1, 10)
+    assert tracker.fully_read("/a", "r")
 
 
-def test_an_earlier_version_stays_seen():
-    shown = ReadTracker()
-    shown.record_write("/a", "r1", "one")
-    shown.record_write("/a", "r2", "two")
-    assert shown.seen("/a", "r1")
-    last = shown.last("/a")
+def test_an_earlier_version_stays_fully_read():
+    tracker = ReadTracker()
+    tracker.record_write("/a", "r1", "one")
+    tracker.record_write("/a", "r2", "two")
+    assert tracker.fully_read("/a", "r1")
+    last = tracker.last("/a")
     assert last is not None
     assert (last.revision, last.text) == ("r2", "two")
 
 
 def test_the_text_survives_a_read_that_has_none_at_hand():
-    shown = ReadTracker()
-    shown.record_read("/a", "r", "text", 1, 1, 1)
-    shown.record_read("/a", "r", None, 1, 1, 1)
-    last = shown.last("/a")
+    tracker = ReadTracker()
+    tracker.record_read("/a", "r", "text", 1, 1, 1)
+    tracker.record_read("/a", "r", None, 1, 1, 1)
+    last = tracker.last("/a")
     assert last is not None
     assert last.text == "text"
 
 
-def test_an_edit_carries_seen_and_gives_none():
-    shown = ReadTracker()
+def test_an_edit_carries_what_was_read_and_gives_none():
+    tracker = ReadTracker()
     hunk = Hunk(0, 1, 0, 1)
-    shown.record_edit("/never", "r1", "r2", "x", hunks=[hunk], total=1)
-    assert shown.last("/never") is None
-    shown.record_write("/a", "r1", "a")
-    shown.record_edit("/a", "r1", "r2", "b", hunks=[hunk], total=1)
-    assert shown.seen("/a", "r2")
-    shown.record_edit("/a", "other", "r3", "c", hunks=[hunk], total=1)
-    assert not shown.seen("/a", "r3")
+    tracker.record_edit("/never", "r1", "r2", "x", hunks=[hunk], total=1)
+    assert tracker.last("/never") is None
+    tracker.record_write("/a", "r1", "a")
+    tracker.record_edit("/a", "r1", "r2", "b", hunks=[hunk], total=1)
+    assert tracker.fully_read("/a", "r2")
+    tracker.record_edit("/a", "other", "r3", "c", hunks=[hunk], total=1)
+    assert not tracker.fully_read("/a", "r3")
 
 
 @pytest.mark.parametrize(
@@ -100,39 +100,39 @@ def test_an_edit_carries_seen_and_gives_none():
         ([(3, 6)], Hunk(4, 4, 4, 5), 11, ((3, 7),)),
     ],
 )
-def test_lines_seen_are_carried_to_where_they_stand_now(ranges, hunk, total, expected):
-    shown = ReadTracker()
+def test_lines_read_are_carried_to_where_they_are_now(ranges, hunk, total, expected):
+    tracker = ReadTracker()
     for first, last in ranges:
-        shown.record_read("/a", "r1", None, first, last, 11)
-    shown.record_edit("/a", "r1", "r2", None, hunks=[hunk], total=total)
-    version = shown.last("/a")
+        tracker.record_read("/a", "r1", None, first, last, 11)
+    tracker.record_edit("/a", "r1", "r2", None, hunks=[hunk], total=total)
+    version = tracker.last("/a")
     assert version is not None
     assert version.revision == "r2"
     assert version.ranges == expected
 
 
 def test_reading_goes_on_after_an_edit_between_two_pages():
-    shown = ReadTracker()
-    shown.record_read("/a", "r1", None, 1, 50, 100)
-    shown.record_edit("/a", "r1", "r2", None, hunks=[Hunk(9, 10, 9, 12)], total=102)
-    shown.record_read("/a", "r2", None, 53, 102, 102)
-    assert shown.seen("/a", "r2")
+    tracker = ReadTracker()
+    tracker.record_read("/a", "r1", None, 1, 50, 100)
+    tracker.record_edit("/a", "r1", "r2", None, hunks=[Hunk(9, 10, 9, 12)], total=102)
+    tracker.record_read("/a", "r2", None, 53, 102, 102)
+    assert tracker.fully_read("/a", "r2")
 
 
-def test_an_edit_back_to_a_version_seen_whole_keeps_it_whole():
-    shown = ReadTracker()
-    shown.record_write("/a", "r1", "a")
-    shown.record_read("/a", "r2", None, 1, 1, 2)
-    shown.record_edit("/a", "r2", "r1", "a", hunks=[Hunk(1, 2, 1, 2)], total=2)
-    assert shown.seen("/a", "r1")
+def test_an_edit_back_to_a_version_fully_read_keeps_it_whole():
+    tracker = ReadTracker()
+    tracker.record_write("/a", "r1", "a")
+    tracker.record_read("/a", "r2", None, 1, 1, 2)
+    tracker.record_edit("/a", "r2", "r1", "a", hunks=[Hunk(1, 2, 1, 2)], total=2)
+    assert tracker.fully_read("/a", "r1")
 
 
 def test_forget_forgets():
-    shown = ReadTracker()
-    shown.record_write("/a", "r", "text")
-    shown.forget()
-    assert shown.last("/a") is None
-    assert not shown.seen("/a", "r")
+    tracker = ReadTracker()
+    tracker.record_write("/a", "r", "text")
+    tracker.forget()
+    assert tracker.last("/a") is None
+    assert not tracker.fully_read("/a", "r")
 
 
 def test_memory_is_bounded_in_texts_files_and_versions(monkeypatch):
@@ -141,33 +141,33 @@ def test_memory_is_bounded_in_texts_files_and_versions(monkeypatch):
     monkeypatch.setattr(module, "MAX_ONE_TEXT_BYTES", one)
     monkeypatch.setattr(module, "MAX_FILES", 20)
     monkeypatch.setattr(module, "MAX_VERSIONS", 3)
-    shown = ReadTracker()
+    tracker = ReadTracker()
     for number in range(50):
-        shown.record_write(f"/{number}", "r", chr(97 + number % 26) * 1000)
-    texts = [version.text for number in range(50) if (version := shown.last(f"/{number}")) is not None]
+        tracker.record_write(f"/{number}", "r", chr(97 + number % 26) * 1000)
+    texts = [version.text for number in range(50) if (version := tracker.last(f"/{number}")) is not None]
     assert len(texts) == 20
     assert sum(text is not None for text in texts) == 10
     assert texts[-1] is not None
-    shown.record_write("/49", "large", "x" * 1001)
-    last = shown.last("/49")
+    tracker.record_write("/49", "large", "x" * 1001)
+    last = tracker.last("/49")
     assert last is not None
     assert last.text is None
-    assert shown.seen("/49", "large")
+    assert tracker.fully_read("/49", "large")
     for number in range(10):
-        shown.record_write("/v", f"r{number}", None)
-    assert [shown.seen("/v", f"r{number}") for number in range(10)] == [False] * 7 + [True] * 3
+        tracker.record_write("/v", f"r{number}", None)
+    assert [tracker.fully_read("/v", f"r{number}") for number in range(10)] == [False] * 7 + [True] * 3
 
 
 @given(st.lists(st.tuples(st.integers(1, 30), st.integers(0, 12)), max_size=12))
-def test_seen_is_the_union_of_the_lines_shown(reads):
-    shown = ReadTracker()
+def test_fully_read_is_the_union_of_the_lines_read(reads):
+    tracker = ReadTracker()
     lines: set[int] = set()
     for first, length in reads:
         last = min(first + length - 1, 30)
-        shown.record_read("/a", "r", None, first, last, 30)
+        tracker.record_read("/a", "r", None, first, last, 30)
         lines.update(range(first, last + 1))
-    assert shown.seen("/a", "r") is (lines == set(range(1, 31)))
-    version = shown.last("/a")
+    assert tracker.fully_read("/a", "r") is (lines == set(range(1, 31)))
+    version = tracker.last("/a")
     if version is not None:
         gaps = {line for first, last in version.missing() for line in range(first, last + 1)}
         assert gaps == set(range(1, 31)) - lines

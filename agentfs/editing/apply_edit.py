@@ -147,7 +147,7 @@ def _remember(
 ) -> None:
     revision = revision_of(changed.before or b"")
     if drift is not None:
-        shown.record_told(changed.real_path, revision, text, drift.hunks)
+        shown.record_external_change(changed.real_path, revision, text, drift.hunks)
     after = applied.document.decoded.text
     shown.record_edit(
         changed.real_path, revision, changed.revision, after, hunks=applied.hunks, total=count_lines(after)

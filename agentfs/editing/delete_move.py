@@ -142,7 +142,7 @@ def _check_may_go(root: Root, shown: ReadTracker, current: Current, state: FileN
     # A binary file cannot be shown; undo brings it back as it does all others.
     if overwrite == "always" or data is None or revision is None or is_binary(data):
         return
-    if shown.seen(current.real_path, revision):
+    if shown.fully_read(current.real_path, revision):
         return
     last = shown.last(current.real_path)
     if last is not None and last.revision != revision:

@@ -63,11 +63,15 @@ def edit_file(
         )
 
     def others(real_path: str) -> list[tuple[str, str]]:
-        found = shown.others(real_path)
+        found = shown.other_texts(real_path)
         return [(root.display_path(path), text) for path, text in found if root.may_show(path)]
 
     def apply(before: Document, current: Current) -> Applied:
-        versions = [version.text for version in shown.texts(current.real_path) if version.text is not None]
+        versions = [
+            version.text
+            for version in shown.versions_with_text(current.real_path)
+            if version.text is not None
+        ]
         known = Known(versions, lambda: others(current.real_path))
         matcher = MatchOptions(matching, known)
         return apply_edits(before, edits, path=current.path, max_bytes=limits.file_bytes, matcher=matcher)

@@ -63,7 +63,7 @@ def edit_lines_file(
         revision = revision_of(before.data)
         if fresh:
             _check_fresh(shown, current, revision)
-        versions = shown.named(current.real_path)
+        versions = shown.versions_with_ids(current.real_path)
         if not versions:
             raise UnreadError(
                 f"No line ids of {quote(current.path)} have been given, so none can be meant.",
@@ -95,7 +95,7 @@ def edit_lines_file(
 
 
 def _check_fresh(shown: ReadTracker, current: Current, revision: str) -> None:
-    given = shown.given(current.real_path)
+    given = shown.latest_ids(current.real_path)
     if given == revision:
         return
     path, details = quote(current.path), {"path": current.path}

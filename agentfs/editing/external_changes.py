@@ -44,7 +44,7 @@ def external_changes_since(
         How they differ; None where they do not, and where nothing is known of a version shown.
     """
     last = shown.last(real_path)
-    if last is None or last.revision == revision or shown.seen(real_path, revision):
+    if last is None or last.revision == revision or shown.fully_read(real_path, revision):
         return None
     if last.text is None or last.text.count("\n") + text.count("\n") > MOST_LINES:
         # Which lines are still the same is not known, so none of them counts as shown.
@@ -74,7 +74,7 @@ def check_revision(current: Current, text: str, shown: ReadTracker, expected: st
     """
     if expected is None or expected == current.revision:
         return
-    known = next((v for v in shown.texts(current.real_path) if v.revision == expected), None)
+    known = next((v for v in shown.versions_with_text(current.real_path) if v.revision == expected), None)
     raise stale(current, text, known.text if known is not None else None, expected)
 
 

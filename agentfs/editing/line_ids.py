@@ -7,7 +7,7 @@ from typing import NoReturn
 
 from agentfs.errors import InvalidArgumentError, OverlapError, StaleError, UnknownLineError
 from agentfs.fs import quote
-from agentfs.line_ranges import NamedVersion
+from agentfs.line_ranges import VersionWithIds
 from agentfs.messages import Joined, Message, call
 from agentfs.results import LineChange
 from agentfs.text import cut_line, moved_lines, visible
@@ -44,7 +44,7 @@ class Lines:
 
 
 def chosen(
-    lines: Lines, versions: Sequence[NamedVersion], changes: Sequence[LineChange]
+    lines: Lines, versions: Sequence[VersionWithIds], changes: Sequence[LineChange]
 ) -> list[tuple[int, int]]:
     """Find the lines of each change, and check the changes as a whole.
 
@@ -96,7 +96,7 @@ def _ids_of(change: LineChange, number: int) -> tuple[str, str]:
 
 
 def _refuse_missing(
-    lines: Lines, versions: Sequence[NamedVersion], missing: Sequence[str], count: int
+    lines: Lines, versions: Sequence[VersionWithIds], missing: Sequence[str], count: int
 ) -> NoReturn:
     details = lines.refused(count)
     unknown: list[str] = []
@@ -135,7 +135,7 @@ def _read_with_ids(path: str) -> Message:
     return Message("Call ", call("read", path=path, line_ids=True), ".")
 
 
-def _what_became(lines: Lines, version: NamedVersion, name: str) -> list[str]:
+def _what_became(lines: Lines, version: VersionWithIds, name: str) -> list[str]:
     """Show what a line was, and what stands in its place."""
     at = version.ids.index(name)
     was = f"{name} was: {visible(cut_line(version.lines[at], _LINE_CHARS))}"
@@ -160,7 +160,7 @@ def _nearest(lines: Lines, unknown: Sequence[str]) -> list[str]:
 
 
 def _check_between(
-    lines: Lines, versions: Sequence[NamedVersion], span: tuple[int, int], number: int, count: int
+    lines: Lines, versions: Sequence[VersionWithIds], span: tuple[int, int], number: int, count: int
 ) -> None:
     """Refuse a range into which lines have come, or from which lines have gone, since its ids were given."""
     first, last = lines.ids[span[0]], lines.ids[span[1]]

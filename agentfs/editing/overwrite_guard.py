@@ -41,7 +41,7 @@ def check_overwrite(current: Current, shown: ReadTracker, overwrite: Overwrite, 
             ),
             details={"path": current.path},
         )
-    if shown.seen(current.real_path, current.revision):
+    if shown.fully_read(current.real_path, current.revision):
         return
     last = shown.last(current.real_path)
     if last is None and is_binary(current.data):

@@ -177,7 +177,7 @@ def _read_held(
         return empty_answer(known)
     stretch = _slice(text, first, total, limits, asked)
     if asked.line_ids:
-        ids = shown.line_ids(file.real_path, revision, text, given=True)
+        ids = shown.line_ids(file.real_path, revision, text, to_model=True)
         stretch = stretch._replace(ids=ids[first - 1 : first - 1 + len(stretch.parts)])
         notes = notes if ids else [*notes, _NO_IDS]
     page, result = page_answer(known, stretch, limits, asked, notes)

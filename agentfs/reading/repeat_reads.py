@@ -52,7 +52,7 @@ def _taken(text: str, first: int, last: int | None) -> str:
 
 
 def _unchanged(shown: ReadTracker, real_path: str, result: ReadResult) -> ReadResult:
-    if shown.insisted(real_path, f"{result.revision}:{result.start_line}-{result.end_line}"):
+    if shown.is_immediate_repeat(real_path, f"{result.revision}:{result.start_line}-{result.end_line}"):
         return result
     told = f"{_lines(result)} unchanged since shown; read again to see the text anyway"
     said = footer(told, continuation(result.next))

@@ -50,7 +50,7 @@ def _named(
     except AgentFSError:
         return list(matches)
     revision = revision_of(data)
-    if fresh and shown.given(real_path) != revision:
+    if fresh and shown.latest_ids(real_path) != revision:
         return list(matches)
     lines = bodies_of(text)
     ids = shown.line_ids(real_path, revision, text)

@@ -325,7 +325,7 @@ def test_carriage_returns_are_no_noise_in_the_text(room):
 def test_an_edit_neither_gives_nor_takes_seen(room):
     room.put(b"one\ntwo\n")
     room.edit(("one", "1"))
-    assert not room.shown.seen("f.txt", revision_of(room.get()))
+    assert not room.shown.fully_read("f.txt", revision_of(room.get()))
     write_file(room.root, room.shown, Limits(), "g.txt", "one\n")
     room.edit(("one", "1"), path="g.txt")
     write_file(room.root, room.shown, Limits(), "g.txt", "all new\n")

@@ -224,17 +224,10 @@ def journal_of(ws):
 
 def memory_of(ws):
     """All that is remembered but the order in which what is least used goes first."""
-    shown = ws._read_tracker
-    files = {path: list(versions.items()) for path, versions in shown._files.items()}
-    return (
-        files,
-        dict(shown._texts),
-        shown._ids,
-        shown._named,
-        shown._given,
-        shown._generation,
-        shown._text_bytes,
-    )
+    tracker = ws._read_tracker
+    cache = tracker._cache
+    records = {path: list(versions.items()) for path, versions in tracker._records.items()}
+    return records, dict(cache.texts), cache.ids, cache.latest_ids, cache.generation, cache.size
 
 
 COMMON = {"deadline": None, "suppress_health_check": list(HealthCheck)}

@@ -293,11 +293,11 @@ def test_the_memory_of_what_was_shown_is_bounded_on_the_disk(root, reopened, tmp
     for number in range(300):
         (root / "a.txt").write_text(f"{number}\n" * 200)
         ids = ws.read("a.txt", line_ids=True).line_ids
-    held = ws._read_tracker._text_bytes
-    assert (tmp_path / "state" / "history.db").stat().st_size < 3 * held + 100_000
-    known = ws._read_tracker.named("a.txt")
+    size = ws._read_tracker._cache.size
+    assert (tmp_path / "state" / "history.db").stat().st_size < 3 * size + 100_000
+    known = ws._read_tracker.versions_with_ids("a.txt")
     ws = reopened()
-    assert ws._read_tracker.named("a.txt") == known
+    assert ws._read_tracker.versions_with_ids("a.txt") == known
     assert ws.read("a.txt", line_ids=True).line_ids == ids
     ws.write("a.txt", "x\n")
 

@@ -43,7 +43,7 @@ class Place:
 
     def seen(self, path="f"):
         file = self.directory / path
-        return self.shown.seen(path, revision_of(file.read_bytes()))
+        return self.shown.fully_read(path, revision_of(file.read_bytes()))
 
 
 @pytest.fixture
