@@ -18,7 +18,7 @@ from agentfs.events import OnEvent
 from agentfs.interrupts import run_to_end
 from agentfs.limits import Limits
 from agentfs.messages import Joined, Message, call
-from agentfs.policy import Policy
+from agentfs.policy import NO_DIALECT, Policy
 from agentfs.results import (
     ChangesResult,
     CheckpointResult,
@@ -122,6 +122,7 @@ class Workspace:
         self.limits = limits or Limits()
         self.engine: Literal["python", "ripgrep"] = engine
         self.on_event = on_event
+        self._dialect_options = NO_DIALECT
         self._root = Root(root, self.policy)
         self._state: StateSession | None = None
         self._open_history(state)
@@ -259,7 +260,6 @@ class Workspace:
         encoding: str | None = None,
         raw: bool = False,
         column: int = 1,
-        room: int | None = None,
     ) -> ReadResult:
         """Read a file; each line of text is shown as its number, `|`, and the line.
 
@@ -271,8 +271,6 @@ class Workspace:
             encoding: The encoding of the text, where the bytes do not show it.
             raw: Show a notebook as its JSON, and what is no text in hexadecimal.
             column: First character of each line to show, from 1.
-            room: Bytes reserved per line for caller formatting; the byte budget then counts the lines as they
-                are.
 
         Returns:
             The lines, with the facts about the file and the call that shows what follows. Images are in
@@ -297,7 +295,7 @@ class Workspace:
                 encoding=encoding,
                 raw=raw,
                 column=column,
-                room=room,
+                room=self._dialect_options.line_overhead,
             )
         try:
             return read_file(
@@ -311,7 +309,7 @@ class Workspace:
                 encoding=encoding,
                 raw=raw,
                 column=column,
-                room=room,
+                room=self._dialect_options.line_overhead,
                 indexes=self._indexes,
             )
         except NotAFileError:
@@ -496,7 +494,6 @@ class Workspace:
         expect_revision: str | None = None,
         encoding: str | None = None,
         preview: bool = False,
-        fresh: bool = False,
     ) -> EditResult:
         """Replace lines of a file, named by the ids that read and grep show; all are replaced, or none.
 
@@ -506,8 +503,6 @@ class Workspace:
             expect_revision: The only version of the file to change, as `read` names it.
             encoding: The codec of the file; None to go by its byte order mark, else UTF-8.
             preview: Return the result and write nothing.
-            fresh: Take only ids that a read has given of the version that stands there, and since this
-                workspace changed the file last; otherwise lines that are still the same keep their ids.
 
         Returns:
             The change as a unified diff.
@@ -521,7 +516,13 @@ class Workspace:
         terms = EditOptions(encoding, expect_revision, preview)
         made = cast("Sequence[LineChange]", changes)
         return edit_lines_file(
-            self._root, self._read_tracker, self.limits, fspath(path), made, terms=terms, fresh=fresh
+            self._root,
+            self._read_tracker,
+            self.limits,
+            fspath(path),
+            made,
+            terms=terms,
+            fresh=self._dialect_options.fresh_line_ids,
         )
 
     @gated("edit")
@@ -651,7 +652,7 @@ class Workspace:
         offset: int = 0,
         include_ignored: bool = False,
         *,
-        sort: Literal["path", "alphabetical", "modified", "size"] = "path",
+        sort: Literal["path", "modified", "size"] = "path",
         hidden: bool | None = None,
         exclude: str | Sequence[str] | None = None,
         anchored: bool = False,
@@ -666,7 +667,7 @@ class Workspace:
             limit: Most files to return.
             offset: Files to skip.
             include_ignored: Search hidden and gitignored files too.
-            sort: The order: by path name by name, by path as a plain string, newest first or largest first.
+            sort: The order: by path name by name, newest first or largest first.
             hidden: Whether hidden files are searched; by default as `include_ignored` has it.
             exclude: Globs of files and directories to leave out.
             anchored: Bind a pattern without `/` to the search directory too.
@@ -696,6 +697,7 @@ class Workspace:
                 anchored=anchored,
                 types=types,
                 timeout=timeout,
+                dialect=self._dialect_options,
             )
         )
 
@@ -718,9 +720,8 @@ class Workspace:
         changed_within: str | None = None,
         changed_before: str | None = None,
         full_path: bool = False,
-        once: bool = False,
         case: Literal["smart", "sensitive", "insensitive"] = "smart",
-        sort: Literal["path", "alphabetical", "modified", "size"] = "path",
+        sort: Literal["path", "modified", "size"] = "path",
         limit: int | None = None,
         offset: int = 0,
         timeout: float | None = None,
@@ -743,9 +744,8 @@ class Workspace:
             changed_within: Only what was changed since: `2d`, `90min`, or a date.
             changed_before: Only what was changed before: `2weeks`, or a date.
             full_path: Look for `pattern` in the path relative to the root.
-            once: Find a file that links lead to by the first of its paths only.
             case: How `pattern` takes letters; "smart" ignores case unless there is a capital in it.
-            sort: The order: by path name by name, by path as a plain string, newest first or largest first.
+            sort: The order: by path name by name, newest first or largest first.
             limit: Most entries to return.
             offset: Entries to skip.
             timeout: Seconds that the search may take, at most 30.
@@ -777,7 +777,7 @@ class Workspace:
                 changed_within=changed_within,
                 changed_before=changed_before,
                 full_path=full_path,
-                once=once,
+                dialect=self._dialect_options,
                 case=case,
                 sort=sort,
                 limit=limit,
@@ -818,11 +818,6 @@ class Workspace:
         sort: Literal["path", "modified", "oldest", "size"] = "path",
         timeout: float | None = None,
         line_ids: bool = False,
-        dot_all: bool = True,
-        whole_context: bool = False,
-        fresh: bool = False,
-        samples: int = 3,
-        once: bool = False,
     ) -> GrepResult:
         r"""Search the contents of files with a regular expression.
 
@@ -855,11 +850,6 @@ class Workspace:
             timeout: Seconds that the search may take, at most 30.
             line_numbers: Whether the text numbers the lines.
             line_ids: Give each matching line an id before its `|`, for edit_lines.
-            dot_all: Whether with `multiline` `.` matches line ends.
-            whole_context: Give each match all lines around it, also those near another.
-            fresh: Give only ids that `edit_lines(fresh=True)` takes, which `read` has given before.
-            samples: Matches of each file in a summary.
-            once: Search a file that links lead to by the first of its paths only.
 
         Returns:
             The matches in order of path, with totals, and what was left out.
@@ -902,13 +892,14 @@ class Workspace:
             encoding=encoding,
             sort=sort,
             timeout=timeout,
-            dot_all=dot_all,
-            whole_context=whole_context,
-            samples=samples,
-            once=once,
+            dialect=self._dialect_options,
         )
         name_lines = (
-            line_id_source(self._root, self._read_tracker, self.limits, fresh=fresh) if named else None
+            line_id_source(
+                self._root, self._read_tracker, self.limits, fresh=self._dialect_options.fresh_line_ids
+            )
+            if named
+            else None
         )
         return self._with_full_text(
             grep(self._root, self.limits, request, kept=text, engine=self.engine, name_lines=name_lines)
@@ -1111,6 +1102,18 @@ class Workspace:
             return result
         whole = Message("[whole: ", call("read", path=self.keep(result)), "]")
         return replace(result, text=Joined("\n", result.text, whole))
+
+
+def view_for_dialect(workspace: Workspace, **options: Any) -> Workspace:
+    """Return a view with some of `DialectOptions`, for which no method has a parameter.
+
+    Args:
+        workspace: The workspace.
+        **options: Fields of `DialectOptions`; the others are as in the workspace.
+    """
+    view = workspace.view()
+    view._dialect_options = replace(view._dialect_options, **options)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - its own module
+    return view
 
 
 def texts(path: Paths) -> str | list[str]:

@@ -33,7 +33,7 @@ from agentfs.results import (
 )
 from agentfs.text import newline_of
 from agentfs.tools.spec import RenderContext, ToolSpec
-from agentfs.workspace import Workspace
+from agentfs.workspace import Workspace, view_for_dialect
 
 _LIMITS: Mapping[str, Any] = {
     "read_lines": 200,
@@ -51,6 +51,7 @@ _BUFFER_BYTES = 10_000  # a longer read gets a file_id, under which it can be re
 
 def specs(workspace: Workspace) -> Sequence[ToolSpec]:
     """Return the six tools."""
+    workspace = view_for_dialect(workspace, line_overhead=0)
     unbounded = workspace.view(limits=_without_caps(workspace.limits))
 
     def read(path: str, start_line: int | None = None, end_line: int | None = None) -> ReadResult:
@@ -74,8 +75,8 @@ def specs(workspace: Workspace) -> Sequence[ToolSpec]:
             raise _out_of_range(f"`end_line` {last} lies before `start_line` {first}.", "end_line")
         try:
             if end_line is None:
-                return workspace.read(path, first, room=0)
-            return unbounded.read(path, first, last - first + 1, room=0)
+                return workspace.read(path, first)
+            return unbounded.read(path, first, last - first + 1)
         except PastEndError as error:
             raise past_end_of_lines(error, f"start_line {first}", "a start_line from 1 to") from None
 

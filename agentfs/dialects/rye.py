@@ -26,7 +26,7 @@ from agentfs.results import (
     WriteResult,
 )
 from agentfs.tools.spec import RenderContext, ToolSpec
-from agentfs.workspace import Workspace
+from agentfs.workspace import Workspace, view_for_dialect
 
 # The directories that glob, grep and ls leave out wherever they lie.
 IGNORED = (
@@ -44,6 +44,7 @@ _NUMBERED_LINE = re.compile(r"^ *[0-9]+ ([0-9a-f]{6,})\|", re.MULTILINE)
 
 def specs(workspace: Workspace) -> Sequence[ToolSpec]:
     """Return the six tools."""
+    workspace = view_for_dialect(workspace, line_overhead=_ID_CHARS, fresh_line_ids=True, plain_order=True)
 
     def edit_lines(path: str, changes: list[LineChange]) -> EditResult:
         """Replace lines named by the ids that read shows; all changes are made, or none.
@@ -63,7 +64,7 @@ def specs(workspace: Workspace) -> Sequence[ToolSpec]:
             )
             for change in changes
         ]
-        return workspace.edit_lines(path, cleaned, fresh=True)
+        return workspace.edit_lines(path, cleaned)
 
     def write(path: str, content: str) -> WriteResult:
         """Create or overwrite a file; parent directories are created, and the ids of its lines end.
@@ -86,7 +87,7 @@ def specs(workspace: Workspace) -> Sequence[ToolSpec]:
             pattern: Glob pattern (e.g. `**/*.py`, `*.md`).
             path: Base directory to search from; by default the project root.
         """
-        return workspace.glob(pattern, path, include_ignored=True, exclude=_EXCLUDE, sort="alphabetical")
+        return workspace.glob(pattern, path, include_ignored=True, exclude=_EXCLUDE)
 
     def grep(pattern: str, path: str = ".", glob: str | None = None) -> GrepResult:
         r"""Search file contents with a regex, at most 100 matches; what glob leaves out is left out here too.
@@ -99,7 +100,7 @@ def specs(workspace: Workspace) -> Sequence[ToolSpec]:
             glob: File glob filter (e.g. `*.py`).
         """
         return workspace.grep(
-            pattern, path, glob, context=0, include_ignored=True, exclude=_EXCLUDE, line_ids=True, fresh=True
+            pattern, path, glob, context=0, include_ignored=True, exclude=_EXCLUDE, line_ids=True
         )
 
     def ls(path: str = ".") -> ListResult:
@@ -123,7 +124,7 @@ def specs(workspace: Workspace) -> Sequence[ToolSpec]:
                 "offset": "Starting line number (1-indexed); negative counts from the end.",
                 "limit": "Maximum number of lines to read, by default 2000.",
             },
-            preset={"line_ids": True, "room": _ID_CHARS},
+            preset={"line_ids": True},
         ),
         ToolSpec(write, parameters=file),
         ToolSpec(edit_lines, parameters=file, methods={"edit_lines": {}, "edit": {}}),

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from agentfs.errors import AgentFSError
 from agentfs.fs import Directory, Root, display_name
+from agentfs.policy import NO_DIALECT, DialectOptions
 from agentfs.results import Entry, Skipped
 from agentfs.search.filters import Filter
 from agentfs.search.paging import ENTRY_BYTES, Page
@@ -17,7 +18,7 @@ from agentfs.tree.walk import PART, Visit, Walk, path_order
 _MOST_KEYED = 500_000  # paths that are held with their keys to be put in order, of some 300 bytes each
 _BETWEEN_LOOKS = 256  # entries between two looks at the clock
 
-Sort = Literal["path", "alphabetical", "modified", "size"]
+Sort = Literal["path", "modified", "size"]
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ class FindQuery:
         min_depth: The first level that counts; 1 is the directory itself.
         max_depth: The last level, or 0 for all.
         count_others: Whether links and special files that match but for their type count as left out.
-        once: Whether a file that links lead to is found once only, by the first of its paths.
+        dialect: What a dialect asks for besides.
     """
 
     paths: list[str]
@@ -54,7 +55,7 @@ class FindQuery:
     min_depth: int = 1
     max_depth: int = 0
     count_others: bool = False
-    once: bool = False
+    dialect: DialectOptions = NO_DIALECT
 
 
 @dataclass
@@ -123,7 +124,8 @@ class _Collector:
         self.page = page
         self.deadline = deadline
         # One walk in path order meets the page in its order; else all must be known before the first.
-        self.streams = wanted.sort == "path" and len(wanted.paths) == 1 and not wanted.once
+        once, plain_order = wanted.dialect.unique_files, wanted.dialect.plain_order
+        self.streams = wanted.sort == "path" and len(wanted.paths) == 1 and not once and not plain_order
         self.found = Collection()
         self.keyed: list[tuple[Any, str]] = []  # where all must be known before the first
         self.seen: set[str] = set()
@@ -218,16 +220,17 @@ class _Collector:
         """Keep the paths of what was found in a directory, each with what it is sorted by."""
         wanted = self.wanted
         prefix, real = slashed(directory.path), slashed(directory.real_path)
+        once = wanted.dialect.unique_files
         for listed in found:
-            if wanted.once or len(wanted.paths) > 1:
-                follows = wanted.once and files
+            if once or len(wanted.paths) > 1:
+                follows = once and files
                 found_as = directory.real_path_of(listed) if follows else real + listed.name
                 if found_as in self.seen:
                     continue
                 self.seen.add(found_as)
             self.found.total += 1
             path = prefix + display_name(listed.name)
-            key: Any = path if wanted.sort == "alphabetical" else path_order(path)
+            key: Any = path if wanted.dialect.plain_order else path_order(path)
             if wanted.sort in ("modified", "size"):
                 try:
                     status = listed.stat(follow_symlinks=False)

@@ -99,7 +99,7 @@ class SearchFiles:
         files: list[str] = []
         for path in request.paths:
             (directories if self._root.entry(path).is_dir else files).append(path)
-        if len(request.paths) > 1 or request.follow_symlinks or request.once:
+        if len(request.paths) > 1 or request.follow_symlinks or request.dialect.unique_files:
             self._seen = set()
         if request.sort == "path":
             yield from self._single(files)
@@ -172,7 +172,7 @@ class SearchFiles:
                 with self._root.open_file(path):  # it leads outside, which this raises
                     pass
             if self._seen is not None:
-                found_as = self._real_path(shown) if self._request.once else shown
+                found_as = self._real_path(shown) if self._request.dialect.unique_files else shown
                 if found_as in self._seen:
                     continue
                 self._seen.add(found_as)
@@ -230,7 +230,7 @@ class SearchFiles:
             if self._seen is not None:
                 seen = self._seen
                 found_as = {name: prefix + name for name in names}
-                if request.once:
+                if request.dialect.unique_files:
                     wanted = (listed for listed in visit.files if listed.name in found_as)
                     found_as = {listed.name: visit.directory.real_path_of(listed) for listed in wanted}
                 first: dict[str, str] = {}

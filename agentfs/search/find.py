@@ -14,6 +14,7 @@ from agentfs.limits import Limits
 from agentfs.messages import Joined, Message, NextCall, ParameterName, Retry
 from agentfs.patterns.compile import compile_pattern
 from agentfs.patterns.syntax import has_capital, has_slash
+from agentfs.policy import NO_DIALECT, DialectOptions
 from agentfs.results import GlobResult
 from agentfs.search.collect import Collection, FindQuery, Sort, collect
 from agentfs.search.filters import Filter, all_of, parse_extensions, parse_moment, parse_sizes, parse_types
@@ -59,6 +60,7 @@ def glob_files(
     anchored: bool = False,
     types: OneOrMore = "f",
     timeout: float | None = None,
+    dialect: DialectOptions = NO_DIALECT,
 ) -> GlobResult:
     """Find the files that match a glob.
 
@@ -76,6 +78,7 @@ def glob_files(
         anchored: Whether every pattern is bound to the search directory.
         types: What is found: letters of `f d l x e`.
         timeout: Seconds that the search may take, or None for the usual.
+        dialect: What a dialect asks for besides.
 
     Returns:
         The page.
@@ -111,6 +114,7 @@ def glob_files(
             sort=check_choice("sort", sort, get_args(Sort)),
             enter=compile_descent(globs, anchored=anchored),
             exclude=call.exclusion(exclude),
+            dialect=dialect,
             count_others=True,
         )
 
@@ -136,7 +140,7 @@ def find_files(
     changed_within: str | None = None,
     changed_before: str | None = None,
     full_path: bool = False,
-    once: bool = False,
+    dialect: DialectOptions = NO_DIALECT,
     case: Case = "smart",
     sort: Sort = "path",
     limit: int | None = None,
@@ -163,7 +167,7 @@ def find_files(
         changed_within: A duration or a date; only what was changed since.
         changed_before: A duration or a date; only what was changed before.
         full_path: Whether `pattern` is tested on the path relative to the root.
-        once: Whether a file that links lead to is found once only.
+        dialect: What a dialect asks for besides.
         case: How `pattern` takes letters: "smart" ignores case unless there is a capital in it.
         sort: The order.
         limit: Entries of a page, or None for the usual number.
@@ -192,7 +196,6 @@ def find_files(
         "changed_within": (changed_within, None),
         "changed_before": (changed_before, None),
         "full_path": (full_path, False),
-        "once": (once, False),
         "case": (case, "smart"),
         "sort": (sort, "path"),
     }
@@ -233,7 +236,7 @@ def find_files(
             filter=kind,
             sort=check_choice("sort", sort, get_args(Sort)),
             follow=follow_symlinks,
-            once=once,
+            dialect=dialect,
             enter=compile_descent(globs),
             exclude=call.exclusion(exclude),
             min_depth=min_depth or 1,

@@ -223,7 +223,7 @@ class _Grep:
         entries, page, too_long = self.entries, self.page, search.too_long
         try:
             most = self.request.max_count
-            samples = self.request.samples if self._wants_samples() else 0
+            samples = self.request.dialect.summary_samples if self._wants_samples() else 0
             if most is None and not samples and (not self.by_line or self.entries >= self.page.end):
                 search.count(text, tally)
             else:
@@ -316,7 +316,7 @@ class _Grep:
                 before=before,
                 after=after,
                 line_chars=self.limits.grep_line_chars,
-                whole_context=self.request.whole_context,
+                whole_context=self.request.dialect.whole_context,
             )
         for match in self.excerpts.take(hits, following):
             number = self.page.first + len(self.matches) if self.by_line else self.entries

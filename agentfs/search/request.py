@@ -10,6 +10,7 @@ from agentfs.limits import HARD_FILE_BYTES, Limits
 from agentfs.messages import Message, NextCall, ParameterName
 from agentfs.patterns.compile import Pattern, compile_pattern, escape
 from agentfs.patterns.syntax import has_capital
+from agentfs.policy import NO_DIALECT, DialectOptions
 from agentfs.results import GlobResult
 from agentfs.search.filters import parse_filesize
 from agentfs.search.paging import check_choice, check_timeout, next_page, paths_of
@@ -54,10 +55,7 @@ class Request:
         sort: The order of the files.
         timeout: Seconds that the search may take; None: as the limits have it.
         line_numbers: Whether the text numbers the lines.
-        dot_all: Whether `.` matches line ends with `multiline`.
-        whole_context: Whether each match has all lines around it, also those of another.
-        samples: Matches of each file in a summary.
-        once: Whether a file that links lead to is searched once only.
+        dialect: What a dialect asks for besides.
 
     Raises:
         InvalidArgumentError: `invalid_argument`: a value is none of those there are, or out of range.
@@ -90,10 +88,7 @@ class Request:
     sort: Sort = "path"
     timeout: float | None = None
     line_numbers: bool = True
-    dot_all: bool = True
-    whole_context: bool = False
-    samples: int = 3
-    once: bool = False
+    dialect: DialectOptions = NO_DIALECT
 
     def __post_init__(self) -> None:
         check_choice("output_mode", self.output_mode, get_args(OutputMode))
@@ -104,7 +99,6 @@ class Request:
             self._at_least(name, 1, "Leave it out for no such bound.")
         if self.max_filesize is not None:
             parse_filesize(self.max_filesize)
-        self._at_least("samples", 1, "Leave it out for the usual number.")
         if self.encoding is not None:
             codec_name(self.encoding)
 
@@ -166,7 +160,7 @@ class Request:
         """Make the pattern ready."""
         written = escape(self.pattern) if self.fixed_strings else self.pattern
         ignore_case = self.ignore_case or (self.smart_case and not has_capital(written))
-        multiline, dot_all = self.multiline, self.dot_all
+        multiline, dot_all = self.multiline, self.dialect.dot_all
         compiled = compile_pattern(written, ignore_case=ignore_case, multiline=multiline, dot_all=dot_all)
         if self.word:
             # What was wrong with it has been said in terms of the pattern as it was written.
@@ -185,7 +179,7 @@ class Request:
             **{
                 name: (_plain(self.listed if name == "files" else getattr(self, name)), default)
                 for name, default in defaults.items()
-                if name != "offset"
+                if name not in ("offset", "dialect")
             },
         )
 

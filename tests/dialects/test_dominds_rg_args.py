@@ -33,7 +33,7 @@ USUAL = {
     ("-F", {"fixed_strings": True}),
     ("--fixed-strings -w", {"fixed_strings": True, "word": True}),
     ("--word-regexp", {"word": True}),
-    ("-U", {"multiline": True, "dot_all": False}),
+    ("-U", {"multiline": True}),
     ("-A3", {"after": 3}),
     ("-A 3 -A 4", {"after": 4}),
     ("-A=3", {"after": 3}),

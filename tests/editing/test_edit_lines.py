@@ -3,6 +3,7 @@ import os
 import pytest
 
 from agentfs import AgentFSError, LineChange, Policy, Workspace
+from agentfs.workspace import view_for_dialect
 
 FILE = b"one\ntwo\r\n}\nthree\n}\nlast"
 
@@ -299,26 +300,29 @@ def test_spans_are_made_of_the_text_and_show_it_to_no_one(ws, tmp_path):
 
 def test_fresh_ids_are_those_of_the_version_that_was_read_and_not_changed_since(ws, file):
     first, second, *_ = ids_of(ws)
-    assert ws.edit_lines("f.txt", [one(first, "1")], fresh=True).lines_changed == 1
-    error = failure(ws, file, one(second, "2"), fresh=True)
+    fresh = view_for_dialect(ws, fresh_line_ids=True)
+    assert fresh.edit_lines("f.txt", [one(first, "1")]).lines_changed == 1
+    error = failure(fresh, file, one(second, "2"))
     assert error.code == "unread"
     assert "read(" in error.hint
     assert ws.edit_lines("f.txt", [one(second, "2")], preview=True).lines_changed == 1, "the usual rule"
     _, second, *_, last = ids_of(ws)
     file.write_bytes(FILE)
-    assert failure(ws, file, one(second, "2"), fresh=True).code == "stale"
+    assert failure(fresh, file, one(second, "2")).code == "stale"
     assert ws.edit_lines("f.txt", [several(second, last, "")], preview=True).lines_changed == 5
     ids_of(ws)
     ws.write("f.txt", FILE.decode(), newline="given")
-    assert failure(ws, file, one(second, "2"), fresh=True).code == "unread", "the same bytes, but written"
+    assert failure(fresh, file, one(second, "2")).code == "unread", "the same bytes, but written"
     ids_of(ws)
     ws.forget()
-    assert failure(ws, file, one(second, "2"), fresh=True).code == "unread"
+    assert failure(fresh, file, one(second, "2")).code == "unread"
 
 
 def test_grep_gives_fresh_ids_only(ws, file, tmp_path):
+    fresh = view_for_dialect(ws, fresh_line_ids=True)
+
     def found():
-        return ws.grep("three", line_ids=True, fresh=True).matches[0].line_id
+        return fresh.grep("three", line_ids=True).matches[0].line_id
 
     assert found() is None
     ids = ids_of(ws)

@@ -15,6 +15,7 @@ from agentfs.policy import Policy
 from agentfs.read_tracker import ReadTracker
 from agentfs.reading import line_index, read_file, stream
 from agentfs.text import fits
+from agentfs.workspace import view_for_dialect
 
 HELD = Limits()
 STREAMED = Limits(file_bytes=1)
@@ -490,17 +491,20 @@ def test_a_line_over_the_budget_of_tokens_is_cut_shorter_and_not_seen(place, lim
 def test_a_caller_that_lays_out_lines_says_what_room_it_needs(tmp_path):
     (tmp_path / "a").write_text("é23456789\n" * 100 + "x" * 50 + "\x1b\u202e\n" * 3)
     with Workspace(tmp_path, limits=Limits(read_bytes=200, line_chars=20)) as ws:
-        lines = ws.read("a", room=9).content.splitlines()
+        reserving = view_for_dialect(ws, line_overhead=9)
+        lines = reserving.read("a").content.splitlines()
         # 10 bytes, 9 beside them, and a line feed that the last does not need.
         assert len(lines) == 10
-        assert ws.read("a", room=9, limit=3).truncated_by is None
-        assert ws.read("a", room=9, limit=50).truncated_by == "bytes"
-        assert len(ws.read("a", room=9, line_ids=True).line_ids) == 7
-        assert ws.read("a", 102, room=0).end_line == 103, "counted as it is, not as it would be shown"
-        assert ws.read("a", 101, limit=1, room=500).content.startswith("x" * 50), "always one line, whole"
+        assert reserving.read("a", limit=3).truncated_by is None
+        assert reserving.read("a", limit=50).truncated_by == "bytes"
+        assert len(reserving.read("a", line_ids=True).line_ids) == 7
+        unnumbered = view_for_dialect(ws, line_overhead=0)
+        assert unnumbered.read("a", 102).end_line == 103, "counted as it is, not as it would be shown"
+        reserving = view_for_dialect(ws, line_overhead=500)
+        assert reserving.read("a", 101, limit=1).content.startswith("x" * 50), "always one line, whole"
     (tmp_path / "b").write_text("0123456789\n" * 100)
     with Workspace(tmp_path, limits=Limits(read_bytes=200, file_bytes=500)) as ws:
-        streamed = ws.read("b", room=9)
+        streamed = view_for_dialect(ws, line_overhead=9).read("b")
         assert streamed.revision.startswith("~")
         assert streamed.end_line == 10
         assert streamed.next == {"name": "read", "arguments": {"path": "b", "offset": 11}}

@@ -27,6 +27,7 @@ def memory_of(root: Path, call: str) -> int:
     code = f"""
 import re, resource, sys
 from agentfs import Workspace
+from agentfs.workspace import view_for_dialect
 def most():
     if sys.platform == "linux":  # where `ru_maxrss` begins with what the parent of the process has taken
         return int(re.search(r"VmHWM:\\s*(\\d+)", open("/proc/self/status").read())[1]) // 1024
@@ -122,13 +123,20 @@ def test_regression_a_line_of_a_million_matches_does_not_keep_a_million_spans(
 
 
 @pytest.mark.parametrize(
-    "arguments", ["context=20", "context=20, whole_context=True", "", "output_mode='summary', samples=10**9"]
+    ("arguments", "options"),
+    [
+        ("context=20", ""),
+        ("context=20", "whole_context=True"),
+        ("", ""),
+        ("output_mode='summary'", "summary_samples=10**9"),
+    ],
 )
 def test_regression_a_search_without_a_limit_stops_keeping_matches_at_its_memory(
-    tmp_path: Path, arguments: str
+    tmp_path: Path, arguments: str, options: str
 ) -> None:
     (tmp_path / "f.txt").write_bytes(b"ab\n" * 1_500_000)
-    assert memory_of(tmp_path, f"ws.grep('b', limit=10**9, timeout=30, {arguments})") < 256
+    view = f"view_for_dialect(ws, {options})"
+    assert memory_of(tmp_path, f"{view}.grep('b', limit=10**9, timeout=30, {arguments})") < 256
 
 
 def test_a_search_whose_page_ends_with_its_memory_goes_on_where_it_stopped(

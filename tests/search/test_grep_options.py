@@ -10,6 +10,7 @@ from agentfs import Limits, Policy, Workspace
 from agentfs.errors import InvalidArgumentError, NotFoundError, OutsideWorkspaceError, RefusedError
 from agentfs.fs import ReadBuffer
 from agentfs.search.excerpts import without_marks
+from agentfs.workspace import view_for_dialect
 
 FILES = {
     "a.py": "import os\nvalue = a.b(x)\nVALUE = 2\n",
@@ -50,7 +51,7 @@ def test_each_match_has_its_whole_context_when_that_is_asked_for(tree):
     assert [(m.line, m.before, m.after) for m in apart.matches] == [
         (2, ("one",), ()), (3, (), ("four",)), (5, (), ())
     ]  # fmt: skip
-    whole = tree.grep("value", "b.txt", context=1, whole_context=True)
+    whole = view_for_dialect(tree, whole_context=True).grep("value", "b.txt", context=1)
     assert [(m.line, m.before, m.after) for m in whole.matches] == [
         (2, ("one",), ("three values",)), (3, ("two value",), ("four",)), (5, ("four",), ())
     ]  # fmt: skip
@@ -126,21 +127,22 @@ def test_a_rule_for_paths_looks_at_where_was_searched_not_at_what_was_found(tmp_
 
 def test_a_dot_matches_line_ends_unless_it_is_told_not_to(tree):
     assert [m.text for m in tree.grep("four.value", multiline=True).matches] == ["four\nvalue value"]
-    assert tree.grep("four.value", multiline=True, dot_all=False).total_matches == 0
-    assert tree.grep(r"four\nvalue$", multiline=True, dot_all=False).total_matches == 0
-    assert tree.grep(r"^four\nvalue", multiline=True, dot_all=False).matches[0].line == 4
+    view = view_for_dialect(tree, dot_all=False)
+    assert view.grep("four.value", multiline=True).total_matches == 0
+    assert view.grep(r"four\nvalue$", multiline=True).total_matches == 0
+    assert view.grep(r"^four\nvalue", multiline=True).matches[0].line == 4
 
 
 def test_a_summary_shows_as_many_samples_and_lines_around_as_asked(tree):
-    shown = tree.grep("value", "deep", output_mode="summary", samples=1, before=1)
+    view = view_for_dialect(tree, summary_samples=1)
+    shown = view.grep("value", "deep", output_mode="summary", before=1)
     assert lines(shown) == [("deep/c.py", 1), ("deep/er/d.py", 1)]
-    shown = tree.grep("value", "deep", output_mode="summary", samples=5)
+    view = view_for_dialect(tree, summary_samples=5)
+    shown = view.grep("value", "deep", output_mode="summary")
     assert len(shown.matches) == 6
     shown = tree.grep("four", output_mode="summary", context=1)
     assert (shown.matches[0].before, shown.matches[0].after) == (("three values",), ("value value",))
     assert shown.text.startswith("b.txt: 1\n  3-three values\n  4|four\n")
-    with pytest.raises(InvalidArgumentError, match="samples"):
-        tree.grep("value", samples=0)
 
 
 def test_what_was_cut_of_a_line_is_told_apart_from_the_line(tree, tmp_path):
@@ -206,10 +208,11 @@ def test_a_size_may_be_written_as_ripgrep_takes_it(tree, tmp_path, size, found):
 
 
 def test_a_dot_stops_at_line_ends_when_that_is_asked_for(tree):
+    view = view_for_dialect(tree, dot_all=False)
     assert tree.grep("one.two", "b.txt", multiline=True).total_lines == 2
-    assert tree.grep("one.two", "b.txt", multiline=True, dot_all=False).total_lines == 0
-    assert tree.grep("one\ntwo", "b.txt", multiline=True, dot_all=False).total_lines == 2
-    assert tree.grep("one\ntwo", "b.txt", multiline=True, dot_all=False, word=True).total_lines == 2
+    assert view.grep("one.two", "b.txt", multiline=True).total_lines == 0
+    assert view.grep("one\ntwo", "b.txt", multiline=True).total_lines == 2
+    assert view.grep("one\ntwo", "b.txt", multiline=True, word=True).total_lines == 2
 
 
 def test_a_codec_is_for_files_that_are_nothing_else(tree, tmp_path):

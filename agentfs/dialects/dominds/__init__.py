@@ -28,7 +28,7 @@ from agentfs.messages import Message, NextCall, call
 from agentfs.results import GrepResult, ListResult, ReadResult
 from agentfs.tools.spec import ToolSpec
 from agentfs.visible import literal, to_json
-from agentfs.workspace import Workspace
+from agentfs.workspace import Workspace, view_for_dialect
 
 Case = Literal["smart", "sensitive", "insensitive"]
 
@@ -48,6 +48,7 @@ class _Lines(NamedTuple):
 
 def specs(workspace: Workspace) -> Sequence[ToolSpec]:
     """Return the seven tools."""
+    workspace = view_for_dialect(workspace, line_overhead=_NUMBER_CHARS, whole_context=True, dot_all=False)
 
     def ls(path: str = ".") -> ListResult:
         """List directory contents: directories first, then files, by name.
@@ -100,9 +101,7 @@ def specs(workspace: Workspace) -> Sequence[ToolSpec]:
             context_after: Lines to show after each match.
             case: How letters match; smart ignores case unless the pattern has a capital.
         """
-        return workspace.grep(
-            pattern, path, before=context_before, after=context_after, whole_context=True, **_case(case)
-        )
+        return workspace.grep(pattern, path, before=context_before, after=context_after, **_case(case))
 
     def ripgrep_count(pattern: str, path: str = ".", case: Case = "smart") -> GrepResult:
         r"""Count matches in each file, and in all.
@@ -137,7 +136,7 @@ def specs(workspace: Workspace) -> Sequence[ToolSpec]:
         """
         arguments = read_arguments(rg_args).grep(pattern)
         try:
-            return workspace.grep(path=path, whole_context=True, **arguments)
+            return workspace.grep(path=path, **arguments)
         except InvalidArgumentError as error:
             if "types" in error.details:
                 near = error.details["nearest"] or ("py", "js", "rust")
@@ -193,7 +192,7 @@ def _read(workspace: Workspace, path: str, lines: _Lines) -> ReadResult:
     limit = max_lines if last is None else min(max_lines, last - first + 1)
     try:
         # A notebook is shown as the text that it is: the document counts its lines.
-        found = workspace.read(path, first, limit, raw=path.lower().endswith(".ipynb"), room=_NUMBER_CHARS)
+        found = workspace.read(path, first, limit, raw=path.lower().endswith(".ipynb"))
     except PastEndError as error:
         if "total_lines" in error.details:
             raise past_end_of_lines(error, f"line {first}", "a range that begins at 1 to") from None

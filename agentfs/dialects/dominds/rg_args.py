@@ -119,7 +119,7 @@ _FLAGS: dict[str, tuple[str, tuple[str, Any] | dict[str, Any] | None]] = {
     "-w": ("--word-regexp", ("match", "word")),
     "-x": ("--line-regexp", ("match", "line")),
     "-v": ("--invert-match", ("inverted", True)),
-    "-U": ("--multiline", {"multiline": True, "dot_all": False}),
+    "-U": ("--multiline", {"multiline": True}),
     "-P": ("--pcre2", None),
     "-o": ("--only-matching", ("only_matching", True)),
     "-l": ("--files-with-matches", ("files", "files")),

@@ -30,7 +30,7 @@ from agentfs.search.filters import parse_filesize, parse_types
 from agentfs.tools.result import first_line
 from agentfs.tools.spec import RenderContext, ToolSpec
 from agentfs.tree.globs import compile_globs
-from agentfs.workspace import Workspace
+from agentfs.workspace import Workspace, view_for_dialect
 
 NAME = "tree-sitter-analyzer"
 
@@ -42,7 +42,7 @@ _SORT: dict[str, Literal["path", "modified", "size"]] = {"path": "path", "mtime"
 _FORMAT_OPTIONS: dict[Format, dict[str, Any]] = {
     "total_only": {"output_mode": "total"},
     "count_only_matches": {"output_mode": "count", "limit": _MAX_LIMIT},
-    "summary_only": {"output_mode": "summary", "limit": _MAX_LIMIT, "samples": SAMPLES},
+    "summary_only": {"output_mode": "summary", "limit": _MAX_LIMIT},
     "group_by_file": {"limit": MAX_MATCHES},
     "full": {"limit": MAX_MATCHES},
 }
@@ -69,6 +69,8 @@ def in_language(language: Language | None = None) -> Dialect:
 
 def _specs(workspace: Workspace, language: Language | None) -> Sequence[ToolSpec]:
     """Return the three tools."""
+    workspace = view_for_dialect(workspace, dot_all=False, summary_samples=SAMPLES)
+    unique = view_for_dialect(workspace, unique_files=True)
 
     def list_files(
         roots: list[str],
@@ -92,10 +94,11 @@ def _specs(workspace: Workspace, language: Language | None) -> Sequence[ToolSpec
         del absolute
         notes: list[str] = []
         found = _find(
-            workspace, roots, pattern, glob=glob, types=types, extensions=extensions, exclude=exclude,
-            depth=depth, follow_symlinks=follow_symlinks, hidden=hidden, no_ignore=no_ignore, size=size,
+            unique if follow_symlinks else workspace, roots, pattern, glob=glob, types=types,
+            extensions=extensions, exclude=exclude, depth=depth, follow_symlinks=follow_symlinks,
+            hidden=hidden, no_ignore=no_ignore, size=size,
             changed_within=changed_within, changed_before=changed_before, full_path_match=full_path_match,
-            limit=_clamped("limit", limit, _MAX_LIMIT, notes), once=follow_symlinks,
+            limit=_clamped("limit", limit, _MAX_LIMIT, notes),
         )  # fmt: skip
         options = ReplyOptions(searches_all=hidden and no_ignore, can_raise_limit=limit < _MAX_LIMIT)
         return list_reply(workspace, found, notes, options)
@@ -139,11 +142,11 @@ def _specs(workspace: Workspace, language: Language | None) -> Sequence[ToolSpec
             max_filesize=max_filesize, before=context_before, after=context_after, encoding=encoding,
             max_count=max_count, timeout_ms=timeout_ms, path=roots or ["."], files=files or None,
             glob=include_globs, exclude=_excluded(exclude_globs) or None,
-            once=follow_symlinks or bool(files), follow_symlinks=follow_symlinks, hidden=hidden,
+            follow_symlinks=follow_symlinks, hidden=hidden,
             include_ignored=no_ignore,
         )  # fmt: skip
         globs = {"include_globs": include_globs, "exclude_globs": exclude_globs}
-        found = _grep(workspace, globs, search)
+        found = _grep(unique if follow_symlinks or files else workspace, globs, search)
         options = ReplyOptions(
             fmt,
             optimize_paths,
@@ -201,12 +204,12 @@ def _specs(workspace: Workspace, language: Language | None) -> Sequence[ToolSpec
             max_count=max_count, timeout_ms=timeout_ms,
         )  # fmt: skip
         files = _find(
-            workspace, roots, pattern, glob=glob, types=_searchable_types(types), extensions=extensions,
+            unique, roots, pattern, glob=glob, types=_searchable_types(types), extensions=extensions,
             exclude=exclude, exclude_globs=exclude_globs, depth=depth,
             follow_symlinks=follow_symlinks, hidden=hidden, no_ignore=no_ignore, size=size,
             changed_within=changed_within, changed_before=changed_before, full_path_match=full_path_match,
             include_globs=include_globs, sort=_SORT[sort],
-            limit=_clamped("file_limit", limit, _MAX_LIMIT, notes), once=True,
+            limit=_clamped("file_limit", limit, _MAX_LIMIT, notes),
         )  # fmt: skip
         # `find` takes one list of globs: where `pattern` is a glob, the search takes the others.
         globs = include_globs if glob and pattern else None
@@ -339,7 +342,6 @@ def _grep_options(
         "fixed_strings": fixed_strings or not regex,
         "ignore_case": case == "insensitive",
         "smart_case": case == "smart",
-        "dot_all": False,
         "context": 0,
         "before": before,
         "after": after,
