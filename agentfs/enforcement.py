@@ -1,170 +1,152 @@
-"""The gate before every method: modes, rules, and the permission callback, asked with no lock held.
+"""The permission check before every method, and again on each file that the method opens or changes.
 
-A method runs only after the gate has let it through, and only on the files that it was let through for: the
-root that it is given asks again on the real path of each file that it opens or changes (`access`).
+Mode, rules and the permission callback decide before the call, with no lock held. Links may be swapped after
+that, and a search opens files that no argument names; so the root that the method is given asks `Access`,
+with the real path of each file.
 """
+# pyright: reportPrivateUsage=false, reportUnknownMemberType=false
+# ruff: noqa: SLF001 - the check is a part of the workspace
 
 import functools
 import inspect
-from collections.abc import Awaitable, Callable, Mapping
+import types
+import unicodedata
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from copy import copy
-from functools import partial
-from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, cast
 
 from agentfs import call_context
-from agentfs.access import JUDGED_BY_FILE, Access, below, covered, denied, refusal
-from agentfs.errors import InvalidArgumentError, StaleError
+from agentfs.errors import InvalidArgumentError, RefusedError, StaleError
+from agentfs.fs import Root, quote, revision_of
 from agentfs.interrupts import run_to_end
 from agentfs.limits import Limits
-from agentfs.permissions import GROUPS, Action, Allow, Deny, PermissionAnswer, PermissionRequest
+from agentfs.permissions import GROUPS, Allow, Deny, Effect, PermissionAnswer, PermissionRequest, Rule
 from agentfs.policy import Policy
+from agentfs.tools.checking import checked
+from agentfs.tools.declaration import declaration_of
 
-if TYPE_CHECKING:  # a workspace loads them when it is opened
-    from agentfs.fs import Root
+if TYPE_CHECKING:  # a workspace loads it when it is opened
     from agentfs.output_store import OutputStore
 
-_P = ParamSpec("_P")
 _R = TypeVar("_R")
-_PATHS = ("path", "paths", "to", "files")
+_C = TypeVar("_C", bound=type)
+_PATH_PARAMETERS = ("path", "paths", "to", "files")
 _Granted = Callable[[str], bool] | None  # a test of a real path, or no limit
 
 
 class Guarded(Protocol):
-    """What a workspace has that its gate needs."""
+    """What the check needs of a workspace."""
 
     policy: Policy
     limits: Limits
-    _root: "Root"
+    _root: Root
     _outputs: "OutputStore"
 
 
-_W = TypeVar("_W", bound=Guarded)
-_Method = Callable[Concatenate[_W, _P], _R]
+def guard_methods(cls: _C) -> _C:
+    """Check the arguments of each public method of a class, and the permission for each that is a tool."""
+    for name, method in list(vars(cls).items()):
+        if isinstance(method, types.FunctionType) and (name == "__init__" or not name.startswith("_")):
+            declared = declaration_of(method)
+            effect = declared.effect if declared else "none"
+            setattr(cls, name, checked(method if effect == "none" else _guard(method, effect)))
+    return cls
 
 
-def gated(act: Action) -> Callable[[_Method[_W, _P, _R]], _Method[_W, _P, _R]]:
-    """Return a decorator that puts a method of a workspace behind the gate.
+def _guard(method: Callable[..., Any], effect: Effect) -> Callable[..., Any]:
+    changes = effect in GROUPS["change"]
+    signature = functools.cache(lambda: inspect.signature(method))  # most methods are never called
 
-    Args:
-        act: What the method does.
-    """
+    @functools.wraps(method)
+    def guarded(self: Guarded, /, *args: Any, **kwargs: Any) -> Any:
+        timeout = kwargs.get("timeout")
+        seconds = timeout if isinstance(timeout, (int, float)) else None
+        with call_context.limited(self.limits.timeout, seconds):
+            if self.policy.guards:
+                return _GuardedCall(self, method, effect, signature().bind(self, *args, **kwargs)).run()
+            return (
+                run_to_end(lambda: method(self, *args, **kwargs))
+                if changes
+                else method(self, *args, **kwargs)
+            )
 
-    def decorate(method: _Method[_W, _P, _R]) -> _Method[_W, _P, _R]:
-        changes = act in GROUPS["change"]
-
-        @functools.wraps(method)
-        def through(self: _W, /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
-            with call_context.limited(self.limits.timeout, _seconds(kwargs.get("timeout"))):
-                if self.policy.guards:
-                    ask = _Asking(self, method, act, args, kwargs)
-                    return cast("_R", ask.through())
-                if not changes:
-                    return method(self, *args, **kwargs)
-                return run_to_end(lambda: method(self, *args, **kwargs))
-
-        return through
-
-    return decorate
+    return guarded
 
 
-def _seconds(timeout: object) -> float | None:
-    """Return what a caller passes as `timeout`; whether it may pass that is for the method to say."""
-    return timeout if isinstance(timeout, (int, float)) else None
-
-
-class _Asking:
-    """One call on its way through the gate."""
+class _GuardedCall:
+    """One call of a method, from the check to its result."""
 
     def __init__(
-        self,
-        workspace: Guarded,
-        method: Callable[..., Any],
-        act: Action,
-        args: Any,
-        kwargs: Mapping[str, Any],
+        self, workspace: Guarded, method: Callable[..., Any], effect: Effect, bound: inspect.BoundArguments
     ) -> None:
-        signature = inspect.signature(method)
-        bound = signature.bind(workspace, *args, **kwargs)
         bound.apply_defaults()
-        self.parameters = list(signature.parameters)[1:]
-        self.arguments = {name: bound.arguments[name] for name in self.parameters}
+        _, *arguments = bound.arguments.items()
+        self.arguments: dict[str, Any] = dict(arguments)
         self.workspace = workspace
         self.method = method
-        self.act: Action = act
+        self.name = method.__name__
+        self.effect: Effect = effect
+        self.changes = effect in GROUPS["change"]
+        # A method that names no file, such as `undo`, may change any: each is checked when it is reached.
+        self.names_files = "path" in self.arguments or "paths" in self.arguments
 
-    def through(self) -> Any:
-        granted: _Granted | Literal["ask"] = self._to_end(lambda: self._verdict(self._paths()))
-        if granted == "ask":
-            granted = self._be_allowed()
-        return self._run(granted)
+    def run(self) -> Any:
+        granted = self._to_end(self._decide)
+        return self._call(self._ask_permission() if granted == "ask" else granted)
 
-    def _be_allowed(self) -> _Granted:
-        expected, before, paths = self._to_end(lambda: (self._revision(), self._diff(), self._paths()))
-        answer = self._ask(paths, before)
+    def _decide(self) -> _Granted | Literal["ask"]:
+        """Return what is granted, or "ask": refusing rules come first, then the mode, then allowing rules."""
+        policy, paths = self.workspace.policy, self._paths()
+        for rule in policy.deny_rules:
+            anywhere = rule.glob is None or (self.changes and self.names_files and not paths)
+            if rule.names(self.name, self.effect) and (
+                anywhere or _denying([rule], paths, self.workspace._root.ignores_case)
+            ):
+                raise self._refusal(f"The rule `{rule.text}` does not allow this call.")
+        preview = self.arguments.get("preview") is True
+        if self.changes and policy.mode == "plan" and not preview:
+            raise self._refusal("Nothing is changed in plan mode.", "Tell the user what you would change.")
+        if preview or policy.mode == "bypass":
+            return None
+        if policy.mode == "accept_edits" and self.effect in ("edit", "write"):
+            return None
+        for rule in policy.allow_rules:
+            if rule.names(self.name, self.effect):
+                if rule.glob is None:
+                    return None
+                if paths and all(_matches(rule.glob, path) for path in paths):
+                    return functools.partial(_matches, rule.glob)
+        return "ask" if policy.permission is not None or (self.changes and policy.allow) else None
+
+    def _ask_permission(self) -> _Granted:
+        """Ask, take over changed arguments, and make sure that what was shown is what will happen."""
+        revision, diff, paths = self._to_end(self._preview)
+        answer = self._answer(paths, diff)
         if isinstance(answer, Deny):
-            self._refuse(answer.reason or "The user did not allow this call.")
-        if isinstance(answer, Allow) and answer.arguments is not None:
-            if unknown := answer.arguments.keys() - set(self.parameters):
-                raise InvalidArgumentError(f"{self._name} has no parameter {', '.join(sorted(unknown))}.")
+            raise self._refusal(answer.reason or "The user did not allow this call.")
+        if answer.arguments is not None:
+            if unknown := answer.arguments.keys() - self.arguments.keys():
+                raise InvalidArgumentError(f"{self.name} has no parameter {', '.join(sorted(unknown))}.")
             self.arguments |= answer.arguments
-            self._to_end(lambda: self._verdict(self._paths()))  # a preview would tell of what is denied
-            expected, before, paths = self._to_end(lambda: (self._revision(), self._diff(), self._paths()))
-        if expected is not None:
-            self.arguments["expect_revision"] = expected
-        elif self._diff() != before:
+            self._to_end(self._decide)  # before the preview, which would show what is denied
+            revision, diff, paths = self._to_end(self._preview)
+        if revision is not None:
+            self.arguments["expect_revision"] = revision
+        elif self._diff() != diff:
             raise StaleError(
                 "What the call would do has changed since it was allowed; nothing was done.",
                 hint="Read the file again, then decide anew.",
             )
-        return below(paths) if paths else None
+        return _within(paths) if paths else None
 
-    @property
-    def _name(self) -> str:
-        return self.method.__name__
-
-    @property
-    def _changes(self) -> bool:
-        return self.act in GROUPS["change"]
-
-    def _run(self, granted: _Granted, *, preview: bool = False) -> Any:
-        """Run the method on a root that lets it use what was granted, and nothing that is denied."""
-        root = self.workspace._root  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - as below
-        access = Access(
-            self._name, self.act, self.workspace.policy.deny_rules, granted=granted, folds=root.ignores_case
-        )
-        workspace = copy(self.workspace)
-        workspace._root = root.for_call(access)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - as below
-        arguments = {**self.arguments, **({"preview": True} if preview else {})}
-        return self._to_end(lambda: self.method(workspace, **arguments))
-
-    def _to_end(self, work: Callable[[], _R]) -> _R:
-        return run_to_end(work) if self._changes else work()
-
-    def _diff(self) -> str:
-        if "preview" not in self.parameters or self.arguments["preview"]:
-            return ""
-        would = self._run(None, preview=True)
-        return str(getattr(would, "diff", ""))
-
-    def _revision(self) -> str | None:
-        """Return the version that is about to be changed, for a method that can be held to one."""
-        if self.arguments.get("expect_revision", "") is not None:  # given already, or no parameter
-            return None
-        from agentfs.fs import revision_of  # noqa: PLC0415 - as above
-
-        root = self.workspace._root  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - as below
-        with root.open_file(self.arguments["path"]) as found:
-            data = found.read(self.workspace.limits.file_bytes + 1)
-        # A larger file is refused by the preview, and no revision of it is needed.
-        return revision_of(data) if len(data) <= self.workspace.limits.file_bytes else None
-
-    def _ask(self, paths: tuple[str, ...], diff: str) -> PermissionAnswer:
+    def _answer(self, paths: tuple[str, ...], diff: str) -> Allow | Deny:
         callback = self.workspace.policy.permission
         if callback is None:
             return Deny("No rule allows this call, and there is nobody to ask.")
         call = call_context.current.get()
-        shown = {name: value for name, value in self.arguments.items() if name != "preview"}
-        request = PermissionRequest(self._name, self.act, shown, paths, diff, call.tool if call else None)
+        arguments = {name: value for name, value in self.arguments.items() if name != "preview"}
+        tool = call.tool if call else None
+        request = PermissionRequest(self.name, self.effect, arguments, paths, diff, tool)
         with call_context.uncounted():
             answer = callback(request)
             if inspect.isawaitable(answer):
@@ -173,54 +155,149 @@ class _Asking:
             return Allow()
         return answer if isinstance(answer, (Allow, Deny)) else Deny()
 
-    def _verdict(self, paths: tuple[str, ...]) -> _Granted | Literal["ask"]:
-        """Return what is granted, or that somebody is to be asked.
+    def _call(self, granted: _Granted, *, preview: bool = False) -> Any:
+        """Run the method on a root that lets it use what was granted, and nothing that is denied."""
+        root, deny = self.workspace._root, self.workspace.policy.deny_rules
+        access = Access(
+            self.name, self.effect, deny, names_files=self.names_files, granted=granted, root=root
+        )
+        workspace = copy(self.workspace)
+        workspace._root = root.for_call(access)
+        arguments = {**self.arguments, **({"preview": True} if preview else {})}
+        return self._to_end(lambda: self.method(workspace, **arguments))
 
-        Rules that refuse come first, then the mode, then rules that allow.
-        """
-        policy = self.workspace.policy
-        folds = self.workspace._root.ignores_case  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - as below
-        changes = self._changes
-        for rule in policy.deny_rules:
-            unknown = changes and not paths
-            everywhere = rule.glob is None or (unknown and self._name not in JUDGED_BY_FILE)
-            if rule.names(self._name, self.act) and (
-                everywhere or any(denied(rule, path, folds) for path in paths)
-            ):
-                self._refuse(f"The rule `{rule.text}` does not allow this call.")
-        preview = self.arguments.get("preview") is True
-        if changes and policy.mode == "plan" and not preview:
-            self._refuse("Nothing is changed in plan mode.", "Tell the user what you would change.")
-        if preview or policy.mode == "bypass":
-            return None
-        if policy.mode == "accept_edits" and self.act in ("edit", "write"):
-            return None
-        for rule in policy.allow_rules:
-            everywhere = rule.glob is None or (bool(paths) and all(covered(rule, path) for path in paths))
-            if rule.names(self._name, self.act) and everywhere:
-                return None if rule.glob is None else partial(covered, rule)
-        if policy.permission is not None or (changes and policy.allow):
-            return "ask"
-        return None
+    def _to_end(self, work: Callable[[], _R]) -> _R:
+        return run_to_end(work) if self.changes else work()
 
-    def _refuse(self, reason: str, hint: str = "") -> None:
-        raise refusal(reason, self._name, self._paths(), hint)
+    def _preview(self) -> tuple[str | None, str, tuple[str, ...]]:
+        return self._revision(), self._diff(), self._paths()
+
+    def _diff(self) -> str:
+        if self.arguments.get("preview", True):  # it is one already, or the method has none
+            return ""
+        return str(getattr(self._call(None, preview=True), "diff", ""))
+
+    def _revision(self) -> str | None:
+        """Return the version that is about to be changed, for a method that can be held to one."""
+        if self.arguments.get("expect_revision", "") is not None:  # given already, or no parameter
+            return None
+        limit = self.workspace.limits.file_bytes
+        with self.workspace._root.open_file(self.arguments["path"]) as file:
+            data = file.read(limit + 1)
+        # A larger file is refused by the preview, and no revision of it is needed.
+        return revision_of(data) if len(data) <= limit else None
+
+    def _refusal(self, reason: str, hint: str = "") -> RefusedError:
+        return _refusal(reason, self.name, self._paths(), hint)
 
     def _paths(self) -> tuple[str, ...]:
-        root = self.workspace._root  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - the gate is the workspace's own
-        asked: list[str] = []
-        for name in _PATHS:
-            if name == "to" and "path" not in self.arguments:
-                continue  # the checkpoint of a rollback
-            value = self.arguments.get(name)
-            asked += [value] if isinstance(value, str) else value if isinstance(value, (list, tuple)) else []
-        meant = [root.path_from_top(self._meant(path) or ".") for path in asked]
-        return tuple(dict.fromkeys(place or "." for path in meant for place in root.top.resolve(path)))
+        """Return the paths that the arguments name, and where links lead them, relative to the root."""
+        root = self.workspace._root
+        named: list[str] = []
+        for parameter in _PATH_PARAMETERS if self.names_files else ():  # `to` of a rollback is no path
+            value = self.arguments.get(parameter)
+            named += [value] if isinstance(value, str) else value if isinstance(value, (list, tuple)) else []
+        paths = [root.path_from_top(self._file_of(path) or ".") for path in named]
+        return tuple(dict.fromkeys(each or "." for path in paths for each in root.top.resolve(path)))
 
-    def _meant(self, path: str) -> str:
-        """Return the file that a name of a kept page stands for, which rules are about."""
-        kept = self.workspace._outputs.get(path)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - as above
+    def _file_of(self, path: str) -> str:
+        """Return the file that a name of the output store refers to, which rules are about."""
+        kept = self.workspace._outputs.get(path)
         return path if kept is None else kept.path or path
+
+
+class Access:
+    """What the rules, and what was granted, allow one call on each file, by the file's real path."""
+
+    def __init__(
+        self,
+        name: str,
+        effect: Effect,
+        deny: Sequence[Rule],
+        *,
+        names_files: bool,
+        granted: _Granted,
+        root: Root,
+    ) -> None:
+        # What may not be read is closed to every method; a rule without a glob is about the whole method.
+        rules = [rule for rule in deny if rule.glob is not None]
+        self._read = [rule for rule in rules if rule.names(name, effect) or rule.names("read", "read")]
+        changes = GROUPS["change"] if effect in GROUPS["change"] and not names_files else ()
+        self._change = [
+            *self._read, *(rule for rule in rules if {*changes} & {*GROUPS.get(rule.name, ())})
+        ]  # fmt: skip
+        self._name = name
+        self._granted = granted
+        self._ignores_case = root.ignores_case
+
+    def denies_reading(self, real_path: str) -> bool:
+        """Return whether a rule keeps the contents of a file from this call."""
+        return _denying(self._read, [real_path], self._ignores_case) is not None
+
+    def check_read(self, real_path: str) -> None:
+        """Raise `refused` where a rule denies reading a file, or it is not among what was granted."""
+        self._check(real_path, self._read)
+
+    def check_change(self, real_path: str) -> None:
+        """Raise `refused` where a rule denies changing a file, or it is not among what was granted."""
+        self._check(real_path, self._change)
+
+    def _check(self, real_path: str, rules: Sequence[Rule]) -> None:
+        if rule := _denying(rules, [real_path], self._ignores_case):
+            raise _refusal(
+                f"The rule `{rule.text}` does not allow {self._name} here.", self._name, [real_path]
+            )
+        if self._granted is not None and not self._granted(real_path):
+            reason = f"{quote(real_path)} is not among the files that {self._name} was allowed to use."
+            raise _refusal(reason, self._name, [real_path])
+
+
+def _refusal(reason: str, method: str, paths: Sequence[str], hint: str = "") -> RefusedError:
+    hint = hint or "Do not try it again, nor another way; tell the user, or go on without it."
+    return RefusedError(f"{reason.rstrip('.')}.", hint=hint, details={"method": method, "paths": list(paths)})
+
+
+def _denying(rules: Sequence[Rule], paths: Sequence[str], ignores_case: Callable[[str], bool]) -> Rule | None:
+    """Return the first rule about one of some paths, under any spelling the file system takes for it."""
+    for rule in rules:
+        glob = rule.glob or ""
+        for path in paths if glob else ():
+            if _matches(glob, path) or (_matches(_fold(glob), _fold(path)) and ignores_case(path)):
+                return rule
+    return None
+
+
+def _within(paths: Iterable[str]) -> Callable[[str], bool]:
+    """Return a test whether a real path is one of some paths or globs, or lies below one."""
+    known = frozenset(paths)
+    globs = [path for path in known if any(mark in path for mark in "*?[{")]
+
+    def granted(real_path: str) -> bool:
+        above = known.intersection((".", *_path_and_parents(real_path)))
+        return bool(above) or any(_matches(glob, real_path) for glob in globs)
+
+    return granted
+
+
+def _matches(glob: str, path: str) -> bool:
+    """Return whether a glob matches a path, or a directory above it."""
+    return any(map(_compiled(glob), _path_and_parents(path)))
+
+
+def _path_and_parents(path: str) -> list[str]:
+    parts = path.split("/")
+    return ["/".join(parts[:count]) for count in range(1, len(parts) + 1)]
+
+
+@functools.cache
+def _compiled(glob: str) -> Callable[[str], bool]:
+    from agentfs.tree.globs import compile_globs  # noqa: PLC0415 - loaded when a rule first needs it
+
+    return compile_globs([glob])
+
+
+def _fold(text: str) -> str:
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).casefold())
 
 
 async def _coroutine(awaitable: Awaitable[Any]) -> Any:

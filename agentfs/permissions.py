@@ -9,10 +9,11 @@ from agentfs.errors import InvalidArgumentError
 from agentfs.values import Value
 
 Mode = Literal["default", "accept_edits", "plan", "bypass"]
-Action = Literal["read", "search", "edit", "write", "change"]
+# What a method does to the files; one of "none" needs no permission.
+Effect = Literal["none", "read", "search", "edit", "write", "change"]
 
 # What a rule may name, with the kinds of act it stands for; a method's own name stands for that method.
-GROUPS: dict[str, tuple[Action, ...]] = {
+GROUPS: dict[str, tuple[Effect, ...]] = {
     "read": ("read",),
     "search": ("search",),
     "edit": ("edit",),
@@ -20,6 +21,8 @@ GROUPS: dict[str, tuple[Action, ...]] = {
     "change": ("edit", "write", "change"),
     "*": ("read", "search", "edit", "write", "change"),
 }
+# Effects that leave the files as they are.
+READING: tuple[Effect, ...] = ("none", "read", "search")
 _RULE = re.compile(r"(?P<name>\*|[a-z][a-z0-9_]*)(?:\((?P<glob>[^\n]+)\))?")
 
 
@@ -37,7 +40,7 @@ class PermissionRequest(Value):
     """
 
     method: str
-    act: Action
+    act: Effect
     arguments: Mapping[str, Any]
     paths: tuple[str, ...]
     diff: str = ""
@@ -88,7 +91,7 @@ class Rule(NamedTuple):
     name: str
     glob: str | None
 
-    def names(self, method: str, act: Action) -> bool:
+    def names(self, method: str, act: Effect) -> bool:
         """Tell whether it speaks of a method.
 
         Args:

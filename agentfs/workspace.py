@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias, TypeVar, cast
 
 from agentfs import call_context
-from agentfs.enforcement import gated
+from agentfs.enforcement import guard_methods
 from agentfs.errors import InvalidArgumentError, NotAFileError, NotFoundError, UnknownToolError
 from agentfs.events import OnEvent
 from agentfs.interrupts import run_to_end
@@ -37,16 +37,13 @@ from agentfs.results import (
     UndoResult,
     WriteResult,
 )
-from agentfs.tools.checking import checked
-from agentfs.tools.model_type import ModelType
+from agentfs.tools.declaration import ModelType, declared_tools, tool
 
 if TYPE_CHECKING:  # each is imported when it is first needed, which keeps `import agentfs` fast
     from agentfs.history import Move
     from agentfs.history.state import StateSession
     from agentfs.tools.toolset import Toolset
 
-_FOR_PROGRAMS = ("splice",)  # its spans are offsets, which no model counts
-DEFAULT_TOOLS = ("read", "write", "edit", "multi_edit", "ls", "glob", "grep")
 _R = TypeVar("_R", bound=Result)
 # Of one glob: more than any budget has room for.
 _MOST_NAMED = 10_000
@@ -60,7 +57,7 @@ Paths: TypeAlias = Annotated[_OneOrMore, ModelType(str)]
 Files: TypeAlias = Annotated[_OneOrMore, ModelType(str | list[str])]
 
 
-@checked
+@guard_methods
 class Workspace:
     """One agent's view of one directory tree.
 
@@ -87,6 +84,10 @@ class Workspace:
 
     In each method, parameters before the `*` are visible to a model; those after it are for programs.
     """
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        guard_methods(cls)
 
     def __init__(
         self,
@@ -197,12 +198,13 @@ class Workspace:
             )
         from agentfs.tools.toolset import Toolset
 
-        there = self.tool_names()
-        chosen = DEFAULT_TOOLS if chosen is None else there if isinstance(chosen, str) else chosen
+        declared = declared_tools(type(self))
+        defaults = [name for name, each in declared.items() if each.default]
+        chosen = defaults if chosen is None else list(declared) if isinstance(chosen, str) else chosen
         for name in chosen:
-            if name not in there:
+            if name not in declared:
                 raise UnknownToolError(
-                    f"A workspace has no tool {name!r}.", hint=f"Its tools are {', '.join(there)}."
+                    f"A workspace has no tool {name!r}.", hint=f"Its tools are {', '.join(declared)}."
                 )
         methods = [getattr(self, name) for name in chosen]
         return Toolset(
@@ -244,12 +246,10 @@ class Workspace:
         return other
 
     def tool_names(self) -> list[str]:
-        """Return the names of the methods that can be tools: those that return a result."""
-        known = (*DEFAULT_TOOLS, *_FOR_PROGRAMS)
-        others = [name for name in dir(type(self)) if not name.startswith("_") and name not in known]
-        return [*DEFAULT_TOOLS, *(name for name in others if _returns_result(getattr(type(self), name)))]
+        """Return the names of the methods that can be tools, those offered by default first."""
+        return list(declared_tools(type(self)))
 
-    @gated("read")
+    @tool(effect="read", default=True)
     def read(
         self,
         path: Path,
@@ -325,7 +325,7 @@ class Workspace:
             add_suggestions(self._root, path, error)
             raise
 
-    @gated("read")
+    @tool(effect="read")
     def read_many(self, paths: Files, budget: int | None = None) -> ReadManyResult:
         """Read several files in one call, each under its path.
 
@@ -368,7 +368,11 @@ class Workspace:
 
         return read_several(read, list(dict.fromkeys(named)), self.limits, budget, patterns, notes)
 
-    @gated("write")
+    @tool(
+        effect="write",
+        default=True,
+        advice="{write} replaces only a file that {read} has shown you to its end.",
+    )
     def write(
         self,
         path: Path,
@@ -405,7 +409,11 @@ class Workspace:
         terms = WriteTerms(overwrite, encoding, newline, preview)
         return write_file(self._root, self._read_tracker, self.limits, fspath(path), content, terms)
 
-    @gated("edit")
+    @tool(
+        effect="edit",
+        default=True,
+        advice="For a change to a part of a file use {edit}, with enough context for a unique match.",
+    )
     def edit(
         self,
         path: Path,
@@ -447,7 +455,7 @@ class Workspace:
             self._root, self._read_tracker, self.limits, fspath(path), edits, terms=terms, match=match
         )
 
-    @gated("edit")
+    @tool(effect="edit", default=True, advice="Several changes to one file go into one {multi_edit}.")
     def multi_edit(
         self,
         path: Path,
@@ -485,7 +493,7 @@ class Workspace:
             self._root, self._read_tracker, self.limits, fspath(path), made, terms=terms, match=match
         )
 
-    @gated("edit")
+    @tool(effect="edit")
     def edit_lines(
         self,
         path: Path,
@@ -525,7 +533,7 @@ class Workspace:
             fresh=self._dialect_options.fresh_line_ids,
         )
 
-    @gated("edit")
+    @tool(effect="edit", for_models=False)  # its spans are offsets, which no model counts
     def splice(
         self,
         path: Path,
@@ -558,7 +566,7 @@ class Workspace:
         terms = EditOptions(encoding, expect_revision, preview)
         return splice_file(self._root, self._read_tracker, self.limits, fspath(path), spans, terms=terms)
 
-    @gated("change")
+    @tool(effect="change")
     def delete(self, path: Path) -> DeleteResult:
         """Delete a file that you have read, a link, or an empty directory; undo brings it back.
 
@@ -576,7 +584,7 @@ class Workspace:
 
         return delete_path(self._root, self._read_tracker, self.limits, fspath(path))
 
-    @gated("change")
+    @tool(effect="change")
     def move(self, path: Path, to: Path) -> MoveResult:
         """Move or rename a file or link.
 
@@ -595,7 +603,7 @@ class Workspace:
 
         return move_path(self._root, self._read_tracker, self.limits, fspath(path), fspath(to))
 
-    @gated("search")
+    @tool(effect="search", default=True)
     def ls(
         self,
         path: Paths = ".",
@@ -643,7 +651,7 @@ class Workspace:
             )
         )
 
-    @gated("search")
+    @tool(effect="search", default=True, advice="Find files by name with {glob}.")
     def glob(
         self,
         pattern: str,
@@ -701,7 +709,7 @@ class Workspace:
             )
         )
 
-    @gated("search")
+    @tool(effect="search")
     def find(
         self,
         path: Paths = ".",
@@ -786,7 +794,7 @@ class Workspace:
             )
         )
 
-    @gated("search")
+    @tool(effect="search", default=True, advice="Search contents with {grep} before you read.")
     def grep(
         self,
         pattern: str,
@@ -905,7 +913,7 @@ class Workspace:
             grep(self._root, self.limits, request, kept=text, engine=self.engine, name_lines=name_lines)
         )
 
-    @gated("change")
+    @tool(effect="change")
     def undo(self, steps: int = 1) -> UndoResult:
         """Take back your last changes to files, all of them or none.
 
@@ -922,7 +930,7 @@ class Workspace:
         move = self._journal.undo(self._root, steps, max_bytes=self.limits.file_bytes)
         return self._moved("Undid", move)
 
-    @gated("change")
+    @tool(effect="change")
     def redo(self, steps: int = 1) -> UndoResult:
         """Make changes again that were undone.
 
@@ -939,6 +947,7 @@ class Workspace:
         move = self._journal.redo(self._root, steps, max_bytes=self.limits.file_bytes)
         return self._moved("Redid", move)
 
+    @tool(effect="none")
     def checkpoint(self, name: str | None = None) -> CheckpointResult:
         """Name the present state of the files, so that rollback can return to it.
 
@@ -961,7 +970,7 @@ class Workspace:
         text = f"Checkpoint {quote(made)}" + (", moved here from an earlier state." if moved else ".")
         return CheckpointResult(made, self._journal.position, text=text)
 
-    @gated("change")
+    @tool(effect="change")
     def rollback(self, to: str) -> UndoResult:
         """Take the files back to a checkpoint, all of them or none; redo makes the changes again.
 
@@ -1030,7 +1039,7 @@ class Workspace:
             staged.close()
             journal.close()
 
-    @gated("read")
+    @tool(effect="read")
     def changes(self, since: str | None = None) -> ChangesResult:
         """Show all that you changed, as one patch.
 
@@ -1119,8 +1128,3 @@ def view_for_dialect(workspace: Workspace, **options: Any) -> Workspace:
 def texts(path: Paths) -> str | list[str]:
     """Return one path or several as text."""
     return os.fspath(path) if isinstance(path, (str, os.PathLike)) else [os.fspath(each) for each in path]
-
-
-def _returns_result(method: object) -> bool:
-    returned = getattr(method, "__annotations__", {}).get("return")
-    return isinstance(returned, type) and issubclass(returned, Result)

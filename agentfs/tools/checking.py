@@ -11,12 +11,11 @@ import inspect
 import os
 import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Annotated, Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 from agentfs.errors import InvalidArgumentError
 from agentfs.messages import Message, ParameterName
 
-_C = TypeVar("_C", bound=type)
 _SHOWN = 60
 _fspath: Callable[[Any], Any] = os.fspath
 _LARGEST = 2**63 - 1  # no file has more lines, and much larger numbers cannot even be shown
@@ -48,16 +47,8 @@ class _Rule(NamedTuple):
     way_out: str = ""
 
 
-def checked(cls: _C) -> _C:
-    """Check the arguments of the public methods of a class, and of its constructor, against their hints."""
-    for name in dir(cls):
-        method = inspect.getattr_static(cls, name)
-        if isinstance(method, types.FunctionType) and (name == "__init__" or not name.startswith("_")):
-            setattr(cls, name, _checking(method))
-    return cls
-
-
-def _checking(method: Callable[..., Any]) -> Callable[..., Any]:
+def checked(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a method that checks its arguments against its type hints first."""
     rules: dict[str, _Rule] | None = None  # in the order of the parameters, once the method is called
 
     @functools.wraps(method)

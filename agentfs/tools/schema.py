@@ -8,8 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from agentfs.errors import InvalidArgumentError
+from agentfs.permissions import Effect
 from agentfs.tools.output_schema import output_schema
-from agentfs.tools.spec import Effect, Tool
+from agentfs.tools.spec import Tool
 from agentfs.tools.types import (
     EnumOf,
     Kind,
@@ -61,7 +62,14 @@ _WRITES = {"readOnlyHint": False, "destructiveHint": True, "idempotentHint": Tru
 _EDITS = {"readOnlyHint": False, "destructiveHint": True, "idempotentHint": False, "openWorldHint": False}
 
 # Of a tool whose effect is not known nothing is claimed, and MCP then assumes the worst.
-_MCP_HINTS: dict[Effect | None, dict[str, bool]] = {"read": _READS, "write": _WRITES, "edit": _EDITS}
+_MCP_HINTS: dict[Effect | None, dict[str, bool]] = {
+    "none": _READS,
+    "read": _READS,
+    "search": _READS,
+    "write": _WRITES,
+    "edit": _EDITS,
+    "change": _EDITS,
+}
 
 
 def tool_schemas(tools: Sequence[Tool], format: str, *, strict: bool = False) -> list[Schema]:  # noqa: A002 - the published name

@@ -4,49 +4,20 @@ import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, get_type_hints
+from typing import Any, NamedTuple, get_type_hints
 
 from agentfs.errors import InvalidArgumentError
 from agentfs.messages import METHODS, Names, NextCall, Retry
-from agentfs.results import (
-    ChangesResult,
-    CheckpointResult,
-    DeleteResult,
-    EditResult,
-    GlobResult,
-    GrepResult,
-    ListResult,
-    MoveResult,
-    ReadManyResult,
-    ReadResult,
-    ToolResult,
-    UndoResult,
-    WriteResult,
-)
+from agentfs.permissions import Effect
+from agentfs.results import ToolResult
+from agentfs.tools.declaration import effect_of
 from agentfs.tools.docstrings import read_docstring
 from agentfs.tools.types import Parameter, kind_of
-
-Effect = Literal["read", "write", "edit"]
 
 # What all providers take as the name of a tool.
 _TOOL_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 # What most providers take as the name of a parameter; a format that does not is given an identifier instead.
 _PARAMETER_NAME = re.compile(r"-{0,2}[A-Za-z][A-Za-z0-9_.-]{0,61}")
-
-_EFFECTS: dict[Any, Effect] = {
-    ReadResult: "read",
-    ReadManyResult: "read",
-    ListResult: "read",
-    GlobResult: "read",
-    GrepResult: "read",
-    ChangesResult: "read",
-    CheckpointResult: "read",
-    WriteResult: "write",
-    DeleteResult: "edit",
-    MoveResult: "edit",
-    UndoResult: "edit",
-    EditResult: "edit",
-}
 
 
 class RenderContext(NamedTuple):
@@ -84,8 +55,9 @@ class ToolSpec:
         preset: Values that hold where the model gives none; for a parameter that it does not see, always.
         order: The parameters to show first, in this order; the others follow.
         aliases: Other names under which the tool may be called.
-        effect: What it does to the world: "read" nothing, "write" the same when repeated, "edit" perhaps more
-            each time. By default it is told by what the callable returns, and unknown otherwise.
+        effect: What it does to the world: "none", "read" and "search" change nothing, "write" changes the
+            same when repeated, "edit" and "change" perhaps more each time. By default what the callable
+            declares (`agentfs.tools.declaration.tool`) or of one returning the same result, else unknown.
         methods: The methods of a workspace that a text means by this tool, each with the arguments, by the
             names that a model sees, that make it that method. By default the one of its own name.
         renames: For a parameter of these methods, the callable's own for it, where they differ.
@@ -191,7 +163,7 @@ def make_tool(target: Callable[..., Any] | ToolSpec, *, prefix: str = "", expose
     if problems:
         raise InvalidArgumentError(f"{name} cannot be a tool: {'; '.join(problems)}.")
     returns = hints.get("return")
-    effect = spec.effect or _EFFECTS.get(returns)
+    effect = spec.effect or effect_of(spec.target, returns)
     methods = {own_name: dict[str, Any]()} if spec.methods is None else spec.methods
     return Tool(name, description, tuple(parameters), returns, effect, methods, spec)
 

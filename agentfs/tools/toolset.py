@@ -10,6 +10,7 @@ from agentfs import call_context
 from agentfs.errors import AgentFSError, InvalidArgumentError, UnknownToolError
 from agentfs.events import Coercion, OnEvent
 from agentfs.messages import METHODS, Names
+from agentfs.permissions import READING
 from agentfs.providers.calls import Message, ToolCall, message_for, messages_for, read_call
 from agentfs.results import Result, ToolResult
 from agentfs.tools.aliases import nearest
@@ -332,7 +333,7 @@ class Toolset:
         together = False
         for each in sent:
             tool = self._tools.get(each.name) if isinstance(each.name, str) else None
-            reads = tool is not None and tool.effect == "read"
+            reads = tool is not None and tool.effect in READING
             if reads and together:
                 groups[-1].append(each)
             else:

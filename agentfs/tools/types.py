@@ -24,8 +24,8 @@ from typing import (
 )
 
 from agentfs.errors import InvalidArgumentError
+from agentfs.tools.declaration import ModelType
 from agentfs.tools.docstrings import read_docstring
-from agentfs.tools.model_type import ModelType
 
 LARGEST = 2**63 - 1
 

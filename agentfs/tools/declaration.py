@@ -1,0 +1,72 @@
+"""What a method declares of itself as a tool: its effect, whether it is a default, advice on its use.
+
+The offered tools, permission checks, MCP annotations and the instructions for a model follow from it.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
+
+from agentfs.permissions import Effect
+from agentfs.results import Result
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+# What a function does that declares nothing and returns the same result as one that does.
+_effects_by_result: dict[Any, Effect] = {}
+
+
+class ModelType(NamedTuple):
+    """In an `Annotated` hint: the type that a model sees, where a program may pass more."""
+
+    hint: Any
+
+
+class Declaration(NamedTuple):
+    """What `tool` declares."""
+
+    effect: Effect
+    default: bool
+    for_models: bool
+    advice: str
+
+
+def tool(
+    *, effect: Effect, default: bool = False, for_models: bool = True, advice: str = ""
+) -> Callable[[_F], _F]:
+    """Declare a method or function as a tool.
+
+    Args:
+        effect: What it does to the files; "none" needs no permission.
+        default: Whether a workspace offers it where no tools are named.
+        for_models: Whether a model may be offered it at all.
+        advice: A sentence for the system prompt, with methods as `{grep}`; it is left out where one of them
+            is not offered.
+    """
+
+    def declare(function: _F) -> _F:
+        function.__dict__["_agentfs_tool"] = Declaration(effect, default, for_models, advice)
+        returns = function.__annotations__.get("return")
+        if isinstance(returns, type) and issubclass(returns, Result):
+            _effects_by_result.setdefault(returns, effect)
+        return function
+
+    return declare
+
+
+def declaration_of(function: Any) -> Declaration | None:
+    """Return what a function or method declares, or None."""
+    return getattr(function, "_agentfs_tool", None)
+
+
+def effect_of(function: Any, returns: Any) -> Effect | None:
+    """Return the effect that is declared, else that of declared methods with the same result, or None."""
+    declared = declaration_of(function)
+    return declared.effect if declared else _effects_by_result.get(returns)
+
+
+def declared_tools(cls: type[Any]) -> dict[str, Declaration]:
+    """Return the methods of a class that are offered to models, in order of definition, defaults first."""
+    methods = {name: getattr(cls, name) for base in reversed(cls.__mro__) for name in vars(base)}
+    declared = {name: declaration_of(method) for name, method in methods.items()}
+    offered = {name: each for name, each in declared.items() if each is not None and each.for_models}
+    return dict(sorted(offered.items(), key=lambda item: not item[1].default))

@@ -1,0 +1,106 @@
+"""What a method declares with `tool` is all that the offered tools, checks and texts need to know of it."""
+
+import pytest
+
+from agentfs import Policy, Toolset, Workspace
+from agentfs.errors import InvalidArgumentError, RefusedError
+from agentfs.results import ReadResult
+from agentfs.tools.declaration import tool
+from agentfs.tools.schema import FORMATS
+
+
+class OutlineWorkspace(Workspace):
+    """A workspace with an eighth default tool: this class is all that it takes."""
+
+    @tool(effect="read", default=True, advice="See the definitions of a file with {outline}.")
+    def outline(self, path: str) -> ReadResult:
+        """Show the definitions of a file.
+
+        Args:
+            path: File, relative to the workspace root.
+
+        Returns:
+            The lines that begin with `def`.
+        """
+        page = self.read(path)
+        lines = [line for line in page.content.splitlines() if line.startswith("def ")]
+        return ReadResult(path, "text", "\n".join(lines), 1, 1, 1, 1, page.revision, text="\n".join(lines))
+
+    @tool(effect="change")
+    def erase(self, path: str) -> ReadResult:
+        """Erase a file.
+
+        Args:
+            path: File.
+        """
+        raise AssertionError(path)
+
+
+@pytest.fixture
+def root(tmp_path):
+    (tmp_path / "a.py").write_text("import os\ndef f():\n    pass\n")
+    return tmp_path
+
+
+def test_an_eighth_default_tool_is_one_method_of_a_subclass(root):
+    with OutlineWorkspace(root) as ws:
+        tools = ws.tools(prefix="fs_")
+        assert tools.names[-1] == "fs_outline"
+        assert len(tools.names) == 8
+        assert "definitions of a file with `fs_outline`" in tools.instructions()
+        for name in FORMATS:
+            assert "fs_outline" in str(tools.schemas(name)[-1])
+        assert tools.schemas("mcp")[-1]["annotations"]["readOnlyHint"] is True
+        assert tools.call("fs_outline", {"file_path": "a.py"}).content == "def f():"
+        assert ws.tool_names()[7] == "outline"
+        assert "erase" in ws.tools("all").names
+        assert "erase" not in tools.names
+
+
+def test_its_permission_and_arguments_are_checked_as_those_of_the_others(root):
+    requests = []
+
+    def ask(request):
+        requests.append((request.method, request.act, request.paths, request.tool))
+        return request.method == "outline"
+
+    with OutlineWorkspace(root, policy=Policy(permission=ask)) as ws:
+        assert (
+            not ws.tools().call("outline", {"path": "a.py"}).success
+        )  # it reads by `read`, which is refused
+        with pytest.raises(RefusedError):
+            ws.erase("a.py")
+        with pytest.raises(InvalidArgumentError, match="`path` must be a string"):
+            ws.outline(3)
+    assert requests[0] == ("outline", "read", ("a.py",), "outline")
+    assert requests[-1] == ("erase", "change", ("a.py",), None)
+    for rule in ("outline(*.py)", "outline", "read", "*"):
+        with OutlineWorkspace(root, policy=Policy(deny=[rule])) as ws, pytest.raises(RefusedError):
+            ws.outline("a.py")
+    with OutlineWorkspace(root, policy=Policy(mode="plan")) as ws:
+        assert ws.outline("a.py").content == "def f():"
+        with pytest.raises(RefusedError, match="plan mode"):
+            ws.erase("a.py")
+
+
+def test_a_function_may_declare_its_effect():
+    @tool(effect="search")
+    def count(text: str) -> int:
+        """Count.
+
+        Args:
+            text: The text.
+        """
+        return len(text)
+
+    def plain(text: str) -> int:
+        """Count.
+
+        Args:
+            text: The text.
+        """
+        return len(text)
+
+    declared, other = Toolset([count, plain]).schemas("mcp")
+    assert declared["annotations"]["readOnlyHint"] is True
+    assert "readOnlyHint" not in other["annotations"]
