@@ -280,45 +280,24 @@ class Workspace:
             AgentFSError: `not_found` with the nearest names, `outside_workspace`, `past_end` with the number
                 of lines, `invalid_argument` for an offset of 0, `encoding`, `binary` for a broken PDF.
         """
-        from agentfs.reading import directory_answer, read_file, read_kept
+        from agentfs.reading import ReadRequest, directory_result, read_file, read_text
 
         path = fspath(path)
+        overhead = self._dialect_options.line_overhead
+        request = ReadRequest(offset, limit, encoding, bool(raw), column, line_ids, overhead)
         kept = self._outputs.get(path)
         if kept is not None and not kept.path:
-            return read_kept(
-                path,
-                kept.text,
-                self.limits,
-                offset,
-                limit,
-                line_ids=line_ids,
-                encoding=encoding,
-                raw=raw,
-                column=column,
-                room=self._dialect_options.line_overhead,
-            )
+            return read_text(path, kept.text, self.limits, request)
         try:
-            return read_file(
-                self._root,
-                self._read_tracker,
-                self.limits,
-                kept.path if kept is not None else path,
-                offset,
-                limit,
-                line_ids=line_ids,
-                encoding=encoding,
-                raw=raw,
-                column=column,
-                room=self._dialect_options.line_overhead,
-                indexes=self._indexes,
-            )
+            target = kept.path if kept is not None else path
+            return read_file(self._root, self._read_tracker, self.limits, target, request, self._indexes)
         except NotAFileError:
             from agentfs.search import list_directory
 
             listing = list_directory(
                 self._root, self.limits, path, 1, limit, max(offset - 1, 0), include_ignored=False
             )
-            return directory_answer(path, listing)
+            return directory_result(path, listing)
         except NotFoundError as error:
             from agentfs.search import add_suggestions
 
@@ -341,7 +320,7 @@ class Workspace:
                 is wrong with one file is reported in its place in the text.
         """
         from agentfs.fs import quote
-        from agentfs.reading import read_file, read_several
+        from agentfs.reading import read_files
         from agentfs.search import glob_files
 
         until = call_context.deadline(self.limits.timeout / 2)  # the rest is for reading
@@ -363,10 +342,16 @@ class Workspace:
         else:
             patterns = []
 
-        def read(path: str, limits: Limits) -> ReadResult:
-            return read_file(self._root, self._read_tracker, limits, path, indexes=self._indexes)
-
-        return read_several(read, list(dict.fromkeys(named)), self.limits, budget, patterns, notes)
+        return read_files(
+            self._root,
+            self._read_tracker,
+            self.limits,
+            list(dict.fromkeys(named)),
+            budget,
+            patterns,
+            notes,
+            self._indexes,
+        )
 
     @tool(
         effect="write",

@@ -1,7 +1,6 @@
-"""What `read` does: one page of a file, exactly, in bounded memory."""
+"""Reading: one page of a file, whatever it holds, exactly and in bounded memory."""
 
-from agentfs.reading.read import read_file, read_kept
-from agentfs.reading.read_many import read_several
-from agentfs.reading.result import directory_answer
+from agentfs.reading.page import ReadRequest
+from agentfs.reading.read import directory_result, read_file, read_files, read_text
 
-__all__ = ["directory_answer", "read_file", "read_kept", "read_several"]
+__all__ = ["ReadRequest", "directory_result", "read_file", "read_files", "read_text"]

@@ -1,43 +1,57 @@
-"""Images by their bytes: which they are, how large they are drawn, and whether they are whole."""
+"""Images: their format and size, whether they are whole, and smaller ones where Pillow is installed."""
 
+import base64
+import importlib
+import warnings
 import zlib
 from collections.abc import Iterator
-from typing import NamedTuple
+from io import BytesIO
+from typing import Any, NamedTuple
+
+from agentfs import call_context
+from agentfs.errors import DeadlineExceededError
+from agentfs.results import Image
+
+MEDIA_EXTRA = "pip install 'agentfs-workspace[media]'"
+# More are decoded nowhere without a GiB of memory; a JPEG that is stored row by row is decoded smaller.
+MAX_PIXELS = 40_000_000
+_MAX_SEQUENTIAL_PIXELS = 150_000_000
 
 _PNG = b"\x89PNG\r\n\x1a\n"
-# JPEG markers that stand alone, and those that begin a frame and tell its size.
-_ALONE = {0x01, *range(0xD0, 0xD9)}
+# JPEG markers without a segment, and those that begin a frame, which has the size.
+_BARE_MARKERS = {0x01, *range(0xD0, 0xD9)}
 _FRAMES = {*range(0xC0, 0xD0)} - {0xC4, 0xC8, 0xCC}
-# More are decoded nowhere without a GiB of memory; a JPEG that is stored row by row is decoded smaller.
-MOST_PIXELS = 40_000_000
-_MOST_SEQUENTIAL = 150_000_000
+
+# Decoding and scaling down take no more memory than this: a small file can be drawn larger than memory holds.
+_MAX_MEMORY = 230 * 1024 * 1024
+# The bytes that a pixel takes meanwhile, measured; all modes but these are converted.
+_MODES = {"RGB": 6, "L": 2, "RGBA": 10, "LA": 10}
+_CONVERTED = 12
+_WEBP = {"RGB": 17, "RGBA": 20}
+_PROGRESSIVE = 7  # of a JPEG that is kept as a whole, and that no smaller form of it spares
+_QUALITIES = (85, 70, 50)
 
 
 class ImageInfo(NamedTuple):
-    """What the bytes of an image tell.
+    """The format of an image and its size in pixels, 0 where its bytes do not tell."""
 
-    Attributes:
-        name: Its format: "PNG", "JPEG", "GIF" or "WebP".
-        media_type: For example "image/png".
-        width: Pixels in a row, 0 where the bytes do not tell.
-        height: Rows of pixels, 0 where the bytes do not tell.
-    """
-
-    name: str
+    format: str
     media_type: str
     width: int
     height: int
 
 
-def picture_of(data: bytes) -> ImageInfo | None:
-    """Tell which image some bytes are.
+class ScaledImage(NamedTuple):
+    """An image that was made smaller."""
 
-    Args:
-        data: An image, or its beginning.
+    data: bytes
+    media_type: str
+    width: int
+    height: int
 
-    Returns:
-        The image, or None for anything else.
-    """
+
+def image_info(data: bytes) -> ImageInfo | None:
+    """Return what the bytes of an image, or its beginning, tell; None for anything else."""
     if data.startswith(_PNG):
         return ImageInfo("PNG", "image/png", _big(data, 16, 4), _big(data, 20, 4))
     if data.startswith(b"\xff\xd8\xff"):
@@ -49,31 +63,23 @@ def picture_of(data: bytes) -> ImageInfo | None:
     return None
 
 
-def validate_image(data: bytes, picture: ImageInfo) -> str:
-    """Tell what is wrong with an image, as far as its structure shows.
-
-    Args:
-        data: The whole image.
-        picture: What its beginning told.
-
-    Returns:
-        The flaw, or "" for none: a provider refuses a whole request for one broken image.
-    """
-    if not (picture.width and picture.height):
+def image_problem(data: bytes, info: ImageInfo) -> str:
+    """Return what is wrong with an image, or "": a provider refuses a whole request for a broken one."""
+    if not (info.width and info.height):
         return "it has no size"
-    if picture.width * picture.height > (_MOST_SEQUENTIAL if is_sequential(data) else MOST_PIXELS):
+    if info.width * info.height > (_MAX_SEQUENTIAL_PIXELS if is_sequential(data) else MAX_PIXELS):
         return "it has too many pixels"
-    if picture.name == "PNG":
-        return _png_flaw(data)
-    if picture.name == "WebP":
+    if info.format == "PNG":
+        return _png_problem(data)
+    if info.format == "WebP":
         return "" if len(data) >= _little(data, 4, 4) + 8 else "it ends too early"
-    if picture.name == "GIF":
-        return _gif_flaw(data)
+    if info.format == "GIF":
+        return _gif_problem(data)
     # Cameras and editors append to images: the end need not be the last.
     return "" if b"\xff\xd9" in data[-max(len(data) // 2, 64) :] else "it ends too early"
 
 
-def _png_flaw(data: bytes) -> str:
+def _png_problem(data: bytes) -> str:
     position = len(_PNG)
     while position + 12 <= len(data):
         length = _big(data, position, 4)
@@ -88,28 +94,28 @@ def _png_flaw(data: bytes) -> str:
     return "it ends too early"
 
 
-def _gif_flaw(data: bytes) -> str:
-    position = 13 + _table(data, 10)
+def _gif_problem(data: bytes) -> str:
+    position = 13 + _color_table_size(data, 10)
     while position < len(data):
         mark = data[position]
         if mark == 0x3B:
             return ""
-        # Before its blocks an image has a descriptor, perhaps colours, and a byte; all else has a label.
-        position += 2 if mark == 0x21 else 11 + _table(data, position + 9)
+        # Before its blocks an image has a descriptor, perhaps colors, and a byte; all else has a label.
+        position += 2 if mark == 0x21 else 11 + _color_table_size(data, position + 9)
         while position < len(data) and data[position]:
             position += 1 + data[position]
         position += 1
     return "it ends too early"
 
 
-def _table(data: bytes, position: int) -> int:
-    """Return the bytes of a GIF's table of colours, told by the flags at a position."""
+def _color_table_size(data: bytes, position: int) -> int:
+    """Return the bytes of a GIF's color table by the flags at a position."""
     flags = _little(data, position, 1)
     return 3 << (flags & 7) + 1 if flags & 0x80 else 0
 
 
 def is_sequential(data: bytes) -> bool:
-    """Tell whether an image is a JPEG with one scan of all its colours, which is decoded row by row."""
+    """Tell whether an image is a JPEG with one scan of all its colors, which is decoded row by row."""
     frame = b""
     for marker, start, end in _jpeg_segments(data):
         if marker in _FRAMES:
@@ -133,7 +139,7 @@ def _jpeg_segments(data: bytes) -> Iterator[tuple[int, int, int]]:
         marker = data[position + 1]
         if marker == 0xFF:
             position += 1
-        elif marker in _ALONE:
+        elif marker in _BARE_MARKERS:
             position += 2
         else:
             end = position + 2 + max(_big(data, position + 2, 2), 2)
@@ -144,13 +150,13 @@ def _jpeg_segments(data: bytes) -> Iterator[tuple[int, int, int]]:
 
 
 def _webp_size(data: bytes) -> tuple[int, int]:
-    form = data[12:16]
-    if form == b"VP8X":
+    chunk = data[12:16]
+    if chunk == b"VP8X":
         return _little(data, 24, 3) + 1, _little(data, 27, 3) + 1
-    if form == b"VP8L" and len(data) >= 25:
+    if chunk == b"VP8L" and len(data) >= 25:
         bits = _little(data, 21, 4)
         return (bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1
-    if form == b"VP8 ":
+    if chunk == b"VP8 ":
         return _little(data, 26, 2) & 0x3FFF, _little(data, 28, 2) & 0x3FFF
     return 0, 0
 
@@ -161,3 +167,71 @@ def _big(data: bytes, position: int, size: int) -> int:
 
 def _little(data: bytes, position: int, size: int) -> int:
     return int.from_bytes(data[position : position + size], "little")
+
+
+def as_image(data: bytes, media_type: str) -> Image:
+    """Return an image for the model."""
+    return Image(base64.b64encode(data).decode(), media_type)
+
+
+def scale_down(data: bytes, form: str, *, max_bytes: int, max_side: int) -> ScaledImage | str:
+    """Return a smaller image, or why there is none."""
+    try:
+        pillow = importlib.import_module("PIL.Image")
+    except ImportError:
+        return f"it is too large, and the extra that scales images down is missing ({MEDIA_EXTRA})"
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return _scale_down(pillow, data, form, max_bytes, max_side)
+    except DeadlineExceededError:
+        raise
+    except Exception as error:  # noqa: BLE001 - a decoder fails on hostile bytes in more ways than it documents
+        return f"it is too large, and could not be scaled down ({type(error).__name__})"
+
+
+def _scale_down(pillow: Any, data: bytes, form: str, max_bytes: int, max_side: int) -> ScaledImage | str:
+    with pillow.open(BytesIO(data), formats=[form.upper()]) as opened:
+        memory = (
+            opened.width * opened.height * _PROGRESSIVE if form == "JPEG" and not is_sequential(data) else 0
+        )
+        # A JPEG is decoded no larger than it is needed.
+        opened.draft(None, (max_side, max_side))
+        modes = _WEBP if form == "WebP" else _MODES
+        memory += opened.width * opened.height * modes.get(opened.mode, _CONVERTED)
+        if memory > _MAX_MEMORY:
+            return "it has too many pixels to be scaled down"
+        call_context.check()
+        opened.load()
+        image = opened
+        if opened.mode not in _MODES:
+            image = opened.convert("RGBA" if opened.mode in {"P", "PA"} else "RGB")
+        image.thumbnail((max_side, max_side))
+        if image.mode != "RGB":
+            image = image.convert("RGBA" if image.mode in {"RGBA", "LA"} else "RGB")
+    side = max_side
+    while side >= 64:
+        image.thumbnail((side, side))
+        for encoded, media_type in _encodings(pillow, image):
+            call_context.check()
+            if len(encoded) <= max_bytes:
+                return ScaledImage(encoded, media_type, image.width, image.height)
+        side = max(image.width, image.height) * 3 // 4
+    return "it is too large at any size"
+
+
+def _encodings(pillow: Any, image: Any) -> Iterator[tuple[bytes, str]]:
+    yield _saved(image, "PNG"), "image/png"
+    # JPEG has no transparency: what shows through is white.
+    plain = image
+    if image.mode == "RGBA":
+        plain = pillow.new("RGB", image.size, "white")
+        plain.paste(image, mask=image.getchannel("A"))
+    for quality in _QUALITIES:
+        yield _saved(plain, "JPEG", quality=quality), "image/jpeg"
+
+
+def _saved(image: Any, form: str, **options: int) -> bytes:
+    out = BytesIO()
+    image.save(out, form, **options)
+    return out.getvalue()

@@ -1,82 +1,122 @@
-"""What is no plain text: images, PDFs, notebooks, and other bytes."""
+"""Files that are no plain text: images, PDFs, notebooks, and other bytes."""
 
-import base64
+from typing import Literal
 
 from agentfs.errors import BinaryError, TooLargeError
 from agentfs.fs import OpenFile, quote, revision_of, revision_of_stat
 from agentfs.limits import Limits
 from agentfs.messages import Joined, NextCall
-from agentfs.reading.filetypes import hex_rows, kind_of
-from agentfs.reading.images import MOST_PIXELS, ImageInfo, picture_of, validate_image
-from agentfs.reading.request import ReadRequest
-from agentfs.reading.sections import Document, Section, document_answer
+from agentfs.reading.images import (
+    MAX_PIXELS,
+    ImageInfo,
+    ScaledImage,
+    as_image,
+    image_info,
+    image_problem,
+    scale_down,
+)
+from agentfs.reading.notebook import NotANotebookError, read_cell, read_cells
+from agentfs.reading.page import ReadRequest
+from agentfs.reading.sections import Document, Section, read_document
 from agentfs.results import Image, ReadResult
 from agentfs.text import Step, continuation, fitted, footer, is_binary
 
-_ROWS = 32  # of a hex view when no limit is given: it is for a look at a header
+_HEX_ROWS = 32  # when no limit is given: a hex view is for a look at a header
 _PDF = b"%PDF-"
+# Position, bytes at that position, and the type of file that they tell.
+_MAGIC = (
+    (0, b"\x7fELF", "ELF program"),
+    (0, b"MZ", "Windows program"),
+    (0, b"\xcf\xfa\xed\xfe", "Mach-O program"),
+    (0, b"\xca\xfe\xba\xbe", "Java class or Mach-O program"),
+    (0, b"\x00asm", "WebAssembly module"),
+    (0, b"!<arch>\n", "static library"),
+    (0, b"PK\x03\x04", "ZIP archive"),
+    (0, b"PK\x05\x06", "ZIP archive"),
+    (0, b"\x1f\x8b", "gzip archive"),
+    (0, b"BZh", "bzip2 archive"),
+    (0, b"\xfd7zXZ\x00", "xz archive"),
+    (0, b"\x28\xb5\x2f\xfd", "zstd archive"),
+    (0, b"7z\xbc\xaf\x27\x1c", "7-Zip archive"),
+    (0, b"Rar!\x1a\x07", "RAR archive"),
+    (257, b"ustar", "tar archive"),
+    (0, b"SQLite format 3\x00", "SQLite database"),
+    (0, b"PAR1", "Parquet table"),
+    (0, b"\x89HDF\r\n\x1a\n", "HDF5 file"),
+    (0, b"\x93NUMPY", "NumPy array"),
+    (0, b"BM", "BMP image"),
+    (0, b"II*\x00", "TIFF image"),
+    (0, b"MM\x00*", "TIFF image"),
+    (0, b"\x00\x00\x01\x00", "icon"),
+    (4, b"ftypavif", "AVIF image"),
+    (4, b"ftypheic", "HEIC image"),
+    (4, b"ftyp", "MP4 video"),
+    (0, b"\x1aE\xdf\xa3", "Matroska video"),
+    (8, b"AVI ", "AVI video"),
+    (8, b"WAVE", "WAV sound"),
+    (0, b"OggS", "Ogg sound"),
+    (0, b"fLaC", "FLAC sound"),
+    (0, b"ID3", "MP3 sound"),
+    (0, b"wOFF", "WOFF font"),
+    (0, b"wOF2", "WOFF2 font"),
+    (0, b"\x00\x01\x00\x00\x00", "TrueType font"),
+    (0, b"OTTO", "OpenType font"),
+    (0, b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "old Office document"),
+)
 
 
-def media_of(
-    file: OpenFile, head: bytes, limits: Limits, asked: ReadRequest
+def read_media(
+    file: OpenFile, head: bytes, limits: Limits, request: ReadRequest
 ) -> tuple[ReadResult | None, str]:
-    """Answer for a file that is no plain text.
+    """Return the result for a file that is no plain text, or None and a note for the page of its text.
 
-    Args:
-        file: The file.
-        head: Its first 8 KiB.
-        limits: The budgets.
-        asked: What was asked for.
-
-    Returns:
-        The answer, or None for text; and what is to be said of it besides.
-
-    Raises:
-        AgentFSError: `binary` for a PDF that can neither be read nor be a text, `too_large`, `past_end`.
+    BinaryError (binary) is raised for a PDF that can neither be read nor be a text.
     """
-    if asked.encoding is not None:
+    if request.encoding is not None:
         return None, ""
     binary = is_binary(head)
-    if asked.raw:
-        return (hex_answer(file, limits, asked) if binary or head.startswith(_PDF) else None), ""
-    picture = picture_of(head)
-    if picture is not None and (binary or not _is_text(head)):
-        return _image_answer(file, limits, picture), ""
+    if request.raw:
+        return (_read_hex(file, limits, request) if binary or head.startswith(_PDF) else None), ""
+    image = image_info(head)
+    if image is not None and (binary or not _is_utf8(head)):
+        return _read_image(file, image, limits), ""
     if head.startswith(_PDF):
         try:
-            return _pdf_answer(file, limits, asked), ""
+            return _read_pdf(file, limits, request), ""
         except BinaryError as error:
             # A text that begins like a PDF: a note on the format, a fixture of a test.
-            if binary or not _is_text(head) or file.path.lower().endswith(".pdf"):
+            if binary or not _is_utf8(head) or file.path.lower().endswith(".pdf"):
                 raise
             return None, f"shown as text; {error.message}"
     if binary:
-        return binary_answer(file, head, limits), ""
+        return binary_result(file, head, limits), ""
     if file.path.lower().endswith(".ipynb") and file.stat.st_size <= limits.file_bytes:
-        return _notebook_answer(file, limits, asked)
+        return _read_notebook(file, limits, request)
     return None, ""
 
 
-def binary_answer(file: OpenFile, head: bytes, limits: Limits) -> ReadResult:
-    """Say what a binary file is, and show none of it."""
-    kind = kind_of(head)
+def binary_result(file: OpenFile, head: bytes, limits: Limits) -> ReadResult:
+    """Return the result for a binary file, which says what it is and shows none of it."""
+    kind = next((kind for position, magic, kind in _MAGIC if head.startswith(magic, position)), "")
     what = f"a binary file ({kind})" if kind else "a binary file"
-    said = f"{quote(file.path)} is {what} of {file.stat.st_size} bytes; its content is not shown"
-    return _described(file, limits, "binary", said)
+    note = f"{quote(file.path)} is {what} of {file.stat.st_size} bytes; its content is not shown"
+    return _described(file, limits, "binary", note)
 
 
-def hex_answer(file: OpenFile, limits: Limits, asked: ReadRequest) -> ReadResult:
+def _read_hex(file: OpenFile, limits: Limits, request: ReadRequest) -> ReadResult:
     """Show bytes in hexadecimal; offset and limit count rows of sixteen."""
     size = file.stat.st_size
     total = -(-size // 16)
-    first = asked.first(file.path, total, "row")
+    first = request.first(file.path, total, "row")
     revision = _revision(file, limits)
-    count = min(asked.limit or _ROWS, total - first + 1, max(limits.read_bytes // 80, 1))
-    rows = hex_rows(file.read_at((first - 1) * 16, count * 16), (first - 1) * 16)
+    count = min(request.limit or _HEX_ROWS, total - first + 1, max(limits.read_bytes // 80, 1))
+    start = (first - 1) * 16
+    data = file.read_at(start, count * 16)
+    rows = [_hex_row(data[at : at + 16], start + at) for at in range(0, len(data), 16)]
 
-    def answer(most: int) -> ReadResult:
+    def result(most: int) -> ReadResult:
         last = first + most - 1
-        following: NextCall | None = asked.going_on(file.path, last + 1) if last < total else None
+        following: NextCall | None = request.next_call(file.path, last + 1) if last < total else None
         below = footer(f"rows {first}-{last} of {total}, 16 bytes each", continuation(following))
         return ReadResult(
             path=file.path,
@@ -91,39 +131,42 @@ def hex_answer(file: OpenFile, limits: Limits, asked: ReadRequest) -> ReadResult
             next=following,
         )
 
-    return fitted(limits, Step(max(len(rows), 1), answer))
+    return fitted(limits, Step(max(len(rows), 1), result))
 
 
-def _image_answer(file: OpenFile, limits: Limits, picture: ImageInfo) -> ReadResult:
+def _hex_row(row: bytes, position: int) -> str:
+    """Return sixteen bytes as `hexdump -C` shows them."""
+    left, right = row[:8].hex(" "), row[8:].hex(" ")
+    plain = "".join(chr(byte) if 32 <= byte < 127 else "." for byte in row)
+    return f"{position:08x}  {left:<23}  {right:<23}  |{plain}|"
+
+
+def _read_image(file: OpenFile, info: ImageInfo, limits: Limits) -> ReadResult:
     size = file.stat.st_size
     data = b"" if size > limits.file_bytes else file.read(limits.file_bytes)
-    # The size of some stands behind more than the head.
-    picture = picture_of(data) or picture
-    drawn = f", {picture.width}x{picture.height} pixels" if picture.width and picture.height else ""
-    said = f"{quote(file.path)}: {picture.name} image{drawn}, {size} bytes"
+    info = image_info(data) or info  # some have their size behind the head
+    pixels = f", {info.width}x{info.height} pixels" if info.width and info.height else ""
+    note = f"{quote(file.path)}: {info.format} image{pixels}, {size} bytes"
+    fits = len(data) <= limits.image_bytes
     if size > limits.file_bytes:
-        return _described(file, limits, "image", f"{said}; not shown: over {limits.file_bytes} bytes")
-    if flaw := validate_image(data, picture):
-        return _described(file, limits, "image", f"{said}; not shown: {flaw}")
-    if len(data) <= limits.image_bytes and max(picture.width, picture.height) <= limits.image_side:
-        return _described(file, limits, "image", said, _image(data, picture.media_type))
-    return _smaller(file, limits, data, picture, said)
+        problem = f"over {limits.file_bytes} bytes"
+    elif problem := image_problem(data, info):
+        pass
+    elif fits and max(info.width, info.height) <= limits.image_side:
+        return _described(file, limits, "image", note, as_image(data, info.media_type))
+    else:
+        scaled = scale_down(data, info.format, max_bytes=limits.image_bytes, max_side=limits.image_side)
+        if isinstance(scaled, ScaledImage):
+            note += f"; shown scaled down to {scaled.width}x{scaled.height}"
+            return _described(file, limits, "image", note, as_image(scaled.data, scaled.media_type))
+        if fits and info.width * info.height <= MAX_PIXELS:
+            return _described(file, limits, "image", note, as_image(data, info.media_type))
+        problem = scaled
+    return _described(file, limits, "image", f"{note}; not shown: {problem}")
 
 
-def _smaller(file: OpenFile, limits: Limits, data: bytes, picture: ImageInfo, said: str) -> ReadResult:
-    from agentfs.reading.scaling import scaled  # noqa: PLC0415 - few images need it
-
-    made = scaled(data, picture.name, most_bytes=limits.image_bytes, longest=limits.image_side)
-    if not isinstance(made, str):
-        note = f"shown scaled down to {made.width}x{made.height}"
-        return _described(file, limits, "image", f"{said}; {note}", _image(made.data, made.media_type))
-    if len(data) <= limits.image_bytes and picture.width * picture.height <= MOST_PIXELS:
-        return _described(file, limits, "image", said, _image(data, picture.media_type))
-    return _described(file, limits, "image", f"{said}; not shown: {made}")
-
-
-def _pdf_answer(file: OpenFile, limits: Limits, asked: ReadRequest) -> ReadResult:
-    from agentfs.reading.pdf import Pdf  # noqa: PLC0415 - few calls need it
+def _read_pdf(file: OpenFile, limits: Limits, request: ReadRequest) -> ReadResult:
+    from agentfs.reading.pdf import Pdf  # noqa: PLC0415 - it loads logging, and few calls need it
 
     if file.stat.st_size > limits.file_bytes:
         raise TooLargeError(
@@ -133,32 +176,32 @@ def _pdf_answer(file: OpenFile, limits: Limits, asked: ReadRequest) -> ReadResul
     data = file.read(limits.file_bytes)
     pdf = Pdf(data, file.path, limits.read_bytes)
     document = Document("pdf", file.path, len(data), revision_of(data), "page", pdf.total, pdf.section)
-    return document_answer(document, limits, asked)
+    return read_document(document, limits, request)
 
 
-def _notebook_answer(file: OpenFile, limits: Limits, asked: ReadRequest) -> tuple[ReadResult | None, str]:
-    from agentfs.reading.notebook import NotANotebookError, cells_of, section_of  # noqa: PLC0415 - as above
-
+def _read_notebook(file: OpenFile, limits: Limits, request: ReadRequest) -> tuple[ReadResult | None, str]:
     data = file.read(limits.file_bytes)
     try:
-        cells = cells_of(data.decode("utf-8-sig"))
+        cells = read_cells(data.decode("utf-8-sig"))
     except NotANotebookError as error:
         return None, f"shown as text, for it is no notebook: {error}"
     except UnicodeDecodeError:
         return None, "shown as text, for it is no notebook: it is not UTF-8"
 
     def section(number: int) -> Section:
-        return section_of(cells[number - 1], number, limits)
+        return read_cell(cells[number - 1], number, limits)
 
     revision = revision_of(data)
     document = Document("notebook", file.path, len(data), revision, "cell", len(cells), section)
-    return document_answer(document, limits, asked), ""
+    return read_document(document, limits, request), ""
 
 
-def _described(file: OpenFile, limits: Limits, kind: str, said: str, *images: Image) -> ReadResult:
+def _described(
+    file: OpenFile, limits: Limits, kind: Literal["image", "binary"], note: str, *images: Image
+) -> ReadResult:
     return ReadResult(
         path=file.path,
-        kind="image" if kind == "image" else "binary",
+        kind=kind,
         content="",
         start_line=0,
         end_line=0,
@@ -167,15 +210,11 @@ def _described(file: OpenFile, limits: Limits, kind: str, said: str, *images: Im
         total_bytes=file.stat.st_size,
         revision=_revision(file, limits),
         images=images,
-        text=footer(said),
+        text=footer(note),
     )
 
 
-def _image(data: bytes, media_type: str) -> Image:
-    return Image(base64.b64encode(data).decode(), media_type)
-
-
-def _is_text(head: bytes) -> bool:
+def _is_utf8(head: bytes) -> bool:
     try:
         head.decode()
     except UnicodeDecodeError as error:

@@ -1,187 +1,356 @@
-"""Choosing what one page shows: from some lines, as many as the budget holds."""
+"""One page of a text: what was requested, the lines that the budgets hold, and the result that shows them."""
 
 from collections.abc import Callable, Sequence
-from itertools import zip_longest
-from typing import NamedTuple
+from dataclasses import replace
+from itertools import pairwise, zip_longest
+from typing import Any, Literal, NamedTuple
 
+from agentfs.errors import InvalidArgumentError, PastEndError
+from agentfs.fs import quote
 from agentfs.limits import Limits
-from agentfs.text import cut_line, end_of, line_start, number_shown, visible_bodies
+from agentfs.messages import Joined, Message, NextCall, ParameterName
+from agentfs.results import Newline, ReadResult
+from agentfs.text import (
+    UNKNOWN_8BIT,
+    Step,
+    continuation,
+    cut_line,
+    end_of,
+    fitted,
+    footer,
+    line_start,
+    number_shown,
+    visible_bodies,
+)
+
+_MAX_NAMED = 5  # of the lines that were cut
 
 
-# Named tuples in this room: a frozen dataclass takes eight times as long to import.
+# Named tuples in this package: a frozen dataclass takes eight times as long to import.
+class ReadRequest(NamedTuple):
+    """The arguments of one read; `line_overhead`: bytes that a caller adds to each line in its own format."""
+
+    offset: int = 1
+    limit: int | None = None
+    encoding: str | None = None
+    raw: bool = False
+    column: int = 1
+    line_ids: bool = False
+    line_overhead: int | None = None
+
+    def check(self) -> None:
+        """Raise InvalidArgumentError (invalid_argument) for what is of a wrong type or out of range."""
+        offset, limit, column = self.offset, self.limit, self.column
+        for name, value, valid, wanted in (
+            (
+                "offset",
+                offset,
+                type(offset) is int and offset != 0,
+                "a line number from 1, or a negative number to count from the end",
+            ),
+            ("limit", limit, limit is None or (type(limit) is int and limit > 0), "a number of lines from 1"),
+            ("column", column, type(column) is int and column > 0, "the number of a character from 1"),
+        ):
+            if not valid:
+                raise InvalidArgumentError(
+                    Message(ParameterName(name, quoted=True), f" must be {wanted}, not {value!r}."),
+                    hint="Leave it out to read from the start as far as fits.",
+                    details={"argument": name, "value": repr(value)},
+                )
+
+    def first(self, path: str, total: int, noun: str = "line") -> int:
+        """Return the number of the first line, 0 where there is none; PastEndError behind the last."""
+        if self.offset < 0:
+            return max(total + self.offset + 1, min(total, 1))
+        if self.offset <= total or (self.offset == 1 and total == 0):
+            return min(self.offset, total)
+        hint = Message(
+            "Pass an ",
+            ParameterName("offset"),
+            f" from 1 to {total}, or a negative one to count from the end.",
+        )
+        raise PastEndError(
+            f"{quote(path)} has {total} {noun}{'s' if total != 1 else ''}; "
+            f"offset {self.offset} is past its end.",
+            hint=hint if total else "It is empty: there is nothing to read.",
+            details={"path": path, "offset": self.offset, f"total_{noun}s": total},
+        )
+
+    def next_call(self, path: str, offset: int, *, column: int = 1) -> NextCall:
+        """Return the call that continues at a line, with the arguments that this one had."""
+        optional: dict[str, Any] = {
+            "limit": self.limit,
+            "encoding": self.encoding,
+            "raw": self.raw or None,
+            "line_ids": self.line_ids or None,
+            "column": column if column > 1 else None,
+        }
+        given = {name: value for name, value in optional.items() if value is not None}
+        return {"name": "read", "arguments": {"path": path, "offset": offset, **given}}
+
+
+class TextInfo(NamedTuple):
+    """What is known of a text before a page of it is chosen; `total` is a lower bound unless `exact`."""
+
+    path: str
+    revision: str
+    size: int
+    total: int
+    encoding: str
+    newline: Newline | None
+    bom: bytes
+    exact: bool = True
+
+
 class LineSlice(NamedTuple):
-    """Lines that follow one another in a file, as far as a page may need them.
+    """Consecutive lines of a file, without the character that ends them.
 
-    Attributes:
-        first: The number of the first of them.
-        parts: The lines without the character that ends them.
-        end: That character.
-        ended: Whether the last of them ends with it.
-        unheld: What the only line has beyond what is held of it, such as "12 bytes", or "".
-        ids: The ids of the lines, where they are to be shown.
-        room: Bytes beside each line where the caller lays the lines out by itself, or None.
+    `ended` tells whether the last one has a line end, and `not_loaded` what the only line has beyond what was
+    loaded of it, such as "12 bytes".
     """
 
     first: int
-    parts: Sequence[str]
+    bodies: Sequence[str]
     end: str
     ended: bool = True
-    unheld: str = ""
+    not_loaded: str = ""
     ids: Sequence[str] = ()
-    room: int | None = None
+    line_overhead: int | None = None
 
     def content(self, count: int) -> str:
         """Return the exact text of the first `count` lines."""
-        last_ended = self.ended or count < len(self.parts)
-        return self.end.join(self.parts[:count]) + (self.end if last_ended else "")
+        last_ended = self.ended or count < len(self.bodies)
+        return self.end.join(self.bodies[:count]) + (self.end if last_ended else "")
 
     def head(self, count: int) -> "LineSlice":
         """Return the first `count` of the lines."""
-        if count >= len(self.parts):
+        if count >= len(self.bodies):
             return self
-        return self._replace(parts=self.parts[:count], ended=True, unheld="")
+        return self._replace(bodies=self.bodies[:count], ended=True, not_loaded="")
 
 
 class Page(NamedTuple):
-    """What is shown of a stretch.
-
-    Attributes:
-        first: The number of the first line.
-        last: The number of the last line.
-        shown: The lines for the model, numbered.
-        content: Their exact text.
-        cut: The numbers of the lines that are too long to be shown whole.
-        unheld: What the only line has that `content` does not, or "".
-    """
+    """The lines of a page: formatted for the model, their exact text, and the numbers of those cut short."""
 
     first: int
     last: int
-    shown: Sequence[str]
+    formatted: Sequence[str]
     content: str
     cut: Sequence[int]
-    unheld: str = ""
+    not_loaded: str
+    ids: Sequence[str]
+
+    def complete_ranges(self) -> list[tuple[int, int]]:
+        """Return the ranges between the lines that were cut: only these were shown in full."""
+        edges = pairwise([self.first - 1, *self.cut, self.last + 1])
+        return [(before + 1, after - 1) for before, after in edges if after - before > 1]
 
 
-def stretch_of(text: str, first: int, count: int) -> LineSlice:
-    """Take lines out of a text.
-
-    Args:
-        text: The whole text.
-        first: The number of the first line; the text has it.
-        count: How many lines at most.
-
-    Returns:
-        The lines.
-    """
+def slice_text(text: str, first: int, count: int, request: ReadRequest) -> LineSlice:
+    """Return up to `count` lines of a text from line `first` on, which it has."""
     end = end_of(text)
-    parts = text[line_start(text, first, end) :].split(end, count)
-    rest = parts.pop()
-    if len(parts) == count or not rest:
-        return LineSlice(first, parts, end)
-    return LineSlice(first, [*parts, rest], end, ended=False)
+    bodies = text[line_start(text, first, end) :].split(end, count)
+    rest = bodies.pop()
+    ended = len(bodies) == count or not rest
+    if not ended:
+        bodies.append(rest)
+    if request.column > 1:
+        bodies = drop_columns(bodies, request.column, end, ended=ended)
+    return LineSlice(first, bodies, end, ended, line_overhead=request.line_overhead)
 
 
-def from_column(parts: Sequence[str], column: int, end: str, *, ended: bool) -> list[str]:
-    r"""Take the start off lines.
-
-    Args:
-        parts: Lines without the character that ends them.
-        column: The first character that stays, from 1.
-        end: That character.
-        ended: Whether the last of them ends with it.
-
-    Returns:
-        As many lines; the `\r` of a `\r\n` always stays.
-    """
+def drop_columns(bodies: Sequence[str], column: int, end: str, *, ended: bool) -> list[str]:
+    r"""Return lines from a column on; the `\r` of a `\r\n` always stays."""
     start = column - 1
-    cut = [part[start:] for part in parts]
+    rest = [body[start:] for body in bodies]
     if end == "\n":
-        for index in range(len(parts) if ended else len(parts) - 1):
-            if not cut[index] and parts[index].endswith("\r"):
-                cut[index] = "\r"
-    return cut
+        for index in range(len(bodies) if ended else len(bodies) - 1):
+            if not rest[index] and bodies[index].endswith("\r"):
+                rest[index] = "\r"
+    return rest
 
 
-def page_of(stretch: LineSlice, limits: Limits) -> Page:
-    """Show as many lines of a stretch as the byte budget of the text holds, and always the first.
+def max_lines(limit: int | None, limits: Limits) -> int:
+    """Return how many lines are looked at: each takes at least a byte of those that a page may have."""
+    return min(limit or limits.read_lines, limits.read_bytes + 1)
 
-    Args:
-        stretch: The lines; there is at least one.
-        limits: `read_bytes` for the whole, `line_chars` for each line.
 
-    Returns:
-        The page.
-    """
-    cut: list[int] = []
-    bodies = _bodies(stretch)
-    if stretch.room is not None:
-        bodies = bodies[: _held(bodies, stretch.ids, stretch.room, limits)]
-    if stretch.unheld or max(map(len, bodies)) > limits.line_chars:
-        most = limits.line_chars
-        cut = [n for n, body in enumerate(bodies, stretch.first) if len(body) > most or stretch.unheld]
-        bodies = [cut_line(body, most, beyond=stretch.unheld) for body in bodies]
-    if stretch.room is None:
-        # Nothing is shown in fewer bytes than it has characters, so no more than this need be made visible.
-        room = max(map(len, stretch.ids[: len(bodies)]), default=-1) + 1
-        bodies = _fitting(bodies, len, stretch.first, limits.read_bytes, room)
-        shown = _fitting(visible_bodies(bodies), _size, stretch.first, limits.read_bytes, room)
-    else:
-        shown = visible_bodies(bodies)
-    last = stretch.first + len(shown) - 1
-    numbered = number_shown(shown, stretch.first)
-    if stretch.ids:
-        numbered = [_with_id(line, name) for line, name in zip(numbered, stretch.ids, strict=False)]
-    return Page(
-        stretch.first,
-        last,
-        numbered,
-        stretch.content(len(shown)),
-        [number for number in cut if number <= last],
-        stretch.unheld,
+def render_page(
+    info: TextInfo, lines: LineSlice, limits: Limits, request: ReadRequest, notes: Sequence[str] = ()
+) -> tuple[Page, ReadResult]:
+    """Show as many lines as the budgets hold, or as much as they hold of the first one."""
+    whole = _fit_bytes(lines, limits)
+    pages: dict[int, Page] = {}
+
+    def fewer_lines(count: int) -> ReadResult:
+        page = whole if count == len(whole.formatted) else _fit_bytes(lines.head(count), limits)
+        pages[count] = page
+        return _result(info, page, limits, request, notes, by_tokens=count < len(whole.formatted))
+
+    def fewer_characters(count: int) -> ReadResult:
+        narrow = replace(limits, line_chars=count)
+        page = pages[1] = _fit_bytes(lines.head(1), narrow)
+        return _result(info, page, narrow, request, notes, by_tokens=len(whole.formatted) > 1)
+
+    result = fitted(
+        limits, Step(len(whole.formatted), fewer_lines), Step(limits.line_chars, fewer_characters)
+    )
+    return pages[result.end_line - result.start_line + 1], result
+
+
+def empty_result(info: TextInfo) -> ReadResult:
+    """Return the result for a file without lines."""
+    return ReadResult(
+        path=info.path,
+        kind="text",
+        content="",
+        start_line=0,
+        end_line=0,
+        total_lines=0,
+        total_bytes=info.size,
+        revision=info.revision,
+        encoding=info.encoding,
+        bom=info.bom != b"",
+        text=footer("empty file"),
     )
 
 
-def _with_id(line: str, name: str) -> str:
-    number, mark, body = line.partition("|")
-    return f"{number} {name}{mark}{body}"
+def _fit_bytes(lines: LineSlice, limits: Limits) -> Page:
+    """Return as many lines as `read_bytes` of formatted text hold, and always the first."""
+    first, ids, overhead = lines.first, lines.ids, lines.line_overhead
+    cut: list[int] = []
+    bodies = _without_returns(lines)
+    if overhead is not None:
+        bodies = bodies[: _count_unformatted(bodies, ids, overhead, limits)]
+    if lines.not_loaded or max(map(len, bodies)) > limits.line_chars:
+        most = limits.line_chars
+        cut = [number for number, body in enumerate(bodies, first) if len(body) > most or lines.not_loaded]
+        bodies = [cut_line(body, most, beyond=lines.not_loaded) for body in bodies]
+    if overhead is None:
+        # Nothing is formatted in fewer bytes than it has characters, so no more than this is made visible.
+        id_width = max(map(len, ids[: len(bodies)]), default=-1) + 1
+        bodies = _fitting(bodies, len, first, limits.read_bytes, id_width)
+        formatted = _fitting(visible_bodies(bodies), _size, first, limits.read_bytes, id_width)
+    else:
+        formatted = visible_bodies(bodies)
+    last = first + len(formatted) - 1
+    formatted = number_shown(formatted, first)
+    if ids:
+        formatted = [
+            line.replace("|", f" {line_id}|", 1) for line, line_id in zip(formatted, ids, strict=False)
+        ]
+    cut = [number for number in cut if number <= last]
+    content = lines.content(len(formatted))
+    return Page(first, last, formatted, content, cut, lines.not_loaded, ids[: len(formatted)])
 
 
-def _bodies(stretch: LineSlice) -> Sequence[str]:
-    if stretch.end == "\r":
-        return stretch.parts
-    lines = "\n".join(stretch.parts)
-    if "\r" not in lines:
-        return stretch.parts
-    # In a last line that nothing ends, a `\r` is no line end but a character of it.
-    lines = (lines + "\n").replace("\r\n", "\n")[:-1] if stretch.ended else lines.replace("\r\n", "\n")
-    return lines.split("\n")
+def _without_returns(lines: LineSlice) -> Sequence[str]:
+    r"""Return the lines without the `\r` of their line ends."""
+    if lines.end == "\r":
+        return lines.bodies
+    text = "\n".join(lines.bodies)
+    if "\r" not in text:
+        return lines.bodies
+    # In a last line without a line end, a `\r` is a character of it.
+    text = (text + "\n").replace("\r\n", "\n")[:-1] if lines.ended else text.replace("\r\n", "\n")
+    return text.split("\n")
 
 
 def _size(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode())
 
 
-def _held(lines: Sequence[str], ids: Sequence[str], room: int, limits: Limits) -> int:
-    """Return how many lines the budget holds as they are, cut where too long, each with its id and room."""
+def _count_unformatted(lines: Sequence[str], ids: Sequence[str], overhead: int, limits: Limits) -> int:
+    """Return how many lines the byte budget holds for a caller that formats them by itself."""
     used = -1  # the last line has no line feed
-    for index, (line, name) in enumerate(zip_longest(lines, ids[: len(lines)], fillvalue="")):
-        used += _size(line[: limits.line_chars]) + len(name) + room + 1
+    for index, (line, line_id) in enumerate(zip_longest(lines, ids[: len(lines)], fillvalue="")):
+        used += _size(line[: limits.line_chars]) + len(line_id) + overhead + 1
         if index and used > limits.read_bytes:
             return index
     return len(lines)
 
 
 def _fitting(
-    lines: Sequence[str], size: Callable[[str], int], first: int, budget: int, room: int
+    lines: Sequence[str], size: Callable[[str], int], first: int, budget: int, id_width: int
 ) -> Sequence[str]:
-    """Take the lines that fit: each has its number, as wide as the widest, `room`, a mark and a line feed."""
+    """Return the lines that fit: each with a number as wide as the widest, an id, `|` and a line feed."""
     count = len(lines)
     # Whether all fit is told by one look at them together, which is what most pages need.
-    if size("\n".join(lines)) + count * (len(str(first + count - 1)) + 1 + room) <= budget:
+    if size("\n".join(lines)) + count * (len(str(first + count - 1)) + 1 + id_width) <= budget:
         return lines
     used = -1  # the last line has no line feed
     for index, line in enumerate(lines):
-        used += size(line) + 2 + room
+        used += size(line) + 2 + id_width
         if index and used + (index + 1) * len(str(first + index)) > budget:
             return lines[:index]
     return lines
+
+
+def _result(
+    info: TextInfo, page: Page, limits: Limits, request: ReadRequest, notes: Sequence[str], *, by_tokens: bool
+) -> ReadResult:
+    truncated: Literal["lines", "bytes", "tokens", "line"] | None = "line" if page.cut else None
+    following: NextCall | None = None
+    content, budget = page.content, ""
+    if request.column > 1 and page.cut and page.first == page.last:
+        # The caller reads along a line: what is shown is the page, and the next goes on in the same line.
+        content = content[: limits.line_chars]
+        following = request.next_call(info.path, page.first, column=request.column + limits.line_chars)
+    elif page.last < info.total:
+        if by_tokens:
+            truncated, budget = "tokens", f", as many as {limits.output_tokens} tokens hold"
+        elif len(page.formatted) < (request.limit or limits.read_lines):
+            truncated, budget = "bytes", f", as many as {limits.read_bytes} bytes hold"
+        elif request.limit is None:
+            truncated = "lines"
+        following = request.next_call(info.path, page.last + 1)
+    below = footer(
+        _range_note(page, info, budget),
+        f"from character {request.column} on" if request.column > 1 else "",
+        _cut_note(page, limits.line_chars),
+        _encoding_note(info.encoding, request),
+        *notes,
+        continuation(following),
+    )
+    return ReadResult(
+        path=info.path,
+        kind="text",
+        content=content,
+        start_line=page.first,
+        end_line=page.last,
+        total_lines=info.total,
+        total_bytes=info.size,
+        revision=info.revision,
+        truncated_by=truncated,
+        encoding=info.encoding,
+        newline=info.newline,
+        bom=info.bom != b"",
+        total_exact=info.exact,
+        line_ids=tuple(page.ids),
+        text=Joined("\n", "\n".join(page.formatted), below),
+        next=following,
+    )
+
+
+def _range_note(page: Page, info: TextInfo, budget: str) -> str:
+    if page.first == 1 and page.last == info.total and info.exact:
+        return ""
+    lines = f"line {page.first}" if page.first == page.last else f"lines {page.first}-{page.last}"
+    return f"{lines} of {info.total if info.exact else f'at least {info.total}'}{budget}"
+
+
+def _cut_note(page: Page, limit: int) -> str:
+    if not page.cut:
+        return ""
+    numbers = ", ".join(map(str, page.cut[:_MAX_NAMED]))
+    others = f" and {len(page.cut) - _MAX_NAMED} more" if len(page.cut) > _MAX_NAMED else ""
+    rest = f"; the rest of line {page.first} is longer than a page can hold" if page.not_loaded else ""
+    return f"cut after {limit} characters: line{'s' if len(page.cut) > 1 else ''} {numbers}{others}{rest}"
+
+
+def _encoding_note(encoding: str, request: ReadRequest) -> str:
+    if encoding == "utf-8" or request.encoding is not None:
+        return ""
+    if encoding == UNKNOWN_8BIT:
+        return "not UTF-8: each byte above 7F is shown as the Latin-1 character of that number"
+    return f"encoding {encoding}"

@@ -9,10 +9,10 @@ from typing import Any
 from agentfs import call_context
 from agentfs.errors import BinaryError, DeadlineExceededError
 from agentfs.fs import quote
-from agentfs.reading.sections import Section, marked_lines
+from agentfs.reading.images import MEDIA_EXTRA
+from agentfs.reading.sections import Section, mark_lines
 from agentfs.text import lf_view
 
-EXTRA = "pip install 'agentfs-workspace[media]'"
 # What one page may hold: text of many times this takes pypdf minutes and GiB, from a file of some kB.
 _LIMITS = {
     "zlib_maximum_output_length": 8_000_000,
@@ -22,54 +22,39 @@ _LIMITS = {
     "zlib_maximum_recovery_input_length": 200_000,
     "stream_parsing_work_maximum_count": 200_000,
 }
-_MOST_IN_AN_ARRAY = (
-    20_000  # of the content of a page, whose arrays are gone through without a look at the clock
-)
-_READS = 256  # between two looks at the clock: pypdf reads byte by byte
+_MAX_ARRAY_ELEMENTS = 20_000  # in the content of a page: arrays are read without a look at the clock
+_CHECK_EVERY = 256  # reads between two looks at the clock: pypdf reads byte by byte
 
 
-class _Watched(BytesIO):
-    """Bytes that are read no longer than the call may take."""
+class _TimedBytes(BytesIO):
+    """Bytes that can be read no longer than the call may take."""
 
     reads = 0
 
     def read(self, size: int | None = -1, /) -> bytes:
         self.reads += 1
-        if self.reads % _READS == 0:
+        if self.reads % _CHECK_EVERY == 0:
             call_context.check()
         return super().read(size)
 
 
-def _watch(*_: object) -> None:
+def _check_time(*_: object) -> None:
     call_context.check()
 
 
 class Pdf:
-    """An open PDF.
+    """An open PDF of `total` pages."""
 
-    Attributes:
-        total: Pages in it.
-    """
-
-    def __init__(self, data: bytes, path: str, most_lines: int) -> None:
-        """Open a PDF.
-
-        Args:
-            data: Its bytes.
-            path: The path as shown, for messages.
-            most_lines: Lines of a page that are kept.
-
-        Raises:
-            BinaryError: `binary`: pypdf is not installed, or the PDF is encrypted or broken.
-        """
+    def __init__(self, data: bytes, path: str, max_lines: int) -> None:
+        """Open a PDF; BinaryError (binary) without pypdf, or for one that is encrypted or broken."""
         self._path = path
-        self._most_lines = most_lines
+        self._max_lines = max_lines
         try:
             pypdf = importlib.import_module("pypdf")
         except ImportError:
             raise BinaryError(
                 f"{quote(path)} is a PDF; reading its text takes the extra `media`.",
-                hint=f"Whoever runs this can install it: {EXTRA}.",
+                hint=f"Whoever runs this can install it: {MEDIA_EXTRA}.",
                 details={"path": path, "extra": "media"},
             ) from None
         # It tells of each oddity of a file on its logger, which is of no use to who asked for the text.
@@ -77,7 +62,7 @@ class Pdf:
         self._limited = partial(pypdf.apply_configuration, **_LIMITS)
         try:
             with self._limited():
-                self._reader: Any = pypdf.PdfReader(_Watched(data))
+                self._reader: Any = pypdf.PdfReader(_TimedBytes(data))
                 locked = self._reader.is_encrypted and not self._reader.decrypt("")
                 self.total = 0 if locked else len(self._reader.pages)
         except DeadlineExceededError:
@@ -92,26 +77,19 @@ class Pdf:
             )
 
     def section(self, number: int) -> Section:
-        """Return the text of one page.
-
-        Args:
-            number: The page, from 1.
-
-        Returns:
-            Its lines; those of a broken page say what is wrong with it.
-        """
+        """Return a page, from 1; the lines of a broken one say what is wrong with it."""
         try:
             with self._limited():
                 page = self._reader.pages[number - 1]
-            with self._limited(array_maximum_element_count=_MOST_IN_AN_ARRAY):
-                text = lf_view(str(page.extract_text(visitor_operand_before=_watch))).strip("\n")
+            with self._limited(array_maximum_element_count=_MAX_ARRAY_ELEMENTS):
+                text = lf_view(str(page.extract_text(visitor_operand_before=_check_time))).strip("\n")
         except DeadlineExceededError:
             raise
         except Exception as error:  # noqa: BLE001 - as above
             return Section(f"page {number}", [f"|⟦not readable: {_reason(error)}⟧"])
         if not text:
             return Section(f"page {number}", ["|⟦no text⟧"])
-        lines, more = marked_lines(text, "|", self._most_lines)
+        lines, more = mark_lines(text, "|", self._max_lines)
         return Section(f"page {number}", lines, more=more)
 
     def _broken(self, error: Exception) -> BinaryError:
@@ -127,5 +105,5 @@ class Pdf:
 
 
 def _reason(error: Exception) -> str:
-    told = str(error).split("\n")[0][:100].rstrip(".")
-    return f"{type(error).__name__}: {told}" if told else type(error).__name__
+    text = str(error).split("\n")[0][:100].rstrip(".")
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__

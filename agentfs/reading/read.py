@@ -1,117 +1,78 @@
-"""`read`: one page of a file, whatever it holds."""
+"""`read` and `read_many`: one page of a file, whatever it holds, and several files in one result."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from agentfs.cache import FileCache
-from agentfs.errors import BinaryError, DeadlineExceededError, EncodingError, InvalidArgumentError, StaleError
+from agentfs.errors import (
+    AgentFSError,
+    BinaryError,
+    DeadlineExceededError,
+    EncodingError,
+    InvalidArgumentError,
+    StaleError,
+)
 from agentfs.fs import OpenFile, Root, link_note, quote, revision_of, revision_of_stat
 from agentfs.limits import Limits
-from agentfs.messages import Message, ParameterName
+from agentfs.line_ranges import ReadRecord
+from agentfs.messages import Joined, Message, NextCall, ParameterName
 from agentfs.read_tracker import ReadTracker
-from agentfs.reading import stream
-from agentfs.reading.line_index import LineIndex, build_index
-from agentfs.reading.media import binary_answer, media_of
-from agentfs.reading.page import LineSlice, from_column, stretch_of
-from agentfs.reading.repeat_reads import shorten_repeat
-from agentfs.reading.request import ReadRequest, asked_of
-from agentfs.reading.result import TextInfo, empty_answer, page_answer, whole_ranges
-from agentfs.results import ReadResult
-from agentfs.text import HEAD, count_lines, decode, decode_in, newline_of
+from agentfs.reading.large_file import LineIndex, build_index, read_lines
+from agentfs.reading.media import binary_result, read_media
+from agentfs.reading.page import ReadRequest, TextInfo, empty_result, max_lines, render_page, slice_text
+from agentfs.results import ListResult, ReadManyResult, ReadResult
+from agentfs.text import (
+    HEAD,
+    continuation,
+    count_lines,
+    decode,
+    decode_in,
+    end_of,
+    estimate_tokens,
+    footer,
+    line_start,
+    newline_of,
+    one_line,
+    unified_diff,
+    visible,
+)
 
-_COUNTING = 0.5  # of the time of a call, for the lines of a file that goes on; the rest is for the page
+_COUNTING_SHARE = 0.5  # of the time of a call, for the lines of a file that goes on; the rest is for the page
+_MIN_TOKENS = 40  # a file for which fewer are left is left to the next call
+_MAX_NAMED = 5  # of the files that are left; all are in the next call
 _NO_IDS = "no line ids: the file is too large to be remembered"
+
+IndexCache = FileCache[LineIndex | None]
 
 
 def read_file(
     root: Root,
-    shown: ReadTracker,
+    tracker: ReadTracker,
     limits: Limits,
     path: str,
-    offset: int = 1,
-    limit: int | None = None,
-    *,
-    encoding: str | None = None,
-    raw: bool = False,
-    column: int = 1,
-    line_ids: bool = False,
-    room: int | None = None,
-    indexes: FileCache[LineIndex | None] | None = None,
+    request: ReadRequest,
+    indexes: IndexCache | None = None,
 ) -> ReadResult:
-    """Read one page of a file.
-
-    Args:
-        root: The confined root.
-        shown: Where it is remembered what was shown.
-        limits: What bounds the page; a `limit` that is given stands in for `read_lines`.
-        path: The file.
-        offset: The first line, from 1; a negative one counts from the end.
-        limit: How many lines at most.
-        encoding: The encoding of the text, or None to tell it from the bytes.
-        raw: Whether to show a notebook as its JSON, and what is no text in hexadecimal.
-        column: The first character of each line to show.
-        line_ids: Whether to give each line an id, for `edit_lines`.
-        room: Bytes that the caller needs beside each line and its id, if it lays them out by itself; the
-            byte budget then counts the lines as they are.
-        indexes: Where the places of lines in large files are remembered.
-
-    Returns:
-        The page; a binary file is told of as such and not shown.
-
-    Raises:
-        AgentFSError: `not_found` with the nearest names, `not_a_file`, `past_end` with the number of lines,
-            `invalid_argument` for an offset of 0 or a limit below 1, `encoding` for text that is not in the
-            encoding that was named, `stale` for a file that shrinks meanwhile, `timeout` for an offset so far
-            on that no count comes there, or what the path rules refuse.
-    """
-    asked = asked_of(offset, limit, encoding, raw=raw, column=column)._replace(line_ids=line_ids, room=room)
+    """Return one page of a file, and record what of it was read; a binary file is described and not shown."""
+    request.check()
     with root.open_file(path) as file:
         head = file.read_at(0, HEAD)
-        answer, note = media_of(file, head, limits, asked)
-        if answer is not None:
-            return _told(shown, file, answer)
+        result, note = read_media(file, head, limits, request)
+        if result is not None:
+            return _record_media(tracker, file, result)
         notes = [*link_note(file.path, root.display_path(file.real_path)), *filter(None, [note])]
         if file.stat.st_size <= limits.file_bytes:
             data = file.read(limits.file_bytes + 1)
             if len(data) <= limits.file_bytes:
-                economy = root.policy.reread == "diff"
-                return _read_held(file, data, shown, limits, asked, notes, economy=economy)
-        return _read_streamed(file, head, shown, limits, asked, indexes or FileCache(), notes)
+                shorten = root.policy.reread == "diff"
+                return _read_loaded(file, data, tracker, limits, request, notes, shorten=shorten)
+        return _read_large(file, head, tracker, limits, request, notes, indexes or FileCache())
 
 
-def read_kept(
-    name: str,
-    text: str,
-    limits: Limits,
-    offset: int,
-    limit: int | None,
-    *,
-    encoding: str | None = None,
-    raw: bool = False,
-    column: int = 1,
-    line_ids: bool = False,
-    room: int | None = None,
-) -> ReadResult:
-    """Read one page of a text that is no file.
-
-    Args:
-        name: What it is called.
-        text: The text.
-        limits: What bounds the page.
-        offset: The first line, from 1; a negative one counts from the end.
-        limit: How many lines at most.
-        encoding: None: the text is not decoded from bytes.
-        raw: Of no effect: the text is shown as it is.
-        column: The first character of each line to show.
-        line_ids: Whether ids are asked for; there are none, which is noted.
-        room: As `read_file` has it.
-
-    Returns:
-        The page.
-
-    Raises:
-        AgentFSError: `past_end`, `invalid_argument`.
-    """
-    if encoding is not None:
+def read_text(name: str, text: str, limits: Limits, request: ReadRequest) -> ReadResult:
+    """Return one page of a text that is no file."""
+    request.check()
+    if request.encoding is not None:
         raise InvalidArgumentError(
             Message(
                 ParameterName("encoding", quoted=True), f" does not apply to {quote(name)}, which is text."
@@ -119,142 +80,235 @@ def read_kept(
             hint="Leave it out.",
             details={"argument": "encoding"},
         )
-    asked = asked_of(offset, limit, None, raw=raw, column=column)._replace(line_ids=line_ids, room=room)
     data = text.encode("utf-8", "surrogatepass")
     total = count_lines(text)
-    known = TextInfo(name, revision_of(data), len(data), total, "utf-8", newline_of(text), b"")
-    first = asked.first(name, total)
+    info = TextInfo(name, revision_of(data), len(data), total, "utf-8", newline_of(text), b"")
+    first = request.first(name, total)
     if not total:
-        return empty_answer(known)
-    notes = ["no line ids: this is no file, and cannot be edited"] if line_ids else []
-    return page_answer(known, _slice(text, first, total, limits, asked), limits, asked, notes)[1]
+        return empty_result(info)
+    notes = ["no line ids: this is no file, and cannot be edited"] if request.line_ids else []
+    lines = slice_text(text, first, max_lines(request.limit, limits), request)
+    return render_page(info, lines, limits, request, notes)[1]
 
 
-def _slice(text: str, first: int, total: int, limits: Limits, asked: ReadRequest) -> LineSlice:
-    """Return the lines of a text that a read asks for."""
-    count = min(_most_lines(asked.limit, limits), total - first + 1)
-    stretch = stretch_of(text, first, count)._replace(room=asked.room)
-    if asked.column == 1:
-        return stretch
-    cut = from_column(stretch.parts, asked.column, stretch.end, ended=stretch.ended)
-    return stretch._replace(parts=cut)
-
-
-def _most_lines(limit: int | None, limits: Limits) -> int:
-    """Return how many lines are looked at: each takes at least a byte of those that a page may show."""
-    return min(limit or limits.read_lines, limits.read_bytes + 1)
-
-
-def _told(shown: ReadTracker, file: OpenFile, answer: ReadResult) -> ReadResult:
-    """Remember what was shown of a file that is no text: cells, pages, rows, or the image."""
-    if answer.end_line or answer.images:
-        lines = (answer.start_line, answer.end_line, answer.total_lines)
-        shown.record_read(file.real_path, answer.revision, None, *lines)
-    return answer
-
-
-def _read_held(
-    file: OpenFile,
-    data: bytes,
-    shown: ReadTracker,
-    limits: Limits,
-    asked: ReadRequest,
-    notes: list[str],
-    *,
-    economy: bool,
-) -> ReadResult:
-    revision = revision_of(data)
-    try:
-        decoded = decode(data) if asked.encoding is None else decode_in(data, asked.encoding)
-    except BinaryError:  # a byte order mark that lies
-        return _told(shown, file, binary_answer(file, data[:HEAD], limits))
-    text = decoded.text
-    total = count_lines(text)
-    known = TextInfo(file.path, revision, len(data), total, decoded.encoding, newline_of(text), decoded.bom)
-    first = asked.first(file.path, total)
-    if total == 0:
-        shown.record_read(file.real_path, revision, text, 0, 0, 0)
-        return empty_answer(known)
-    stretch = _slice(text, first, total, limits, asked)
-    if asked.line_ids:
-        ids = shown.line_ids(file.real_path, revision, text, to_model=True)
-        stretch = stretch._replace(ids=ids[first - 1 : first - 1 + len(stretch.parts)])
-        notes = notes if ids else [*notes, _NO_IDS]
-    page, result = page_answer(known, stretch, limits, asked, notes)
-    if economy:
-        result = shorten_repeat(shown, file.real_path, result, asked)
-    for start, last in whole_ranges(page) if asked.column == 1 else ():
-        shown.record_read(file.real_path, revision, text, start, last, total)
-    shown_ids = tuple(stretch.ids[: len(page.shown)])
-    return replace(result, line_ids=shown_ids) if shown_ids else result
-
-
-def _read_streamed(
-    file: OpenFile,
-    head: bytes,
-    shown: ReadTracker,
-    limits: Limits,
-    asked: ReadRequest,
-    indexes: FileCache[LineIndex | None],
-    notes: list[str],
-) -> ReadResult:
-    revision = revision_of_stat(file.stat)
-    key = (file.real_path, asked.encoding)
-    seconds = limits.timeout * _COUNTING
-    index = indexes.get(key, revision, lambda: build_index(file, head, asked.encoding, seconds))
-    if index is None and asked.encoding is None:
-        return _told(shown, file, binary_answer(file, head, limits))
-    if index is None:
-        raise EncodingError(f"{quote(file.path)} is not text in {asked.encoding}.")
-    known = TextInfo(
-        file.path,
-        revision,
-        max(index.size, file.stat.st_size),
-        index.total,
-        index.encoding,
-        index.newline,
-        index.bom,
-        exact=index.exact,
+def directory_result(path: str, listing: ListResult) -> ReadResult:
+    """Return the result for a directory: what is in it."""
+    return ReadResult(
+        path=path,
+        kind="directory",
+        content="",
+        start_line=0,
+        end_line=0,
+        total_lines=listing.total,
+        total_bytes=0,
+        revision="",
+        text=listing.text,
+        next=listing.next,
+        whole=listing.whole,
     )
-    if not index.exact:
-        indexes.drop(key)  # another time may get further
-        if not 0 < asked.offset <= index.total:
-            raise _too_long(file, index.total, seconds)
-        notes = [*notes, f"no more was counted in {seconds:g} s, and the file goes on"]
-    first = asked.first(file.path, index.total)
-    if index.total == 0:
-        return empty_answer(known)
-    count = min(_most_lines(asked.limit, limits), index.total - first + 1)
-    stretch = _taken(file, index, first, count, limits, asked)._replace(room=asked.room)
-    changed = file.changed()
-    if changed:
-        indexes.drop(key)
-        notes = [*notes, "the file changed while it was read"]
-    if asked.line_ids:
-        notes = [*notes, _NO_IDS]
-    page, result = page_answer(known, stretch, limits, asked, notes)
-    for start, last in whole_ranges(page) if asked.column == 1 and not changed else ():
-        shown.record_read(file.real_path, revision, None, start, last, index.total)
+
+
+def read_files(
+    root: Root,
+    tracker: ReadTracker,
+    limits: Limits,
+    paths: Sequence[str],
+    budget: int | None,
+    patterns: Sequence[str] = (),
+    notes: Sequence[str] = (),
+    indexes: IndexCache | None = None,
+) -> ReadManyResult:
+    """Read files one after the other until the budget of tokens or the time is used up.
+
+    `patterns` are left to the next call, as there was no time to find the files that match them.
+    """
+    if budget is not None and budget < 1:
+        raise InvalidArgumentError(
+            Message(
+                ParameterName("budget", quoted=True), f" must be a number of tokens from 1, not {budget!r}."
+            )
+        )
+    count = limits.count_tokens or estimate_tokens
+    left = total = budget or limits.output_tokens
+    results: list[ReadResult] = []
+    failed: dict[str, str] = {}
+    parts: list[str] = []
+    reason = f"{total} tokens are used up"
+    for path in paths:
+        if parts and left < _MIN_TOKENS:
+            break
+        head = f"== {one_line(path)} =="
+        within = replace(limits, output_tokens=max(left - count(head) - 1, 1))
+        try:
+            page = read_file(root, tracker, within, path, ReadRequest(), indexes)
+        except DeadlineExceededError:
+            if not parts:
+                raise
+            reason = f"{limits.timeout:g} seconds are used up"
+            break
+        except AgentFSError as error:
+            failed[path] = error.code
+            part = Joined("\n", head, error.text)
+        else:
+            part = Joined("\n", head, page.text)
+            # A page of which the last budget leaves a sliver is better shown by the next call.
+            if parts and page.truncated_by in {"tokens", "line"} and count(part) > left:
+                break
+            results.append(page)
+        parts.append(part)
+        left -= count(part) + 1
+    rest = [*paths[len(parts) :], *patterns]
+    if patterns and len(parts) == len(paths):
+        reason = f"{limits.timeout:g} seconds are used up"
+    following: NextCall | None = None
+    if rest:
+        arguments = {"paths": rest} if budget is None else {"paths": rest, "budget": budget}
+        following = {"name": "read_many", "arguments": arguments}
+    more = f" and {len(rest) - _MAX_NAMED} more" if len(rest) > _MAX_NAMED else ""
+    names = ", ".join(map(quote, rest[:_MAX_NAMED])) + more
+    if rest or notes:
+        parts.append(footer(f"not read, as {reason}: {names}" if rest else "", *notes))
+    text = Joined("\n", *parts) if parts else footer("no files")
+    return ReadManyResult(tuple(results), failed, tuple(rest), text=text, next=following)
+
+
+def _record_media(tracker: ReadTracker, file: OpenFile, result: ReadResult) -> ReadResult:
+    """Record which cells, pages or rows were read, or that the image was."""
+    if result.end_line or result.images:
+        lines = (result.start_line, result.end_line, result.total_lines)
+        tracker.record_read(file.real_path, result.revision, None, *lines)
     return result
 
 
-def _too_long(file: OpenFile, total: int, seconds: float) -> DeadlineExceededError:
-    return DeadlineExceededError(
-        f"{quote(file.path)} could not be counted to its end in {seconds:g} seconds.",
-        hint=Message("Pass an ", ParameterName("offset"), f" from 1 to {total}: so far it was counted."),
-        details={"path": file.path, "total_lines": total},
-    )
-
-
-def _taken(
-    file: OpenFile, index: LineIndex, first: int, count: int, limits: Limits, asked: ReadRequest
-) -> LineSlice:
+def _read_loaded(
+    file: OpenFile,
+    data: bytes,
+    tracker: ReadTracker,
+    limits: Limits,
+    request: ReadRequest,
+    notes: list[str],
+    *,
+    shorten: bool,
+) -> ReadResult:
+    revision = revision_of(data)
     try:
-        stretch = stream.take(file, index, first, count, limits, asked.column)
+        decoded = decode(data) if request.encoding is None else decode_in(data, request.encoding)
+    except BinaryError:  # what begins like a byte order mark is none
+        return _record_media(tracker, file, binary_result(file, data[:HEAD], limits))
+    text = decoded.text
+    total = count_lines(text)
+    info = TextInfo(file.path, revision, len(data), total, decoded.encoding, newline_of(text), decoded.bom)
+    first = request.first(file.path, total)
+    if total == 0:
+        tracker.record_read(file.real_path, revision, text, 0, 0, 0)
+        return empty_result(info)
+    lines = slice_text(text, first, max_lines(request.limit, limits), request)
+    if request.line_ids:
+        ids = tracker.line_ids(file.real_path, revision, text, to_model=True)
+        lines = lines._replace(ids=ids[first - 1 : first - 1 + len(lines.bodies)])
+        notes = notes if ids else [*notes, _NO_IDS]
+    page, result = render_page(info, lines, limits, request, notes)
+    if shorten and request.column == 1 and not request.line_ids:
+        result = _shorten_repeat(tracker, file.real_path, result)
+    for start, last in page.complete_ranges() if request.column == 1 else ():
+        tracker.record_read(file.real_path, revision, text, start, last, total)
+    return result
+
+
+def _read_large(
+    file: OpenFile,
+    head: bytes,
+    tracker: ReadTracker,
+    limits: Limits,
+    request: ReadRequest,
+    notes: list[str],
+    indexes: IndexCache,
+) -> ReadResult:
+    revision = revision_of_stat(file.stat)
+    key = (file.real_path, request.encoding)
+    seconds = limits.timeout * _COUNTING_SHARE
+    index = indexes.get(key, revision, lambda: build_index(file, head, request.encoding, seconds))
+    if index is None and request.encoding is None:
+        return _record_media(tracker, file, binary_result(file, head, limits))
+    if index is None:
+        raise EncodingError(f"{quote(file.path)} is not text in {request.encoding}.")
+    if not index.exact:
+        indexes.drop(key)  # another time may get further
+        if not 0 < request.offset <= index.total:
+            raise DeadlineExceededError(
+                f"{quote(file.path)} could not be counted to its end in {seconds:g} seconds.",
+                hint=Message(
+                    "Pass an ", ParameterName("offset"), f" from 1 to {index.total}: so far it was counted."
+                ),
+                details={"path": file.path, "total_lines": index.total},
+            )
+        notes = [*notes, f"no more was counted in {seconds:g} s, and the file goes on"]
+    size = max(index.size, file.stat.st_size)
+    facts = (index.total, index.encoding, index.newline, index.bom, index.exact)
+    info = TextInfo(file.path, revision, size, *facts)
+    first = request.first(file.path, index.total)
+    if index.total == 0:
+        return empty_result(info)
+    count = min(max_lines(request.limit, limits), index.total - first + 1)
+    try:
+        lines = read_lines(file, index, first, count, limits, request.column)
     except UnicodeError:
         raise StaleError(
             f"{quote(file.path)} was changed while it was read.", hint="Read it again."
         ) from None
-    if not stretch.parts:
+    if not lines.bodies:
         raise StaleError(f"{quote(file.path)} was made shorter while it was read.", hint="Read it again.")
-    return stretch
+    lines = lines._replace(line_overhead=request.line_overhead)
+    changed = file.changed()
+    if changed:
+        indexes.drop(key)
+        notes = [*notes, "the file changed while it was read"]
+    if request.line_ids:
+        notes = [*notes, _NO_IDS]
+    page, result = render_page(info, lines, limits, request, notes)
+    for start, last in page.complete_ranges() if request.column == 1 and not changed else ():
+        tracker.record_read(file.real_path, revision, None, start, last, index.total)
+    return result
+
+
+def _shorten_repeat(tracker: ReadTracker, real_path: str, result: ReadResult) -> ReadResult:
+    """Return a page that was read before as one line or its difference; an immediate repeat in full."""
+    known = tracker.last(real_path)
+    if known is None or result.truncated_by == "line" or not _was_read(known, result):
+        return result
+    before = "\n" * (result.start_line - 1)
+    old = result.content
+    if known.revision != result.revision:
+        if known.text is None:
+            return result
+        old = _lines_of(known.text, result.start_line, None if result.next is None else result.end_line)
+    one = result.start_line == result.end_line
+    lines = f"line {result.start_line}" if one else f"lines {result.start_line}-{result.end_line}"
+    subject = f"{lines} of {result.total_lines} {'is' if one else 'are'}"
+    if old == result.content:
+        if tracker.is_immediate_repeat(real_path, f"{result.revision}:{result.start_line}-{result.end_line}"):
+            return result
+        note = f"{subject} unchanged since shown; read again to see the text anyway"
+        text = footer(note, continuation(result.next))
+    else:
+        # Blank lines on both sides stand for the lines before the page, so that the hunks have their numbers.
+        diff = unified_diff(before + old, before + result.content, result.path)
+        hunks = visible(diff[diff.find("\n@@ ") + 1 :].removesuffix("\n"))
+        head = footer(f"{subject} changed since shown; the difference", continuation(result.next))
+        text = Joined("\n", head, *hunks.split("\n"))
+    return replace(result, text=text) if len(text) < len(result.text) else result
+
+
+def _was_read(known: ReadRecord, result: ReadResult) -> bool:
+    # Of a version that had fewer lines, those that it had are enough.
+    last = min(result.end_line, known.total)
+    return known.whole or any(first <= result.start_line and last <= end for first, end in known.ranges)
+
+
+def _lines_of(text: str, first: int, last: int | None) -> str:
+    """Return the lines of a text from one on, up to another or to its end; fewer where it has fewer."""
+    end = end_of(text)
+    ends = text.count(end)
+    start = line_start(text, first, end) if first - 1 <= ends else len(text)
+    stop = line_start(text, last + 1, end) if last is not None and last <= ends else len(text)
+    return text[start:stop]

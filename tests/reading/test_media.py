@@ -11,7 +11,7 @@ from pypdf import PdfReader, PdfWriter
 from pypdf.generic import DecodedStreamObject, DictionaryObject, NameObject
 
 from agentfs import AgentFSError, Limits, Workspace
-from agentfs.reading import scaling
+from agentfs.reading import images
 
 
 @pytest.fixture
@@ -103,7 +103,7 @@ def test_a_large_image_is_scaled_down(tmp_path, form):
 
 
 def test_without_the_extra_a_large_image_is_told_and_not_sent(tmp_path, monkeypatch):
-    monkeypatch.setitem(scaling.importlib.sys.modules, "PIL.Image", None)
+    monkeypatch.setitem(images.importlib.sys.modules, "PIL.Image", None)
     data = drawn("PNG", (300, 200))
     (tmp_path / "a").write_bytes(data)
     with Workspace(tmp_path, limits=Limits(image_bytes=1000)) as ws:
@@ -121,7 +121,7 @@ def test_a_bomb_of_an_image_is_not_opened(tmp_path):
         struct.pack(">I", len(body)) + name + body + struct.pack(">I", zlib.crc32(name + body))
         for name, body in chunks
     )
-    assert isinstance(scaling.scaled(data, "PNG", most_bytes=10**6, longest=1000), str)
+    assert isinstance(images.scale_down(data, "PNG", max_bytes=10**6, max_side=1000), str)
 
 
 def pdf(pages, password=None):
@@ -189,7 +189,7 @@ def test_a_text_that_begins_like_a_pdf_is_shown_as_text(ws, tmp_path, content):
 
 
 def test_without_the_extra_a_pdf_is_an_error_that_names_it(ws, tmp_path, monkeypatch):
-    monkeypatch.setitem(scaling.importlib.sys.modules, "pypdf", None)
+    monkeypatch.setitem(images.importlib.sys.modules, "pypdf", None)
     (tmp_path / "a.pdf").write_bytes(pdf(["x"]))
     with pytest.raises(AgentFSError) as caught:
         ws.read("a.pdf")

@@ -13,7 +13,7 @@ from agentfs.fs import OpenFile, Root, revision_of
 from agentfs.limits import Limits
 from agentfs.policy import Policy
 from agentfs.read_tracker import ReadTracker
-from agentfs.reading import line_index, read_file, stream
+from agentfs.reading import ReadRequest, large_file, read_file
 from agentfs.text import fits
 from agentfs.workspace import view_for_dialect
 
@@ -35,7 +35,8 @@ class Place:
         path.write_bytes(content if isinstance(content, bytes) else content.encode())
 
     def read(self, offset=1, limit=None, *, path="f", limits=HELD, **more):
-        return read_file(self.root, self.shown, limits, path, offset, limit, **more)
+        indexes = more.pop("indexes", None)
+        return read_file(self.root, self.shown, limits, path, ReadRequest(offset, limit, **more), indexes)
 
     def refuses(self, offset=1, limit=None, *, path="f", limits=HELD, **more):
         with pytest.raises(AgentFSError) as caught:
@@ -302,7 +303,7 @@ def test_the_pages_put_together_are_the_file(place, text, encoding, limit, sizes
     for file_bytes in (10_000, 1):
         limits = Limits(read_bytes=read_bytes, line_chars=20, read_lines=7, file_bytes=file_bytes)
         with pytest.MonkeyPatch.context() as patched:
-            patched.setattr(line_index, "BLOCK", chunk)
+            patched.setattr(large_file, "BLOCK", chunk)
             assert pages(place, limit, limits) == text
 
 
@@ -323,7 +324,7 @@ def test_a_streamed_page_is_the_page_of_the_file_held(place, content, offset, li
     for file_bytes in (10_000, 1):
         limits = Limits(read_bytes=60, line_chars=12, read_lines=4, file_bytes=file_bytes)
         with pytest.MonkeyPatch.context() as patched:
-            patched.setattr(line_index, "BLOCK", chunk)
+            patched.setattr(large_file, "BLOCK", chunk)
             try:
                 page = place.read(offset, limit, limits=limits, encoding=encoding, column=column)
                 outcomes.append(page.to_dict() | {"text": page.text})
@@ -335,8 +336,8 @@ def test_a_streamed_page_is_the_page_of_the_file_held(place, content, offset, li
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
 def test_a_line_too_long_to_be_held_is_shown_at_its_start_and_counted(place, monkeypatch, encoding):
-    monkeypatch.setattr(line_index, "BLOCK", 64)
-    monkeypatch.setattr(stream, "MOST_HELD", 1000)
+    monkeypatch.setattr(large_file, "BLOCK", 64)
+    monkeypatch.setattr(large_file, "MAX_PAGE_CHARS", 1000)
     place.put(("first\n" + "é" * 9000 + "\nlast\n").encode(encoding))
     limits = Limits(file_bytes=1, line_chars=100)
     assert place.read(1, limits=limits).content == "first\n"
@@ -357,8 +358,8 @@ def test_a_line_too_long_to_be_held_is_shown_at_its_start_and_counted(place, mon
 @both
 @pytest.mark.parametrize("end", ["\n", "\r\n", ""])
 def test_a_long_line_is_read_along_by_column(place, limits, monkeypatch, end):
-    monkeypatch.setattr(line_index, "BLOCK", 64)
-    monkeypatch.setattr(stream, "MOST_HELD", 1000)
+    monkeypatch.setattr(large_file, "BLOCK", 64)
+    monkeypatch.setattr(large_file, "MAX_PAGE_CHARS", 1000)
     line = "".join(chr(97 + number % 26) for number in range(4321)) + end
     place.put("first\n" + line)
     narrow = Limits(line_chars=500, file_bytes=limits.file_bytes)
@@ -396,7 +397,7 @@ def test_a_named_encoding_wins_and_one_that_does_not_fit_is_an_error(place, limi
 def test_the_lines_of_a_file_are_counted_once_a_version(place, monkeypatch):
     place.put(TEN)
     counted = []
-    build_index = line_index.build_index
+    build_index = large_file.build_index
     monkeypatch.setattr("agentfs.reading.read.build_index", lambda *a: counted.append(1) or build_index(*a))
     indexes = FileCache()
     for offset in (1, -1, 5):
@@ -427,22 +428,22 @@ def test_no_more_of_a_large_file_is_read_than_fills_the_page(place, monkeypatch,
     assert result.truncated_by == "bytes"
     # The head of the file; the block in which the page begins, for its place; and what the page needs: a
     # quarter of a block, and one more where most of each line is not shown.
-    needed = 8192 + line_index.BLOCK // 4 + line_index.BLOCK * line.startswith("xx")
-    assert sum(map(len, got)) <= line_index.BLOCK * (offset != 1) + needed
+    needed = 8192 + large_file.BLOCK // 4 + large_file.BLOCK * line.startswith("xx")
+    assert sum(map(len, got)) <= large_file.BLOCK * (offset != 1) + needed
     monkeypatch.undo()
     assert result.text == place.read(offset, 10**9, limits=Limits(output_tokens=10**6)).text
 
 
 def test_a_file_that_changes_while_it_is_streamed_is_not_taken_for_seen(place, monkeypatch):
     place.put(TEN)
-    take = stream.take
+    read_lines = large_file.read_lines
 
     def growing(*arguments):
         with (place.directory / "f").open("ab") as file:
             file.write(b"more\n")
-        return take(*arguments)
+        return read_lines(*arguments)
 
-    monkeypatch.setattr(stream, "take", growing)
+    monkeypatch.setattr("agentfs.reading.read.read_lines", growing)
     result = place.read(limits=STREAMED)
     assert result.content == TEN
     assert result.text.endswith("[the file changed while it was read]")
@@ -451,13 +452,13 @@ def test_a_file_that_changes_while_it_is_streamed_is_not_taken_for_seen(place, m
 
 def test_a_file_that_shrinks_while_it_is_streamed_is_stale(place, monkeypatch):
     place.put(TEN)
-    take = stream.take
+    read_lines = large_file.read_lines
 
     def shrinking(*arguments):
         os.truncate(place.directory / "f", 5)
-        return take(*arguments)
+        return read_lines(*arguments)
 
-    monkeypatch.setattr(stream, "take", shrinking)
+    monkeypatch.setattr("agentfs.reading.read.read_lines", shrinking)
     assert place.refuses(5, limits=STREAMED).code == "stale"
 
 
