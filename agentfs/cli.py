@@ -16,9 +16,9 @@ from agentfs.history import Journal, Step
 from agentfs.history.report import changes_result, describe_step, file_changes
 from agentfs.history.state import read_journal, root_of
 from agentfs.policy import Policy
+from agentfs.providers import FORMATS
 from agentfs.results import ToolResult
 from agentfs.text import shown_controls, to_json
-from agentfs.tools.schema import FORMATS
 from agentfs.tools.spec import Tool, exposable, make_tool
 from agentfs.tools.types import EnumOf, Kind, ListOf, OptionalOf, Parameter, Scalar, UnionOf
 from agentfs.workspace import Workspace

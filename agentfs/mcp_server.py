@@ -3,7 +3,7 @@
 import asyncio
 import os
 from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from mcp import MCPError, types
@@ -14,7 +14,7 @@ import agentfs
 from agentfs.errors import AgentFSError, RefusedError
 from agentfs.mcp_stdio import stdio
 from agentfs.policy import Policy
-from agentfs.providers.calls import ToolCall, message_for
+from agentfs.providers.mcp import call_result
 from agentfs.tools.result import refused
 from agentfs.tools.toolset import Toolset
 from agentfs.workspace import Workspace
@@ -61,7 +61,7 @@ class WorkspaceServer:
         self._names = names
         self._prefix = prefix
         self._dialect = dialect
-        self._format: Literal["mcp", "mcp-structured"] = "mcp-structured" if structured else "mcp"
+        self._structured = structured
         self._workspace = Workspace(root, policy=self._policy, state=state)
         try:
             self._tools = self._toolset(self._workspace)
@@ -103,17 +103,21 @@ class WorkspaceServer:
 
     async def _list(self, context: _Context, params: Any) -> types.ListToolsResult:
         del context, params
-        tools = [types.Tool.model_validate(tool) for tool in self._tools.schemas(self._format)]
+        tools = [
+            types.Tool.model_validate(tool)
+            for tool in self._tools.schemas("mcp-structured" if self._structured else "mcp")
+        ]
         return types.ListToolsResult(tools=tools)
 
     async def _call(self, context: _Context, params: types.CallToolRequestParams) -> types.CallToolResult:
-        sent = ToolCall(self._format, None, params.name, params.arguments)
         try:
             tools = await self._narrowed(context)
         except AgentFSError as error:
-            return types.CallToolResult.model_validate(message_for(sent, refused(error)))
-        result = await tools.acall(params.name, params.arguments, on_progress=_progress_reporter(context))
-        return types.CallToolResult.model_validate(message_for(sent, result))
+            result = refused(error)
+        else:
+            progress = _progress_reporter(context)
+            result = await tools.acall(params.name, params.arguments, on_progress=progress)
+        return types.CallToolResult.model_validate(call_result(result, structured=self._structured))
 
     async def _roots_changed(self, context: _Context, params: Any) -> None:
         del context, params

@@ -6,7 +6,7 @@ import tempfile
 from pathlib import Path
 
 from agentfs import Workspace
-from agentfs.tools.schema import FORMATS, STRICT_FORMATS
+from agentfs.providers import FORMATS, STRICT_FORMATS
 
 FOLDER = Path(__file__).parents[1] / "tests" / "snapshots"
 

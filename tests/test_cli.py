@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agentfs.tools.schema import FORMATS
+from agentfs.providers import FORMATS
 
 
 def run(*arguments: str, cwd: Path, stdin: str = "") -> subprocess.CompletedProcess[str]:

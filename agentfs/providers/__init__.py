@@ -1,1 +1,35 @@
-"""What each provider's API wants: schema rules, tool calls and replies."""
+"""The providers that tools are described for and called by: a module for each, and its row in `PROVIDERS`."""
+
+from collections.abc import Sequence
+from itertools import groupby
+from typing import Any
+
+from agentfs.errors import InvalidArgumentError
+from agentfs.providers.anthropic import Anthropic
+from agentfs.providers.gemini import Gemini
+from agentfs.providers.mcp import MCP
+from agentfs.providers.openai import OpenAI
+from agentfs.providers.provider import Message, Provider, ToolCall
+from agentfs.results import ToolResult
+
+# In the order in which they are asked whether a call is theirs: one of MCP has no mark of its own.
+PROVIDERS: tuple[Provider, ...] = (OpenAI(), Anthropic(), Gemini(), MCP())
+FORMATS = {name: provider for provider in PROVIDERS for name in provider.formats}
+STRICT_FORMATS = tuple(name for name, provider in FORMATS.items() if provider.formats[name].strict_rules)
+
+
+def read_call(call: Any) -> ToolCall:
+    """Read a provider's tool call, an object of its SDK or a dict; raise `invalid_argument` if it is none."""
+    for provider in PROVIDERS:
+        if (found := provider.read_call(call)) is not None:
+            return found
+    raise InvalidArgumentError(
+        f"A {type(call).__name__} that is no provider's tool call cannot be answered.",
+        hint="Pass a tool call of OpenAI, Anthropic, Gemini or MCP as it came, or use `call`.",
+    )
+
+
+def replies(answers: Sequence[tuple[ToolCall, ToolResult]]) -> list[Message]:
+    """Return the messages that answer the calls of one turn."""
+    groups = groupby(answers, key=lambda answer: answer[0].provider)
+    return [message for provider, group in groups for message in provider.replies(list(group))]

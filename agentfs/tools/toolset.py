@@ -11,7 +11,8 @@ from agentfs.errors import AgentFSError, InvalidArgumentError, UnknownToolError
 from agentfs.events import Coercion, OnEvent
 from agentfs.messages import METHODS, Names
 from agentfs.permissions import READING
-from agentfs.providers.calls import Message, ToolCall, message_for, messages_for, read_call
+from agentfs.providers import read_call, replies
+from agentfs.providers.provider import Message, ToolCall
 from agentfs.results import Result, ToolResult
 from agentfs.tools.aliases import nearest
 from agentfs.tools.binding import arguments_of, bind, refusal
@@ -171,7 +172,7 @@ class Toolset:
             InvalidArgumentError: It is no tool call (`invalid_argument`).
         """
         sent = read_call(call)
-        return message_for(sent, self.call(sent.name, self._arguments(sent)))
+        return sent.provider.reply(sent, self.call(sent.name, self._arguments(sent)))
 
     async def areply(self, call: Any) -> Message:
         """Do what `reply` does off the event loop.
@@ -186,7 +187,7 @@ class Toolset:
             InvalidArgumentError: As `reply`.
         """
         sent = read_call(call)
-        return message_for(sent, await self.acall(sent.name, self._arguments(sent)))
+        return sent.provider.reply(sent, await self.acall(sent.name, self._arguments(sent)))
 
     def run(self, calls: Iterable[Any]) -> list[Message]:
         """Run the tool calls of one turn and return the messages to append.
@@ -212,7 +213,7 @@ class Toolset:
             # Each in a copy of this context, which a thread would not have.
             work = [(copy_context().run, self.call, each.name, self._arguments(each)) for each in group]
             results += self._runner.run_side_by_side(work)
-        return messages_for(list(zip(sent, results, strict=True)))
+        return replies(list(zip(sent, results, strict=True)))
 
     async def arun(self, calls: Iterable[Any]) -> list[Message]:
         """Do what `run` does off the event loop.
@@ -234,7 +235,7 @@ class Toolset:
             async with asyncio.TaskGroup() as tasks:
                 running = [tasks.create_task(self.acall(each.name, self._arguments(each))) for each in group]
             results += [task.result() for task in running]
-        return messages_for(list(zip(sent, results, strict=True)))
+        return replies(list(zip(sent, results, strict=True)))
 
     def functions(self) -> list[Callable[..., str]]:
         """Return the tools as plain functions that return text, errors included.
@@ -324,7 +325,7 @@ class Toolset:
     def _arguments(self, sent: ToolCall) -> Any:
         """Return a call's arguments; a freeform call sends bare text, which is its tool's first parameter."""
         tool = self._tools.get(sent.name) if isinstance(sent.name, str) else None
-        if sent.shape.endswith("-custom") and tool is not None and tool.parameters:
+        if sent.freeform and tool is not None and tool.parameters:
             return {tool.parameters[0].name: sent.arguments}
         return sent.arguments
 

@@ -4,9 +4,9 @@ import pytest
 
 from agentfs import Policy, Toolset, Workspace
 from agentfs.errors import InvalidArgumentError, RefusedError
+from agentfs.providers import FORMATS
 from agentfs.results import ReadResult
 from agentfs.tools.declaration import tool
-from agentfs.tools.schema import FORMATS
 
 
 class OutlineWorkspace(Workspace):

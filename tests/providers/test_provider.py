@@ -1,12 +1,15 @@
 """Replies in each provider's shape; tests/interop holds them to the types of the providers' own packages."""
 
 import json
+from collections.abc import Sequence
 from types import SimpleNamespace
+from typing import ClassVar
 
 import pytest
 
-from agentfs import Toolset
+from agentfs import Toolset, providers
 from agentfs.errors import InvalidArgumentError
+from agentfs.providers.provider import Format, Provider, SchemaRules, ToolCall, field
 from agentfs.results import Image, ReadResult, ToolResult
 from agentfs.tools.spec import ToolSpec
 
@@ -163,3 +166,33 @@ def test_notes_stand_beside_the_content_in_each_shape():
     (function,) = tools.functions()
     assert function("a") == "47\n[at least, in a]\n[out of time]"
     assert tools.call("look", {"path": "a"}).content == "47"
+
+
+class Acme(Provider):
+    """A new provider: this class in a module of its own, and a row in `agentfs.providers`."""
+
+    formats: ClassVar = {"acme": Format(SchemaRules(unions=False))}
+
+    def schemas(self, tools, name, *, strict):
+        return [{"fn": tool.name, "schema": tool.parameters} for tool in tools]
+
+    def read_call(self, call):
+        return ToolCall(self, None, field(call, "fn"), field(call, "with")) if field(call, "fn") else None
+
+    def reply(self, call, result):
+        return {"fn": call.name, "says": result.content}
+
+
+def test_a_new_provider_is_one_class_and_a_row(monkeypatch):
+    """Schemas, calls and replies follow from the class; no other module names a provider."""
+    acme = Acme()
+    rows: Sequence[Provider] = (acme, *providers.PROVIDERS)
+    monkeypatch.setattr(providers, "PROVIDERS", rows)
+    monkeypatch.setitem(providers.FORMATS, "acme", acme)
+    assert TOOLS.schemas("acme")[0]["fn"] == "look"
+    assert TOOLS.schemas("acme")[0]["schema"]["required"] == ["path"]
+    assert TOOLS.reply({"fn": "look", "with": {"path": "a"}}) == {"fn": "look", "says": "<a>"}
+    mixed = TOOLS.run([{"fn": "look", "with": {"path": "a"}}, anthropic("b"), anthropic("c")])
+    assert [message.get("says", message.get("role")) for message in mixed] == ["<a>", "user"]
+    with pytest.raises(InvalidArgumentError, match="no strict mode"):
+        TOOLS.schemas("acme", strict=True)

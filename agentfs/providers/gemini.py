@@ -1,0 +1,62 @@
+"""Gemini: function declarations and function calls."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+from agentfs.providers.provider import (
+    Format,
+    Message,
+    Provider,
+    Schema,
+    SchemaRules,
+    ToolCall,
+    ToolDescription,
+    field,
+    has_field,
+)
+from agentfs.results import ToolResult
+
+
+class Gemini(Provider):
+    """The Gemini API and Vertex AI, which refuses `anyOf` beside a description."""
+
+    formats: ClassVar[Mapping[str, Format]] = {
+        "gemini": Format(SchemaRules(unions=False, string_enums=True, identifiers=True))
+    }
+
+    def schemas(self, tools: Sequence[ToolDescription], name: str, *, strict: bool) -> list[Schema]:
+        """Return the function declarations of one tool."""
+        del name, strict
+        return [
+            {"name": tool.name, "description": tool.description}
+            # An object without properties is refused.
+            | ({"parametersJsonSchema": tool.parameters} if tool.parameters["properties"] else {})
+            for tool in tools
+        ]
+
+    def read_call(self, call: Any) -> ToolCall | None:
+        """Return a function call, or that of the part that holds it; None where it is none."""
+        inner = field(call, "function_call", "functionCall")
+        call = call if inner is None else inner
+        name = field(call, "name")
+        if not isinstance(name, str) or (inner is None and not has_field(call, "args")):
+            return None
+        return ToolCall(self, field(call, "id"), name, field(call, "args"))
+
+    def reply(self, call: ToolCall, result: ToolResult) -> Message:
+        """Return the message that answers one call."""
+        response: Message = {
+            "name": call.name,
+            "response": {"output" if result.success else "error": result.content},
+        }
+        if result.notes:
+            response["response"]["notes"] = list(result.notes)
+        if call.id:
+            response["id"] = call.id
+        images = [{"inlineData": {"mimeType": i.media_type, "data": i.data}} for i in result.images]
+        return {"role": "user", "parts": [{"functionResponse": response}, *images]}
+
+    def replies(self, answers: Sequence[tuple[ToolCall, ToolResult]]) -> list[Message]:
+        """Return one message with all results of the turn."""
+        parts = [part for message in super().replies(answers) for part in message["parts"]]
+        return [{"role": "user", "parts": parts}]

@@ -1,0 +1,116 @@
+"""What is said of each provider in a module of its own: schema rules, tool calls, and replies to them."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, NamedTuple, cast
+
+from agentfs.permissions import Effect
+from agentfs.results import Image, ToolResult
+
+Schema = dict[str, Any]
+Message = dict[str, Any]
+
+
+class SchemaRules(NamedTuple):
+    """What the schemas of a format may contain.
+
+    Attributes:
+        every_required: Every parameter is required; those that are not become nullable.
+        unions: `anyOf` may stand beside a description; otherwise a union is shown as its plainest option.
+        closed_only: Objects with free names and values of any type have no schema.
+        string_enums: Only strings may be enumerated.
+        identifiers: A parameter is named by letters, digits and underscores alone.
+    """
+
+    every_required: bool = False
+    unions: bool = True
+    closed_only: bool = False
+    string_enums: bool = False
+    identifiers: bool = False
+
+
+class Format(NamedTuple):
+    """A format of schemas: its rules, those of its strict mode if any, and whether it has output schemas."""
+
+    rules: SchemaRules
+    strict_rules: SchemaRules | None = None
+    has_output: bool = False
+
+
+class ToolDescription(NamedTuple):
+    """What a provider's schema is made of: `parameters` and `output` are JSON Schemas under its rules."""
+
+    name: str
+    description: str
+    parameters: Schema
+    effect: Effect | None
+    output: Schema | None
+
+
+class ToolCall(NamedTuple):
+    """A tool call as a provider sent it.
+
+    Attributes:
+        provider: Whose call it is.
+        id: What the reply refers to, or None.
+        name: The name of the tool.
+        arguments: As they were sent: text or an object; of a freeform call the text of the first parameter.
+        type: The provider's name for this kind of call, where it has several.
+        freeform: Whether `arguments` is such a text.
+    """
+
+    provider: "Provider"
+    id: str | None
+    name: Any
+    arguments: Any
+    type: str = ""
+    freeform: bool = False
+
+
+class Provider(ABC):
+    """One provider's API."""
+
+    formats: ClassVar[Mapping[str, Format]]
+
+    @abstractmethod
+    def schemas(self, tools: Sequence[ToolDescription], name: str, *, strict: bool) -> list[Schema]:
+        """Return tools in the format of a name."""
+
+    @abstractmethod
+    def read_call(self, call: Any) -> ToolCall | None:
+        """Return a call of this provider, or None where it is none."""
+
+    @abstractmethod
+    def reply(self, call: ToolCall, result: ToolResult) -> Message:
+        """Return the message that answers one call."""
+
+    def replies(self, answers: Sequence[tuple[ToolCall, ToolResult]]) -> list[Message]:
+        """Return the messages that answer the calls of one turn."""
+        return [self.reply(call, result) for call, result in answers]
+
+
+def field(value: Any, *names: str) -> Any:
+    """Return the first of some fields of an SDK's object or a dict that is there and not None."""
+    for name in names:
+        if isinstance(value, Mapping):
+            found = cast("Mapping[str, Any]", value).get(name)
+        else:
+            found = getattr(value, name, None)
+        if found is not None:
+            return found
+    return None
+
+
+def has_field(value: Any, name: str) -> bool:
+    """Return whether an SDK's object or a dict has a field, None included."""
+    return name in value if isinstance(value, Mapping) else hasattr(value, name)
+
+
+def text_blocks(result: ToolResult) -> list[Message]:
+    """Return the content, and each note as a text of its own, so that the content stays what it is."""
+    return [{"type": "text", "text": text} for text in (result.content, *result.notes)]
+
+
+def data_url(image: Image) -> str:
+    """Return an image as a data URL."""
+    return f"data:{image.media_type};base64,{image.data}"
