@@ -45,7 +45,7 @@ def delete_path(root: Root, shown: ReadTracker, limits: Limits, path: str) -> De
     if isinstance(state, DirectoryNode):
         _check_empty(root, entry.path)
     elif isinstance(state, FileNode):
-        _check_may_go(root, shown, Current(entry.path, real_path, state.load(), None), state)
+        _check_may_go(root, shown, Current(entry.path, real_path, state.load()), state)
     try:
         root.apply([Change(real_path, state, None)], max_bytes=limits.file_bytes, conflict=_changed)
     except AgentFSError:

@@ -1,16 +1,27 @@
 """Access to the disk, confined to one root: path rules, reading, and changes, whole or not at all."""
 
-from agentfs.fs.entry import unicode_duplicates_among
-from agentfs.fs.file import Directory, OpenFile, digest_of, revision_of, revision_of_stat
+from agentfs.fs.directory import Directory, unicode_duplicates_among
+from agentfs.fs.file import OpenFile, ReadBuffer, size_of
 from agentfs.fs.lock import ATTEMPTS
-from agentfs.fs.node import Change, DirectoryNode, FileNode, LinkNode, Node, Recorder
+from agentfs.fs.node import (
+    Change,
+    DirectoryNode,
+    FileNode,
+    LinkNode,
+    Node,
+    Recorder,
+    digest_of,
+    node_from_json,
+    node_to_json,
+    revision_of,
+    revision_of_stat,
+)
 from agentfs.fs.oserrors import kept_changing, link_note, typed
 from agentfs.fs.path import MAX_NAME_BYTES, MAX_PARTS, MAX_PATH_BYTES, display_name, quote
 from agentfs.fs.protect import name_matcher
-from agentfs.fs.read_buffer import ReadBuffer, size_of
 from agentfs.fs.replace import Changed, ConcurrentChange, Current, FileUpdate
 from agentfs.fs.root import Root
-from agentfs.fs.tempstore import Spool
+from agentfs.fs.temporary import Spool
 
 __all__ = [
     "ATTEMPTS",
@@ -37,6 +48,8 @@ __all__ = [
     "kept_changing",
     "link_note",
     "name_matcher",
+    "node_from_json",
+    "node_to_json",
     "quote",
     "revision_of",
     "revision_of_stat",

@@ -4,25 +4,23 @@ import os
 import stat
 import time
 from contextlib import suppress
-from copy import copy
-from typing import Protocol
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
 
-from agentfs.fs import syscalls
+from agentfs.fs import oserrors, syscalls
+from agentfs.fs.node import StagedNodes
 from agentfs.fs.path import display_name, path_from
-from agentfs.fs.protect import NameMatcher, name_matcher
-from agentfs.policy import Policy
+from agentfs.fs.protect import NameMatcher
 
 TIME_RESOLUTION = 3_000_000_000  # nanoseconds after which a file system gives a change another time
+_Identities = dict[tuple[int, int], str]  # names by device and inode
 
 
 class RootHandle:
     """An open root, closed when the last call that uses it has released it.
 
     So `close()` in one thread cannot take the descriptor away from a call in another, where its number may
-    by then belong to another directory.
-
-    Attributes:
-        fd: The descriptor of the root; -1 when it is closed.
+    by then belong to another directory. A closed one has the descriptor -1.
     """
 
     __slots__ = ("fd",)
@@ -58,6 +56,7 @@ class Access(Protocol):
         """Raise RefusedError where the call may not change a file."""
 
 
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class RootContext:
     """The open root, and the settings by which paths in it are resolved.
 
@@ -66,44 +65,32 @@ class RootContext:
         roots: The absolute spellings of the root, in parts.
         unreadable: The names whose contents are not shown.
         unwritable: The names that are not changed.
-        hardlinks: What a change does to a file of several names.
-        durability: What is brought to the disk before a change is done.
-        swept: The directories where stray temporaries were looked for.
         follow: Whether links are followed.
+        hardlinks: What a change does to a file with several hard links.
+        durability: What is brought to the disk before a change is done.
         workdir: The directory where relative paths start, from the root on, links resolved; "" is the root.
         only: The directories outside of which nothing may be used or named, from the root on, links resolved;
             None for the whole root.
-        access: What the permission rules say of the files of the call under way; None where there are none.
+        access: The permission rules of the call under way; None where there are none.
+        staged: What a transaction has staged; None outside of one.
+        swept: The directories where stray temporaries were looked for.
     """
 
-    __slots__ = (
-        "_protected_identities",
-        "access",
-        "durability",
-        "follow",
-        "hardlinks",
-        "only",
-        "roots",
-        "shared_handle",
-        "swept",
-        "unreadable",
-        "unwritable",
-        "workdir",
+    shared_handle: SharedHandle
+    roots: tuple[tuple[str, ...], ...]
+    unreadable: NameMatcher
+    unwritable: NameMatcher
+    follow: bool
+    hardlinks: Literal["break", "inplace", "refuse"]
+    durability: Literal["fast", "data", "full"]
+    workdir: str = ""
+    only: tuple[str, ...] | None = None
+    access: Access | None = None
+    staged: StagedNodes | None = None
+    swept: set[tuple[int, int]] = field(default_factory=set[tuple[int, int]])
+    _identities: dict[NameMatcher, tuple[tuple[int, int], _Identities]] = field(
+        default_factory=dict[NameMatcher, tuple[tuple[int, int], _Identities]]
     )
-
-    def __init__(self, handle: RootHandle, roots: tuple[tuple[str, ...], ...], policy: Policy) -> None:
-        self.shared_handle = SharedHandle(handle)
-        self.roots = roots
-        self.unreadable = name_matcher(tuple(policy.protect.read), backups=True)
-        self.unwritable = name_matcher(tuple(policy.protect.write))
-        self.follow = policy.symlinks == "inside"
-        self.workdir = ""
-        self.only: tuple[str, ...] | None = None
-        self.access: Access | None = None
-        self.hardlinks = policy.hardlinks
-        self.durability = policy.durability
-        self.swept: set[tuple[int, int]] = set()
-        self._protected_identities: dict[NameMatcher, tuple[tuple[int, int], dict[tuple[int, int], str]]] = {}
 
     @property
     def handle(self) -> RootHandle:
@@ -114,18 +101,6 @@ class RootContext:
         """Return a path as it is displayed: relative to the directory in which relative paths start."""
         return display_name(path_from(self.workdir, real_path))
 
-    def starting_in(self, workdir: str) -> "RootContext":
-        """Return the same context, where relative paths start in a directory."""
-        other = copy(self)
-        other.workdir = workdir
-        return other
-
-    def restricted_to(self, only: tuple[str, ...] | None) -> "RootContext":
-        """Return the same context, where nothing outside of some directories may be used."""
-        other = copy(self)
-        other.only = only
-        return other
-
     def is_usable(self, real_path: str) -> bool:
         """Tell whether a path lies where things may be used."""
         return self.only is None or any(_is_in(real_path, top) for top in self.only)
@@ -134,28 +109,34 @@ class RootContext:
         """Tell whether a directory lies above one that may be used."""
         return self.only is not None and any(_is_in(top, real_path) for top in self.only)
 
-    def for_call(self, access: Access) -> "RootContext":
-        """Return the same context for one call."""
-        other = copy(self)
-        other.access = access
-        return other
+    def may_read(self, real_path: str) -> bool:
+        """Tell whether the content of a file may be shown, by protected names and permission rules."""
+        denied = self.access is not None and self.access.denies_reading(real_path)
+        return not denied and not self.unreadable.covers(real_path)
 
-    def is_hard_link_to(self, found: os.stat_result, guard: NameMatcher) -> bool:
+    def check_readable(self, status: os.stat_result, path: str, real_path: str) -> None:
+        """Raise ProtectedError for a file that is protected, or is a protected one under another name."""
+        if self.unreadable.covers(real_path) or (
+            status.st_nlink > 1 and self.is_hard_link_to(status, self.unreadable)
+        ):
+            raise oserrors.protected(path, self.display_path(real_path))
+
+    def is_hard_link_to(self, status: os.stat_result, matcher: NameMatcher) -> bool:
         """Tell whether a file or directory is, under another name, a protected one in the root."""
-        return (found.st_dev, found.st_ino) in self._identities(guard)
+        return (status.st_dev, status.st_ino) in self._protected_identities(matcher)
 
-    def has_hard_link_to(self, guard: NameMatcher) -> bool:
+    def has_hard_link_to(self, matcher: NameMatcher) -> bool:
         """Tell whether a protected file in the root has a second name."""
         handle = self.handle
-        for name in self._identities(guard).values():
+        for name in self._protected_identities(matcher).values():
             with suppress(OSError):
                 status = syscalls.lstat(handle.fd, name)
                 if status.st_nlink > 1 and stat.S_ISREG(status.st_mode):
                     return True
         return False
 
-    def _identities(self, guard: NameMatcher) -> dict[tuple[int, int], str]:
-        """Return the protected names that exist in the root, by device and inode.
+    def _protected_identities(self, matcher: NameMatcher) -> _Identities:
+        """Return the protected names that exist in the root.
 
         They are cached until the times of the root change. These are coarse: what has only just changed is
         read again each time.
@@ -166,17 +147,17 @@ class RootContext:
             root = lstat(handle.fd, ".")
         except OSError:
             return {}
-        stamp = root.st_mtime_ns, root.st_ctime_ns
-        known = self._protected_identities.get(guard)
-        if known is not None and known[0] == stamp:
-            return known[1]
-        found: dict[tuple[int, int], str] = {}
-        for name in guard.literals:
+        times = root.st_mtime_ns, root.st_ctime_ns
+        cached = self._identities.get(matcher)
+        if cached is not None and cached[0] == times:
+            return cached[1]
+        found: _Identities = {}
+        for name in matcher.literals:
             with suppress(OSError):
                 status = lstat(handle.fd, name)
                 found[status.st_dev, status.st_ino] = name
-        if time.time_ns() - max(stamp) > TIME_RESOLUTION:
-            self._protected_identities[guard] = stamp, found
+        if time.time_ns() - max(times) > TIME_RESOLUTION:
+            self._identities[matcher] = times, found
         return found
 
 

@@ -1,23 +1,30 @@
-"""What is at a path: nothing, a file, a link or a directory; and a change from one to another."""
+"""What is at a path: nothing, a file, a link or a directory; and changes from one to another. Pure."""
 
-import errno
-import stat
+import os
+from collections import Counter
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, NamedTuple, Protocol
 
-from agentfs.errors import AgentFSError, NotDirectoryError, NotFoundError, RefusedError
-from agentfs.fs import oserrors, syscalls
-from agentfs.fs.context import RootContext
-from agentfs.fs.file import digest_of, open_regular
-from agentfs.fs.path import display_name, quote
-from agentfs.fs.resolve import ResolvedPath, resolve_real
-from agentfs.fs.temporary import FileMetadata, metadata_of
+from agentfs.errors import AgentFSError, FileIOError
 from agentfs.values import Value
 
 _PERMISSIONS = 0o777
-_MAX_ATTEMPTS = 20
+
+
+class FileMetadata(NamedTuple):
+    """What a file has besides its content.
+
+    Attributes:
+        mode: Its permissions.
+        owner: The numbers of its user and its group; None to leave them to the system.
+        attributes: Its extended attributes, access control lists among them; None to leave them too.
+    """
+
+    mode: int
+    owner: tuple[int, int] | None = None
+    attributes: dict[str, bytes] | None = None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -40,17 +47,13 @@ class FileNode(Value):
 
     @classmethod
     def of(cls, mode: int, data: bytes, metadata: FileMetadata | None = None) -> "FileNode":
-        """Return the state of a file with this content in memory."""
+        """Return the node of a file with this content in memory."""
         return cls(mode & _PERMISSIONS, digest_of(data), len(data), lambda: data, metadata)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LinkNode(Value):
-    """A symbolic link.
-
-    Attributes:
-        target: Where it points, as written in it.
-    """
+    """A symbolic link, with its target as written in it."""
 
     target: str
 
@@ -65,6 +68,11 @@ class DirectoryNode(Value):
     """
 
     mode: int | None = field(default=None, compare=False)
+
+    @classmethod
+    def of(cls, mode: int) -> "DirectoryNode":
+        """Return the node of a directory with the mode that its status has."""
+        return cls(mode & _PERMISSIONS)
 
 
 Node = FileNode | LinkNode | DirectoryNode
@@ -83,6 +91,11 @@ class Change(Value):
     path: str
     before: Node | None
     after: Node | None
+
+    @property
+    def of_directory(self) -> bool:
+        """Whether it makes, removes or changes a directory."""
+        return isinstance(self.before, DirectoryNode) or isinstance(self.after, DirectoryNode)
 
     def reversed(self) -> "Change":
         """Return the change that takes this one back."""
@@ -108,35 +121,107 @@ class Recorder(Protocol):
         ...
 
 
-def node_at(context: RootContext, real_path: str, max_bytes: int) -> Node | None:
-    """Return what is at a path whose links are resolved, but for the last; None where nothing is."""
+class StagedNodes:
+    """The nodes that the changes of a transaction leave, as long as they are not on disk.
+
+    Attributes:
+        nodes: What is at each path that was changed; None where something was removed.
+        relinked: Whether a link has come or gone: paths then lead elsewhere than they do on disk.
+        closed: Whether the transaction has ended.
+    """
+
+    def __init__(self) -> None:
+        self.nodes: dict[str, Node | None] = {}
+        self.relinked = False
+        self.closed = False
+        self._below = Counter[str]()  # how many staged files and links there are below each directory
+
+    def add(self, change: Change) -> None:
+        """Stage a change."""
+        path: str = change.path
+        added = (change.after is not None) - (self.nodes.get(path) is not None)
+        self.nodes[path] = change.after
+        self.relinked |= isinstance(change.before, LinkNode) or isinstance(change.after, LinkNode)
+        while "/" in path:
+            path = os.path.dirname(path)
+            self._below[path] += added
+
+    def is_directory(self, path: str) -> bool:
+        """Tell whether a path has to be a directory, because something is staged below it."""
+        return self._below[path] > 0
+
+    def contains(self, path: str) -> bool:
+        """Tell whether anything is staged at a path or below it."""
+        return path in self.nodes or self.is_directory(path)
+
+    def close(self) -> None:
+        """Drop all."""
+        self.closed = True
+        self.nodes.clear()
+        self._below.clear()
+
+
+def revision_of(data: bytes) -> str:
+    """Return the revision of a content: 12 hex digits of its hash."""
+    from hashlib import blake2b  # noqa: PLC0415 - it loads OpenSSL, which an import of agentfs should not
+
+    return blake2b(data, digest_size=6).hexdigest()
+
+
+def revision_of_stat(status: os.stat_result) -> str:
+    """Return the revision of a file too large to hash, made from its status."""
+    facts = f"{status.st_dev}:{status.st_ino}:{status.st_size}:{status.st_mtime_ns}:{status.st_ctime_ns}"
+    return "~" + revision_of(facts.encode())
+
+
+def digest_of(data: bytes) -> str:
+    """Return the name of a content: 32 hex digits of its hash."""
+    from hashlib import blake2b  # noqa: PLC0415 - as above
+
+    return blake2b(data, digest_size=16).hexdigest()
+
+
+def node_to_json(node: Node | None) -> list[Any] | None:
+    """Return a node as JSON has it, without the content of a file."""
+    match node:
+        case None:
+            return None
+        case FileNode():
+            return ["file", node.mode, node.digest, node.size, *_metadata_to_json(node.metadata)]
+        case LinkNode():
+            return ["link", node.target]
+        case DirectoryNode():
+            return ["directory", node.mode]
+
+
+def node_from_json(plain: list[Any] | None) -> Node | None:
+    """Return the node that `node_to_json` made this of; the content of a file cannot be loaded."""
+    match plain or []:
+        case ["file", mode, digest, size, *metadata]:
+            return FileNode(mode, digest, size, _content_missing, _metadata_from_json(mode, metadata))
+        case ["link", target]:
+            return LinkNode(target)
+        case ["directory", mode]:
+            return DirectoryNode(mode)
+        case _:
+            return None
+
+
+def _metadata_to_json(metadata: FileMetadata | None) -> list[Any]:
+    if metadata is None:
+        return []
+    attributes = metadata.attributes
+    return [metadata.owner, attributes and {name: value.hex() for name, value in attributes.items()}]
+
+
+def _metadata_from_json(mode: int, plain: list[Any]) -> FileMetadata | None:
     try:
-        with resolve_real(context, real_path) as resolved:
-            return node_in(context, resolved, max_bytes)
-    except (NotFoundError, NotDirectoryError):
+        (user, group), attributes = plain
+        kept = attributes and {str(name): bytes.fromhex(value) for name, value in attributes.items()}
+        return FileMetadata(mode, (int(user), int(group)), kept)
+    except (ValueError, TypeError, AttributeError):  # none were written, or not by this version
         return None
 
 
-def node_in(context: RootContext, resolved: ResolvedPath, max_bytes: int) -> Node | None:
-    """Return what is at a resolved path, as `node_at`."""
-    parent, name, real_path = resolved.parent, resolved.name, resolved.real_path
-    for _ in range(_MAX_ATTEMPTS):
-        try:
-            status = syscalls.lstat(parent, name)
-            if stat.S_ISLNK(status.st_mode):
-                return LinkNode(syscalls.readlink(parent, name))
-            if stat.S_ISDIR(status.st_mode):
-                return DirectoryNode(status.st_mode & _PERMISSIONS)
-            if not stat.S_ISREG(status.st_mode):
-                raise oserrors.not_regular(real_path, status.st_mode)
-            fd = syscalls.open_file(parent, name)
-        except FileNotFoundError:
-            return None
-        except OSError as error:
-            if error.errno in {errno.ELOOP, errno.EINVAL}:
-                continue  # swapped between the look and the open
-            raise resolved.error(error) from None
-        with open_regular(context, fd, display_name(real_path), real_path) as file:
-            data = file.read_whole(max_bytes)
-            return FileNode.of(file.stat.st_mode, data, metadata_of(file.fd, file.stat))
-    raise RefusedError(f"{quote(real_path)} keeps changing.", details={"path": display_name(real_path)})
+def _content_missing() -> bytes:
+    raise FileIOError("The content of this file was not kept.")

@@ -18,18 +18,31 @@ from agentfs.errors import (
     NotFoundError,
     OutsideWorkspaceError,
     ProtectedError,
+    ReadOnlyError,
     RefusedError,
     SpecialFileError,
+    TooLargeError,
 )
 from agentfs.fs.path import display_name, quote
 from agentfs.messages import Joined, Message, call
 
 _ONLY_REGULAR = "Only regular files can be read or changed; choose another path."
+_TRY_AGAIN = "Try the same call again."
 _KINDS = {
     stat.S_IFIFO: "a FIFO",
     stat.S_IFSOCK: "a socket",
     stat.S_IFCHR: "a character device",
     stat.S_IFBLK: "a block device",
+}
+# The class, the message about the path at which it failed, and the hint.
+_BY_ERRNO: dict[int, tuple[type[AgentFSError], str, str]] = {
+    errno.ELOOP: (LinkLoopError, "{} is a symbolic link that cannot be followed here.", ""),
+    errno.ENAMETOOLONG: (NameTooLongError, "The name {} is longer than this file system takes.", ""),
+    errno.EILSEQ: (InvalidPathError, "The name {} is not one that this file system takes.", ""),
+    **dict.fromkeys(
+        (errno.ENXIO, errno.EOPNOTSUPP),
+        (SpecialFileError, "{} is a socket or device, not a regular file.", _ONLY_REGULAR),
+    ),
 }
 
 
@@ -37,9 +50,6 @@ def from_oserror(error: OSError, path: str, failed_at: str | None = None) -> Age
     """Return the typed form of an OSError."""
     if isinstance(error, AgentFSError):  # several of them are also an OSError
         return error
-    quoted = quote(path)
-    where = quoted if failed_at is None else quote(failed_at)
-    details = {"path": display_name(path)}
     match error.errno:
         case errno.ENOENT:
             return missing(path, failed_at)
@@ -47,24 +57,14 @@ def from_oserror(error: OSError, path: str, failed_at: str | None = None) -> Age
             return not_a_directory(path, failed_at)
         case errno.EISDIR:
             return not_a_file(path)
-        case errno.ELOOP:
-            return LinkLoopError(f"{where} is a symbolic link that cannot be followed here.", details=details)
-        case errno.ENXIO | errno.EOPNOTSUPP:
-            return SpecialFileError(
-                f"{quoted} is a socket or device, not a regular file.", hint=_ONLY_REGULAR, details=details
-            )
-        case errno.ENAMETOOLONG:
-            return NameTooLongError(
-                f"The name {where} is longer than this file system takes.", details=details
-            )
-        case errno.EILSEQ:
-            return InvalidPathError(
-                f"The name {where} is not one that this file system takes.", details=details
-            )
         case number:
+            where = quote(path if failed_at is None else failed_at)
+            if number in _BY_ERRNO:
+                kind, message, hint = _BY_ERRNO[number]
+                return kind(message.format(where), hint=hint, details=_details(path))
             text = os.strerror(number) if number else str(error)
             return FileIOError(
-                f"The system failed on {where}: {text}.", details={**details, "errno": number, "error": text}
+                f"The system failed on {where}: {text}.", details=_details(path, errno=number, error=text)
             )
 
 
@@ -74,50 +74,49 @@ def typed(error: Exception, path: str) -> Exception:
 
 
 def missing(path: str, failed_at: str | None = None, similar: tuple[str, ...] = ()) -> NotFoundError:
-    """Return not_found for a path."""
-    details: dict[str, Any] = {"path": display_name(path)}
+    """Return not_found for a path, with paths that are spelled much like it."""
+    details = _details(path)
     if similar:
         details["similar"] = [display_name(other) for other in similar]
-    directory = os.path.dirname(failed_at or path)
     what = f"{quote(path)} does not exist"
     if failed_at is not None and failed_at != path.strip("/"):
         what += f": there is no {quote(failed_at)}"
-    hints: list[str] = []
-    if similar and unicodedata.normalize("NFC", similar[0]) == unicodedata.normalize(
-        "NFC", failed_at or path
-    ):
-        hints.append(f"{quote(similar[0])} is there: the same letters in another Unicode form.")
-    elif similar:
-        hints.append(f"Did you mean {' or '.join(quote(other) for other in similar)}?")
-    elif path.startswith("~"):
-        hints.append("`~` is not expanded.")
-    elif "://" in path or path.startswith("file:"):
-        hints.append("Give a path, not a URL.")
-    elif "\\" in path:
-        hints.append("Put `/` between names.")
-    hints.append(Message("Call ", call("ls", path=display_name(directory) or "."), " to see what is there."))
-    return NotFoundError(f"{what}.", hint=Joined(" ", *hints), details=details)
+    directory = display_name(os.path.dirname(failed_at or path)) or "."
+    hint = _hint_for_missing(path, failed_at or path, similar)
+    see = Message("Call ", call("ls", path=directory), " to see what is there.")
+    return NotFoundError(f"{what}.", hint=Joined(" ", hint, see), details=details)
+
+
+def _hint_for_missing(path: str, failed_at: str, similar: tuple[str, ...]) -> str:
+    if similar:
+        if unicodedata.normalize("NFC", similar[0]) == unicodedata.normalize("NFC", failed_at):
+            return f"{quote(similar[0])} is there: the same letters in another Unicode form."
+        return f"Did you mean {' or '.join(map(quote, similar))}?"
+    if path.startswith("~"):
+        return "`~` is not expanded."
+    if "://" in path or path.startswith("file:"):
+        return "Give a path, not a URL."
+    return "Put `/` between names." if "\\" in path else ""
 
 
 def not_usable(path: str, only: list[str]) -> OutsideWorkspaceError:
     """Return outside_workspace for a path inside the root where nothing may be used."""
-    usable = (
+    hint = (
         f"Give a path in {' or '.join(map(quote, only))}." if only else "Tell the user that nothing may be."
     )
     return OutsideWorkspaceError(
-        f"{quote(path)} is outside of what may be used.", hint=usable, details={"path": display_name(path)}
+        f"{quote(path)} is outside of what may be used.", hint=hint, details=_details(path)
     )
 
 
 def not_a_directory(path: str, failed_at: str | None = None, *, readable: bool = True) -> NotDirectoryError:
     """Return not_a_directory for a path, `failed_at` being the part of it that is a file."""
     where = path if failed_at is None else failed_at
+    read = Message("Call ", call("read", path=display_name(where)), " to see its content.")
     return NotDirectoryError(
         f"{quote(where)} is a file, not a directory.",
-        hint=Message("Call ", call("read", path=display_name(where)), " to see its content.")
-        if readable
-        else "Choose a directory.",
-        details={"path": display_name(path)},
+        hint=read if readable else "Choose a directory.",
+        details=_details(path),
     )
 
 
@@ -126,7 +125,7 @@ def not_a_file(path: str) -> NotAFileError:
     return NotAFileError(
         f"{quote(path)} is a directory, not a file.",
         hint=Message("Call ", call("ls", path=display_name(path)), " to see what is in it."),
-        details={"path": display_name(path)},
+        details=_details(path),
     )
 
 
@@ -136,44 +135,41 @@ def not_regular(path: str, mode: int) -> AgentFSError:
         return not_a_file(path)
     kind = _KINDS.get(stat.S_IFMT(mode), "something else")
     return SpecialFileError(
-        f"{quote(path)} is {kind}, not a regular file.",
-        hint=_ONLY_REGULAR,
-        details={"path": display_name(path), "kind": kind},
+        f"{quote(path)} is {kind}, not a regular file.", hint=_ONLY_REGULAR, details=_details(path, kind=kind)
     )
 
 
 def outside(path: str, link: str | None = None) -> OutsideWorkspaceError:
     """Return outside_workspace for a path, naming the link that leads out but not where it leads."""
-    details = {"path": display_name(path)}
-    if link is None:
-        return OutsideWorkspaceError(
-            f"{quote(path)} leads out of the workspace.",
-            hint="Only what lies under the workspace root can be reached.",
-            details=details,
-        )
+    through = "" if link is None else f" through the symbolic link {quote(link)}"
     return OutsideWorkspaceError(
-        f"{quote(path)} leads out of the workspace through the symbolic link {quote(link)}.",
+        f"{quote(path)} leads out of the workspace{through}.",
         hint="Only what lies under the workspace root can be reached.",
-        details={**details, "link": display_name(link)},
+        details=_details(path) if link is None else _details(path, link=display_name(link)),
     )
 
 
 def protected(path: str, real_path: str, *, readable: bool = False) -> ProtectedError:
     """Return protected for a path."""
-    what = f"{quote(path)} is protected"
-    if display_name(real_path) != display_name(path):
-        what += f", being {quote(real_path)}"
-    details = {"path": display_name(path), "real_path": display_name(real_path)}
-    if readable:
-        return ProtectedError(
-            f"{what}: it can be read and not changed.",
-            hint="Ask the user to make this change.",
-            details=details,
-        )
+    being = "" if display_name(real_path) == display_name(path) else f", being {quote(real_path)}"
+    what, hint = (
+        ("it can be read and not changed", "Ask the user to make this change.")
+        if readable
+        else ("its contents are neither shown nor changed", "Ask the user for what you need of it.")
+    )
     return ProtectedError(
-        f"{what}: its contents are neither shown nor changed.",
-        hint="Ask the user for what you need of it.",
-        details=details,
+        f"{quote(path)} is protected{being}: {what}.",
+        hint=hint,
+        details=_details(path, real_path=display_name(real_path)),
+    )
+
+
+def read_only(path: str | None = None) -> ReadOnlyError:
+    """Return read_only for a path, or for any change."""
+    return ReadOnlyError(
+        f"{'Nothing' if path is None else quote(path)} can{'' if path is None else 'not'} be changed:"
+        " this workspace may only be read.",
+        details=None if path is None else _details(path),
     )
 
 
@@ -182,16 +178,31 @@ def write_protected(path: str, mode: int) -> RefusedError:
     return RefusedError(
         f"{quote(path)} is write-protected on disk (mode {stat.S_IMODE(mode):04o}).",
         hint="Ask the user to make it writable.",
-        details={"path": display_name(path)},
+        details=_details(path),
+    )
+
+
+def too_large(path: str, size: int, limit: int) -> TooLargeError:
+    """Return too_large for a file that is to be changed."""
+    return TooLargeError(
+        f"{quote(path)} has {size} bytes, and {limit} is the most that a file to be changed may have.",
+        details={"path": path, "size": size, "limit": limit},
     )
 
 
 def kept_changing(path: str) -> BusyError:
     """Return busy for a path that led to something else each time."""
     return BusyError(
-        f"{quote(path)} kept changing while it was being changed.",
-        hint="Try the same call again.",
-        details={"path": display_name(path)},
+        f"{quote(path)} kept changing while it was being changed.", hint=_TRY_AGAIN, details=_details(path)
+    )
+
+
+def locked(path: str, seconds: float) -> BusyError:
+    """Return busy for a file whose lock another call holds."""
+    return BusyError(
+        f"Another call has been changing {quote(path)} for {seconds:g} seconds.",
+        hint=_TRY_AGAIN,
+        details=_details(path),
     )
 
 
@@ -200,7 +211,25 @@ def link_loop(path: str, limit: int) -> LinkLoopError:
     return LinkLoopError(
         f"{quote(path)} goes through more than {limit} symbolic links.",
         hint="Links that lead to each other lead nowhere; name the file itself.",
-        details={"path": display_name(path)},
+        details=_details(path),
+    )
+
+
+def link_refused(path: str, link: str) -> RefusedError:
+    """Return refused for a path through a link, where the policy follows none."""
+    return RefusedError(
+        f"{quote(link)} is a symbolic link, and this workspace follows none.",
+        hint="Name the file itself.",
+        details=_details(path, link=display_name(link)),
+    )
+
+
+def removed_in_transaction(path: str, removed: str) -> RefusedError:
+    """Return refused for a path below something that the transaction has removed."""
+    return RefusedError(
+        f"{quote(removed)} was removed in this transaction, and becomes no directory in it.",
+        hint="End the transaction first.",
+        details=_details(path),
     )
 
 
@@ -209,10 +238,5 @@ def link_note(path: str, real_path: str) -> list[str]:
     return [] if path == display_name(real_path) else [f"through a link: this is {quote(real_path)}"]
 
 
-def link_refused(path: str, link: str) -> RefusedError:
-    """Return refused for a path through a link, where the policy follows none."""
-    return RefusedError(
-        f"{quote(link)} is a symbolic link, and this workspace follows none.",
-        hint="Name the file itself.",
-        details={"path": display_name(path), "link": display_name(link)},
-    )
+def _details(path: str, **others: object) -> dict[str, Any]:
+    return {"path": display_name(path), **others}

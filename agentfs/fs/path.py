@@ -12,13 +12,12 @@ MAX_PATH_BYTES = 4096
 MAX_NAME_BYTES = 255
 MAX_PARTS = 256
 
-_PLAIN = re.compile(r"(?![./])[ !#-9;=@-\[\]-{}~]{1,255}(?<!/)\Z").match
-
-_RELATIVE_HINT = "Give a relative path, with `/` between names."
+_SIMPLE = re.compile(r"(?![./])[ !#-9;=@-\[\]-{}~]{1,255}(?<!/)\Z").match
+_DRIVE = re.compile(r"[A-Za-z]:\\")
 
 
 class ParsedPath(NamedTuple):
-    r"""A path taken apart.
+    r"""A path in parts.
 
     Attributes:
         parts: Its names and `..`, without empty parts and `.`; from the root on.
@@ -32,75 +31,59 @@ class ParsedPath(NamedTuple):
     climbs: bool = False
     escaped: bool = False
 
-    @property
-    def direct(self) -> str:
-        """The path for the system, where it may be walked by no more than its names; else ""."""
-        return "" if self.climbs or self.escaped or self.directory else "/".join(self.parts)
-
 
 def is_simple(path: str) -> bool:
-    """Tell whether a path needs no rule applied: short, relative, ASCII, and none of its names special."""
-    return "//" not in path and "/." not in path and _PLAIN(path) is not None
+    """Tell whether a path needs no parsing: short, relative, ASCII, and none of its names special."""
+    return "//" not in path and "/." not in path and _SIMPLE(path) is not None
 
 
 def split_path(path: str, roots: Sequence[tuple[str, ...]]) -> ParsedPath:
     """Parse a requested path, and refuse what its text alone decides."""
     if not path:
-        raise InvalidPathError(
-            "The path is empty.", hint=_RELATIVE_HINT, details={"path": display_name(path)}
-        )
+        raise _invalid(path, "The path is empty.")
     if "\0" in path:
-        raise InvalidPathError(
-            f"The path {quote(path)} holds a NUL character, which no file name has.",
-            hint=_RELATIVE_HINT,
-            details={"path": display_name(path)},
-        )
+        raise _invalid(path, f"The path {quote(path)} holds a NUL character, which no file name has.")
     if not path.isascii():
-        path = _system_text(path)
-    if path.startswith("\\\\") or (_has_drive(path) and path[2:3] == "\\"):
-        raise InvalidPathError(
-            f"{quote(path)} is a Windows path, and this is not Windows.",
-            hint=_RELATIVE_HINT,
-            details={"path": display_name(path)},
-        )
+        # Surrogates that represent bytes are joined again: several may be one character of UTF-8, and one
+        # file would otherwise have two spellings.
+        try:
+            path = path.encode("utf-8", "surrogateescape").decode("utf-8", "surrogateescape")
+        except UnicodeEncodeError:
+            message = f"The path {quote(path)} holds a lone surrogate, which no file name has."
+            raise _invalid(path, message) from None
+    if path.startswith("\\\\") or _DRIVE.match(path):
+        raise _invalid(path, f"{quote(path)} is a Windows path, and this is not Windows.")
     pieces: Sequence[str] = path.split("/")
     if path[0] == "/":
-        pieces = _below_root(path, pieces, roots)
+        below = parts_below(absolute_parts(path), roots)
+        if below is None:
+            raise OutsideWorkspaceError(
+                f"{quote(path)} is outside the workspace.",
+                hint="Give a relative path, without a leading `/`.",
+                details={"path": display_name(path)},
+            )
+        # The end of the text still decides whether a directory is meant.
+        pieces = [*below, ""] if not below or pieces[-1] in {"", "."} else below
     parts = tuple(piece for piece in pieces if piece not in {"", "."})
     _check_lengths(path, parts)
     return ParsedPath(
         parts,
-        directory=pieces[-1] in {"", ".", ".."} if pieces else True,
+        directory=pieces[-1] in {"", ".", ".."},
         climbs=".." in parts,
         escaped="\\x" in path or "⟦U+" in path,
     )
 
 
 def split_link(target: str, roots: Sequence[tuple[str, ...]]) -> ParsedPath | None:
-    """Take apart the target of a symbolic link.
-
-    Args:
-        target: As it is written in the link.
-        roots: The absolute spellings of the root.
-
-    Returns:
-        Its parts, from the root on if `is_absolute(target)`, else from the directory of the link; None if it
-        is absolute and not under the root.
-    """
-    pieces: Sequence[str] = target.split("/")
-    if is_absolute(target):
-        below = parts_below(absolute_parts(target), roots)
+    """Parse the target of a link; an absolute one from the root on, or None when it is not under the root."""
+    pieces = target.split("/")
+    parts = absolute_parts(target)
+    if target.startswith("/"):
+        below = parts_below(parts, roots)
         if below is None:
             return None
-        parts: Sequence[str] = below
-    else:
-        parts = [piece for piece in pieces if piece not in {"", "."}]
-    return ParsedPath(tuple(parts), directory=pieces[-1] in {"", ".", ".."}, climbs=".." in parts)
-
-
-def is_absolute(path: str) -> bool:
-    """Tell whether a path starts at the root of the file system."""
-    return path.startswith("/")
+        parts = below
+    return ParsedPath(parts, directory=pieces[-1] in {"", ".", ".."}, climbs=".." in parts)
 
 
 def absolute_parts(path: str) -> tuple[str, ...]:
@@ -110,10 +93,7 @@ def absolute_parts(path: str) -> tuple[str, ...]:
 
 def parts_below(parts: tuple[str, ...], roots: Sequence[tuple[str, ...]]) -> tuple[str, ...] | None:
     """Return what of an absolute path lies below a root, or None; `..` within the root's name is outside."""
-    for root in roots:
-        if parts[: len(root)] == root:
-            return parts[len(root) :]
-    return None
+    return next((parts[len(root) :] for root in roots if parts[: len(root)] == root), None)
 
 
 def display_name(name: str) -> str:
@@ -152,33 +132,9 @@ def quote(path: str) -> str:
     return f'"{quoted(displayed)}"'
 
 
-def _has_drive(path: str) -> bool:
-    return path[1:2] == ":" and path[0].isascii() and path[0].isalpha()
-
-
-def _system_text(path: str) -> str:
-    # Surrogates that represent bytes are joined again: several may be one character of UTF-8, and one
-    # file would otherwise have two spellings.
-    try:
-        return path.encode("utf-8", "surrogateescape").decode("utf-8", "surrogateescape")
-    except UnicodeEncodeError:
-        raise InvalidPathError(
-            f"The path {quote(path)} holds a lone surrogate, which no file name has.",
-            hint=_RELATIVE_HINT,
-            details={"path": display_name(path)},
-        ) from None
-
-
-def _below_root(path: str, pieces: Sequence[str], roots: Sequence[tuple[str, ...]]) -> list[str]:
-    below = parts_below(absolute_parts(path), roots)
-    if below is None:
-        raise OutsideWorkspaceError(
-            f"{quote(path)} is outside the workspace.",
-            hint="Give a relative path, without a leading `/`.",
-            details={"path": display_name(path)},
-        )
-    # The end of the text still decides whether a directory is meant.
-    return [*below, ""] if not below or pieces[-1] in {"", "."} else list(below)
+def _invalid(path: str, message: str) -> InvalidPathError:
+    hint = "Give a relative path, with `/` between names."
+    return InvalidPathError(message, hint=hint, details={"path": display_name(path)})
 
 
 def _check_lengths(path: str, parts: Sequence[str]) -> None:

@@ -3,6 +3,7 @@
 import errno
 import os
 import stat
+import unicodedata
 from collections.abc import Generator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from typing import NamedTuple
@@ -11,21 +12,13 @@ from agentfs import call_context
 from agentfs.errors import AgentFSError, RefusedError
 from agentfs.fs import oserrors, syscalls
 from agentfs.fs.context import RootContext
-from agentfs.fs.entry import unicode_duplicate_notes
-from agentfs.fs.file import open_regular, revision_of
-from agentfs.fs.lock import ATTEMPTS, FileLock
-from agentfs.fs.node import Change, DirectoryNode, FileNode, Recorder
+from agentfs.fs.directory import metadata_of
+from agentfs.fs.file import open_regular
+from agentfs.fs.lock import ATTEMPTS, file_lock
+from agentfs.fs.node import Change, DirectoryNode, FileMetadata, FileNode, Recorder, revision_of
 from agentfs.fs.path import ParsedPath, display_name, quote
 from agentfs.fs.resolve import ResolvedPath
-from agentfs.fs.temporary import (
-    Original,
-    fill,
-    metadata_of,
-    new_temporary,
-    overwrite,
-    sweep,
-    sync_directories,
-)
+from agentfs.fs.temporary import create_temporary, new_temporary, overwrite, sweep, sync_directories
 
 
 class Current(NamedTuple):
@@ -35,13 +28,11 @@ class Current(NamedTuple):
         path: The path as it was requested, fit to show.
         real_path: The path of the file itself, links resolved.
         data: Its content; None when nothing is there.
-        stat: Its status; None when nothing is there.
     """
 
     path: str
     real_path: str
     data: bytes | None
-    stat: os.stat_result | None
 
     @property
     def revision(self) -> str | None:
@@ -70,9 +61,21 @@ class Changed(NamedTuple):
     revision: str
     notes: tuple[str, ...]
 
+    @classmethod
+    def of(cls, current: Current, after: bytes, notes: list[str]) -> "Changed":
+        """Return what a change of a file to a new content did."""
+        path, real_path, before = current
+        return cls(path, real_path, before, after, before is None, revision_of(after), tuple(notes))
+
 
 class ConcurrentChange(Exception):  # noqa: N818 - a signal to begin again, never seen by users
     """Another program changed the file after it was read: open it for update again."""
+
+
+class _Original(NamedTuple):
+    data: bytes
+    stat: os.stat_result
+    metadata: FileMetadata
 
 
 class FileUpdate:
@@ -92,22 +95,21 @@ class FileUpdate:
         self._path = resolved.display_path
         self._real_path = resolved.real_path
         self._original = self._read()
-        data, status = (self._original.data, self._original.stat) if self._original else (None, None)
-        self.current = Current(self._path, self._real_path, data, status)
+        self.current = Current(self._path, self._real_path, self._original and self._original.data)
 
     def replace(self, after: bytes, *, preview: bool = False) -> Changed:
         """Give the file a new content, or create it with the directories above it."""
-        before = self.current.data
         notes = oserrors.link_note(self._path, self._context.display_path(self._real_path))
-        if after != before:
-            in_place = self._check_replaceable()
+        if after != self.current.data:
+            original = self._original
+            links = 0 if original is None else original.stat.st_nlink
+            in_place = links > 1 and self._context.hardlinks == "inplace"
+            check_replaceable(self._context, self._resolved, self._path, in_place=in_place)
             if not preview:
                 notes += self._write(after, in_place=in_place)
-        return Changed(
-            self._path, self._real_path, before, after, before is None, revision_of(after), tuple(notes)
-        )
+        return Changed.of(self.current, after, notes)
 
-    def _read(self) -> Original | None:
+    def _read(self) -> _Original | None:
         context, resolved = self._context, self._resolved
         if resolved.missing:
             return None
@@ -120,91 +122,84 @@ class FileUpdate:
                 raise ConcurrentChange from None
             raise resolved.error(error) from None
         with open_regular(context, fd, self._path, self._real_path) as file:
-            if file.stat.st_nlink > 1 and context.is_hard_link_to(file.stat, context.unwritable):
-                raise oserrors.protected(self._path, context.display_path(self._real_path), readable=True)
-            return Original(file.read_whole(self._max_bytes), file.stat, metadata_of(fd, file.stat))
-
-    def _check_replaceable(self) -> bool:
-        """Refuse the change where it would fail; tell whether the file is to be written in place."""
-        original = self._original
-        if original and original.stat.st_nlink > 1 and self._context.hardlinks == "inplace":
-            _check_writable(self._resolved, self._path, original.stat)
-            return True
-        check_replaceable(self._context, self._resolved, self._path)
-        return False
+            check_not_linked(context, self._path, self._real_path, file.stat)
+            return _Original(file.read_whole(self._max_bytes), file.stat, metadata_of(fd, file.stat))
 
     def _write(self, after: bytes, *, in_place: bool) -> list[str]:
-        context, resolved, original = self._context, self._resolved, self._original
-        notes: list[str] = []
+        resolved, original = self._resolved, self._original
         temporary = new_temporary()
         # Nobody removes the directory of a new file, or makes it too, before the file is recorded.
         alone = self._recorder.alone() if self._recorder is not None and original is None else nullcontext()
         with alone:
             try:
                 resolved.make_parents()
-                parent = resolved.parent
-                if in_place and original is not None:
-                    self._check_unchanged(original)
-                    with self._recording(after, original.stat.st_mode):
-                        call_context.complete()
-                        overwrite(context, parent, resolved.name, after, original)
-                    return [f"written in place for all of its {original.stat.st_nlink} hard links"]
-                sweep(context, parent)
-                notes += fill(context, parent, temporary, after, original and original.metadata)
-                with self._recording(after, syscalls.lstat(parent, temporary).st_mode):
-                    if original is None:
-                        call_context.complete()
-                        self._place_new(temporary)
-                    else:
-                        self._check_unchanged(original)
-                        call_context.complete()
-                        syscalls.replace(parent, temporary, resolved.name)
+                if original is None:
+                    notes = self._create(temporary, after)
+                elif in_place:
+                    return self._overwrite(original, after)
+                else:
+                    notes = self._swap(original, temporary, after)
             except BaseException as error:
                 with suppress(OSError):
-                    syscalls.remove(resolved.parent, temporary)
+                    os.unlink(temporary, dir_fd=resolved.parent)
                 resolved.remove_made_parents()
-                if isinstance(error, AgentFSError):
+                if isinstance(error, AgentFSError) or not isinstance(error, OSError):
                     raise
-                if isinstance(error, FileNotFoundError) and original is None:
-                    raise ConcurrentChange from None  # its directory was removed
-                if isinstance(error, OSError):
-                    raise resolved.error(error) from None
-                raise
-        notes = [*self._notes(), *notes]
-        return notes + sync_directories(context, resolved.changed_directories)
+                if original is None and isinstance(error, FileExistsError | FileNotFoundError):
+                    raise ConcurrentChange from None  # it was made meanwhile, or its directory removed
+                raise resolved.error(error) from None
+        return notes + sync_directories(self._context, resolved.changed_directories)
+
+    def _create(self, temporary: str, after: bytes) -> list[str]:
+        context, resolved = self._context, self._resolved
+        parent, name = resolved.parent, resolved.name
+        sweep(context, parent)
+        create_temporary(context, parent, temporary, after, None)
+        with self._recording(after, syscalls.lstat(parent, temporary).st_mode):
+            call_context.complete()
+            syscalls.rename_new(parent, temporary, name)
+        return _unicode_duplicate_notes(parent, name)
+
+    def _swap(self, original: _Original, temporary: str, after: bytes) -> list[str]:
+        context, parent = self._context, self._resolved.parent
+        sweep(context, parent)
+        lost = create_temporary(context, parent, temporary, after, original.metadata)
+        with self._recording(after, syscalls.lstat(parent, temporary).st_mode):
+            self._check_unchanged(original)
+            call_context.complete()
+            syscalls.replace(parent, temporary, self._resolved.name)
+        notes: list[str] = []
+        links, mode = original.stat.st_nlink, original.stat.st_mode
+        if links > 1:
+            notes.append(f"the file had {links} hard links; the other names keep the old content")
+        if mode & (stat.S_ISUID | stat.S_ISGID):
+            notes.append("the setuid and setgid bits were dropped")
+        return notes + lost
+
+    def _overwrite(self, original: _Original, after: bytes) -> list[str]:
+        self._check_unchanged(original)
+        with self._recording(after, original.stat.st_mode):
+            call_context.complete()
+            parent, name = self._resolved.parent, self._resolved.name
+            overwrite(self._context, parent, name, after, original.data, original.stat)
+        return [f"written in place for all of its {original.stat.st_nlink} hard links"]
 
     def _recording(self, after: bytes, mode: int) -> AbstractContextManager[object]:
         if self._recorder is None:
             return nullcontext()
-        original = self._original
-        metadata = None if original is None else original.metadata
-        before = None if original is None else FileNode.of(original.stat.st_mode, original.data, metadata)
         made = [Change(path, None, DirectoryNode()) for path in self._resolved.made_parents]
+        before, metadata = None, None
+        if self._original is not None:
+            data, status, metadata = self._original
+            before = FileNode.of(status.st_mode, data, metadata)
         change = Change(self._real_path, before, FileNode.of(mode, after, metadata))
         return self._recorder.recording((*made, change))
 
-    def _place_new(self, temporary: str) -> None:
-        try:
-            syscalls.rename_new(self._resolved.parent, temporary, self._resolved.name)
-        except FileExistsError:
-            raise ConcurrentChange from None
-
-    def _check_unchanged(self, original: Original) -> None:
+    def _check_unchanged(self, original: _Original) -> None:
         # A program that does not take our lock may have written since; its work must not be lost.
         now = self._read()
         if now is None or now.data != original.data:
             raise ConcurrentChange
-
-    def _notes(self) -> list[str]:
-        if self._original is None:
-            return unicode_duplicate_notes(self._resolved.parent, self._resolved.name)
-        notes: list[str] = []
-        status = self._original.stat
-        if status.st_nlink > 1:
-            notes.append(f"the file had {status.st_nlink} hard links; the other names keep the old content")
-        if status.st_mode & (stat.S_ISUID | stat.S_ISGID):
-            notes.append("the setuid and setgid bits were dropped")
-        return notes
 
 
 @contextmanager
@@ -223,7 +218,7 @@ def open_for_update(
             with _resolve_target(context, path, parsed) as resolved:
                 _check_target(context, resolved, path)
                 key = resolved.lock_key
-            with FileLock(key, path, root_path), _resolve_target(context, path, parsed) as resolved:
+            with file_lock(key, path, root_path), _resolve_target(context, path, parsed) as resolved:
                 _check_target(context, resolved, path)
                 # The path may lead elsewhere since the lock was waited for; then it is the wrong lock.
                 if resolved.lock_key == key:
@@ -241,10 +236,10 @@ def _resolve_target(context: RootContext, path: str, parsed: ParsedPath) -> Reso
 def _check_target(context: RootContext, resolved: ResolvedPath, path: str) -> None:
     if resolved.name == ".":
         raise oserrors.not_a_file(path)
-    check_not_protected(context, resolved, path)
+    check_may_change(context, resolved, path)
 
 
-def check_not_protected(context: RootContext, resolved: ResolvedPath, path: str) -> None:
+def check_may_change(context: RootContext, resolved: ResolvedPath, path: str) -> None:
     """Refuse a path that is protected, or that the permission rules do not let the call change."""
     real_path = resolved.real_path
     if context.unreadable.covers(real_path):
@@ -255,29 +250,12 @@ def check_not_protected(context: RootContext, resolved: ResolvedPath, path: str)
         context.access.check_change(real_path)
 
 
-def check_replaceable(context: RootContext, resolved: ResolvedPath, path: str) -> None:
-    """Refuse to give a file a new content by a rename where that would fail, as a preview does too.
-
-    Args:
-        context: The root.
-        resolved: The file; it need not exist yet.
-        path: The path to name in the error.
-
-    Raises:
-        AgentFSError: refused: the file is write-protected, or the policy changes none with hard links; io:
-            the system lets no name be made in the directory.
-    """
-    status = resolved.stat()
-    if status is not None:
-        _check_writable(resolved, path, status)
-        check_hard_links(context, path, status)
-    number = syscalls.names_refused(resolved.parent)
-    if not number and status is not None:
-        here = syscalls.lstat(resolved.parent, ".")
-        if here.st_mode & stat.S_ISVTX and os.geteuid() not in {0, status.st_uid, here.st_uid}:
-            number = errno.EPERM
-    if number:
-        raise resolved.error(OSError(number, os.strerror(number)))
+def check_not_linked(context: RootContext, path: str, real_path: str, status: os.stat_result | None) -> None:
+    """Refuse a file that is, under another name, one that may not be changed."""
+    if status is None or status.st_nlink < 2 or not stat.S_ISREG(status.st_mode):
+        return
+    if context.is_hard_link_to(status, context.unwritable):
+        raise oserrors.protected(path, context.display_path(real_path), readable=True)
 
 
 def check_hard_links(context: RootContext, path: str, status: os.stat_result | None) -> None:
@@ -290,15 +268,46 @@ def check_hard_links(context: RootContext, path: str, status: os.stat_result | N
         )
 
 
+def check_replaceable(
+    context: RootContext, resolved: ResolvedPath, path: str, *, in_place: bool = False
+) -> None:
+    """Refuse to give a file, which need not exist yet, a new content where that would fail."""
+    status = resolved.stat()
+    if status is not None:
+        _check_writable(resolved, path, status)
+        check_hard_links(context, path, status)
+    if in_place:
+        return
+    number = syscalls.creation_errno(resolved.parent)
+    if not number and status is not None:
+        here = syscalls.lstat(resolved.parent, ".")
+        if here.st_mode & stat.S_ISVTX and os.geteuid() not in {0, status.st_uid, here.st_uid}:
+            number = errno.EPERM
+    if number:
+        raise resolved.error(OSError(number, os.strerror(number)))
+
+
 def _check_writable(resolved: ResolvedPath, path: str, status: os.stat_result) -> None:
     # A rename needs no permission on the file itself, but whoever made it read-only meant it, and the
     # superuser is no exception.
     if not status.st_mode & 0o222:
         raise oserrors.write_protected(path, status.st_mode)
     try:
-        syscalls.check_writable(resolved.parent, resolved.name)
+        syscalls.close(syscalls.open_writing(resolved.parent, resolved.name))
     except PermissionError:
         raise oserrors.write_protected(path, status.st_mode) from None
     except OSError as error:
         if error.errno != errno.ETXTBSY:
             raise resolved.error(error) from None
+
+
+def _unicode_duplicate_notes(directory: int, name: str) -> list[str]:
+    """Return a note where a new name in an open directory looks like one that is there."""
+    if name.isascii():
+        return []
+    normal = unicodedata.normalize("NFC", name)
+    with suppress(OSError):
+        for other in syscalls.first_names(directory):
+            if other != name and unicodedata.normalize("NFC", other) == normal:
+                return ["another name in its directory looks the same: it has another Unicode form"]
+    return []

@@ -2,7 +2,7 @@
 
 The path is walked name by name from a descriptor on the root. Each directory is kept open and the system
 follows no link, so that a directory swapped for a link meanwhile cannot lead outside; links are read and
-walked in the same way.
+walked in the same way. In a transaction what is staged hides what is on disk.
 """
 
 import errno
@@ -16,15 +16,8 @@ from typing import Self
 from agentfs.errors import AgentFSError, NameTooLongError, RefusedError
 from agentfs.fs import oserrors, syscalls
 from agentfs.fs.context import RootContext, RootHandle
-from agentfs.fs.path import (
-    MAX_PARTS,
-    ParsedPath,
-    display_name,
-    is_absolute,
-    parse_display_name,
-    quote,
-    split_link,
-)
+from agentfs.fs.node import FileNode, LinkNode
+from agentfs.fs.path import MAX_PARTS, ParsedPath, display_name, parse_display_name, quote, split_link
 from agentfs.fs.protect import NameMatcher, fold
 
 MAX_LINKS = 40
@@ -77,14 +70,8 @@ class ResolvedPath:
     ) -> None:
         """Prepare the walk.
 
-        Args:
-            context: The root.
-            path: The path as it was requested, for messages.
-            parsed: The same in parts.
-            follow: Whether links are followed; None for what the policy says, False for a path whose links
-                were resolved before.
-            follow_last: Whether a link at the last name is followed, too.
-            create_parents: Whether directories on the way may be missing.
+        `follow` is whether links are followed, by default what the policy says; `follow_last`, whether a link
+        at the last name is, too; `create_parents`, whether directories on the way may be missing.
         """
         self._context = context
         self._follow = follow
@@ -136,13 +123,19 @@ class ResolvedPath:
 
     def follow_last_link(self) -> None:
         """Follow the link at the last name, and whatever it leads to, while there is one."""
-        while self.name != "." and not self.missing:
-            try:
-                target = syscalls.readlink(self.parent, self.name)
-            except OSError:
-                return
+        while self.name != "." and (target := self._last_target()) is not None:
             self._expand_link(self.name, target)
             self._walk()
+
+    def _last_target(self) -> str | None:
+        staged = self._context.staged
+        if staged is not None and (path := self.real_path) in staged.nodes:
+            node = staged.nodes[path]
+            return node.target if isinstance(node, LinkNode) else None
+        try:
+            return None if self.missing else syscalls.readlink(self.parent, self.name)
+        except OSError:
+            return None
 
     @property
     def real_path(self) -> str:
@@ -193,7 +186,7 @@ class ResolvedPath:
         for name in missing:
             try:
                 try:
-                    syscalls.make_directory(self.parent, name)
+                    os.mkdir(name, dir_fd=self.parent)
                     self._made.append((len(self._directories), name))
                 except FileExistsError:
                     pass
@@ -206,17 +199,17 @@ class ResolvedPath:
         """Remove the directories that were made, as far as they are empty."""
         for depth, name in reversed(self._made):
             try:
-                syscalls.remove_directory(self._directory_at(depth), name)
+                os.rmdir(name, dir_fd=self._directory_at(depth))
             except OSError:
                 return
 
     def error(self, error: OSError, name: str | None = None) -> AgentFSError:
         """Return the typed form of an error at a name in the parent; by default at the last name."""
-        if isinstance(error, AgentFSError):  # several of them are also an OSError
-            return error
         name = self.name if name is None else name
         real_path = self._real_path(None if name == "." else name)
         failed_at = self._context.display_path(real_path) or "."
+        if isinstance(error, AgentFSError):  # several of them are also an OSError
+            return error
         if error.errno == errno.ENOENT and name != ".":
             return oserrors.missing(self._path, failed_at, self._similar(name))
         if error.errno == errno.ENOTDIR and name != ".":
@@ -238,24 +231,45 @@ class ResolvedPath:
             if last:
                 self.name = name
                 return
-            if self.missing:
-                self.missing.append(name)
-            else:
-                self._enter(name)
+            self._enter(name)
         self._check_usable()
         self.name = "."
 
     def _enter(self, name: str) -> None:
+        staged = self._context.staged
+        if staged is not None and (path := self._real_path(name)) in staged.nodes:
+            node = staged.nodes[path]
+            if isinstance(node, LinkNode):
+                self._expand_link(name, node.target)
+            elif isinstance(node, FileNode):
+                raise self.error(OSError(errno.ENOTDIR, os.strerror(errno.ENOTDIR)), name)
+            elif self._create_parents and not staged.is_directory(path):
+                raise oserrors.removed_in_transaction(self._path, self._context.display_path(path))
+            else:
+                self._enter_missing(name)
+            return
+        if self.missing:
+            self._enter_missing(name)
+            return
         try:
             directory = syscalls.enter(self.parent, name)
         except OSError as error:
             if self._follow_refused(error, name):
                 return
-            if self._create_parents and error.errno == errno.ENOENT:
-                self.missing.append(name)
-                return
-            raise self.error(error, name) from None
+            if error.errno != errno.ENOENT:
+                raise self.error(error, name) from None
+            self._enter_missing(name)
+            return
         self._push(directory, name)
+
+    def _enter_missing(self, name: str) -> None:
+        if not (self._create_parents or self._is_staged_directory(name)):
+            raise self.error(FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT)), name)
+        self.missing.append(name)
+
+    def _is_staged_directory(self, name: str | None = None) -> bool:
+        staged = self._context.staged
+        return staged is not None and staged.is_directory(self._real_path(name))
 
     def _push(self, directory: int, name: str) -> None:
         self._directories.append(directory)
@@ -264,7 +278,10 @@ class ResolvedPath:
 
     def _go_up(self) -> None:
         if self.missing:
-            raise oserrors.missing(self._path, self._context.display_path(self._real_path()) or ".")
+            if not self._is_staged_directory():
+                raise oserrors.missing(self._path, self._context.display_path(self._real_path()) or ".")
+            self.missing.pop()
+            return
         if not self._directories:
             in_link = self._link_count > 0 and len(self._pending) >= self._after_link
             raise oserrors.outside(self._path, self._last_link if in_link else None)
@@ -298,7 +315,7 @@ class ResolvedPath:
         parsed = split_link(target, self._context.roots)
         if parsed is None:
             raise oserrors.outside(self._path, link)
-        if is_absolute(target):
+        if target.startswith("/"):
             self._close_directories()
             self._real.clear()
             self.parent = self._root.fd
@@ -347,9 +364,11 @@ class ResolvedPath:
 
     def _is_readable(self, name: str) -> bool:
         """Tell whether a name in the parent is of a regular file whose content may be shown."""
-        real_path, access = self._real_path(name), self._context.access
-        if self._context.unreadable.covers(real_path) or (access and access.denies_reading(real_path)):
+        real_path, staged = self._real_path(name), self._context.staged
+        if not self._context.may_read(real_path):
             return False
+        if staged is not None and real_path in staged.nodes:
+            return isinstance(staged.nodes[real_path], FileNode)
         try:
             return stat.S_ISREG(syscalls.lstat(self.parent, name).st_mode)
         except OSError:
@@ -372,6 +391,8 @@ class ResolvedPath:
 
     def _similar(self, name: str) -> tuple[str, ...]:
         """Return the paths of names in the parent that are spelled much like a missing one."""
+        if self.missing:
+            return ()
         import difflib  # noqa: PLC0415 - only a missing name needs it
 
         try:

@@ -5,9 +5,8 @@ import sys
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
 from copy import copy
-from dataclasses import fields
-from types import TracebackType
-from typing import Self
+from dataclasses import fields, replace
+from typing import Any, Self
 
 from agentfs.errors import (
     AgentFSError,
@@ -15,24 +14,16 @@ from agentfs.errors import (
     NotDirectoryError,
     NotFoundError,
     OutsideWorkspaceError,
-    ReadOnlyError,
     UnsupportedSystemError,
 )
 from agentfs.fs import oserrors, syscalls
-from agentfs.fs.context import Access, RootContext, RootHandle
-from agentfs.fs.entry import entry_of
-from agentfs.fs.file import Directory, OpenFile, open_regular
+from agentfs.fs.context import Access, RootContext, RootHandle, SharedHandle
+from agentfs.fs.directory import Directory, entry_of, node_at
+from agentfs.fs.file import OpenFile, open_regular
 from agentfs.fs.lock import lock_directory
-from agentfs.fs.node import Change, Conflict, Node, Recorder, node_at
-from agentfs.fs.path import (
-    ParsedPath,
-    absolute_parts,
-    display_name,
-    is_absolute,
-    is_simple,
-    quote,
-    split_path,
-)
+from agentfs.fs.node import Change, Conflict, Node, Recorder
+from agentfs.fs.path import ParsedPath, absolute_parts, display_name, is_simple, quote, split_path
+from agentfs.fs.protect import name_matcher
 from agentfs.fs.replace import FileUpdate, check_replaceable, open_for_update
 from agentfs.fs.resolve import ResolvedPath, resolve_real
 from agentfs.policy import VIEWED, Policy
@@ -77,14 +68,20 @@ class Root:
             raise oserrors.from_oserror(error, given) from None
         # The root may be known to the model by either spelling.
         roots = tuple(dict.fromkeys((absolute_parts(self.path), absolute_parts(given))))
-        self._context = RootContext(RootHandle(handle), roots, policy)
-        # Nobody may write through a root that is only read, repairs neither.
-        self.recovery_notes = () if policy.read_only else self._repaired()
+        self._context = RootContext(
+            SharedHandle(RootHandle(handle)),
+            roots,
+            unreadable=name_matcher(tuple(policy.protect.read), backups=True),
+            unwritable=name_matcher(tuple(policy.protect.write)),
+            follow=policy.symlinks == "inside",
+            hardlinks=policy.hardlinks,
+            durability=policy.durability,
+        )
+        self.recovery_notes: tuple[str, ...] = ()
+        if not policy.read_only:  # nobody may write through a root that is only read, repairs neither
+            from agentfs.fs.batch import repair  # noqa: PLC0415 - it loads when a tree is opened
 
-    def _repaired(self) -> tuple[str, ...]:
-        from agentfs.fs.batch import repair  # noqa: PLC0415 - it loads when a tree is opened
-
-        return tuple(repair(self._context, self.path))
+            self.recovery_notes = tuple(repair(self._context, self.path))
 
     def with_policy(self, policy: Policy) -> "Root":
         """Return the same root under another policy; they are closed together."""
@@ -98,47 +95,43 @@ class Root:
         other.policy = policy
         return other
 
-    def starting_in(self, workdir: str) -> "Root":
+    def starting_in(self, workdir: str) -> Self:
         """Return the same root, where relative paths start in a directory and are displayed from there."""
-        with self.find_directory(workdir) as directory:
-            real_path = directory.real_path
-        return self._from(real_path)
+        return self._with(workdir=self._real_directory(workdir))
 
     @property
-    def top(self) -> "Root":
+    def top(self) -> Self:
         """The same root, where relative paths start at the root itself."""
-        return self._from("") if self._context.workdir else self
+        return self._with(workdir="") if self._context.workdir else self
 
     @property
-    def unrestricted(self) -> "Root":
+    def unrestricted(self) -> Self:
         """The same root, where all of it may be used: for ignore rules, which lie above what they ignore."""
-        return self._on(self._context.starting_in("").restricted_to(None))
+        return self._with(workdir="", only=None)
+
+    def restricted_to(self, only: Sequence[str]) -> Self:
+        """Return the same root, where nothing outside of some directories may be used or is named."""
+        return self._with(only=tuple(self.resolve(path)[1] for path in only))
+
+    def for_call(self, access: Access) -> Self:
+        """Return the same root for one call; they are closed together."""
+        return self._with(access=access)
+
+    def _with(self, **settings: Any) -> Self:
+        other = copy(self)
+        other._context = replace(self._context, **settings)  # noqa: SLF001 - its own
+        return other
 
     @property
     def usable_directories(self) -> list[str]:
         """The directories from which everything that may be used is reached, as `top` takes them."""
-        return (
-            ["."]
-            if self._context.only is None
-            else [display_name(place) or "." for place in self._context.only]
-        )
-
-    def _from(self, workdir: str) -> "Root":
-        return self._on(self._context.starting_in(workdir))
-
-    def _on(self, context: RootContext) -> "Root":
-        other = copy(self)
-        other._context = context  # noqa: SLF001 - its own
-        return other
-
-    def restricted_to(self, only: Sequence[str]) -> "Root":
-        """Return the same root, where nothing outside of some directories may be used or is named."""
-        return self._on(self._context.restricted_to(tuple(self.resolve(path)[1] for path in only)))
+        only = self._context.only
+        return ["."] if only is None else [display_name(directory) or "." for directory in only]
 
     def path_from_top(self, path: str) -> str:
         """Return a path as it is requested at `top`."""
         start = self._context.workdir
-        return path if not start or is_absolute(path) else f"{display_name(start)}/{path}"
+        return path if not start or path.startswith("/") else f"{display_name(start)}/{path}"
 
     def display_path(self, real_path: str) -> str:
         """Return a path as it is displayed here."""
@@ -149,20 +142,12 @@ class Root:
         return self._context.is_usable(real_path)
 
     def display_path_if_usable(self, real_path: str) -> str | None:
-        """Return a path as it is shown here; None where it may not be named."""
+        """Return a path as it is displayed here; None where it may not be named."""
         return self.display_path(real_path) if self.is_usable(real_path) else None
-
-    def for_call(self, access: Access) -> Self:
-        """Return the same root for one call; they are closed together."""
-        other = copy(self)
-        other._context = self._context.for_call(access)  # noqa: SLF001 - its own
-        return other
 
     def may_show(self, real_path: str) -> bool:
         """Tell whether a file may be shown, by protected names and permission rules."""
-        access = self._context.access
-        denied = access is not None and access.denies_reading(real_path)
-        return not denied and self.is_usable(real_path) and not self._context.unreadable.covers(real_path)
+        return self.is_usable(real_path) and self._context.may_read(real_path)
 
     def may_show_recorded(self, real_path: str) -> bool:
         """Tell whether recorded content of a file, which may be gone, may be shown now."""
@@ -170,10 +155,12 @@ class Root:
             return False
         try:
             with resolve_real(self._context, real_path) as resolved:
-                found = syscalls.lstat(resolved.parent, resolved.name)
+                status = resolved.stat()
         except (AgentFSError, OSError):
             return True
-        return found.st_nlink == 1 or not self._context.is_hard_link_to(found, self._context.unreadable)
+        if status is None or status.st_nlink == 1:
+            return True
+        return not self._context.is_hard_link_to(status, self._context.unreadable)
 
     def close(self) -> None:
         """Close the root; again is harmless, calls under way end in peace, and no later one works."""
@@ -182,18 +169,18 @@ class Root:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     @property
     def containment(self) -> Containment:
         """What confines calls to the root, and what keeps writers apart, as it works at this moment."""
-        handle = self._context.handle
-        mechanism = syscalls.mechanism(handle.fd)
+        root = self._context.handle
+        fd = syscalls.open_beneath(root.fd, ".", directory=True)
+        if fd >= 0:
+            syscalls.close(fd)
         return {
-            "open": mechanism,
+            "open": "openat2" if fd >= 0 else "fd-walk",
             "atomic": True,
             "locks": "threads" if lock_directory(self.path) is None else "processes",
             "engine": "python",
@@ -202,15 +189,15 @@ class Root:
     def open_file(self, path: str) -> OpenFile:
         """Open a regular file for reading."""
         context = self._context
-        plain = not context.workdir and is_simple(path)
-        parsed = None if plain else self._split(path)
-        direct = path if parsed is None else parsed.direct
+        simple = not context.workdir and is_simple(path)
+        parsed = None if simple else self._split(path)
+        direct = path if parsed is None else "" if parsed.directory else _direct_path(parsed)
         if direct and context.is_usable(direct):
             root = context.handle
             fd = syscalls.open_beneath(root.fd, direct)
             del root  # an exception that is kept must not keep the root open
             if fd >= 0:
-                return open_regular(context, fd, direct if plain else context.display_path(direct), direct)
+                return open_regular(context, fd, direct if simple else context.display_path(direct), direct)
         with ResolvedPath(context, path, parsed or self._split(path)) as resolved:
             fd = resolved.open(syscalls.open_file)
             if resolved.name == ".":
@@ -220,9 +207,9 @@ class Root:
 
     def open_directory(self, path: str) -> Directory:
         """Open a directory."""
-        context, parsed = self._context, self._split_directory(path)
-        direct = "/".join(parsed.parts)
-        if direct and not parsed.climbs and not parsed.escaped and context.is_usable(direct):
+        context, parsed = self._context, self._split(path or ".")
+        direct = _direct_path(parsed)
+        if direct and context.is_usable(direct):
             root = context.handle
             handle = syscalls.open_beneath(root.fd, direct, directory=True)
             del root
@@ -232,13 +219,13 @@ class Root:
             handle = resolved.open(syscalls.open_directory)
             return Directory(context, handle, resolved.display_path, resolved.real_path)
 
-    def find_directory(self, path: str) -> Directory:
-        """Open a directory for its path only; nothing in it is read."""
-        return self.open_directory(path)
+    def _real_directory(self, path: str) -> str:
+        with self.open_directory(path) as directory:
+            return directory.real_path
 
     def entry(self, path: str) -> Entry:
         """Return what a path names."""
-        with ResolvedPath(self._context, path, self._split_directory(path)) as resolved:
+        with ResolvedPath(self._context, path, self._split(path or ".")) as resolved:
             try:
                 if resolved.name == ".":
                     syscalls.close(syscalls.open_directory(resolved.parent, "."))
@@ -266,27 +253,16 @@ class Root:
         """Open a file, or the name of a new one, to read and replace it under its lock.
 
         A link at the end is kept: what it leads to is opened, and created when it is not there. The mode is
-        kept, setuid and setgid are not.
+        kept, setuid and setgid are not. `ConcurrentChange` says that another program changed the file
+        meanwhile, and nothing was written:
 
             for _ in range(ATTEMPTS):
                 with suppress(ConcurrentChange), root.open_for_update(path, max_bytes=limit) as update:
                     return update.replace(compute(update.current))
-
-        Args:
-            path: Relative to the root, or absolute inside it.
-            max_bytes: The largest file that is read.
-
-        Raises:
-            ConcurrentChange: Another program changed the file meanwhile; nothing was written.
-            AgentFSError: read_only, outside_workspace, not_a_file, not_a_directory, not_regular, link_loop,
-                invalid_path, name_too_long, protected, too_large, refused, busy, io.
         """
         parsed = self._split(path)
         if self.policy.read_only:
-            raise ReadOnlyError(
-                f"{quote(path)} cannot be changed: this workspace may only be read.",
-                details={"path": display_name(path)},
-            )
+            raise oserrors.read_only(path)
         with open_for_update(
             self._context, self.path, path, parsed, max_bytes=max_bytes, recorder=self.recorder
         ) as update:
@@ -301,26 +277,15 @@ class Root:
         recorder: Recorder | None = None,
         keep_non_empty: bool = False,
     ) -> tuple[str, ...]:
-        """Make several changes as one: all of them, or none.
+        """Make several changes, at most one for each path, as one: all of them, or none.
 
-        Missing directories above what is created are made.
-
-        Args:
-            changes: At most one for each path; what is there must be what each has as `before`.
-            max_bytes: The largest file that is read.
-            conflict: Makes the error for a change that finds something else; it is given what is there.
-            recorder: Records the changes; by default the recorder of the root.
-            keep_non_empty: Whether a directory that is to go may stay, when something else is in it.
-
-        Returns:
-            The directories that stay.
-
-        Raises:
-            AgentFSError: read_only, busy, refused (a link is on the way), io, and what `conflict` makes.
+        What is there must be what each has as `before`; `conflict` makes the error where it is not. Missing
+        directories above what is created are made. Returned are the directories that were to be removed and
+        stay, because something else is in them; without `keep_non_empty` that is an error.
         """
         if self.policy.read_only:
-            raise ReadOnlyError("Nothing can be changed: this workspace may only be read.")
-        from agentfs.fs.batch import apply_changes  # noqa: PLC0415 - as in `_repaired`
+            raise oserrors.read_only()
+        from agentfs.fs.batch import apply_changes  # noqa: PLC0415 - as above
 
         try:
             return apply_changes(
@@ -335,10 +300,12 @@ class Root:
         except OSError as error:
             raise oserrors.from_oserror(error, changes[0].path if changes else ".") from None
 
-    def resolve(self, path: str) -> tuple[str, str]:
-        """Return where a path leads, whether or not anything is there yet; the last link is followed too."""
+    def resolve(self, path: str, *, create_parents: bool = True, follow_last: bool = True) -> tuple[str, str]:
+        """Return where a path leads, as it is displayed and as a real path; nothing need be there yet."""
         parsed = self._split(path)
-        with ResolvedPath(self._context, path, parsed, follow_last=True, create_parents=True) as resolved:
+        with ResolvedPath(
+            self._context, path, parsed, follow_last=follow_last, create_parents=create_parents
+        ) as resolved:
             return resolved.display_path, resolved.real_path
 
     def ignores_case(self, real_path: str) -> bool:
@@ -362,45 +329,37 @@ class Root:
 
     def real_path(self, path: str, *, creating: bool = False) -> str:
         """Return where a path leads: from the root on, links resolved but for the last."""
-        with ResolvedPath(self._context, path, self._split(path), create_parents=creating) as resolved:
-            return resolved.real_path
+        return self.resolve(path, create_parents=creating, follow_last=False)[1]
 
     def node(self, real_path: str, *, max_bytes: int) -> Node | None:
         """Return what is at a path whose links are resolved, but for the last."""
         return node_at(self._context, real_path, max_bytes)
 
     def check_replaceable(self, real_path: str, path: str) -> None:
-        """Refuse to give a file a new content where that would fail now.
-
-        Args:
-            real_path: The file, from the root on, links resolved; it need not be there yet.
-            path: The path to speak of.
-
-        Raises:
-            AgentFSError: refused: it is write-protected, or has hard links that the policy does not change;
-                io: the system lets no name be made in its directory.
-        """
+        """Refuse to give a file a new content where that would fail now; `path` is named in the error."""
         with resolve_real(self._context, real_path, create_parents=True) as resolved:
             check_replaceable(self._context, resolved, path)
-
-    def _split_directory(self, path: str) -> ParsedPath:
-        return self._split(path or ".")
 
     def _split(self, path: str) -> ParsedPath:
         try:
             parsed = split_path(path, self._context.roots)
         except OutsideWorkspaceError as error:
             inside = path.lstrip("/")
-            if inside and inside != path and self._is_there(inside):
+            if inside and inside != path and self._exists(inside):
                 error.hint = f"Did you mean {quote(inside)}? Without a leading `/` a path is relative."
             raise
         start = self._context.workdir
-        if not start or is_absolute(path):
+        if not start or path.startswith("/"):
             return parsed
         return parsed._replace(parts=(*start.split("/"), *parsed.parts))
 
-    def _is_there(self, path: str) -> bool:
+    def _exists(self, path: str) -> bool:
         try:
             return self.exists(path)
         except Exception:  # noqa: BLE001 - it serves a hint only
             return False
+
+
+def _direct_path(parsed: ParsedPath) -> str:
+    """Return the path for the system, where it may be walked by no more than its names; else ""."""
+    return "" if parsed.climbs or parsed.escaped else "/".join(parsed.parts)

@@ -1,21 +1,25 @@
 """System calls on one name in an open directory; none follows a link at that name.
 
 Names are opened relative to a descriptor, so that no directory swapped above them can lead elsewhere. All
-raise OSError; for a link in the way that is ELOOP or ENOTDIR.
+raise OSError; for a link in the way that is ELOOP or ENOTDIR. `openat2` and `renameat2` of Linux are called
+through the C library. That they work is not remembered: a filter of system calls may come at any time.
 """
 
 import errno
 import os
+import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
-from typing import Literal
+from functools import cache
+from typing import Any
 
-from agentfs.fs import openat2
-
-# What systems say where there are no hard links, or none between two places.
+# What systems say where there are no hard links, or none between two directories.
 NO_HARD_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK, errno.EXDEV}
 _LIST_SECONDS = 0.1
+_OPENAT2 = 437  # the same number on every architecture that CPython supports
+_RENAME_NOREPLACE = 1
+_RESOLVE_FLAGS = 0x02 | 0x04 | 0x08  # no magic links, no symbolic links, beneath
 
 
 def open_flags(*names: str) -> int:
@@ -33,15 +37,6 @@ _SCAN = open_flags("O_RDONLY", "O_NOFOLLOW", "O_DIRECTORY")
 _ENTER = open_flags("O_PATH" if hasattr(os, "O_PATH") else "O_RDONLY", "O_NOFOLLOW", "O_DIRECTORY")
 
 
-def mechanism(handle: int) -> Literal["openat2", "fd-walk"]:
-    """Try whether the kernel confines an open."""
-    fd = open_beneath(handle, ".", directory=True)
-    if fd < 0:
-        return "fd-walk"
-    close(fd)
-    return "openat2"
-
-
 def open_root(path: str) -> int:
     """Open the root, links in its own path followed."""
     return os.open(path, _ROOT)
@@ -57,22 +52,44 @@ def open_directory(handle: int, name: str) -> int:
     return os.open(name, _SCAN, dir_fd=handle)
 
 
-def close(handle: int) -> None:
-    """Close a directory; it is closed whatever the system says, and has nothing that could be lost."""
-    try:
-        os.close(handle)
-    except OSError:
-        return
+def open_file(handle: int, name: str) -> int:
+    """Open whatever is there for reading."""
+    return os.open(name, _FILE, dir_fd=handle)
 
 
 def open_beneath(handle: int, path: str, *, directory: bool = False) -> int:
     """Open a file or directory for reading by `openat2`, with no link on the way; -1 when that fails."""
-    return openat2.open_beneath(handle, path, _SCAN if directory else _FILE)
+    call = _syscall()
+    if call is None:
+        return -1
+    number, how, size = _how(_SCAN if directory else _FILE)
+    return call(number, handle, os.fsencode(path), how, size)
 
 
-def open_file(handle: int, name: str) -> int:
-    """Open whatever is there for reading."""
-    return os.open(name, _FILE, dir_fd=handle)
+def open_writing(handle: int, name: str) -> int:
+    """Open an existing file for writing."""
+    return os.open(name, _WRITE, dir_fd=handle)
+
+
+def create_file(handle: int, name: str, mode: int) -> int:
+    """Create a file."""
+    return os.open(name, _CREATE, mode, dir_fd=handle)
+
+
+def close(handle: int) -> None:
+    """Close a descriptor through which nothing was written, so that a failure loses nothing."""
+    with suppress(OSError):
+        os.close(handle)
+
+
+def lstat(handle: int, name: str) -> os.stat_result:
+    """Return the status of a name."""
+    return os.stat(name, dir_fd=handle, follow_symlinks=False)
+
+
+def readlink(handle: int, name: str) -> str:
+    """Return the target of a link."""
+    return os.readlink(name, dir_fd=handle)
 
 
 def first_names(handle: int) -> Iterator[str]:
@@ -89,7 +106,7 @@ def first_names(handle: int) -> Iterator[str]:
         close(directory)
 
 
-def names_refused(handle: int) -> int:
+def creation_errno(handle: int) -> int:
     """Return the errno with which a new name in the directory would be refused; 0 where it would not."""
     effective = os.access in os.supports_effective_ids
     if os.access(".", os.W_OK | os.X_OK, dir_fd=handle, effective_ids=effective):
@@ -97,69 +114,60 @@ def names_refused(handle: int) -> int:
     return errno.EROFS if os.fstatvfs(handle).f_flag & os.ST_RDONLY else errno.EACCES
 
 
-def create_file(handle: int, name: str, mode: int) -> int:
-    """Create a file."""
-    return os.open(name, _CREATE, mode, dir_fd=handle)
-
-
-def check_writable(handle: int, name: str) -> None:
-    """Open the file for writing, and close it again."""
-    close(open_writing(handle, name))  # nothing was written: a close that fails says nothing of permissions
-
-
-def open_writing(handle: int, name: str) -> int:
-    """Open a file that is there for writing."""
-    return os.open(name, _WRITE, dir_fd=handle)
-
-
-def lstat(handle: int, name: str) -> os.stat_result:
-    """Return the status of what is there."""
-    return os.stat(name, dir_fd=handle, follow_symlinks=False)
-
-
-def readlink(handle: int, name: str) -> str:
-    """Return the target of a link."""
-    return os.readlink(name, dir_fd=handle)
-
-
-def make_directory(handle: int, name: str) -> None:
-    """Make a directory."""
-    os.mkdir(name, dir_fd=handle)
-
-
-def remove_directory(handle: int, name: str) -> None:
-    """Remove an empty directory."""
-    os.rmdir(name, dir_fd=handle)
-
-
-def replace(handle: int, source: str, name: str) -> None:
-    """Rename within the directory."""
-    os.replace(source, name, src_dir_fd=handle, dst_dir_fd=handle)
+def replace(handle: int, source: str, name: str, *, to: int | None = None) -> None:
+    """Rename within the directory, or into another one, over what is there."""
+    os.replace(source, name, src_dir_fd=handle, dst_dir_fd=handle if to is None else to)
 
 
 def rename_new(handle: int, source: str, name: str) -> None:
     """Rename within the directory to a name that must be free."""
-    number = openat2.rename_new(handle, source, name)
+    number = rename_no_replace(handle, source, name)
     if number == 0:
         return
     if number == errno.EEXIST:
         raise FileExistsError(number, os.strerror(number), name)
     try:
-        os.link(source, name, src_dir_fd=handle, dst_dir_fd=handle, follow_symlinks=False)
+        link_into(handle, source, handle, name)
     except OSError as error:
         if error.errno not in NO_HARD_LINKS:
             raise
         _rename_over_placeholder(handle, source, name)
         return
-    with suppress(OSError):  # the file has its name; what is left of the old one is swept
+    with suppress(OSError):  # the file has its name; what is left of the old one is removed later as a stray
         os.unlink(source, dir_fd=handle)
 
 
+def rename_no_replace(handle: int, source: str, name: str) -> int:
+    """Rename within a directory by `renameat2`; return its errno, ENOSYS where there is none."""
+    call = _renameat2()
+    if call is None:
+        return errno.ENOSYS
+    import ctypes  # noqa: PLC0415 - as below
+
+    if call(handle, os.fsencode(source), handle, os.fsencode(name), _RENAME_NOREPLACE) == 0:
+        return 0
+    return ctypes.get_errno()
+
+
+def link_into(handle: int, source: str, to: int, name: str) -> None:
+    """Make a hard link in another directory."""
+    os.link(source, name, src_dir_fd=handle, dst_dir_fd=to, follow_symlinks=False)
+
+
+def set_mode(handle: int, name: str, mode: int) -> None:
+    """Set the permissions of a file or directory."""
+    fd = open_file(handle, name)
+    try:
+        os.fchmod(fd, mode)
+    finally:
+        os.close(fd)
+
+
 def _rename_over_placeholder(handle: int, source: str, name: str) -> None:
-    """Rename over nothing where there are no hard links: an empty file takes the name, and is replaced."""
+    """Rename to a free name where there are no hard links: an empty file takes the name, and is replaced."""
     fd = create_file(handle, name, 0o600)
     try:
-        os.replace(source, name, src_dir_fd=handle, dst_dir_fd=handle)
+        replace(handle, source, name)
     except BaseException:
         with suppress(OSError):
             found = lstat(handle, name)
@@ -170,30 +178,36 @@ def _rename_over_placeholder(handle: int, source: str, name: str) -> None:
         os.close(fd)
 
 
-def remove(handle: int, name: str) -> None:
-    """Remove a name."""
-    os.unlink(name, dir_fd=handle)
+@cache
+def _renameat2() -> Callable[..., int] | None:
+    if sys.platform != "linux":
+        return None
+    import ctypes  # noqa: PLC0415 - as below
 
-
-def rename(handle: int, source: str, to: int, name: str) -> None:
-    """Rename into another directory."""
-    os.replace(source, name, src_dir_fd=handle, dst_dir_fd=to)
-
-
-def link_into(handle: int, source: str, to: int, name: str) -> None:
-    """Link into another directory."""
-    os.link(source, name, src_dir_fd=handle, dst_dir_fd=to, follow_symlinks=False)
-
-
-def symlink(handle: int, target: str, name: str) -> None:
-    """Make a link."""
-    os.symlink(target, name, dir_fd=handle)
-
-
-def set_mode(handle: int, name: str, mode: int) -> None:
-    """Open the file or directory, and set its permissions."""
-    fd = os.open(name, _FILE, dir_fd=handle)
     try:
-        os.fchmod(fd, mode)
-    finally:
-        os.close(fd)
+        return ctypes.CDLL(None, use_errno=True).renameat2
+    except (OSError, AttributeError):
+        return None
+
+
+@cache
+def _syscall() -> Callable[..., int] | None:
+    if sys.platform != "linux":
+        return None
+    import ctypes  # noqa: PLC0415 - it takes longer to load than all of agentfs
+
+    try:
+        call = ctypes.CDLL(None).syscall
+    except (OSError, AttributeError):
+        return None
+    call.restype = ctypes.c_long
+    return call
+
+
+@cache
+def _how(flags: int) -> tuple[Any, Any, Any]:
+    import ctypes  # noqa: PLC0415 - as above
+
+    # struct open_how: flags, mode, resolve. The kernel only reads it, so that all threads may share one.
+    how = (ctypes.c_uint64 * 3)(flags | os.O_CLOEXEC, 0, _RESOLVE_FLAGS)
+    return ctypes.c_long(_OPENAT2), ctypes.byref(how), ctypes.c_long(ctypes.sizeof(how))

@@ -1,128 +1,65 @@
-"""Temporary files that replace others by a rename, with their metadata; and syncing to the disk."""
+"""Temporary files: those that replace others by a rename, with their metadata, and a spool for bytes."""
 
 import errno
 import os
 import re
 import time
 from contextlib import suppress
-from typing import NamedTuple
+from threading import Lock
 
-from agentfs.fs import syscalls
+from agentfs.fs import oserrors, syscalls
 from agentfs.fs.context import RootContext
+from agentfs.fs.node import FileMetadata
 
 STALE = 3600.0  # seconds after which a temporary is nobody's: a change takes a fraction of one
 _TEMPORARY = re.compile(r"\.agentfs-[0-9a-f]{16}\.tmp")
 _MAX_SWEPT = 10_000
 _ACL = "system.posix_acl_access"
-# Attributes that speak for the old content, or that give it power: they go as the setuid bit does.
-_DROPPED = {"security.capability", "security.ima", "security.evm"}
 _FATAL = {errno.ENOSPC, errno.EDQUOT, errno.EIO}
+_SPOOL = "the journal's temporary file"
 
 
-class FileMetadata(NamedTuple):
-    """What a file has besides its content.
-
-    Attributes:
-        mode: Its permissions.
-        owner: The numbers of its user and its group; None to leave them to the system.
-        attributes: Its extended attributes, access control lists among them; None to leave them too.
-    """
-
-    mode: int
-    owner: tuple[int, int] | None = None
-    attributes: dict[str, bytes] | None = None
+def new_temporary(suffix: str = "tmp") -> str:
+    """Return a name for a temporary; `sweep` recognises those that end in `.tmp`."""
+    return f".agentfs-{os.urandom(8).hex()}.{suffix}"
 
 
-class Original(NamedTuple):
-    """The file that is replaced.
-
-    Attributes:
-        data: Its content.
-        stat: What the system says of it.
-        metadata: What its replacement is to have too.
-    """
-
-    data: bytes
-    stat: os.stat_result
-    metadata: FileMetadata
-
-
-def new_temporary() -> str:
-    """Return a name for a temporary, which `sweep` knows again."""
-    return f".agentfs-{os.urandom(8).hex()}.tmp"
-
-
-def metadata_of(fd: int, found: os.stat_result) -> FileMetadata:
-    """Return what a replacement of an open file is to have too; of its mode only the permissions."""
-    return FileMetadata(found.st_mode & 0o777, (found.st_uid, found.st_gid), _attributes_of(fd))
-
-
-def _attributes_of(fd: int) -> dict[str, bytes]:
-    if not hasattr(os, "listxattr"):
-        return {}
-    try:
-        return {name: os.getxattr(fd, name) for name in os.listxattr(fd) if name not in _DROPPED}
-    except OSError:
-        return {}
-
-
-def fill(
-    context: RootContext, handle: int, temporary: str, content: bytes, metadata: FileMetadata | None
+def create_temporary(
+    context: RootContext, handle: int, name: str, content: bytes, metadata: FileMetadata | None
 ) -> list[str]:
-    """Make a temporary that has the content, and the metadata of the file that it will replace.
+    """Create a temporary with the metadata of the file that it will replace, or of a new file for None.
 
-    Args:
-        context: The root.
-        handle: The directory.
-        temporary: Its name.
-        content: Its content.
-        metadata: What it has besides; None for what the system gives a new file.
-
-    Returns:
-        What could not be kept, in words.
-
-    Raises:
-        OSError: The system fails; the temporary may be there.
+    It returns notes on what could not be kept. Where it fails the temporary may be there.
     """
-    fd = syscalls.create_file(handle, temporary, 0o666 if metadata is None else 0o600)
+    fd = syscalls.create_file(handle, name, 0o666 if metadata is None else 0o600)
     try:
         write_all(fd, content)
         notes = [] if metadata is None else _apply_metadata(fd, metadata)
-        sync_file(context, fd)
+        _sync_file(context, fd)
     except BaseException:
-        with suppress(OSError):
-            os.close(fd)
+        syscalls.close(fd)
         raise
     os.close(fd)
     return notes
 
 
-def overwrite(context: RootContext, handle: int, name: str, content: bytes, old: Original) -> None:
-    """Write a content into a file itself, so that its other names have it too; no step of one.
-
-    Args:
-        context: The root.
-        handle: The directory.
-        name: The file.
-        content: Its new content.
-        old: The file as it was read, which is put back when the system fails.
-
-    Raises:
-        OSError: The system fails.
-    """
+def overwrite(
+    context: RootContext, handle: int, name: str, content: bytes, old: bytes, status: os.stat_result
+) -> None:
+    """Write into a file itself, so that its other names have the content too; put the old back on failure."""
     fd = syscalls.open_writing(handle, name)
     try:
-        if not os.path.samestat(os.fstat(fd), old.stat):
+        if not os.path.samestat(os.fstat(fd), status):
             raise OSError(errno.ESTALE, os.strerror(errno.ESTALE), name)
         try:
             write_all(fd, content)
             os.ftruncate(fd, len(content))
-            sync_file(context, fd)
+            _sync_file(context, fd)
         except OSError:
             with suppress(OSError):
                 os.lseek(fd, 0, os.SEEK_SET)
-                write_all(fd, old.data)
-                os.ftruncate(fd, len(old.data))
+                write_all(fd, old)
+                os.ftruncate(fd, len(old))
             raise
     finally:
         os.close(fd)
@@ -135,18 +72,7 @@ def write_all(fd: int, content: bytes) -> None:
         view = view[os.write(fd, view) :]
 
 
-def read_all(fd: int, start: int, size: int) -> bytes:
-    """Read from an offset on, however little the system gives at once; less only where the file ends."""
-    os.lseek(fd, start, os.SEEK_SET)
-    parts: list[bytes] = []
-    while size > 0 and (part := os.read(fd, size)):
-        parts.append(part)
-        size -= len(part)
-    return b"".join(parts)
-
-
-def sync_file(context: RootContext, fd: int) -> None:
-    """Bring a file to the disk, as far as the policy asks for it."""
+def _sync_file(context: RootContext, fd: int) -> None:
     if context.durability == "fast":
         return
     if context.durability == "full":
@@ -161,7 +87,7 @@ def sync_file(context: RootContext, fd: int) -> None:
 
 
 def sync_directories(context: RootContext, handles: list[int]) -> list[str]:
-    """Bring names to the disk where the policy asks for it; a failure is only noted, as all is done."""
+    """Bring names to the disk where the policy wants it; a failure is only noted, as the change is done."""
     if context.durability != "full":
         return []
     try:
@@ -190,11 +116,11 @@ def sweep(context: RootContext, handle: int) -> None:
     for name in names:
         with suppress(OSError):  # another process may have removed it just now
             if time.time() - syscalls.lstat(handle, name).st_mtime > STALE:
-                syscalls.remove(handle, name)
+                os.unlink(name, dir_fd=handle)
 
 
 def _apply_metadata(fd: int, metadata: FileMetadata) -> list[str]:
-    """Give a new file the owner, mode and attributes of an old one."""
+    """Give a new file the owner, mode and attributes of an old one; return notes on what was not kept."""
     notes: list[str] = []
     mode, owner, attributes = metadata
     if owner is not None:
@@ -233,3 +159,60 @@ def _change_owner(fd: int, owner: tuple[int, int], mode: int) -> tuple[list[str]
             return [*notes, f"the group could not be kept: it was {group}"], mode & ~0o070
         return notes, mode
     return [], mode
+
+
+class Spool:
+    """Bytes appended to a temporary file outside the tree, which is gone when it is closed. Thread-safe.
+
+    `append` and `read` raise FileIOError (io) where the disk is full or fails; earlier bytes stay.
+    """
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._fd = -1
+        self._end = 0
+
+    @property
+    def size(self) -> int:
+        """Bytes appended so far."""
+        return self._end
+
+    def append(self, data: bytes) -> int:
+        """Append bytes, and return their offset."""
+        with self._lock:
+            try:
+                if self._fd < 0:
+                    import tempfile  # noqa: PLC0415 - it loads a tenth of what an import of agentfs may take
+
+                    with tempfile.TemporaryFile(prefix="agentfs-") as file:
+                        self._fd = os.dup(file.fileno())
+                offset = self._end
+                os.lseek(self._fd, offset, os.SEEK_SET)
+                write_all(self._fd, data)
+            except OSError as error:
+                raise oserrors.from_oserror(error, _SPOOL) from None
+            self._end += len(data)
+            return offset
+
+    def read(self, offset: int, size: int) -> bytes:
+        """Return bytes that were appended."""
+        parts: list[bytes] = []
+        with self._lock:
+            try:
+                os.lseek(self._fd, offset, os.SEEK_SET)
+                while size > 0 and (part := os.read(self._fd, size)):
+                    parts.append(part)
+                    size -= len(part)
+            except OSError as error:
+                raise oserrors.from_oserror(error, _SPOOL) from None
+        return b"".join(parts)
+
+    def close(self) -> None:
+        """Free the space; calling it again does nothing."""
+        with self._lock:
+            fd, self._fd = self._fd, -1
+            if fd >= 0:
+                os.close(fd)
+
+    def __del__(self) -> None:
+        self.close()

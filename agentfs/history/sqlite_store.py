@@ -8,8 +8,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from agentfs.errors import AgentFSError, FileIOError
-from agentfs.fs import Change, FileNode, Node, digest_of
-from agentfs.fs.recovery_log import plain_of, state_of
+from agentfs.fs import Change, FileNode, Node, digest_of, node_from_json, node_to_json
 from agentfs.history.database import Damage, Database, Statement, checksum
 from agentfs.history.memory_store import Content, MemoryStore
 from agentfs.history.timeline import NetChanges, Step, Timeline
@@ -264,7 +263,7 @@ class SQLiteStore(MemoryStore):
                 | ["directory", int() | None, *_]
                 | ["file", int(), str(), int(), *_]
             ):
-                node = state_of(list(plain) if plain else None)
+                node = node_from_json(list(plain) if plain else None)
             case _:
                 raise ValueError(plain)
         if not isinstance(node, FileNode):
@@ -277,7 +276,7 @@ class SQLiteStore(MemoryStore):
 
 
 def _plain(changes: Iterable[Change]) -> list[Any]:
-    return [[change.path, plain_of(change.before), plain_of(change.after)] for change in changes]
+    return [[change.path, node_to_json(change.before), node_to_json(change.after)] for change in changes]
 
 
 def _step_row(step: Step) -> tuple[bytes, int]:

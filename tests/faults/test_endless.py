@@ -14,9 +14,9 @@ MOST = 64  # MiB above the start
 MEASURED = """
 import os, resource, sys
 from agentfs import AgentFSError, Edit, Limits, LineChange, Policy, Workspace
-from agentfs.fs import openat2
+from agentfs.fs import syscalls
 if sys.argv[3] == "walk":
-    openat2.open_beneath = lambda *_: -1
+    syscalls.open_beneath = lambda *_, **__: -1
 path = sys.argv[2]
 ws = Workspace(sys.argv[1], policy=Policy(overwrite="always", durability="fast"), limits=Limits(timeout=1))
 calls = {

@@ -14,7 +14,7 @@ import pytest
 
 from agentfs import AgentFSError, Workspace
 from agentfs.errors import FileIOError
-from agentfs.fs import lock, read_buffer
+from agentfs.fs import file, lock
 from tests.history.judges import snapshot
 
 CALLS = [
@@ -90,7 +90,7 @@ class Fault:
             monkeypatch.setattr(os, name, self.wrap(name, getattr(os, name)))
         monkeypatch.setattr(fcntl, "flock", self.wrap("flock", fcntl.flock))
         for name in ("_read_at", "_byte_at"):
-            monkeypatch.setattr(read_buffer, name, self.wrap(name, getattr(read_buffer, name)))
+            monkeypatch.setattr(file, name, self.wrap(name, getattr(file, name)))
 
     def wrap(self, name: str, call: Callable[..., Any]) -> Callable[..., Any]:
         def wrapped(*args: Any, **options: Any) -> Any:
@@ -135,7 +135,7 @@ def run(
             code = "ok"
         seam.at = -1
         assert descriptors() <= held, "a descriptor was left open"
-    assert not lock._held
+    assert not lock._thread_locks
     return code
 
 

@@ -313,7 +313,7 @@ def test_a_root_opens_although_the_lock_of_an_unfinished_change_cannot_be_had(tm
     top = tmp_path / "root"
     died_between_two_renames(top)
     with monkeypatch.context() as patch:
-        patch.setattr(lock.FileLock, "_lock_file", lambda *_: (_ for _ in ()).throw(OSError(28, "No space")))
+        patch.setattr(lock, "open_locked", lambda *_: (_ for _ in ()).throw(OSError(28, "No space")))
         with Workspace(top) as ws:
             assert len(ws.recovery_notes) == 2
             assert all("could not be taken back: [Errno 28] No space" in line for line in ws.recovery_notes)

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from agentfs.fs import ATTEMPTS, Changed, ConcurrentChange, Current, Root, kept_changing, openat2, syscalls
+from agentfs.fs import ATTEMPTS, Changed, ConcurrentChange, Current, Root, kept_changing, syscalls
 
 
 def force(monkeypatch: pytest.MonkeyPatch, mechanism: str) -> None:
     """Open by one mechanism from here on."""
     if mechanism == "walk":
-        monkeypatch.setattr(openat2, "open_beneath", lambda *_: -1)
+        monkeypatch.setattr(syscalls, "open_beneath", lambda *_, **__: -1)
 
 
 def replace_calls(monkeypatch: pytest.MonkeyPatch, **functions: Callable[..., Any]) -> None:

@@ -188,8 +188,10 @@ def test_locks_of_killed_processes_are_swept_and_those_that_are_held_stay(tree):
 def test_a_log_that_another_takes_for_a_dead_one_is_begun_anew(tree, monkeypatch):
     from agentfs.fs import recovery_log
 
-    answers = [False]
-    monkeypatch.setattr(recovery_log, "try_lock", lambda fd: answers.pop() if answers else lock.try_lock(fd))
+    answers = [None]
+    monkeypatch.setattr(
+        recovery_log, "open_locked", lambda *args: answers.pop() if answers else lock.open_locked(*args)
+    )
     with Workspace(tree) as ws, ws.transaction() as tx:
         tx.write("one", "1")
         tx.write("two", "2")
@@ -254,7 +256,7 @@ def test_the_lock_of_a_delete_is_that_of_the_file_that_is_there_once_it_is_had(t
         threads = [hold("one", threading.Event(), first)]
         deleting = threading.Thread(target=delete)
         deleting.start()
-        while not any(held.users > 1 for held in list(lock._held.values())):
+        while not any(held.users > 1 for held in list(lock._thread_locks.values())):
             time.sleep(0.001)  # until the delete waits
         (tmp_path / "d").rename(tmp_path / "e")
         shutil.copytree(tmp_path / "e", tmp_path / "d")

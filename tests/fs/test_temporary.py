@@ -8,7 +8,8 @@ import pytest
 
 from agentfs import AgentFSError, Policy, Workspace
 from agentfs.errors import InvalidArgumentError
-from agentfs.fs import Root, lock, openat2, syscalls, temporary
+from agentfs.fs import Root, lock, syscalls, temporary
+from agentfs.fs.node import FileMetadata
 from tests.fs.mechanisms import change, force
 
 AS_ROOT = pytest.mark.skipif(
@@ -70,7 +71,7 @@ def test_an_owner_that_cannot_be_kept_is_told_and_gives_no_new_group_rights(tree
     os.chmod(tree / "f", 0o664)
     monkeypatch.setattr(os, "fchown", lambda *_: (_ for _ in ()).throw(PermissionError(errno.EPERM, "no")))
     fd = os.open(tree / "f", os.O_RDWR)
-    notes = temporary._apply_metadata(fd, temporary.FileMetadata(0o664, (4242, 4243), {}))
+    notes = temporary._apply_metadata(fd, FileMetadata(0o664, (4242, 4243), {}))
     os.close(fd)
     assert [note.split(" could")[0] for note in notes] == ["the owner", "the group"]
     assert stat.S_IMODE(os.stat(tree / "f").st_mode) == 0o604
@@ -152,7 +153,7 @@ def test_a_name_that_is_taken_is_never_replaced(tree, monkeypatch, has_rename, h
         raise OSError(errno.EPERM, "no links here")
 
     if not has_rename:
-        monkeypatch.setattr(openat2, "rename_new", lambda *_: errno.ENOSYS)
+        monkeypatch.setattr(syscalls, "rename_no_replace", lambda *_: errno.ENOSYS)
     if not has_links:
         monkeypatch.setattr(os, "link", refuse)
     handle = os.open(tree, os.O_RDONLY)
@@ -174,7 +175,7 @@ def test_without_hard_links_no_empty_file_stays_where_the_rename_fails(tree, mon
         raise error
 
     with Workspace(tree) as ws, monkeypatch.context() as patch:
-        patch.setattr(openat2, "rename_new", lambda *_: errno.ENOSYS)
+        patch.setattr(syscalls, "rename_no_replace", lambda *_: errno.ENOSYS)
         patch.setattr(os, "link", refuse)
         patch.setattr(os, "replace", fail)
         with pytest.raises((AgentFSError, KeyboardInterrupt)):
@@ -191,7 +192,7 @@ def test_a_file_is_created_although_its_second_name_cannot_be_removed(tree, monk
         raise OSError(errno.EIO, "broken")
 
     with Workspace(tree) as ws, monkeypatch.context() as patch:
-        patch.setattr(openat2, "rename_new", lambda *_: errno.ENOSYS)
+        patch.setattr(syscalls, "rename_no_replace", lambda *_: errno.ENOSYS)
         patch.setattr(os, "unlink", fail)
         assert ws.write("fresh", "x").created
     assert (tree / "fresh").read_bytes() == b"x"

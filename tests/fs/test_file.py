@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentfs.fs import ReadBuffer, read_buffer
+from agentfs.fs import ReadBuffer, file
 
 SIZES = st.one_of(st.integers(0, 70), st.sampled_from([2**18 - 1, 2**18, 2**18 + 1, 2**20, 3 * 2**20 + 7]))
 
 
 @pytest.fixture(scope="module")
 def scratch(tmp_path_factory):
-    return tmp_path_factory.mktemp("read_buffer") / "file"
+    return tmp_path_factory.mktemp("file") / "file"
 
 
 def filled(path, buffer):
@@ -44,13 +44,13 @@ def test_each_file_is_read_whole_or_is_over_the_limit(scratch, sizes, limit):
 @given(st.binary(max_size=200), st.integers(1, 9))
 def test_a_read_that_gives_less_is_not_the_end(scratch, content, most):
     scratch.write_bytes(content)
-    whole = read_buffer._read_at
+    whole = file._read_at
 
     def stingily(fd, views, position):
         return whole(fd, (views[0][:most],), position)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(read_buffer, "_read_at", stingily)
+        patch.setattr(file, "_read_at", stingily)
         buffer = ReadBuffer(1000)
         assert filled(scratch, buffer) == len(content)
     assert buffer.copy() == content
@@ -60,8 +60,8 @@ def test_a_read_that_gives_less_is_not_the_end(scratch, content, most):
 def test_without_preadv_the_same_is_read(scratch, content):
     scratch.write_bytes(content)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(read_buffer, "_read_at", read_buffer._by_copy)
-        patch.setattr(read_buffer, "_byte_at", read_buffer._seeking)
+        patch.setattr(file, "_read_at", file._seek_and_read_into)
+        patch.setattr(file, "_byte_at", file._seek_and_read)
         buffer = ReadBuffer(99)
         assert filled(scratch, buffer) == (len(content) if len(content) < 100 else -1)
         if len(content) < 100:

@@ -7,26 +7,26 @@ import sys
 
 import pytest
 
-from agentfs.fs import Root, openat2
+from agentfs.fs import Root, syscalls
 from agentfs.policy import Policy
 from tests.fs.mechanisms import change
 
 ON_LINUX = pytest.mark.skipif(
-    sys.platform != "openat2" or platform.machine() != "x86_64", reason="Linux on x86_64"
+    sys.platform != "linux" or platform.machine() != "x86_64", reason="Linux on x86_64"
 )
 
 
 @pytest.fixture
 def calls(monkeypatch):
     seen = []
-    real = openat2.open_beneath
+    real = syscalls.open_beneath
 
-    def counted(handle, path, flags):
-        fd = real(handle, path, flags)
+    def counted(handle, path, *, directory=False):
+        fd = real(handle, path, directory=directory)
         seen.append((path, fd >= 0))
         return fd
 
-    monkeypatch.setattr(openat2, "open_beneath", counted)
+    monkeypatch.setattr(syscalls, "open_beneath", counted)
     return seen
 
 
@@ -44,12 +44,13 @@ def test_the_kernel_opens_what_has_no_link_and_the_walk_the_rest(tree, default_r
 FILTERED = """
 import ctypes, os, struct, sys, tempfile
 from agentfs import Workspace
-from agentfs.fs import openat2
+from agentfs.fs import syscalls
 with tempfile.TemporaryDirectory() as top, Workspace(top) as ws:
     os.makedirs(top + "/a/b")
     open(top + "/a/b/t", "w").write("inside")
     os.symlink("/etc", top + "/a/out")
-    before = ws.read("a/b/t").content, openat2.open_beneath(os.open(top, os.O_RDONLY), "a", os.O_RDONLY) >= 0
+    handle = os.open(top, os.O_RDONLY)
+    before = ws.read("a/b/t").content, syscalls.open_beneath(handle, "a", directory=True) >= 0
     # A filter of system calls that answers openat2 with an errno and lets the rest pass.
     refusal = 0x00050000 | int(sys.argv[1])
     steps = [(0x20, 0, 0, 0), (0x15, 0, 1, 437), (0x06, 0, 0, refusal), (0x06, 0, 0, 0x7FFF0000)]
@@ -60,7 +61,7 @@ with tempfile.TemporaryDirectory() as top, Workspace(top) as ws:
     assert libc.prctl(38, 1, 0, 0, 0) == 0
     program = Program(len(steps), ctypes.addressof(code))
     assert libc.prctl(22, 2, ctypes.byref(program), 0, 0) == 0, os.strerror(ctypes.get_errno())
-    after = ws.read("a/b/t").content, openat2.open_beneath(os.open(top, os.O_RDONLY), "a", os.O_RDONLY) >= 0
+    after = ws.read("a/b/t").content, syscalls.open_beneath(handle, "a", directory=True) >= 0
     print(before, after, ws.tools().call("read", {"path": "a/out/passwd"}).error["code"])
 """
 

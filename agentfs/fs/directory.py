@@ -1,0 +1,321 @@
+"""What is at a path: nodes for changes, typed entries for users, and open directories that list them."""
+
+import errno
+import os
+import stat
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
+from typing import NamedTuple, Self, TypeVar
+
+from agentfs.errors import (
+    AccessError,
+    AgentFSError,
+    LinkLoopError,
+    NotDirectoryError,
+    NotFoundError,
+    RefusedError,
+)
+from agentfs.fs import oserrors, syscalls
+from agentfs.fs.context import RootContext
+from agentfs.fs.file import OpenFile, not_regular, open_regular
+from agentfs.fs.node import DirectoryNode, FileMetadata, FileNode, LinkNode, Node
+from agentfs.fs.path import ParsedPath, display_name, quote
+from agentfs.fs.resolve import ResolvedPath, resolve_real
+from agentfs.results import Entry, EntryType
+
+_MAX_ATTEMPTS = 20
+# Attributes that hold for the old content only, or that give it power: they go as the setuid bit does.
+_DROPPED_ATTRIBUTES = {"security.capability", "security.ima", "security.evm"}
+
+Outcome = TypeVar("Outcome")
+
+
+def node_at(context: RootContext, real_path: str, max_bytes: int) -> Node | None:
+    """Return what is at a path whose links are resolved, but for the last; None where nothing is."""
+    try:
+        with resolve_real(context, real_path) as resolved:
+            return node_in(context, resolved, max_bytes)
+    except (NotFoundError, NotDirectoryError):
+        return None
+
+
+def node_in(context: RootContext, resolved: ResolvedPath, max_bytes: int) -> Node | None:
+    """Return what is at a resolved path, as `node_at`."""
+    parent, name, real_path = resolved.parent, resolved.name, resolved.real_path
+    for _ in range(_MAX_ATTEMPTS):
+        try:
+            status = syscalls.lstat(parent, name)
+            if stat.S_ISLNK(status.st_mode):
+                return LinkNode(syscalls.readlink(parent, name))
+            if stat.S_ISDIR(status.st_mode):
+                return DirectoryNode.of(status.st_mode)
+            if not stat.S_ISREG(status.st_mode):
+                raise oserrors.not_regular(real_path, status.st_mode)
+            fd = syscalls.open_file(parent, name)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            if error.errno in {errno.ELOOP, errno.EINVAL}:
+                continue  # swapped between lstat and open
+            raise resolved.error(error) from None
+        with open_regular(context, fd, display_name(real_path), real_path) as file:
+            data = file.read_whole(max_bytes)
+            return FileNode.of(file.stat.st_mode, data, metadata_of(file.fd, file.stat))
+    raise RefusedError(f"{quote(real_path)} keeps changing.", details={"path": display_name(real_path)})
+
+
+def metadata_of(fd: int, status: os.stat_result) -> FileMetadata:
+    """Return what a replacement of an open file is to have too; of its mode only the permissions."""
+    attributes: dict[str, bytes] = {}
+    if hasattr(os, "listxattr"):
+        try:
+            names = [name for name in os.listxattr(fd) if name not in _DROPPED_ATTRIBUTES]
+            attributes = {name: os.getxattr(fd, name) for name in names}
+        except OSError:
+            attributes = {}
+    return FileMetadata(status.st_mode & 0o777, (status.st_uid, status.st_gid), attributes)
+
+
+def entry_of(context: RootContext, path: str, real_path: str, name: str, status: os.stat_result) -> Entry:
+    """Return the entry of a name."""
+    kind = _type_of(status.st_mode)
+    is_dir, target = kind == "directory", None
+    size = status.st_size if kind == "file" else None
+    protected = context.unreadable.covers(real_path)
+    if kind == "symlink":
+        target, found, leads_to = link_target(context, real_path)
+        if context.follow and found is not None:
+            is_dir = stat.S_ISDIR(found.st_mode)
+            size = found.st_size if stat.S_ISREG(found.st_mode) else None
+        protected = protected or context.unreadable.covers(leads_to)
+    elif status.st_nlink > 1 and kind == "file":
+        protected = protected or context.is_hard_link_to(status, context.unreadable)
+    displayed = display_name(name)
+    return Entry(
+        path=path,
+        name=displayed,
+        type=kind,
+        is_dir=is_dir,
+        size=size,
+        mtime=status.st_mtime,
+        ext=os.path.splitext(displayed)[1][1:].lower(),
+        target=target,
+        protected=protected,
+    )
+
+
+def _type_of(mode: int) -> EntryType:
+    if stat.S_ISREG(mode):
+        return "file"
+    if stat.S_ISDIR(mode):
+        return "directory"
+    return "symlink" if stat.S_ISLNK(mode) else "other"
+
+
+class LinkTarget(NamedTuple):
+    """Where a link leads.
+
+    Attributes:
+        target: Its target as written, or None when that lies outside.
+        status: The status of what is at its end, or None.
+        real_path: The path of its end, as far as it leads inside.
+    """
+
+    target: str | None
+    status: os.stat_result | None = None
+    real_path: str = ""
+
+
+def link_target(context: RootContext, real_path: str) -> LinkTarget:
+    """Follow a link, whose own path goes through no other, as far as it leads inside."""
+    target: str | None = None
+    resolved = ResolvedPath(context, real_path, ParsedPath(tuple(real_path.split("/"))), follow=True)
+    try:
+        with resolved:
+            target = display_name(syscalls.readlink(resolved.parent, resolved.name))
+            resolved.follow_last_link()
+            return LinkTarget(target, resolved.stat(), resolved.real_path)
+    except (NotFoundError, LinkLoopError):
+        return LinkTarget(target)
+    except (AgentFSError, OSError):
+        return LinkTarget(None)
+
+
+def unicode_duplicates_among(names: Iterable[str]) -> list[str]:
+    """Return those names or paths that look like another one of them in another Unicode form, each once."""
+    first_of: dict[str, str] = {}
+    duplicates: dict[str, None] = {}
+    for name in names:
+        if not name.isascii():
+            first = first_of.setdefault(unicodedata.normalize("NFC", name), name)
+            if first != name:
+                duplicates[first] = None
+    return list(duplicates)
+
+
+class Directory:
+    """An open directory. A context manager.
+
+    Attributes:
+        path: The path as it was requested, from the root on, fit to show; "" for the root.
+        real_path: The path of the directory itself, links resolved, as the system spells it; "" for the root.
+        handle: The descriptor.
+    """
+
+    __slots__ = ("_context", "handle", "path", "real_path")
+
+    def __init__(self, context: RootContext, handle: int, path: str, real_path: str) -> None:
+        self._context = context
+        self.handle = handle
+        self.path = path
+        self.real_path = real_path
+
+    def scan(self) -> list[os.DirEntry[str]]:
+        """Return what is in the directory, in the system's order."""
+        try:
+            with os.scandir(self.handle) as entries:
+                return list(entries)
+        except OSError as error:
+            raise oserrors.from_oserror(error, self.path or ".") from None
+
+    def scan_parts(self, size: int) -> Iterator[list[os.DirEntry[str]]]:
+        """Yield what is in the directory in parts, so that a giant one need not be in memory whole."""
+        try:
+            with os.scandir(self.handle) as entries:
+                while part := list(islice(entries, size)):
+                    yield part
+                    if len(part) < size:
+                        return
+        except OSError as error:
+            raise oserrors.from_oserror(error, self.path or ".") from None
+
+    def target_status(self, listed: os.DirEntry[str]) -> os.stat_result | None:
+        """Return the status of a link's target; None where that is not inside, or no link is followed."""
+        if not self._context.follow:
+            return None
+        return link_target(self._context, self._real_child(listed.name)).status
+
+    def real_path_of(self, listed: os.DirEntry[str]) -> str:
+        """Return the real path of a name, links inside resolved."""
+        own = self._real_child(listed.name)
+        if not listed.is_symlink() or not self._context.follow:
+            return own
+        return link_target(self._context, own).real_path or own
+
+    def entry(self, listed: os.DirEntry[str]) -> Entry:
+        """Return the typed entry of what a scan found."""
+        name = listed.name
+        try:
+            status = listed.stat(follow_symlinks=False)
+        except OSError as error:
+            raise oserrors.from_oserror(error, self._child(name)) from None
+        return entry_of(self._context, self._child(name), self._real_child(name), name, status)
+
+    def open_directory(self, name: str) -> "Directory":
+        """Open a directory in this one; a link is not followed."""
+        handle = self._open(syscalls.open_directory, name)
+        return Directory(self._context, handle, self._child(name), self._real_child(name))
+
+    def open_file(self, name: str) -> OpenFile:
+        """Open a regular file such as a rule file; a link is not followed.
+
+        Rules that deny reading apply. What the call was allowed to show does not: rule files lie above too.
+        """
+        fd = self._open(syscalls.open_file, name)
+        path, real_path = self._child(name), self._real_child(name)
+        file = open_regular(self._context, fd, path, real_path, check_access=False)
+        if not self._context.may_read(real_path):
+            file.close()
+            raise oserrors.protected(path, real_path)
+        return file
+
+    def _open(self, open_name: Callable[[int, str], int], name: str) -> int:
+        # The kernel follows links in all but the last part of a name, and `..` would leave the directory.
+        if "/" in name or "\0" in name or name in {"", "..", "."}:
+            msg = f"{name!r} is not a single name"
+            raise ValueError(msg)
+        try:
+            return open_name(self.handle, name)
+        except OSError as error:
+            raise oserrors.from_oserror(error, self._child(name)) from None
+
+    def read_files(
+        self,
+        names: Sequence[str],
+        fill: Callable[[int], int],
+        judge: Callable[[int], Outcome | None],
+        *,
+        linked: bool = True,
+    ) -> Iterator[tuple[str, Outcome | OSError | AccessError]]:
+        """Read one regular file of this directory after the other, and yield those that are not passed over.
+
+        Links are not followed. What a scan called a regular file is one when it is yielded, whatever was
+        there while it was read.
+
+        Args:
+            names: Single names, as `scan` gave them for regular files.
+            fill: Reads what is wanted of a descriptor, and returns a number, as `ReadBuffer.fill`.
+            judge: Given that number, returns None to pass the file over, or what to yield for it.
+            linked: Whether a protected file may have a second name, so that each file is identified
+                before it is read; see `Root.has_linked_secrets`.
+
+        Yields:
+            The name, and what was judged; or the error for a file that cannot or must not be read.
+        """
+        handle, open_file, close = self.handle, syscalls.open_file, os.close
+        unreadable = self._context.unreadable.within(self.real_path)
+        covers = None if unreadable.none_covered(names) else unreadable.covers
+        access = self._context.access
+        for name in names:
+            outcome: Outcome | OSError | AccessError | None
+            try:
+                if covers is not None and covers(name):
+                    raise self._protected(name)
+                if access is not None:
+                    access.check_read(self._real_child(name))
+                if "/" in name:
+                    raise OSError(errno.EINVAL, "not a single name", name)  # noqa: TRY301 - as above
+                fd = open_file(handle, name)
+                try:
+                    if linked:
+                        self._check_readable(fd, name)
+                    outcome = judge(fill(fd))
+                    if outcome is not None:
+                        self._check_readable(fd, name)
+                finally:
+                    close(fd)
+            except (OSError, AccessError) as error:
+                outcome = error
+            if outcome is not None:
+                yield name, outcome
+
+    def _check_readable(self, fd: int, name: str) -> None:
+        """Raise for what is no regular file, or a protected one under another name."""
+        status = os.fstat(fd)
+        if not_regular(status):
+            raise OSError(errno.EINVAL, "not a regular file", name)
+        if status.st_nlink > 1 and self._context.is_hard_link_to(status, self._context.unreadable):
+            raise self._protected(name)
+
+    def _protected(self, name: str) -> AccessError:
+        return oserrors.protected(self._child(name), self._context.display_path(self._real_child(name)))
+
+    def close(self) -> None:
+        """Close the directory; again is harmless."""
+        handle, self.handle = self.handle, -1
+        if handle != -1:
+            syscalls.close(handle)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _child(self, name: str) -> str:
+        displayed = display_name(name)
+        return f"{self.path}/{displayed}" if self.path else displayed
+
+    def _real_child(self, name: str) -> str:
+        return f"{self.real_path}/{name}" if self.real_path else name
