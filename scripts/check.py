@@ -8,7 +8,15 @@ STEPS = (
     ("ruff", "format", "--check", "."),
     ("mypy",),
     ("pyright", "--pythonpath", sys.executable),  # else it knows the packages of another environment
-    ("pytest", "-q", "--cov", "--cov-report=term", "--hypothesis-profile=repeatable"),
+    (
+        "pytest",
+        "-q",
+        "--numprocesses=auto",
+        "--dist=loadfile",
+        "--cov",
+        "--cov-report=term",
+        "--hypothesis-profile=repeatable",
+    ),
 )
 
 

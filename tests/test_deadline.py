@@ -1,5 +1,6 @@
 """Every call ends soon after `Limits.timeout`: refused with nothing changed, or completed once begun."""
 
+import os
 import subprocess
 import sys
 import time
@@ -48,6 +49,56 @@ def test_one_call_of_a_tool_has_one_deadline_for_all_that_it_does(tmp_path):
     assert result.error["code"] == "timeout"
     assert not (tmp_path / "new").exists()
     assert (tmp_path / "f").read_text().startswith("line 0000000\n")
+
+
+def slowed(function, seconds):
+    def call(*arguments, **more):
+        time.sleep(seconds)
+        return function(*arguments, **more)
+
+    return call
+
+
+@pytest.fixture
+def ten_files(tmp_path):
+    for number in range(10):
+        (tmp_path / f"{number}.txt").write_text("old\n")
+    return tmp_path
+
+
+def change_all(ws):
+    updates = "".join(f"*** Update File: {number}.txt\n@@\n-old\n+new\n" for number in range(10))
+    patch = {"input": f"*** Begin Patch\n{updates}*** End Patch"}
+    return ws.tools(dialect="apply-patch").call("apply_patch", patch)
+
+
+def contents(top):
+    return {path.read_text() for path in top.glob("*.txt")}
+
+
+def test_a_change_of_many_files_that_has_begun_is_completed_past_the_deadline(ten_files, monkeypatch):
+    with Workspace(ten_files, limits=Limits(timeout=0.8)) as ws:
+        with monkeypatch.context() as slow:
+            for name in ("rename", "replace"):
+                slow.setattr(os, name, slowed(getattr(os, name), 0.3))
+            began = time.monotonic()
+            result = change_all(ws)
+        assert time.monotonic() - began > 0.8, "the deadline passed between the first file and the last"
+        assert result.success
+        assert contents(ten_files) == {"new\n"}
+        ws.undo()
+        assert contents(ten_files) == {"old\n"}
+
+
+def test_a_change_of_many_files_is_refused_where_the_deadline_passes_before_the_first(ten_files, monkeypatch):
+    monkeypatch.setattr(os, "fsync", slowed(os.fsync, 0.1))
+    monkeypatch.setattr(os, "fdatasync", slowed(os.fdatasync, 0.1), raising=False)
+    with Workspace(ten_files, limits=Limits(timeout=0.5)) as ws:
+        assert change_all(ws).error["code"] == "timeout"
+        assert contents(ten_files) == {"old\n"}
+        assert sorted(os.listdir(ten_files)) == [f"{number}.txt" for number in range(10)]
+        with pytest.raises(AgentFSError):
+            ws.undo()
 
 
 def test_read_many_of_many_globs_has_one_deadline_and_says_what_is_left(tmp_path):
