@@ -389,10 +389,10 @@ class Workspace:
                 one that has changed since, `already_exists`, `encoding`, `read_only`, `outside_workspace`,
                 `not_a_file`.
         """
-        from agentfs.editing import WriteTerms, write_file
+        from agentfs.editing import WriteOptions, write_file
 
-        terms = WriteTerms(overwrite, encoding, newline, preview)
-        return write_file(self._root, self._read_tracker, self.limits, fspath(path), content, terms)
+        options = WriteOptions(overwrite, encoding, newline, preview)
+        return write_file(self._root, self._read_tracker, self.limits, fspath(path), content, options)
 
     @tool(
         effect="edit",
@@ -435,9 +435,9 @@ class Workspace:
         from agentfs.editing import EditOptions, edit_file
 
         edits = [Edit(old_string, new_string, replace_all)]
-        terms = EditOptions(encoding, expect_revision, preview)
+        options = EditOptions(encoding, expect_revision, preview)
         return edit_file(
-            self._root, self._read_tracker, self.limits, fspath(path), edits, terms=terms, match=match
+            self._root, self._read_tracker, self.limits, fspath(path), edits, options=options, match=match
         )
 
     @tool(effect="edit", default=True, advice="Several changes to one file go into one {multi_edit}.")
@@ -472,10 +472,10 @@ class Workspace:
         """
         from agentfs.editing import EditOptions, edit_file
 
-        terms = EditOptions(encoding, expect_revision, preview)
+        options = EditOptions(encoding, expect_revision, preview)
         made = cast("Sequence[Edit]", edits)
         return edit_file(
-            self._root, self._read_tracker, self.limits, fspath(path), made, terms=terms, match=match
+            self._root, self._read_tracker, self.limits, fspath(path), made, options=options, match=match
         )
 
     @tool(effect="edit")
@@ -506,7 +506,7 @@ class Workspace:
         """
         from agentfs.editing import EditOptions, edit_lines_file
 
-        terms = EditOptions(encoding, expect_revision, preview)
+        options = EditOptions(encoding, expect_revision, preview)
         made = cast("Sequence[LineChange]", changes)
         return edit_lines_file(
             self._root,
@@ -514,7 +514,7 @@ class Workspace:
             self.limits,
             fspath(path),
             made,
-            terms=terms,
+            options,
             fresh=self._dialect_options.fresh_line_ids,
         )
 
@@ -548,8 +548,8 @@ class Workspace:
         """
         from agentfs.editing import EditOptions, splice_file
 
-        terms = EditOptions(encoding, expect_revision, preview)
-        return splice_file(self._root, self._read_tracker, self.limits, fspath(path), spans, terms=terms)
+        options = EditOptions(encoding, expect_revision, preview)
+        return splice_file(self._root, self._read_tracker, self.limits, fspath(path), spans, options)
 
     @tool(effect="change")
     def delete(self, path: Path) -> DeleteResult:

@@ -1,15 +1,13 @@
-"""Changing files: `write`, `edit`, `multi_edit`, `edit_lines` and `splice`."""
+"""Changing files: `write`, `edit`, `multi_edit`, `edit_lines`, `splice`, `delete` and `move`."""
 
-from agentfs.editing.apply_edit import EditOptions
 from agentfs.editing.delete_move import delete_path, move_path
-from agentfs.editing.edit import edit_file
-from agentfs.editing.edit_lines import edit_lines_file
-from agentfs.editing.splice import splice_file
-from agentfs.editing.write import WriteTerms, write_file
+from agentfs.editing.edit import EditOptions, edit_file, splice_file
+from agentfs.editing.line_ids import edit_lines_file
+from agentfs.editing.write import WriteOptions, write_file
 
 __all__ = [
     "EditOptions",
-    "WriteTerms",
+    "WriteOptions",
     "delete_path",
     "edit_file",
     "edit_lines_file",

@@ -11,9 +11,8 @@ from collections.abc import Sequence
 from itertools import accumulate
 
 from agentfs.editing.closest import word_likeness
-from agentfs.editing.exact_match import comparable, occurrences, without_blanks
-from agentfs.editing.tolerant_match import BLANK, tolerated
-from agentfs.text import bodies_of, moved_lines
+from agentfs.editing.match import BLANK, comparable, occurrences, tolerant_matches
+from agentfs.text import bodies_of, changed_lines
 
 Span = tuple[int, int]
 
@@ -31,6 +30,7 @@ _TOKEN = re.compile(r"\w+|[^\w\s]")
 _LONGEST_ALIGNED = 2000
 _MOST_SPANS = 20
 _STEP = 4096
+_BLANKS = dict.fromkeys(code for code in range(0x3001) if chr(code).isspace())
 
 
 def unescaped(view: str, old: str) -> tuple[list[Span], str]:
@@ -84,7 +84,7 @@ def without_numbers(view: str, old: str) -> tuple[list[Span], str]:
 def _found(view: str, text: str) -> list[Span]:
     if found := occurrences(view, text):
         return [(start, start + len(text)) for start in found]
-    return [(place.start, place.end) for place in tolerated(view, text, "").places]
+    return [(place.start, place.end) for place in tolerant_matches(view, text, "")[1]]
 
 
 def but_for_blanks(view: str, old: str, new: str) -> list[Span]:
@@ -249,7 +249,7 @@ def since(view: str, old: str, before: str) -> tuple[Span, str, str] | None:
     was, now = bodies_of(before), bodies_of(view)
     first = before.count("\n", 0, found)
     last = first + old.removesuffix("\n").count("\n")
-    start, end = _mapped(moved_lines(was, now), first, last + 1)
+    start, end = _mapped(changed_lines(was, now), first, last + 1)
     starts = array("Q", accumulate((len(line) + 1 for line in now), initial=0))
     span = starts[start], min(starts[end], len(view))
     lines = view[span[0] : span[1]]
@@ -313,3 +313,8 @@ def in_others(old: str, others: Sequence[tuple[str, str]]) -> list[str]:
     if len(without_blanks(old)) < _TELLING:
         return []
     return [path for path, text in others if old in text]
+
+
+def without_blanks(text: str) -> str:
+    """Return a text without its white space."""
+    return text.translate(_BLANKS)

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from agentfs.text import moved_lines
+from agentfs.text import changed_lines
 
 # A line that stands at more places than this says nothing about where a block is.
 COMMON = 50
@@ -164,7 +164,7 @@ def _reaching(lines: Sequence[str], stripped: Sequence[str], start: int) -> Bloc
     pairs: list[tuple[int, int]] = []
     old_at = new_at = 0
     for old_start, old_end, new_start, new_end in (
-        *moved_lines(stripped, window),
+        *changed_lines(stripped, window),
         (count, count, len(window), len(window)),
     ):
         pairs += zip(range(old_at, old_start), range(new_at, new_start), strict=True)

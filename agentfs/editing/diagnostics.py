@@ -12,12 +12,21 @@ from agentfs import call_context
 from agentfs.editing import causes
 from agentfs.editing.causes import Span
 from agentfs.editing.closest import Block, closest
-from agentfs.editing.exact_match import comparable
-from agentfs.editing.report import line_ranges, plural
-from agentfs.errors import DeadlineExceededError, NoMatchError
+from agentfs.editing.match import MOST_COUNTED, comparable
+from agentfs.errors import AmbiguousError, DeadlineExceededError, NoMatchError
 from agentfs.fs import quote
 from agentfs.messages import Joined, Message, ParameterName, Retry, ToolName, call
-from agentfs.text import bodies_of, count_lines, cut_line, lf_view, moved_lines, numbered, visible
+from agentfs.text import (
+    bodies_of,
+    changed_lines,
+    count_lines,
+    cut_line,
+    lf_view,
+    line_ranges,
+    numbered,
+    plural,
+    visible,
+)
 
 MOST_SHOWN = 20
 MOST_PLACES = 5
@@ -26,6 +35,9 @@ MOST_ELIDED = 60
 # A suggestion that is so many times longer than the old text stands for something else.
 MOST_LONGER = 20
 LINE_CHARS = 200
+_MOST_MATCHES = 10
+_MOST_ADDED = 8
+_MATCH_CHARS = 160
 OLD, NEW = ParameterName("old_string"), ParameterName("new_string")
 _ELIDED = re.compile(r"\s*(#|//|--|/\*|<!--)?\s*(\.\.\.|…)")
 
@@ -35,7 +47,7 @@ def _none() -> list[tuple[str, str]]:
 
 
 @dataclass(frozen=True)
-class Known:
+class KnownTexts:
     """What this workspace has shown, as far as it can explain a miss.
 
     Attributes:
@@ -47,7 +59,7 @@ class Known:
     others: Callable[[], list[tuple[str, str]]] = field(default=_none)
 
 
-def already_known(view: str, old: str, new: str, known: Known) -> bool:
+def has_other_cause(view: str, old: str, new: str, known: KnownTexts) -> bool:
     """Tell whether a miss has a reason better than that the old text was written a little differently.
 
     Then a place that only resembles the old text is not the one that was meant.
@@ -130,7 +142,9 @@ class _Miss:
         return self.view[spans[0][0] : spans[0][1]] if len(spans) == 1 else ""
 
 
-def explain_no_match(view: str, old: str, new: str, path: str, known: Known | None = None) -> NoMatchError:
+def explain_no_match(
+    view: str, old: str, new: str, path: str, known: KnownTexts | None = None
+) -> NoMatchError:
     """Explain why an old text was not found.
 
     Args:
@@ -143,7 +157,7 @@ def explain_no_match(view: str, old: str, new: str, path: str, known: Known | No
     Returns:
         The error, to be raised; `details["cause"]` says why.
     """
-    known = known or Known()
+    known = known or KnownTexts()
     missed = _Miss(view, old, new, path)
     why = ", and nothing there is close to it."
     if comparable(view, old, new):
@@ -207,7 +221,7 @@ def _misspelled(missed: _Miss) -> NoMatchError | None:
     return None
 
 
-def _changed(missed: _Miss, known: Known) -> NoMatchError | None:
+def _changed(missed: _Miss, known: KnownTexts) -> NoMatchError | None:
     for version in known.versions:
         before = lf_view(version)
         found = causes.since(missed.view, missed.old, before) if before != missed.view else None
@@ -237,7 +251,7 @@ def _changed(missed: _Miss, known: Known) -> NoMatchError | None:
 
 def _only_in(one: str, other: str) -> list[str]:
     mine, theirs = one.split("\n"), other.split("\n")
-    return [line for start, end, _, _ in moved_lines(mine, theirs) for line in mine[start:end]]
+    return [line for start, end, _, _ in changed_lines(mine, theirs) for line in mine[start:end]]
 
 
 def _blanks(missed: _Miss) -> NoMatchError | None:
@@ -295,7 +309,7 @@ def _applied(missed: _Miss) -> NoMatchError | None:
     return _already(missed, spans) if spans else None
 
 
-def _near(missed: _Miss, known: Known) -> NoMatchError | None:
+def _near(missed: _Miss, known: KnownTexts) -> NoMatchError | None:
     lines = bodies_of(missed.view)
     blocks = closest(lines, missed.old.split("\n"))
     if not blocks:
@@ -354,7 +368,7 @@ def _much_alike(lines: Sequence[str], old: str) -> bool:
     return len(wanted & {line.strip() for line in lines}) * 2 > len(wanted)
 
 
-def _elsewhere(missed: _Miss, known: Known) -> NoMatchError | None:
+def _elsewhere(missed: _Miss, known: KnownTexts) -> NoMatchError | None:
     paths = causes.in_others(missed.old, [(path, lf_view(text)) for path, text in known.others()])
     if not paths:
         return None
@@ -374,7 +388,7 @@ def _different(missed: _Miss, span: Span, *, marked: bool = False) -> list[str]:
     theirs = missed.view[start : span[1]].removesuffix("\n").split("\n")
     mine = missed.old.removesuffix("\n").split("\n")
     said: list[str] = []
-    for old_start, old_end, new_start, new_end in moved_lines(mine, theirs):
+    for old_start, old_end, new_start, new_end in changed_lines(mine, theirs):
         for index in range(max(old_end - old_start, new_end - new_start)):
             wrong = mine[old_start + index] if old_start + index < old_end else None
             right = theirs[new_start + index] if new_start + index < new_end else None
@@ -402,3 +416,98 @@ def _line_shown(line: str) -> str:
 def _blanks_shown(line: str) -> str:
     shown = line.replace(" ", "·").replace("\t", "→").replace("\u00a0", "⍽")
     return f"`{visible(cut_line(shown, LINE_CHARS))}`"
+
+
+def explain_ambiguous(view: str, old: str, starts: Sequence[int], path: str) -> AmbiguousError:
+    """Name each place where an old text stands, with its line.
+
+    Args:
+        view: The text in its LF view.
+        old: The old text.
+        starts: The offsets where it stands, in order.
+        path: The path as shown.
+
+    Returns:
+        The error, to be raised; `details["unique"]` has for each place a longer old text that only it has,
+        where a few lines more make one.
+    """
+    lines: list[int] = []
+    line, position = 1, 0
+    for start in starts:
+        line += view.count("\n", position, start)
+        position = start
+        lines.append(line)
+    exact = len(starts) < MOST_COUNTED
+    shown: list[str] = []
+    unique: list[dict[str, object]] = []
+    for start, number in zip(starts[:_MOST_MATCHES], lines, strict=False):
+        place = _place(view, start, number, len(str(lines[-1])))
+        longer = _unique(view, old, start, starts) if exact else None
+        if longer is not None:
+            before, end = longer
+            unique.append({"line": number, "old_string": view[before:end]})
+            place += _added(view, (start, start + len(old)), longer)
+        shown.append(place)
+    more = len(starts) - len(shown)
+    at_least = "" if exact else "at least "
+    if more:
+        shown.append(f"[and {at_least}{more} more]")
+    return AmbiguousError(
+        Message(OLD, f" is in {quote(path)} {at_least}{len(starts)} times; it must be there exactly once."),
+        hint=Message(
+            Joined(
+                ", or ",
+                Message(
+                    "Add lines before or after it to ", OLD, " (and to ", NEW, ") until it is there once"
+                ),
+                Message("pass ", ParameterName("replace_all"), " to replace each"),
+            ),
+            ".",
+        ),
+        details={
+            "path": path,
+            "count": len(starts),
+            "exact": exact,
+            "lines": lines[:_MOST_MATCHES],
+            "line_count": old.rstrip("\n").count("\n") + 1,
+            "places": shown,
+            "unique": unique,
+        },
+    )
+
+
+def _place(view: str, start: int, number: int, width: int) -> str:
+    first = view.rfind("\n", 0, start) + 1
+    end = view.find("\n", start)
+    line = view[first : end if end >= 0 else len(view)]
+    return numbered([cut_line(line, _MATCH_CHARS)], number, width=width)[0]
+
+
+def _unique(view: str, old: str, start: int, starts: Sequence[int]) -> tuple[int, int] | None:
+    """Return the least widening to whole lines before or after a place that no other place has."""
+    before = view.rfind("\n", 0, start) + 1
+    after = _line_end(view, start + len(old))
+    for added in range(_MOST_ADDED + 1):
+        for low, high in ((before, start + len(old)), (start, after)):
+            wide = view[low:high]
+            others = (other - (start - low) for other in starts if other != start)
+            if not any(other >= 0 and view.startswith(wide, other) for other in others):
+                return low, high
+        if added < _MOST_ADDED:
+            before = view.rfind("\n", 0, max(before - 1, 0)) + 1 if before > 1 else 0
+            after = _line_end(view, min(after + 1, len(view)))
+    return None
+
+
+def _line_end(view: str, position: int) -> int:
+    end = view.find("\n", position)
+    return end if end >= 0 else len(view)
+
+
+def _added(view: str, span: tuple[int, int], wide: tuple[int, int]) -> str:
+    """Say which line makes a place the only one: the first or the last that was added."""
+    if wide[0] < span[0]:
+        line = view[wide[0] : span[0]].partition("\n")[0]
+        return f"  [only here after: {visible(cut_line(line, _MATCH_CHARS))}]" if line.strip() else ""
+    line = view[span[1] : wide[1]].rpartition("\n")[2]
+    return f"  [only here before: {visible(cut_line(line, _MATCH_CHARS))}]" if line.strip() else ""

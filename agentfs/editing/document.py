@@ -1,93 +1,355 @@
-"""A file in memory: its bytes and its text, changed so that all other bytes stay as they are."""
+"""A text file in memory: replacements in its LF view become splices of the exact text.
 
-from collections.abc import Sequence
+Old texts are found in a view in which every line end is LF. What is replaced there is spliced into the exact
+text, so that all other bytes stay as they are. A draft keeps its text as segments, stretches of the file and
+stretches that came in: what lies between two stretches of the file has changed.
+"""
+
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from io import StringIO
+from itertools import accumulate
+from operator import itemgetter
+from typing import NamedTuple
 
-from agentfs.editing.change_map import Piece
-from agentfs.errors import EncodingError
-from agentfs.text import Decoded, decode, decode_as
+from agentfs import call_context
+from agentfs.errors import EncodingError, NoChangeError, TooLargeError
+from agentfs.fs import quote
+from agentfs.line_ranges import Hunk
+from agentfs.text import (
+    UNKNOWN_8BIT,
+    Decoded,
+    common_prefix,
+    common_suffix,
+    count_lines,
+    decode,
+    decode_as,
+    end_of,
+    lf_view,
+)
 
-UNKNOWN_8BIT = "unknown-8bit"
+# More replacements than this are not kept one by one: together they count as one change.
+_MOST_SEGMENTS = 10_000
 # In these a text has the bytes that it was decoded from; any other codec is put together and checked.
-_PIECEWISE = {UNKNOWN_8BIT, "utf-8", "utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"}
+_STATELESS = {UNKNOWN_8BIT, "utf-8", "utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"}
+
+
+class Replacement(NamedTuple):
+    """A range of a text, from offset `start` up to `end`, and its new text."""
+
+    start: int
+    end: int
+    new: str
+
+
+class Segment(NamedTuple):
+    """A stretch of a draft: its length, and its offset in the file, or None where it is new."""
+
+    length: int
+    origin: int | None
+
+
+def to_lf(text: str, *, lone: bool) -> str:
+    """Return a text of the caller with CRLF as LF, and every CR too where lines end at a lone CR."""
+    if "\r" not in text:
+        return text
+    text = text.replace("\r\n", "\n")
+    return text.replace("\r", "\n") if lone else text
+
+
+class LfView:
+    """A text with every line end as LF, and the way back from its offsets."""
+
+    def __init__(self, exact: str) -> None:
+        self.exact = exact
+        self.text = lf_view(exact)
+        self.lone = "\r" in exact and "\n" not in exact  # whether lines end at a lone CR
+        self._crlf_count = len(exact) - len(self.text)
+        # Where every line end is CRLF, it is enough to count those before an offset; most come in order.
+        self._all_crlf = 0 < self._crlf_count == self.text.count("\n")
+        self._position = self._before = 0
+
+    @cached_property
+    def _crlf_offsets(self) -> "array[int]":
+        offsets = array("Q")
+        found = self.exact.find("\r\n")
+        while found >= 0:
+            offsets.append(found - len(offsets))
+            found = self.exact.find("\r\n", found + 2)
+        return offsets
+
+    def offset(self, position: int) -> int:
+        """Return the offset in the exact text of an offset in the view; never inside a CRLF."""
+        if not self._crlf_count:
+            return position
+        if not self._all_crlf:
+            return position + bisect_left(self._crlf_offsets, position)
+        low, high = sorted((self._position, position))
+        between = self.text.count("\n", low, high)
+        self._before += between if position > self._position else -between
+        self._position = position
+        return position + self._before
+
+    def splices(self, replacements: Iterable[Replacement]) -> Iterator[Replacement]:
+        """Yield replacements of the exact text, without what old and new text share at either end.
+
+        Line ends that come in follow the first line replaced, or the line that whole lines are added to.
+        """
+        shared: dict[tuple[str, str], tuple[int, int]] = {}  # most replacements of one edit are the same
+        for start, end, new in replacements:
+            old = self.text[start:end]
+            head_tail = shared.get((old, new))
+            if head_tail is None:
+                head = common_prefix(old, new)
+                head_tail = shared[old, new] = head, common_suffix(old, new, min(len(old), len(new)) - head)
+            head, tail = head_tail
+            inserted = new[head : len(new) - tail]
+            first, last = start + head, end - tail
+            if "\n" in inserted:
+                # An insertion replaces no line: it continues the one before it in the old text.
+                spot = first - 1 if first == last and head else first
+                inserted = inserted.replace("\n", self._newline_at(self.offset(spot)))
+            yield Replacement(self.offset(first), self.offset(last), inserted)
+
+    def _newline_at(self, offset: int) -> str:
+        """Return the end of the line at an offset; where it has none, that of the line before, or LF."""
+        end = self.exact.find("\n", offset)
+        if end < 0:
+            end = self.exact.rfind("\n", 0, offset)
+        if end < 0:
+            return "\r" if "\r" in self.exact else "\n"
+        return "\r\n" if self.exact[end - 1 : end] == "\r" else "\n"
+
+    def replaced_everywhere(self, old: str, new: str) -> str | None:
+        """Return the exact text with every occurrence replaced; None where line ends differ by occurrence."""
+        if not self._crlf_count and not self.lone:
+            return self.exact.replace(old, new)
+        if "\r" in old:  # it could match a part of a line end
+            return None
+        if not self.lone and not self._all_crlf:
+            return None if "\n" in old + new else self.exact.replace(old, new)
+        end = "\r" if self.lone else "\r\n"
+        return self.exact.replace(old.replace("\n", end), new.replace("\n", end))
+
+
+def splice_segments(segments: Sequence[Segment], splices: Sequence[Replacement]) -> list[Segment]:
+    """Apply splices, in order and apart by offsets in the present text, to its segments."""
+    ends = list(accumulate(map(itemgetter(0), segments)))
+
+    def kept(start: int, end: int) -> list[Segment]:
+        if start >= end:
+            return []
+        first, last = bisect_right(ends, start), bisect_left(ends, end)
+        parts = list(segments[first : last + 1])
+        parts[-1] = Segment(parts[-1].length - (ends[last] - end), parts[-1].origin)
+        length, origin = parts[0]
+        skipped = start - (ends[first] - segments[first].length)
+        parts[0] = Segment(length - skipped, None if origin is None else origin + skipped)
+        return parts
+
+    after: list[Segment] = []
+    position = 0
+    for splice in splices:
+        after += kept(position, splice.start)
+        if splice.new:
+            after.append(Segment(len(splice.new), None))
+        position = splice.end
+    return after + kept(position, ends[-1] if ends else 0)
+
+
+class _LineCounter:
+    """Counts lines from the start of a text on; offsets must not go back."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._end = end_of(text)
+        self._offset = self._line = 0
+
+    def at(self, offset: int) -> int:
+        """Return the index of the line that an offset lies in."""
+        self._line += self._text.count(self._end, self._offset, offset)
+        self._offset = offset
+        return self._line
+
+    def starts(self, offset: int) -> bool:
+        """Tell whether a line starts at an offset, or would."""
+        return offset == 0 or self._text[offset - 1] == self._end
+
+
+def hunks_of(before: str, after: str, segments: Sequence[Segment]) -> list[Hunk]:
+    """Return the lines replaced, in order, those that touch put together."""
+    found: list[Hunk] = []
+    old_lines, new_lines = _LineCounter(before), _LineCounter(after)
+    old_total, new_total = count_lines(before), count_lines(after)
+    old = new = new_end = 0
+    for length, origin in (*segments, Segment(0, len(before))):
+        if origin is None:
+            new_end += length
+            continue
+        if origin > old or new_end > new:
+            old_start, new_start = old_lines.at(old), new_lines.at(new)
+            # Unless it ends at the start of a line, the change includes the line that it ends in.
+            rest = 0 if old_lines.starts(origin) and new_lines.starts(new_end) else 1
+            old_stop, new_stop = old_lines.at(origin) + rest, new_lines.at(new_end) + rest
+            if found and (old_start <= found[-1].old_end or new_start <= found[-1].new_end):
+                old_start, _, new_start, _ = found.pop()
+            found.append(Hunk(old_start, min(old_stop, old_total), new_start, min(new_stop, new_total)))
+        old = origin + length
+        new = new_end = new_end + length
+    return found
+
+
+def changed_ranges(hunks: Sequence[Hunk], total: int) -> tuple[tuple[int, int], ...]:
+    """Return first and last line of each change; where lines were removed, the line that is there now."""
+    ranges: list[tuple[int, int]] = []
+    for hunk in hunks:
+        first = min(hunk.new_start + 1, total)
+        ranges.append((first, max(first, min(hunk.new_end, total))))
+    return tuple(ranges)
 
 
 @dataclass(frozen=True)
 class Document:
-    """The content of a file.
-
-    Attributes:
-        data: The bytes.
-        decoded: The text of these bytes, with its encoding and byte order mark.
-    """
+    """The bytes of a file, and their text with its encoding and byte order mark."""
 
     data: bytes
     decoded: Decoded
 
     @classmethod
     def of(cls, data: bytes, encoding: str | None = None) -> "Document":
-        """Decode the bytes of a file.
-
-        Args:
-            data: The bytes of the whole file.
-            encoding: The codec that the caller knows the file to have, or None.
-
-        Returns:
-            The document.
-
-        Raises:
-            BinaryError: `binary`: the file is no text.
-            EncodingError: `encoding`: it is not text in that codec.
-            InvalidArgumentError: `invalid_argument`: no codec has that name.
-        """
+        """Decode the bytes of a file, in the codec that the caller knows it to have, if any."""
         return cls(data, decode(data) if encoding is None else decode_as(data, encoding))
 
-    def changed(self, text: str, pieces: Sequence[Piece]) -> "Document":
-        """Return the document with another text, and every byte of what stays as it was.
+    @property
+    def text(self) -> str:
+        """The exact text."""
+        return self.decoded.text
 
-        Args:
-            text: The text after.
-            pieces: Where its stretches come from.
+    @property
+    def unknown_8bit(self) -> bool:
+        """Whether the encoding is not known, so that only ASCII can be named."""
+        return self.decoded.encoding == UNKNOWN_8BIT
 
-        Raises:
-            EncodingError: `encoding`: the file's encoding cannot hold a new text.
-        """
+    def changed(self, text: str, segments: Sequence[Segment]) -> "Document":
+        """Return the document with another text, and every byte of what stays as it was."""
         decoded = self.decoded._replace(text=text)
-        if self.decoded.encoding in _PIECEWISE:
-            return Document(self.decoded.bom + self.decoded.encode(text), decoded)
-        parts = [self.decoded.bom]
+        if self.decoded.encoding in _STATELESS:
+            return Document(decoded.bom + decoded.encode(text), decoded)
+        parts = [decoded.bom]
         position = 0
-        for piece in pieces:
-            end = position + piece.length
-            stretch = text[position:end]
-            if piece.origin is None:
-                parts.append(self.decoded.encode(stretch))
-            else:
-                start = len(self.decoded.bom) + self._size(piece.origin)
-                parts.append(self.data[start : start + len(self.decoded.encode(stretch))])
-            position = end
-        after = Document(b"".join(parts), decoded)
-        after.check()
-        return after
-
-    def check(self) -> None:
-        """Refuse bytes that do not say the text.
-
-        Raises:
-            EncodingError: `encoding`: in this codec a stretch means something else than it does alone.
-        """
-        encoding = self.decoded.encoding
+        for length, origin in segments:
+            part = decoded.encode(text[position : position + length])
+            if origin is not None:
+                start = len(decoded.bom) + len(decoded.encode(self.text[:origin]))
+                part = self.data[start : start + len(part)]
+            parts.append(part)
+            position += length
+        data = b"".join(parts)
         try:
-            said = self.data[len(self.decoded.bom) :].decode(encoding)
+            same = data[len(decoded.bom) :].decode(decoded.encoding) == text
         except UnicodeDecodeError:
-            said = None
-        if said != self.decoded.text:
+            same = False
+        if not same:
             raise EncodingError(
-                f"A text in {encoding} cannot be changed in part: a byte means what those before it make it.",
+                f"A text in {decoded.encoding} cannot be changed in part: a byte means what those before it "
+                "make it.",
                 hint="Write the whole file instead.",
-                details={"encoding": encoding},
+                details={"encoding": decoded.encoding},
+            )
+        return Document(data, decoded)
+
+
+class Edited(NamedTuple):
+    """What a change makes of a document; `lines` sums, by change, the larger of lines named and given."""
+
+    document: Document
+    replacements: int
+    applied_via: str
+    hunks: tuple[Hunk, ...]
+    lines: int | None = None
+
+
+class Draft:
+    """The text of a document while it is changed, held to the size that the file may reach."""
+
+    def __init__(self, document: Document, path: str, max_bytes: int) -> None:
+        self.text = document.text
+        self._document = document
+        self._path = path
+        self._max_bytes = max_bytes
+        self._segments = [Segment(len(self.text), 0)] if self.text else []
+        self._replacements = 0
+
+    def replace(self, view: LfView, replacements: Iterable[Replacement], count: int) -> None:
+        """Make replacements in the view of the present text, in order and apart; they are at most `count`."""
+        text = StringIO()
+        splices: list[Replacement] = []
+        start, position, made = -1, 0, 0
+        for made, splice in enumerate(view.splices(replacements), 1):
+            if made % 1000 == 0:
+                call_context.check()
+            text.write(self.text[position : splice.start])
+            text.write(splice.new)
+            self._check_size(text.tell())
+            start, position = splice.start if start < 0 else start, splice.end
+            if count <= _MOST_SEGMENTS:
+                splices.append(splice)
+        text.write(self.text[position:])
+        self._take(text.getvalue(), splices or None, start, position, made)
+
+    def replace_all(self, view: LfView, old: str, new: str, count: int) -> None:
+        """Replace all `count` occurrences of a text from left to right, none overlapping the one before."""
+        text = None
+        if count > _MOST_SEGMENTS:
+            # What is known before anything so large is made: the line ends of the file may be two characters.
+            self._check_size(len(self.text) + count * (len(new) - len(old) - old.count("\n")))
+            text = view.replaced_everywhere(old, new)
+        if text is None:
+            self.replace(view, _occurrences(view.text, old, new), count)
+            return
+        start = view.offset(view.text.find(old))
+        end = view.offset(view.text.rfind(old) + len(old))
+        self._take(text, None, start, end, count)
+
+    def _take(
+        self, text: str, splices: Sequence[Replacement] | None, start: int, end: int, count: int
+    ) -> None:
+        if splices is None:  # the range from `start` to `end` counts as replaced as a whole
+            splices = [Replacement(start, end, text[start : len(text) - (len(self.text) - end)])]
+        self._segments = splice_segments(self._segments, splices)
+        self.text = text
+        self._replacements += count
+
+    def result(self, applied_via: str) -> Edited:
+        """Return what was made of the document."""
+        before = self._document
+        self._check_size(len(self.text))
+        after = before.changed(self.text, self._segments)
+        self._check_size(len(after.data))
+        if after.data == before.data:
+            raise NoChangeError(
+                f"The change would leave {quote(self._path)} as it is.",
+                hint="Pass as new text the text as it shall be.",
+                details={"path": self._path},
+            )
+        hunks = hunks_of(before.text, self.text, self._segments)
+        return Edited(after, self._replacements, applied_via, tuple(hunks))
+
+    def _check_size(self, size: int) -> None:
+        if size > self._max_bytes:
+            raise TooLargeError(
+                f"{quote(self._path)} would grow over the limit of {self._max_bytes} bytes.",
+                hint="Make the new text smaller, or write a second file.",
+                details={"path": self._path, "limit": self._max_bytes},
             )
 
-    def _size(self, end: int) -> int:
-        """Return how many bytes the text takes up to an offset."""
-        return len(self.decoded.encode(self.decoded.text[:end]))
+
+def _occurrences(text: str, old: str, new: str) -> Iterator[Replacement]:
+    start = text.find(old)
+    while start >= 0:
+        end = start + len(old)
+        yield Replacement(start, end, new)
+        start = text.find(old, end)

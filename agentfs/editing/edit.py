@@ -1,79 +1,383 @@
-"""`edit` and `multi_edit`: the old text is the proof, so no read is asked for."""
+"""`edit`, `multi_edit` and `splice`: open, decode, compute the new text (pure), replace, record, render.
 
-from collections.abc import Sequence
-from typing import get_args
+The old text proves what the caller means, so no earlier read is required.
+"""
 
-from agentfs.editing.apply_edit import EditOptions, change_text
-from agentfs.editing.diagnostics import Known
-from agentfs.editing.document import Document
-from agentfs.editing.engine import Applied, MatchOptions, apply_edits, check_edits
-from agentfs.errors import InvalidArgumentError
-from agentfs.fs import Current, Root
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from operator import itemgetter
+from typing import NamedTuple, get_args
+
+from agentfs import call_context
+from agentfs.editing.diagnostics import KnownTexts, explain_ambiguous, explain_no_match, has_other_cause
+from agentfs.editing.document import Document, Draft, Edited, LfView, Replacement, changed_ranges, to_lf
+from agentfs.editing.freshness import ExternalChanges, check_revision, external_changes
+from agentfs.editing.match import occurrences, tolerant_matches
+from agentfs.editing.update import check_choice, check_new_text, update_file, with_diff
+from agentfs.errors import (
+    AgentFSError,
+    BinaryError,
+    EncodingError,
+    InvalidArgumentError,
+    NoChangeError,
+    NotFoundError,
+    OverlapError,
+)
+from agentfs.fs import Current, Root, quote, revision_of
 from agentfs.limits import Limits
-from agentfs.messages import Message, ParameterName
+from agentfs.messages import Joined, Message, ParameterName, ToolName
 from agentfs.policy import Matching
 from agentfs.read_tracker import ReadTracker
 from agentfs.results import Edit, EditResult
+from agentfs.text import UNKNOWN_8BIT, count_lines, line_ranges, newline_of, plural, unified_diff
+from agentfs.visible import literal
+
+_OLD, _NEW = ParameterName("old_string"), ParameterName("new_string")
+_FOUND_BY = {
+    "trailing_whitespace": Message(_OLD, " was found with white space at line ends ignored"),
+    "indentation": Message(_OLD, " was found at another indentation, and ", _NEW, " shifted to it"),
+    "typography": Message(_OLD, " was found with typographic characters taken for plain ones"),
+    "visible_escapes": Message(_OLD, " was found with ⟦U+…⟧ taken for the character shown so"),
+}
+
+Span = tuple[int, int, str]
+
+
+@dataclass(frozen=True)
+class EditOptions:
+    """The codec of the file, the only version that may be changed, and whether nothing is written."""
+
+    encoding: str | None = None
+    expect_revision: str | None = None
+    preview: bool = False
 
 
 def edit_file(
     root: Root,
-    shown: ReadTracker,
+    tracker: ReadTracker,
     limits: Limits,
     path: str,
     edits: Sequence[Edit],
     *,
-    terms: EditOptions | None = None,
+    options: EditOptions | None = None,
     match: Matching | None = None,
 ) -> EditResult:
-    """Replace texts in a file, in order, all or nothing, in one write.
-
-    Args:
-        root: The confined root.
-        shown: What this workspace has shown; an edit keeps "seen" as it was.
-        limits: For the size of the file.
-        path: The file.
-        edits: What to replace.
-        terms: On what terms the file is changed.
-        match: How old texts are found; None for as the policy has it.
-
-    Returns:
-        What was replaced, with the diff.
-
-    Raises:
-        NotFoundError: `not_found`: there is no such file.
-        NoMatchError: `no_match`: an old text is not there.
-        AmbiguousError: `ambiguous`: it is there more than once.
-        NoChangeError: `no_change`: nothing would change.
-        StaleError: `stale`: it is not the version that was expected.
-        InvalidArgumentError: `invalid_argument`: no edits, an empty old text, a NUL in a new one.
-        BinaryError: `binary`: the file is no text.
-        EncodingError: `encoding`: the encoding is unknown, or cannot hold a new text.
-        TooLargeError: `too_large`: the file is, or would be, larger than `Limits.file_bytes`.
-    """
+    """Replace texts in a file, in order, all or nothing; `match` None leaves it to the policy."""
     check_edits(edits)
-    matching = root.policy.match if match is None else match
-    if matching not in get_args(Matching):
-        raise InvalidArgumentError(
-            Message(
-                ParameterName("match"),
-                f" must be one of {', '.join(map(repr, get_args(Matching)))}, not {matching!r}.",
-            ),
-            details={"parameter": "match"},
+    match = root.policy.match if match is None else match
+    check_choice(match, get_args(Matching), "match")
+
+    def compute(document: Document, current: Current) -> Edited:
+        def other_files() -> list[tuple[str, str]]:
+            read = tracker.other_texts(current.real_path)
+            return [(root.display_path(path), text) for path, text in read if root.may_show(path)]
+
+        versions = [
+            record.text for record in tracker.versions_with_text(current.real_path) if record.text is not None
+        ]
+        known = KnownTexts(versions, other_files)
+        return apply_edits(document, edits, current.path, limits.file_bytes, match, known)
+
+    return change_file(root, tracker, limits, path, compute, options or EditOptions(), unit="replacement")
+
+
+def splice_file(
+    root: Root,
+    tracker: ReadTracker,
+    limits: Limits,
+    path: str,
+    spans: Sequence[Span] | Callable[[str], Sequence[Span]],
+    options: EditOptions,
+) -> EditResult:
+    """Replace character ranges of the LF view of a file, in one write; a function makes them of that text."""
+
+    def compute(document: Document, current: Current) -> Edited:
+        view = LfView(document.text)
+        wanted = spans(view.text) if callable(spans) else spans
+        if not wanted:
+            raise InvalidArgumentError("spans is empty.", details={"parameter": "spans"})
+        replacements = _ordered(view, wanted, current.path)
+        return apply_replacements(
+            document, view, replacements, len(wanted), "offset", current.path, limits.file_bytes
         )
 
-    def others(real_path: str) -> list[tuple[str, str]]:
-        found = shown.other_texts(real_path)
-        return [(root.display_path(path), text) for path, text in found if root.may_show(path)]
+    return change_file(root, tracker, limits, path, compute, options, unit="replacement")
 
-    def apply(before: Document, current: Current) -> Applied:
-        versions = [
-            version.text
-            for version in shown.versions_with_text(current.real_path)
-            if version.text is not None
-        ]
-        known = Known(versions, lambda: others(current.real_path))
-        matcher = MatchOptions(matching, known)
-        return apply_edits(before, edits, path=current.path, max_bytes=limits.file_bytes, matcher=matcher)
 
-    return change_text(root, shown, limits, path, apply, terms or EditOptions(), unit="replacement")
+def change_file(
+    root: Root,
+    tracker: ReadTracker,
+    limits: Limits,
+    path: str,
+    compute: Callable[[Document, Current], Edited],
+    options: EditOptions,
+    *,
+    unit: str,
+) -> EditResult:
+    """Change a text file as `compute` makes it of the present document; `unit` is what the result counts."""
+
+    def change(current: Current) -> _FileChange:
+        return _compute_change(current, tracker, compute, options)
+
+    changed, change_made = update_file(root, path, limits, change, preview=options.preview)
+    before, edited, external, diff = change_made
+    text = edited.document.text
+    if not options.preview and tracker.knows(changed.real_path):
+        revision, total = revision_of(before.data), count_lines(text)
+        if external is not None:
+            tracker.record_external_change(changed.real_path, revision, before.text, external.hunks)
+        tracker.record_edit(
+            changed.real_path, revision, changed.revision, text, hunks=edited.hunks, total=total
+        )
+    ranges = changed_ranges(edited.hunks, count_lines(text))
+    notes = (*changed.notes, *([external.note] if external else ()))
+    done = "Would edit (preview: nothing was written)" if options.preview else "Edited"
+    counted = f"{done} {quote(changed.path)}: {plural(edited.replacements, unit)}"
+    found_by = [_FOUND_BY[step] for step in edited.applied_via.split(", ") if step in _FOUND_BY]
+    head = Message(Joined("; ", counted, *found_by), f", now {line_ranges(ranges)}.")
+    result = EditResult(
+        path=changed.path,
+        replacements=edited.replacements,
+        applied_via=edited.applied_via,
+        diff=diff,
+        changed=ranges,
+        revision=changed.revision,
+        newline=newline_of(before.text),
+        notes=notes,
+        lines_changed=edited.lines,
+    )
+    return with_diff(result, limits, diff, [head, *notes], external.diff if external else ())
+
+
+class _FileChange(NamedTuple):
+    before: Document
+    edited: Edited
+    external: ExternalChanges | None
+    diff: str
+
+    @property
+    def data(self) -> bytes:
+        return self.edited.document.data
+
+
+def _compute_change(
+    current: Current,
+    tracker: ReadTracker,
+    compute: Callable[[Document, Current], Edited],
+    options: EditOptions,
+) -> _FileChange:
+    if current.data is None:
+        glob = Message(ToolName("glob"), " to find the file")
+        write = Message(ToolName("write"), f" to create {quote(current.path)}")
+        raise NotFoundError(
+            f"{quote(current.path)} does not exist, so there is nothing to edit.",
+            hint=Message("Call ", Joined(", or ", glob, write), "."),
+            details={"path": current.path},
+        )
+    try:
+        before = Document.of(current.data, options.encoding)
+    except BinaryError as error:
+        raise BinaryError(
+            f"{quote(current.path)} is binary, and only text can be edited.",
+            hint="Leave the file as it is, or choose another path.",
+            details={**error.details, "path": current.path},
+        ) from None
+    check_revision(current, before.text, tracker, options.expect_revision)
+    edited = compute(before, current)
+    # What takes time is done before the file is replaced: from then on nothing ends the call.
+    external = external_changes(tracker, current, before.text) if tracker.knows(current.real_path) else None
+    call_context.check()
+    diff = unified_diff(before.text, edited.document.text, current.path, changes=edited.hunks)
+    call_context.check()
+    return _FileChange(before, edited, external, diff)
+
+
+def check_edits(edits: Sequence[Edit]) -> None:
+    """Refuse edits that no file could make right."""
+    if not edits:
+        raise InvalidArgumentError(
+            Message(ParameterName("edits", quoted=True), " is empty."),
+            hint="Pass at least one edit.",
+            details={"parameter": "edits"},
+        )
+    for number, edit in enumerate(edits):
+        try:
+            _check_edit(edit)
+        except AgentFSError as error:
+            raise _numbered(error, number, len(edits)) from None
+
+
+def _check_edit(edit: Edit) -> None:
+    if not edit.old_string:
+        raise InvalidArgumentError(
+            Message(_OLD, " is empty."),
+            hint=Joined(
+                " ",
+                Message(
+                    *("To insert, pass as ", _OLD, " a line next to the place, and as ", _NEW),
+                    " that line and the new text.",
+                ),
+                Message("To create a file or replace its whole content, call ", ToolName("write"), "."),
+            ),
+            details={"parameter": "old_string"},
+        )
+    check_new_text(edit.new_string, "new_string")
+    if to_lf(edit.old_string, lone=False) == to_lf(edit.new_string, lone=False):
+        same = edit.old_string == edit.new_string
+        how = " are the same." if same else " differ only in line ends, and an edit keeps those of the file."
+        raise NoChangeError(
+            Message(_OLD, " and ", _NEW, how), hint=Message("Pass as ", _NEW, " the text as it shall be.")
+        )
+
+
+def apply_edits(
+    document: Document,
+    edits: Sequence[Edit],
+    path: str,
+    max_bytes: int,
+    match: Matching = "tolerant",
+    known: KnownTexts | None = None,
+) -> Edited:
+    """Apply edits in order, each to the outcome of the one before, all or nothing."""
+    draft = Draft(document, path, max_bytes)
+    steps: list[str] = []
+    for number, edit in enumerate(edits):
+        call_context.check()
+        try:
+            via = _apply_edit(draft, document, edit, path, match, known or KnownTexts())
+        except AgentFSError as error:
+            raise _caused_earlier(_numbered(error, number, len(edits)), document, edit, number) from None
+        if via not in {"exact", *steps}:
+            steps.append(via)
+    return draft.result(", ".join(steps) or "exact")
+
+
+def _apply_edit(
+    draft: Draft, document: Document, edit: Edit, path: str, match: Matching, known: KnownTexts
+) -> str:
+    """Make one edit, and return how its old text was found."""
+    view = LfView(draft.text)
+    if document.unknown_8bit:
+        _check_ascii("old_string", edit.old_string, path)
+        _check_ascii("new_string", edit.new_string, path)
+    old, new = to_lf(edit.old_string, lone=view.lone), to_lf(edit.new_string, lone=view.lone)
+    document.decoded.encode(new)
+    if edit.replace_all:
+        if count := view.text.count(old):
+            draft.replace_all(view, old, new, count)
+            return "exact"
+    else:
+        starts = occurrences(view.text, old)
+        if len(starts) > 1:
+            raise explain_ambiguous(view.text, old, starts, path)
+        if starts:
+            draft.replace(view, [Replacement(starts[0], starts[0] + len(old), new)], 1)
+            return "exact"
+    if match == "tolerant":
+        via, found = tolerant_matches(view.text, old, new, characters=not document.unknown_8bit)
+        if len(found) == 1 and not has_other_cause(view.text, old, new, known):
+            draft.replace(view, found, 1)
+            return via
+    raise explain_no_match(view.text, old, new, path, known)
+
+
+def apply_replacements(
+    document: Document,
+    view: LfView,
+    replacements: Iterable[Replacement],
+    count: int,
+    via: str,
+    path: str,
+    max_bytes: int,
+) -> Edited:
+    """Replace ranges of the view of a document, in order and apart."""
+
+    def checked() -> Iterator[Replacement]:
+        for replacement in replacements:
+            check_new_text(replacement.new, "new text")
+            if document.unknown_8bit:
+                _check_ascii("the new text", replacement.new, path)
+            yield replacement
+
+    draft = Draft(document, path, max_bytes)
+    draft.replace(view, checked(), count)
+    return draft.result(via)
+
+
+def _ordered(view: LfView, spans: Sequence[Span], path: str) -> Iterator[Replacement]:
+    """Yield spans in order; what is inserted at one offset is one replacement."""
+    size = len(view.text)
+    last: Replacement | None = None
+    for start, end, new in sorted(spans, key=itemgetter(0, 1)):
+        if not 0 <= start <= end <= size:
+            raise InvalidArgumentError(
+                f"The span from {start} to {end} does not lie in {quote(path)}, which has {size} characters "
+                "with every line end as one.",
+                details={"path": path, "span": [start, end], "size": size},
+            )
+        if last is not None and start < last.end:
+            raise OverlapError(
+                f"The spans {last.start}-{last.end} and {start}-{end} overlap.",
+                hint="Join them into one; nothing was written.",
+                details={"path": path, "spans": [[last.start, last.end], [start, end]]},
+            )
+        text = to_lf(new, lone=view.lone)
+        if last is not None and start == end == last.start == last.end:
+            last = Replacement(start, end, last.new + text)
+            continue
+        if last is not None:
+            yield last
+        last = Replacement(start, end, text)
+    if last is not None:
+        yield last
+
+
+def _check_ascii(name: str, text: str, path: str) -> None:
+    if text.isascii():
+        return
+    character = next(c for c in text if not c.isascii())
+    parameter = ParameterName(name)
+    raise EncodingError(
+        Message(
+            *(f"{quote(path)} is in an unknown 8-bit encoding, and ", parameter),
+            f" holds {literal(character)}.",
+        ),
+        hint=Message(
+            *(
+                "Choose ",
+                parameter,
+                " from the ASCII parts of the text; the other bytes around them are kept.",
+            )
+        ),
+        details={"path": path, "encoding": UNKNOWN_8BIT, "parameter": name, "character": character},
+    )
+
+
+def _numbered(error: AgentFSError, number: int, total: int) -> AgentFSError:
+    """Say which edit of several it was, and that none was applied."""
+    if total == 1:
+        return error
+    # The file on disk still has other numbers, and the model may go and look.
+    counted = (
+        "Line numbers count the edits before it as applied." if number and "lines" in error.details else ""
+    )
+    return type(error)(
+        Message(f"Edit {number + 1} of {total}: ", error.message),
+        hint=Joined(" ", error.hint, counted, "None of the edits was applied; pass them all again."),
+        details={**error.details, "edit": number + 1, "edits": total},
+    )
+
+
+def _caused_earlier(error: AgentFSError, document: Document, edit: Edit, number: int) -> AgentFSError:
+    """Say so where an earlier edit of the same call took the old text away, or made it ambiguous."""
+    if number == 0 or error.code not in {"no_match", "ambiguous"}:
+        return error
+    view = LfView(document.text)
+    if len(occurrences(view.text, to_lf(edit.old_string, lone=view.lone))) != 1:
+        return error
+    earlier = "In the file as it is, it is there once: an earlier edit of this call changed that."
+    return type(error)(
+        error.message,
+        hint=Joined(" ", earlier, error.hint),
+        details={**error.details, "caused_by_earlier_edit": True},
+    )

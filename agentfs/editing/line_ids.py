@@ -1,16 +1,20 @@
-"""Which lines a model means by their ids; what is wrong with its choice is said of all of it at once."""
+"""`edit_lines`: whole lines replaced, named by the ids that `read` and `grep` gave; checked as a whole."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import NoReturn
 
-from agentfs.errors import InvalidArgumentError, OverlapError, StaleError, UnknownLineError
-from agentfs.fs import quote
+from agentfs.editing.document import Document, Edited, LfView, Replacement, to_lf
+from agentfs.editing.edit import EditOptions, apply_replacements, change_file
+from agentfs.errors import InvalidArgumentError, OverlapError, StaleError, UnknownLineError, UnreadError
+from agentfs.fs import Current, Root, quote
+from agentfs.limits import Limits
 from agentfs.line_ranges import VersionWithIds
-from agentfs.messages import Joined, Message, call
-from agentfs.results import LineChange
-from agentfs.text import cut_line, moved_lines, visible
+from agentfs.messages import Joined, Message, ParameterName, ToolName, call
+from agentfs.read_tracker import ReadTracker
+from agentfs.results import EditResult, LineChange
+from agentfs.text import bodies_of, changed_lines, cut_line, visible
 
 _MOST_LISTED = 5000
 _MOST_SHOWN = 20
@@ -18,67 +22,138 @@ _LINE_CHARS = 160
 
 
 @dataclass(frozen=True)
-class Lines:
-    """The lines of a file as it stands.
-
-    Attributes:
-        path: The path as shown.
-        bodies: The lines, without their ends.
-        ids: Their names.
-    """
+class _Lines:
+    """The lines of a file without their ends, and their ids; `changes` is how many changes are asked for."""
 
     path: str
-    bodies: tuple[str, ...]
-    ids: tuple[str, ...]
+    bodies: Sequence[str]
+    ids: Sequence[str]
+    changes: int
 
-    def shown(self, first: int, last: int) -> list[str]:
-        """Show the lines from one index up to another as `read` does with ids."""
+    def excerpt(self, first: int, end: int) -> list[str]:
+        """Show lines as `read` does with ids."""
         return [
             f"{index + 1} {self.ids[index]}|{visible(cut_line(self.bodies[index], _LINE_CHARS))}"
-            for index in range(max(first, 0), min(last, len(self.bodies)))
+            for index in range(max(first, 0), min(end, len(self.bodies)))
         ]
 
-    def refused(self, changes: int) -> dict[str, object]:
-        """Return what every refusal tells: the current ids."""
-        return {"path": self.path, "changes": changes, "line_ids": list(self.ids[:_MOST_LISTED])}
+    def details(self) -> dict[str, object]:
+        """Return what every refusal reports: the current ids."""
+        return {"path": self.path, "changes": self.changes, "line_ids": list(self.ids[:_MOST_LISTED])}
 
 
-def chosen(
-    lines: Lines, versions: Sequence[VersionWithIds], changes: Sequence[LineChange]
-) -> list[tuple[int, int]]:
-    """Find the lines of each change, and check the changes as a whole.
+def edit_lines_file(
+    root: Root,
+    tracker: ReadTracker,
+    limits: Limits,
+    path: str,
+    changes: Sequence[LineChange],
+    options: EditOptions,
+    *,
+    fresh: bool = False,
+) -> EditResult:
+    """Replace lines that are named by their ids, in one write.
 
-    Args:
-        lines: The file as it stands.
-        versions: The versions whose ids were given, the latest last.
-        changes: What is asked for.
-
-    Returns:
-        The indexes of the first and the last line of each change, from 0.
-
-    Raises:
-        InvalidArgumentError: `invalid_argument`: a change without ids, with too many, or backwards.
-        UnknownLineError: `unknown_line`: an id was never given for this file.
-        StaleError: `stale`: a line is no longer what it was, or lines have come between.
-        OverlapError: `overlap`: two changes name the same line.
+    With `fresh` only ids count that a read has given of the present version, since this workspace changed it.
     """
-    asked = [_ids_of(change, number) for number, change in enumerate(changes, 1)]
-    index = {name: at for at, name in enumerate(lines.ids)}
-    missing = list(dict.fromkeys(name for pair in asked for name in pair if name not in index))
+    if not changes:
+        raise InvalidArgumentError(
+            Message(ParameterName("changes", quoted=True), " is empty."),
+            hint="Pass at least one change.",
+            details={"parameter": "changes"},
+        )
+
+    def compute(document: Document, current: Current) -> Edited:
+        revision = current.revision or ""
+        if fresh:
+            _check_fresh(tracker, current, revision)
+        versions = tracker.versions_with_ids(current.real_path)
+        if not versions:
+            read = Message(call("read", path=current.path, line_ids=True), " first")
+            raise UnreadError(
+                f"No line ids of {quote(current.path)} have been given, so none can be meant.",
+                hint=Message("Call ", Joined(", or ", read, ToolName("edit")), "."),
+                details={"path": current.path},
+            )
+        view = LfView(document.text)
+        ids = tracker.line_ids(current.real_path, revision, document.text)
+        lines = _Lines(current.path, bodies_of(view.text), ids, len(changes))
+        ranges = _ranges(lines, versions, changes)
+        texts = [to_lf(change.new_content, lone=view.lone) for change in changes]
+        replacements = _replacements(view, lines, ranges, texts)
+        edited = apply_replacements(
+            document, view, replacements, len(changes), "line_id", current.path, limits.file_bytes
+        )
+        given = [text.removesuffix("\n").count("\n") + 1 if text else 0 for text in texts]
+        counts = zip(ranges, given, strict=True)
+        return edited._replace(lines=sum(max(last + 1 - first, count) for (first, last), count in counts))
+
+    return change_file(root, tracker, limits, path, compute, options, unit="change")
+
+
+def _check_fresh(tracker: ReadTracker, current: Current, revision: str) -> None:
+    given = tracker.latest_ids(current.real_path)
+    if given == revision:
+        return
+    path, details = quote(current.path), {"path": current.path}
+    when = "first" if given is None else "again"
+    read = call("read", path=current.path, line_ids=True)
+    hint = Message("Call ", read, f" {when}; nothing was written.")
+    if given is None:
+        raise UnreadError(
+            f"No line ids of {path} hold: it has not been read, or has been changed here since.",
+            hint=hint,
+            details=details,
+        )
+    raise StaleError(
+        f"{path} has changed since it was read, so the ids of its lines no longer hold.",
+        hint=hint,
+        details=details,
+    )
+
+
+def _replacements(
+    view: LfView, lines: _Lines, ranges: Sequence[tuple[int, int]], texts: Sequence[str]
+) -> list[Replacement]:
+    starts = [0, *accumulate(len(line) + 1 for line in lines.bodies)]
+    replacements: list[Replacement] = []
+    for (first, last), new in sorted(zip(ranges, texts, strict=True)):
+        # The end of the last line is not named: unless the lines are deleted, it stays as it is.
+        end = starts[last + 1] - 1 if new else min(starts[last + 1], len(view.text))
+        replacements.append(Replacement(starts[first], end, new.removesuffix("\n")))
+    return replacements
+
+
+def _ranges(
+    lines: _Lines, versions: Sequence[VersionWithIds], changes: Sequence[LineChange]
+) -> list[tuple[int, int]]:
+    """Return the indexes of the first and the last line of each change; `versions` have the latest last."""
+    named = [_ids_of(change, number) for number, change in enumerate(changes, 1)]
+    index = {line_id: at for at, line_id in enumerate(lines.ids)}
+    missing = list(dict.fromkeys(line_id for pair in named for line_id in pair if line_id not in index))
     if missing:
-        _refuse_missing(lines, versions, missing, len(changes))
-    ranges = [(index[first], index[last]) for first, last in asked]
-    for number, ((first, last), names) in enumerate(zip(ranges, asked, strict=True), 1):
+        _refuse_missing(lines, versions, missing)
+    ranges = [(index[first], index[last]) for first, last in named]
+    for number, ((first, last), ids) in enumerate(zip(ranges, named, strict=True), 1):
         if first > last:
             raise InvalidArgumentError(
-                f"Change {number}: {names[0]} is line {first + 1} and {names[1]} is line {last + 1}, "
+                f"Change {number}: {ids[0]} is line {first + 1} and {ids[1]} is line {last + 1}, "
                 "so the range runs backwards.",
                 hint="Swap start_line_id and end_line_id; nothing was written.",
-                details={**lines.refused(len(changes)), "lines": [first + 1, last + 1]},
+                details={**lines.details(), "lines": [first + 1, last + 1]},
             )
         if first < last:
-            _check_between(lines, versions, (first, last), number, len(changes))
-    _check_apart(lines, ranges)
+            _check_between(lines, versions, first, last, number)
+    order = sorted(range(len(ranges)), key=lambda number: ranges[number])
+    for before, after in pairwise(order):
+        at = ranges[after][0]
+        if at <= ranges[before][1]:
+            raise OverlapError(
+                f"Changes {min(before, after) + 1} and {max(before, after) + 1} both replace "
+                f"line {at + 1} ({lines.ids[at]}).",
+                hint="Join them into one; nothing was written.",
+                details={**lines.details(), "lines": [at + 1]},
+            )
     return ranges
 
 
@@ -95,39 +170,33 @@ def _ids_of(change: LineChange, number: int) -> tuple[str, str]:
     )
 
 
-def _refuse_missing(
-    lines: Lines, versions: Sequence[VersionWithIds], missing: Sequence[str], count: int
-) -> NoReturn:
-    details = lines.refused(count)
+def _refuse_missing(lines: _Lines, versions: Sequence[VersionWithIds], missing: Sequence[str]) -> NoReturn:
     unknown: list[str] = []
-    gone: list[str] = []
-    for name in missing:
-        version = next((v for v in reversed(versions) if name in v.ids), None)
+    changed: list[str] = []
+    for line_id in missing:
+        version = next((v for v in reversed(versions) if line_id in v.ids), None)
         if version is None:
-            unknown.append(name)
+            unknown.append(line_id)
         else:
-            gone += _what_became(lines, version, name)
-    if unknown:
-        names = ", ".join(unknown)
-        are = "is no id of a line" if len(unknown) == 1 else "are no ids of lines"
-        near = _nearest(lines, unknown)
-        shown = near or lines.shown(0, _MOST_SHOWN)
-        more = len(lines.bodies) - len(shown)
-        raise UnknownLineError(
-            f"{visible(names)} {are} in {quote(lines.path)}; "
-            + ("the nearest ids are:" if near else "its lines are:" if shown else "it has no lines."),
-            hint=Joined(" ", _read_with_ids(lines.path), "Nothing was written."),
-            details={
-                **details,
-                "unknown": unknown,
-                "places": shown + ([f"[and {more} more]"] if more else []),
-            },
+            changed += _what_became(lines, version, line_id)
+    if not unknown:
+        one = len(missing) == 1
+        raise StaleError(
+            f"{quote(lines.path)} has changed since it was shown, and so "
+            f"{'has a line' if one else 'have lines'} that would be replaced:",
+            hint="Use the ids shown here, or read the file again; nothing was written.",
+            details={**lines.details(), "stale": list(missing), "places": changed},
         )
-    raise StaleError(
-        f"{quote(lines.path)} has changed since it was shown, and so "
-        f"{'has a line' if len(missing) == 1 else 'have lines'} that would be replaced:",
-        hint="Use the ids shown here, or read the file again; nothing was written.",
-        details={**details, "stale": list(missing), "places": gone},
+    near = _nearest(lines, unknown)
+    excerpt = near or lines.excerpt(0, _MOST_SHOWN)
+    more = len(lines.bodies) - len(excerpt)
+    are = "is no id of a line" if len(unknown) == 1 else "are no ids of lines"
+    listed = "the nearest ids are:" if near else "its lines are:" if excerpt else "it has no lines."
+    places = [*excerpt, *([f"[and {more} more]"] if more else [])]
+    raise UnknownLineError(
+        f"{visible(', '.join(unknown))} {are} in {quote(lines.path)}; {listed}",
+        hint=Joined(" ", _read_with_ids(lines.path), "Nothing was written."),
+        details={**lines.details(), "unknown": unknown, "places": places},
     )
 
 
@@ -135,44 +204,44 @@ def _read_with_ids(path: str) -> Message:
     return Message("Call ", call("read", path=path, line_ids=True), ".")
 
 
-def _what_became(lines: Lines, version: VersionWithIds, name: str) -> list[str]:
-    """Show what a line was, and what stands in its place."""
-    at = version.ids.index(name)
-    was = f"{name} was: {visible(cut_line(version.lines[at], _LINE_CHARS))}"
-    for old_start, old_end, start, end in moved_lines(version.lines, lines.bodies):
+def _what_became(lines: _Lines, version: VersionWithIds, line_id: str) -> list[str]:
+    """Show what a line was, and the lines now in its place."""
+    at = version.ids.index(line_id)
+    was = f"{line_id} was: {visible(cut_line(version.lines[at], _LINE_CHARS))}"
+    for old_start, old_end, new_start, new_end in changed_lines(version.lines, lines.bodies):
         if old_start <= at < old_end:
-            # As many lines stand there as before: then the line is known, otherwise all of them may be meant.
-            if old_end - old_start == end - start:
-                start, end = start + at - old_start, start + at - old_start + 1  # noqa: PLW2901 - narrowed
-            now = lines.shown(start, min(end, start + _MOST_SHOWN))
-            return [was, *(now or ["[and is gone]"])]
+            # Of as many lines as before, one is known to be meant; otherwise all of them may be.
+            same_count = old_end - old_start == new_end - new_start
+            first = new_start + at - old_start if same_count else new_start
+            end = first + 1 if same_count else min(new_end, new_start + _MOST_SHOWN)
+            return [was, *(lines.excerpt(first, end) or ["[and is gone]"])]
     return [was]
 
 
-def _nearest(lines: Lines, unknown: Sequence[str]) -> list[str]:
+def _nearest(lines: _Lines, unknown: Sequence[str]) -> list[str]:
     import difflib  # noqa: PLC0415 - loaded when first needed
 
     near: set[int] = set()
-    for name in unknown[:5]:
-        matches = difflib.get_close_matches(name, lines.ids[:_MOST_LISTED], n=3, cutoff=0.6)
+    for line_id in unknown[:5]:
+        matches = difflib.get_close_matches(line_id, lines.ids[:_MOST_LISTED], n=3, cutoff=0.6)
         near |= {lines.ids.index(match) for match in matches}
-    return [shown for at in sorted(near) for shown in lines.shown(at, at + 1)]
+    return [line for at in sorted(near) for line in lines.excerpt(at, at + 1)]
 
 
 def _check_between(
-    lines: Lines, versions: Sequence[VersionWithIds], span: tuple[int, int], number: int, count: int
+    lines: _Lines, versions: Sequence[VersionWithIds], start: int, end: int, number: int
 ) -> None:
     """Refuse a range into which lines have come, or from which lines have gone, since its ids were given."""
-    first, last = lines.ids[span[0]], lines.ids[span[1]]
-    now = lines.ids[span[0] : span[1] + 1]
+    first, last = lines.ids[start], lines.ids[end]
+    now = tuple(lines.ids[start : end + 1])
     oldest = True
     for version in versions:
         if first not in version.ids or last not in version.ids:
             continue
-        start, end = version.ids.index(first), version.ids.index(last)
-        # What was shown of a later version counts too, but only where all lines of the range were shown.
-        known = oldest or any(low <= start + 1 and end + 1 <= high for low, high in version.ranges)
-        if known and version.ids[start : end + 1] == now:
+        old_start, old_end = version.ids.index(first), version.ids.index(last)
+        # A later version counts too, but only where all lines of the range were read of it.
+        read = any(low <= old_start + 1 and old_end + 1 <= high for low, high in version.ranges)
+        if (oldest or read) and version.ids[old_start : old_end + 1] == now:
             return
         oldest = False
     raise StaleError(
@@ -185,21 +254,8 @@ def _check_between(
             "Nothing was written.",
         ),
         details={
-            **lines.refused(count),
-            "lines": [span[0] + 1, span[1] + 1],
-            "places": lines.shown(span[0], min(span[1] + 1, span[0] + _MOST_SHOWN)),
+            **lines.details(),
+            "lines": [start + 1, end + 1],
+            "places": lines.excerpt(start, min(end + 1, start + _MOST_SHOWN)),
         },
     )
-
-
-def _check_apart(lines: Lines, ranges: Sequence[tuple[int, int]]) -> None:
-    order = sorted(range(len(ranges)), key=lambda number: ranges[number])
-    for before, after in pairwise(order):
-        if ranges[after][0] <= ranges[before][1]:
-            at = ranges[after][0]
-            raise OverlapError(
-                f"Changes {min(before, after) + 1} and {max(before, after) + 1} both replace "
-                f"line {at + 1} ({lines.ids[at]}).",
-                hint="Join them into one; nothing was written.",
-                details={**lines.refused(len(ranges)), "lines": [at + 1]},
-            )

@@ -12,12 +12,11 @@ from agentfs.history.patch import git_patch, line_counts
 from agentfs.history.timeline import NetChanges, Step, moved_file
 from agentfs.messages import Message, call
 from agentfs.results import ChangesResult, EntryType, FileChange, UndoResult
-from agentfs.text import cut_line, footer, visible
+from agentfs.text import bounded_lines, footer
 
 _PATCH_BYTES = 32 * 1024 * 1024
 _PATCH_LINES = 200
 _PATCH_CHARS = 10_000
-_LINE_CHARS = 400
 _FILES_SHOWN = 50
 _NAMES_SHOWN = 5
 
@@ -151,14 +150,7 @@ def patch_lines(patch: bytes) -> list[str]:
     for _ in range(min(count, _PATCH_LINES)):
         end = patch.index(b"\n", end) + 1
     lines = patch[:end].decode("utf-8", "backslashreplace").split("\n")[:-1]
-    shown: list[str] = []
-    left = _PATCH_CHARS
-    for line in lines:
-        part = visible(cut_line(line, _LINE_CHARS))
-        left -= len(part) + 1
-        if left < 0:
-            break
-        shown.append(part)
+    shown = bounded_lines(lines, _PATCH_CHARS)
     if len(shown) < count:
         shown.append(footer(f"{count - len(shown)} more lines of the patch"))
     return shown

@@ -13,11 +13,28 @@ from agentfs.text.decoding import (
     encode,
     is_binary,
 )
-from agentfs.text.diff import MOST_LINES, hunks, unified_diff
+from agentfs.text.diff import (
+    MOST_LINES,
+    bounded_lines,
+    changed_lines,
+    common_prefix,
+    common_suffix,
+    hunks,
+    unified_diff,
+)
 from agentfs.text.fit import Step, fits, fitted, most_that_fit
-from agentfs.text.line_ids import bodies_of, carried_ids, fresh_ids, moved_lines
+from agentfs.text.line_ids import bodies_of, carried_ids, fresh_ids
 from agentfs.text.lines import count_lines, end_of, lf_view, line_start, newline_of, split_lines, without_end
-from agentfs.text.render import continuation, cut_line, footer, number_shown, numbered, visible_bodies
+from agentfs.text.render import (
+    continuation,
+    cut_line,
+    footer,
+    line_ranges,
+    number_shown,
+    numbered,
+    plural,
+    visible_bodies,
+)
 from agentfs.text.tokens import estimate_tokens
 from agentfs.visible import one_line, quoted, shown_controls, to_json, unvisible, visible
 
@@ -29,9 +46,13 @@ __all__ = [
     "Step",
     "bodies_of",
     "bom_of",
+    "bounded_lines",
     "carried_ids",
+    "changed_lines",
     "codec_name",
     "codec_of",
+    "common_prefix",
+    "common_suffix",
     "continuation",
     "count_lines",
     "cut_line",
@@ -48,13 +69,14 @@ __all__ = [
     "hunks",
     "is_binary",
     "lf_view",
+    "line_ranges",
     "line_start",
     "most_that_fit",
-    "moved_lines",
     "newline_of",
     "number_shown",
     "numbered",
     "one_line",
+    "plural",
     "quoted",
     "shown_controls",
     "split_lines",

@@ -1,13 +1,23 @@
-"""Unified diffs that `git apply` takes."""
+"""Which lines differ between two texts, and unified diffs that `git apply` takes."""
 
-from collections.abc import Iterator, Sequence
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 
-from agentfs.text.common_lines import Change, changes_between, grouped
 from agentfs.text.lines import lf_view
+from agentfs.text.render import cut_line
+from agentfs.visible import visible
+
+Change = tuple[int, int, int, int]  # start and end in old, start and end in new
+_Block = tuple[int, int, int]  # start in old, start in new, length
 
 # Lines of both texts that are compared one by one: a list of more would take more memory than a call may.
 MOST_LINES = 400_000
+# `difflib` compares all pairs of equal lines again for each block that it finds. A range that could take more
+# comparisons than this is first divided at the lines that occur exactly once in each text.
+_MAX_COMPARISONS = 2_000_000
 _STEP = 65_536
+_LINE_CHARS = 400
 
 
 def unified_diff(
@@ -18,43 +28,26 @@ def unified_diff(
     context: int = 3,
     changes: Sequence[Change] | None = None,
 ) -> str:
-    r"""Write the change of one file as git does.
+    r"""Return the change of one file as git writes it; None stands for no file.
 
-    A text whose lines end at a lone `\r` is compared in its LF view, since git knows no such lines.
-
-    Args:
-        before: The text as it was; None when there was no file.
-        after: The text as it is; None when there is no file any more.
-        path: The path relative to the root, with `/`.
-        context: Unchanged lines around each change.
-        changes: Which lines were replaced, where that is known. It is used for texts of so many lines that
-            they are not compared line by line; what is not known then counts as one change.
-
-    Returns:
-        The diff, its lines ended by `\n`; "" when nothing changed.
+    A text whose lines end at a lone `\r` is compared in its LF view, since git knows no such lines. Texts
+    that are too long to be compared line by line differ in `changes`, the lines replaced.
     """
     if before == after:
         return ""
     old, new = before or "", after or ""
-    if old == new:
-        return _empty_file(path, created=before is None)
+    if old == new:  # an empty file has no hunk, so git names it in the extended header alone
+        done = "new" if before is None else "deleted"
+        return f"diff --git {_quoted('a/' + path)} {_quoted('b/' + path)}\n{done} file mode 100644\n"
     viewed = tuple(text if "\n" in text else lf_view(text) for text in (old, new))
     if viewed[0] != viewed[1]:
         old, new = viewed
-    names = (
-        "/dev/null" if before is None else _name("a/" + path),
-        "/dev/null" if after is None else _name("b/" + path),
-    )
-    return "".join([f"--- {names[0]}\n+++ {names[1]}\n", *hunks(old, new, context, changes)])
+    old_name = "/dev/null" if before is None else _header_name("a/" + path)
+    new_name = "/dev/null" if after is None else _header_name("b/" + path)
+    return "".join([f"--- {old_name}\n+++ {new_name}\n", *hunks(old, new, context, changes)])
 
 
-def _empty_file(path: str, *, created: bool) -> str:
-    # There is no hunk to carry it: git says it in the extended header alone.
-    done = "new" if created else "deleted"
-    return f"diff --git {_quoted('a/' + path)} {_quoted('b/' + path)}\n{done} file mode 100644\n"
-
-
-def _name(name: str) -> str:
+def _header_name(name: str) -> str:
     quoted = _quoted(name)
     # A tab ends a name with a space in it, for readers that would stop at the space.
     return quoted + "\t" if quoted == name and " " in name else quoted
@@ -68,69 +61,94 @@ def _quoted(name: str) -> str:
 
 
 def hunks(old: str, new: str, context: int = 3, changes: Sequence[Change] | None = None) -> Iterator[str]:
-    r"""Yield what a unified diff has below the names of the files, in pieces.
-
-    Args:
-        old: The text as it was; its lines end at `\n` and nowhere else.
-        new: The text as it is.
-        context: Unchanged lines around each change.
-        changes: As for `unified_diff`.
-    """
-    start, old_end, new_end = _changed_window(old, new, context)
-    if old.count("\n", start, old_end) + new.count("\n", start, new_end) > MOST_LINES:
-        yield from _known(old, new, changes or [_whole_change(old, new)], context)
-        return
-    skipped = old.count("\n", 0, start)
-    old_lines = _lines(old[start:old_end])
-    new_lines = _lines(new[start:new_end])
-    for group in grouped(changes_between(old_lines, new_lines), context):
-        old_from, old_to = group[0][0], group[-1][1]
-        lead = min(context, old_from)
-        trail = min(context, len(old_lines) - old_to)
-        new_from, new_to = group[0][2] - lead, group[-1][3] + trail
-        ranges = _range(skipped, old_from - lead, old_to + trail), _range(skipped, new_from, new_to)
-        yield f"@@ -{ranges[0]} +{ranges[1]} @@\n"
-        at = old_from - lead
+    r"""Yield the hunks of a unified diff in pieces; lines end at `\n` and nowhere else."""
+    start, old_end, new_end = _changed_part(old, new)
+    first = old.count("\n", 0, start)
+    if old.count("\n", start, old_end) + new.count("\n", start, new_end) <= MOST_LINES:
+        found = changed_lines(_lines(old[start:old_end]), _lines(new[start:new_end]))
+        changes = [(first + a, first + b, first + c, first + d) for a, b, c, d in found]
+    elif not changes:
+        old_last, new_last = first + _count(old[start:old_end]), first + _count(new[start:new_end])
+        changes = [(first, old_last, first, new_last)]
+    before, after = _LineRanges(old), _LineRanges(new)
+    total = _count(old)
+    for group in _grouped(changes, context):
+        (first_old, _, first_new, _), (_, last_old, _, last_new) = group[0], group[-1]
+        lead, trail = min(context, first_old), min(context, total - last_old)
+        old_range = _range(first_old - lead, last_old + trail)
+        yield f"@@ -{old_range} +{_range(first_new - lead, last_new + trail)} @@\n"
+        position = first_old - lead
         for old_start, old_stop, new_start, new_stop in group:
-            yield from (_marked(" ", line) for line in old_lines[at:old_start])
-            yield from (_marked("-", line) for line in old_lines[old_start:old_stop])
-            yield from (_marked("+", line) for line in new_lines[new_start:new_stop])
-            at = old_stop
-        yield from (_marked(" ", line) for line in old_lines[at : old_to + trail])
+            yield _marked(" ", before.text(position, old_start))
+            yield _marked("-", before.text(old_start, old_stop))
+            yield _marked("+", after.text(new_start, new_stop))
+            position = old_stop
+        yield _marked(" ", before.text(position, last_old + trail))
 
 
-def _known(old: str, new: str, changes: Sequence[Change], context: int) -> Iterator[str]:
-    """Yield hunks for changes that are known, without a list of the lines."""
-    before, after = _Lines(old), _Lines(new)
-    total = before.count()
-    for group in grouped(changes, context):
-        lead = min(context, group[0][0])
-        trail = min(context, total - group[-1][1])
-        old_from, old_to = group[0][0] - lead, group[-1][1] + trail
-        new_from, new_to = group[0][2] - lead, group[-1][3] + trail
-        yield f"@@ -{_range(0, old_from, old_to)} +{_range(0, new_from, new_to)} @@\n"
-        at = old_from
-        for old_start, old_stop, new_start, new_stop in group:
-            yield _all_marked(" ", before.text(at, old_start))
-            yield _all_marked("-", before.text(old_start, old_stop))
-            yield _all_marked("+", after.text(new_start, new_stop))
-            at = old_stop
-        yield _all_marked(" ", before.text(at, old_to))
+def changed_lines(old: Sequence[str], new: Sequence[str]) -> list[Change]:
+    """Return which lines were replaced, in order and apart: `difflib`'s answer, in bounded time."""
+    shortest = min(len(old), len(new))
+    start = next((at for at in range(shortest) if old[at] != new[at]), shortest)
+    rest = shortest - start
+    tail = next((at for at in range(rest) if old[-1 - at] != new[-1 - at]), rest)
+    old_end, new_end = len(old) - tail, len(new) - tail
+    changes: list[Change] = []
+    old_at = new_at = start
+    blocks = _equal_blocks(old[start:old_end], new[start:new_end])
+    for old_start, new_start, length in (*blocks, (old_end - start, new_end - start, 0)):
+        if start + old_start > old_at or start + new_start > new_at:
+            changes.append((old_at, start + old_start, new_at, start + new_start))
+        old_at, new_at = start + old_start + length, start + new_start + length
+    return changes
 
 
-class _Lines:
-    """Lines of a text, taken from its start on without splitting it."""
+def bounded_lines(lines: Iterable[str], max_chars: int) -> list[str]:
+    """Return the first lines of a diff as a model sees them: visible, long ones cut, `max_chars` in all."""
+    shown: list[str] = []
+    for line in lines:
+        part = visible(cut_line(line, _LINE_CHARS))
+        max_chars -= len(part) + 1
+        if max_chars < 0:
+            break
+        shown.append(part)
+    return shown
+
+
+def common_prefix(one: str, other: str) -> int:
+    """Return how many characters two texts share at their start."""
+    # Comparing slices is memcmp: halving the doubtful part compares each character about twice.
+    low, high = 0, min(len(one), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one[low:middle] == other[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def common_suffix(one: str, other: str, most: int) -> int:
+    """Return how many characters two texts share at their end, up to `most`."""
+    low, high = 0, most
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one[len(one) - middle : len(one) - low] == other[len(other) - middle : len(other) - low]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+class _LineRanges:
+    """Ranges of the lines of a text, taken from its start on without splitting it."""
 
     def __init__(self, text: str) -> None:
         self._text = text
         self._line = self._offset = 0
 
-    def count(self) -> int:
-        """Return how many lines there are."""
-        return self._text.count("\n") + (self._text[-1:] not in {"", "\n"})
-
     def text(self, start: int, end: int) -> str:
-        """Return the lines from one number up to another, from 0; they do not lie before those taken last."""
+        """Return the lines from one index up to another; they do not lie before those taken last."""
         begin = self._at(start)
         return self._text[begin : self._at(end)]
 
@@ -147,19 +165,46 @@ class _Lines:
         return min(self._offset, len(self._text))
 
 
-def _whole_change(old: str, new: str) -> Change:
-    """Return as one change all lines between those that two texts share at their start and end."""
-    start, old_end, new_end = _changed_window(old, new, 0)
-    first = old.count("\n", 0, start)
-    return (
-        first,
-        first + _Lines(old[start:old_end]).count(),
-        first,
-        first + _Lines(new[start:new_end]).count(),
-    )
+def _changed_part(old: str, new: str) -> tuple[int, int, int]:
+    """Return the part of whole lines that has all changes: its start, its end in old and in new."""
+    same = common_prefix(old, new)
+    tail = common_suffix(old, new, min(len(old), len(new)) - same)
+    old_end, new_end = len(old) - tail, len(new) - tail
+    if not all(end == 0 or text[end - 1] == "\n" for text, end in ((old, old_end), (new, new_end))):
+        old_end = old.find("\n", old_end) + 1 or len(old)
+    return old.rfind("\n", 0, same) + 1, old_end, len(new) - (len(old) - old_end)
 
 
-def _all_marked(mark: str, lines: str) -> str:
+def _count(text: str) -> int:
+    return text.count("\n") + (text[-1:] not in {"", "\n"})
+
+
+def _lines(text: str) -> list[str]:
+    # A part of a text with `\n` may itself have none, so `split_lines` could take another line end.
+    parts = text.split("\n")
+    last = parts.pop()
+    lines = [part + "\n" for part in parts]
+    return [*lines, last] if last else lines
+
+
+def _grouped(changes: Sequence[Change], context: int) -> list[list[Change]]:
+    """Put changes together whose lines of context touch."""
+    groups: list[list[Change]] = []
+    for change in changes:
+        if groups and change[0] - groups[-1][-1][1] <= 2 * context:
+            groups[-1].append(change)
+        else:
+            groups.append([change])
+    return groups
+
+
+def _range(start: int, end: int) -> str:
+    if end - start == 1:
+        return str(end)
+    return f"{start + (end > start)},{end - start}"  # an empty range is named by the line before it
+
+
+def _marked(mark: str, lines: str) -> str:
     if not lines:
         return ""
     if lines.endswith("\n"):
@@ -167,68 +212,55 @@ def _all_marked(mark: str, lines: str) -> str:
     return mark + lines.replace("\n", f"\n{mark}") + "\n\\ No newline at end of file\n"
 
 
-def _changed_window(old: str, new: str, context: int) -> tuple[int, int, int]:
-    """Find the part with all changes and `context` lines around it: its start, its end in old and in new."""
-    shortest = min(len(old), len(new))
-    same = _common_prefix(old, new, shortest)
-    tail = _common_suffix(old, new, shortest - same)
-    start = old.rfind("\n", 0, same) + 1
-    for _ in range(context):
-        start = old.rfind("\n", 0, max(start - 1, 0)) + 1
-    old_end, new_end = len(old) - tail, len(new) - tail
-    if not (_at_line_start(old, old_end) and _at_line_start(new, new_end)):
-        old_end = _next_line(old, old_end)
-    for _ in range(context):
-        old_end = _next_line(old, old_end)
-    return start, old_end, len(new) - (len(old) - old_end)
+def _equal_blocks(old: Sequence[str], new: Sequence[str]) -> Iterator[_Block]:
+    if _comparisons(old, new) <= _MAX_COMPARISONS:
+        yield from _difflib_blocks(old, new, 0, 0)
+        return
+    old_from = new_from = 0
+    for old_to, new_to in (*_unique_common_lines(old, new), (len(old), len(new))):
+        part = old[old_from:old_to], new[new_from:new_to]
+        if _comparisons(*part) <= _MAX_COMPARISONS:
+            yield from _difflib_blocks(*part, old_from, new_from)
+        if old_to < len(old):
+            yield old_to, new_to, 1
+        old_from, new_from = old_to + 1, new_to + 1
 
 
-def _common_prefix(old: str, new: str, most: int) -> int:
-    # Comparing slices is memcmp: halving the doubtful part looks at each character about twice.
-    low, high = 0, most
-    while low < high:
-        middle = (low + high + 1) // 2
-        if old[low:middle] == new[low:middle]:
-            low = middle
-        else:
-            high = middle - 1
-    return low
+def _difflib_blocks(old: Sequence[str], new: Sequence[str], old_at: int, new_at: int) -> Iterator[_Block]:
+    if not old or not new:
+        return
+    import difflib  # noqa: PLC0415 - loaded when first needed
+
+    for block in difflib.SequenceMatcher(None, old, new, autojunk=False).get_matching_blocks():
+        if block.size:
+            yield old_at + block.a, new_at + block.b, block.size
 
 
-def _common_suffix(old: str, new: str, most: int) -> int:
-    low, high = 0, most
-    old_size, new_size = len(old), len(new)
-    while low < high:
-        middle = (low + high + 1) // 2
-        if old[old_size - middle : old_size - low] == new[new_size - middle : new_size - low]:
-            low = middle
-        else:
-            high = middle - 1
-    return low
+def _comparisons(old: Sequence[str], new: Sequence[str]) -> int:
+    """Return an upper bound of the lines that `difflib` would compare: for each block, every pair."""
+    if not old or not new:
+        return 0
+    counts = Counter(new)
+    pairs = sum(counts[line] for line in old if line in counts)
+    return (len(old) + pairs) * min(len(old), len(new), max(pairs, 1))
 
 
-def _at_line_start(text: str, position: int) -> bool:
-    return position == 0 or text[position - 1] == "\n"
-
-
-def _next_line(text: str, position: int) -> int:
-    return text.find("\n", position) + 1 or len(text)
-
-
-def _lines(text: str) -> list[str]:
-    # A window of a text with `\n` may itself have none, so the rule of `split_lines` is already decided here.
-    parts = text.split("\n")
-    last = parts.pop()
-    lines = [part + "\n" for part in parts]
-    return [*lines, last] if last else lines
-
-
-def _range(skipped: int, start: int, end: int) -> str:
-    length = end - start
-    # An empty range is named by the line before it.
-    first = skipped + start + (1 if length else 0)
-    return str(first) if length == 1 else f"{first},{length}"
-
-
-def _marked(mark: str, line: str) -> str:
-    return mark + line if line.endswith("\n") else f"{mark}{line}\n\\ No newline at end of file\n"
+def _unique_common_lines(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int]]:
+    """Pair the lines that occur once in each text, in an order that both have: a longest rising sequence."""
+    old_counts, new_counts = Counter(old), Counter(new)
+    indexes = {line: index for index, line in enumerate(new) if new_counts[line] == 1}
+    pairs = [(at, indexes[line]) for at, line in enumerate(old) if old_counts[line] == 1 and line in indexes]
+    last: list[int] = []  # the least last index of a rising sequence of each length
+    ends: list[int] = []  # and which pair it is of
+    before: list[int] = []
+    for number, (_, index) in enumerate(pairs):
+        length = bisect_left(last, index)
+        before.append(ends[length - 1] if length else -1)
+        last[length : length + 1] = [index]
+        ends[length : length + 1] = [number]
+    rising: list[tuple[int, int]] = []
+    number = ends[-1] if ends else -1
+    while number >= 0:
+        rising.append(pairs[number])
+        number = before[number]
+    return rising[::-1]

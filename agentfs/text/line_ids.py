@@ -7,7 +7,7 @@ new gets one that no line had, so that a name never comes to mean another line.
 
 from collections.abc import Iterable, Sequence
 
-from agentfs.text.common_lines import Change, changes_between
+from agentfs.text.diff import Change, changed_lines
 from agentfs.text.lines import lf_view
 
 SHORTEST = 6
@@ -93,19 +93,6 @@ def carried_ids(
     return [name for name in names if name is not None]
 
 
-def moved_lines(old: Sequence[str], new: Sequence[str]) -> list[Change]:
-    """Find which lines were replaced: what both share at either end is set aside first.
-
-    Args:
-        old: The lines before.
-        new: The lines now.
-
-    Returns:
-        Start and end in old, start and end in new, of each change; in order and apart.
-    """
-    return _exact_changes(old, new, [(0, len(old), 0, len(new))])
-
-
 def _fits(changes: Sequence[Change], old: int, new: int) -> bool:
     """Tell whether the stretches between changes are as long on either side."""
     old_at = new_at = 0
@@ -118,15 +105,8 @@ def _fits(changes: Sequence[Change], old: int, new: int) -> bool:
 
 def _exact_changes(old: Sequence[str], new: Sequence[str], changes: Sequence[Change]) -> list[Change]:
     """Take out of each change what is the same on both sides."""
-    exact: list[Change] = []
-    for old_start, old_end, new_start, new_end in changes:
-        a, b, c, d = old_start, old_end, new_start, new_end
-        while a < b and c < d and old[a] == new[c]:
-            a, c = a + 1, c + 1
-        while a < b and c < d and old[b - 1] == new[d - 1]:
-            b, d = b - 1, d - 1
-        exact += [
-            (a + first, a + last, c + start, c + end)
-            for first, last, start, end in changes_between(old[a:b], new[c:d])
-        ]
-    return exact
+    return [
+        (old_start + a, old_start + b, new_start + c, new_start + d)
+        for old_start, old_end, new_start, new_end in changes
+        for a, b, c, d in changed_lines(old[old_start:old_end], new[new_start:new_end])
+    ]

@@ -106,3 +106,17 @@ def continuation(call: NextCall | None) -> str:
         For example `more: read(path="a.py", offset=2001)`, or "".
     """
     return "" if call is None else FirstOf(Message("more: ", call), "there is more")
+
+
+def plural(count: int, noun: str) -> str:
+    """Return "1 line", "2 lines"."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def line_ranges(ranges: Sequence[tuple[int, int]], most: int = 10) -> str:
+    """Name line ranges: "line 4", "lines 4-9, 12"."""
+    names = [str(first) if first == last else f"{first}-{last}" for first, last in ranges[:most]]
+    if len(ranges) > most:
+        names.append(f"… ({len(ranges) - most} more)")
+    one = len(ranges) == 1 and ranges[0][0] == ranges[0][1]
+    return f"{'line' if one else 'lines'} {', '.join(names)}"

@@ -2,6 +2,7 @@
 
 import random
 import re
+import tracemalloc
 
 import pytest
 
@@ -133,3 +134,17 @@ def test_after_a_change_that_is_not_known_line_by_line_nothing_counts_as_shown(t
             ws.write("f", "all new\n")
     assert caught.value.code in {"unread", "stale"}
     assert (tmp_path / "f").read_text() == theirs.replace("0000009 ", "edited! ")
+
+
+def test_many_copies_of_a_long_text_are_refused_before_they_are_made(tmp_path):
+    (tmp_path / "f").write_bytes(b"x\r\n" * 2000)
+    with Workspace(tmp_path) as ws:
+        tracemalloc.start()
+        try:
+            with pytest.raises(AgentFSError) as caught:
+                ws.edit("f", "x", "long\n" * 20_000, replace_all=True)
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+    assert caught.value.code == "too_large"
+    assert peak < 100 * 1024 * 1024

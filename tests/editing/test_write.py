@@ -4,7 +4,7 @@ from types import SimpleNamespace
 import pytest
 
 from agentfs import Workspace
-from agentfs.editing import WriteTerms, edit_file, write_file
+from agentfs.editing import WriteOptions, edit_file, write_file
 from agentfs.errors import AgentFSError
 from agentfs.fs import Root, revision_of
 from agentfs.limits import Limits
@@ -245,7 +245,7 @@ def test_a_file_seen_under_one_name_may_be_written_under_another(room):
 def test_explicit_terms_to_the_byte(room, before, content, terms, after):
     if before is not None:
         room.put(before)
-    write_file(room.root, room.shown, Limits(), "f.txt", content, WriteTerms(overwrite=True, **terms))
+    write_file(room.root, room.shown, Limits(), "f.txt", content, WriteOptions(overwrite=True, **terms))
     assert room.get() == after
 
 
@@ -253,7 +253,7 @@ def test_overwrite_stands_above_the_policy(room_of):
     room = room_of(overwrite="always")
     room.put(b"a\n")
     with pytest.raises(AgentFSError) as caught:
-        write_file(room.root, room.shown, Limits(), "f.txt", "b\n", WriteTerms(overwrite=False))
+        write_file(room.root, room.shown, Limits(), "f.txt", "b\n", WriteOptions(overwrite=False))
     assert caught.value.code == "already_exists"
     assert room.get() == b"a\n"
 
@@ -261,6 +261,6 @@ def test_overwrite_stands_above_the_policy(room_of):
 @pytest.mark.parametrize("terms", [{"newline": "\n\n"}, {"encoding": "klingon"}])
 def test_unknown_terms_are_refused(room, terms):
     with pytest.raises(AgentFSError) as caught:
-        write_file(room.root, room.shown, Limits(), "f.txt", "b\n", WriteTerms(**terms))
+        write_file(room.root, room.shown, Limits(), "f.txt", "b\n", WriteOptions(**terms))
     assert caught.value.code == "invalid_argument"
     assert os.listdir(room.path) == []

@@ -5,7 +5,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agentfs.text import common_lines, unified_diff
+from agentfs.text import diff as diff_module
+from agentfs.text import unified_diff
 from tests.conftest import needs
 
 pytestmark = needs("git")
@@ -50,9 +51,9 @@ def test_git_makes_the_after_file_of_the_diff(tmp_path, before, after, context):
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
 @given(whole, whole, st.sampled_from([0, 2]), st.sampled_from([0, 10, 60]))
-def test_a_diff_divided_at_lines_that_stand_once_applies_too(tmp_path, before, after, context, looks):
+def test_a_diff_divided_at_lines_that_occur_once_applies_too(tmp_path, before, after, context, comparisons):
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(common_lines, "_MOST_LOOKS", looks)
+        patched.setattr(diff_module, "_MAX_COMPARISONS", comparisons)
         diff = unified_diff(before, after, "f", context=context)
     if before != after:
         assert applied(tmp_path, before, diff) == after

@@ -12,10 +12,8 @@ from itertools import groupby, takewhile
 from typing import Literal, NamedTuple
 
 from agentfs import call_context
-from agentfs.editing.diagnostics import explain_no_match
-from agentfs.editing.exact_match import occurrences
-from agentfs.editing.places import explain_ambiguous
-from agentfs.editing.tolerant_match import tolerated
+from agentfs.editing.diagnostics import explain_ambiguous, explain_no_match
+from agentfs.editing.match import occurrences, tolerant_matches
 from agentfs.errors import AgentFSError, AmbiguousError, InvalidArgumentError, NoMatchError
 from agentfs.fs import quote
 from agentfs.visible import literal
@@ -300,9 +298,9 @@ def _locate_lines(text: str, hunk: Hunk, start: int, target: tuple[int, str]) ->
     region = text[start:]
     for lines in variants:
         old, new = _sides(lines)
-        steps = tolerated(region, _joined(old), _joined(new))
+        via, found = tolerant_matches(region, _joined(old), _joined(new))
         locations: list[_Location] = []
-        for match in steps.places:
+        for match in found:
             actual = region[match.start : match.end].split("\n")[:-1]
             adapted = match.new.split("\n")[:-1]
             whole_lines = match.start == 0 or region[match.start - 1] == "\n"
@@ -310,7 +308,7 @@ def _locate_lines(text: str, hunk: Hunk, start: int, target: tuple[int, str]) ->
             if whole_lines and same_count and (match.end == len(region) or not hunk.at_end):
                 at = start + match.start
                 changes = _changes(lines, at, actual, adapted)
-                locations.append(_Location(at, start + match.end, changes, steps.via))
+                locations.append(_Location(at, start + match.end, changes, via))
         if len(locations) == 1:
             return locations[0]
         if locations:

@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentfs.editing.change_map import Piece, changed_ranges, cut, hunks
-from agentfs.editing.splicing import Splice
+from agentfs.editing.document import Replacement, Segment, changed_ranges, hunks_of, splice_segments
 from agentfs.line_ranges import Hunk
 from agentfs.text import count_lines, split_lines
 
@@ -25,37 +24,37 @@ def rounds(draw):
         offsets = sorted(draw(st.lists(st.integers(0, len(present)), max_size=6)))
         pairs = list(zip(offsets[::2], offsets[1::2], strict=False))
         apart = [pair for number, pair in enumerate(pairs) if number == 0 or pairs[number - 1][1] <= pair[0]]
-        splices = [Splice(start, end, draw(st.text("xy\n", max_size=4))) for start, end in apart]
+        splices = [Replacement(start, end, draw(st.text("xy\n", max_size=4))) for start, end in apart]
         made.append(splices)
         present = apply(present, splices)
     return before, present, made
 
 
-def cut_all(before, made):
-    pieces = [Piece(len(before), 0)] if before else []
+def segments_of(before, made):
+    segments = [Segment(len(before), 0)] if before else []
     for splices in made:
-        pieces = cut(pieces, splices)
-    return pieces
+        segments = splice_segments(segments, splices)
+    return segments
 
 
 @given(rounds())
-def test_pieces_say_where_every_kept_character_comes_from(case):
+def test_segments_say_where_every_kept_character_comes_from(case):
     before, after, made = case
-    pieces = cut_all(before, made)
-    assert sum(piece.length for piece in pieces) == len(after)
+    segments = segments_of(before, made)
+    assert sum(segment.length for segment in segments) == len(after)
     position = 0
-    for piece in pieces:
-        if piece.origin is not None:
-            kept = before[piece.origin : piece.origin + piece.length]
-            assert after[position : position + piece.length] == kept
-        position += piece.length
+    for segment in segments:
+        if segment.origin is not None:
+            kept = before[segment.origin : segment.origin + segment.length]
+            assert after[position : position + segment.length] == kept
+        position += segment.length
 
 
 @given(rounds())
 def test_lines_outside_the_hunks_are_the_same_lines(case):
     before, after, made = case
     old, new = split_lines(before), split_lines(after)
-    found = hunks(before, after, cut_all(before, made))
+    found = hunks_of(before, after, segments_of(before, made))
     rebuilt, position = [], 0
     for hunk in found:
         assert position <= hunk.old_start <= hunk.old_end <= len(old)
@@ -70,7 +69,7 @@ def test_lines_outside_the_hunks_are_the_same_lines(case):
 def test_changed_ranges_lie_in_the_file_and_cover_what_a_diff_finds_changed(case):
     before, after, made = case
     total = count_lines(after)
-    ranges = changed_ranges(hunks(before, after, cut_all(before, made)), total)
+    ranges = changed_ranges(hunks_of(before, after, segments_of(before, made)), total)
     assert all((1 <= first <= last <= total) or (first, last) == (0, 0) for first, last in ranges)
     lines = {line for first, last in ranges for line in range(first, last + 1)}
     differing = {
@@ -87,21 +86,21 @@ def test_changed_ranges_lie_in_the_file_and_cover_what_a_diff_finds_changed(case
 @pytest.mark.parametrize(
     ("before", "splice", "expected", "ranges"),
     [
-        ("a\nb\nc\n", Splice(2, 3, "B"), Hunk(1, 2, 1, 2), ((2, 2),)),
-        ("a\nb\nc\n", Splice(2, 2, "x\ny\n"), Hunk(1, 1, 1, 3), ((2, 3),)),
-        ("a\nb\nc\n", Splice(2, 4, ""), Hunk(1, 2, 1, 1), ((2, 2),)),
-        ("a\nb\nc\n", Splice(4, 6, ""), Hunk(2, 3, 2, 2), ((2, 2),)),
-        ("a\nb\nc\n", Splice(0, 6, ""), Hunk(0, 3, 0, 0), ((0, 0),)),
-        ("ab\n", Splice(1, 1, "\n"), Hunk(0, 1, 0, 2), ((1, 2),)),
-        ("a\nb", Splice(2, 3, ""), Hunk(1, 2, 1, 1), ((1, 1),)),
-        ("a\nb", Splice(3, 3, "\nc"), Hunk(1, 2, 1, 3), ((2, 3),)),
-        ("a\nb\n", Splice(1, 2, ""), Hunk(0, 2, 0, 1), ((1, 1),)),
-        ("a\r\nb\r\n", Splice(3, 4, "B"), Hunk(1, 2, 1, 2), ((2, 2),)),
-        ("a\rb\r", Splice(2, 3, "B"), Hunk(1, 2, 1, 2), ((2, 2),)),
+        ("a\nb\nc\n", Replacement(2, 3, "B"), Hunk(1, 2, 1, 2), ((2, 2),)),
+        ("a\nb\nc\n", Replacement(2, 2, "x\ny\n"), Hunk(1, 1, 1, 3), ((2, 3),)),
+        ("a\nb\nc\n", Replacement(2, 4, ""), Hunk(1, 2, 1, 1), ((2, 2),)),
+        ("a\nb\nc\n", Replacement(4, 6, ""), Hunk(2, 3, 2, 2), ((2, 2),)),
+        ("a\nb\nc\n", Replacement(0, 6, ""), Hunk(0, 3, 0, 0), ((0, 0),)),
+        ("ab\n", Replacement(1, 1, "\n"), Hunk(0, 1, 0, 2), ((1, 2),)),
+        ("a\nb", Replacement(2, 3, ""), Hunk(1, 2, 1, 1), ((1, 1),)),
+        ("a\nb", Replacement(3, 3, "\nc"), Hunk(1, 2, 1, 3), ((2, 3),)),
+        ("a\nb\n", Replacement(1, 2, ""), Hunk(0, 2, 0, 1), ((1, 1),)),
+        ("a\r\nb\r\n", Replacement(3, 4, "B"), Hunk(1, 2, 1, 2), ((2, 2),)),
+        ("a\rb\r", Replacement(2, 3, "B"), Hunk(1, 2, 1, 2), ((2, 2),)),
     ],
 )
 def test_one_splice_in_lines(before, splice, expected, ranges):
     after = apply(before, [splice])
-    found = hunks(before, after, cut([Piece(len(before), 0)], [splice]))
+    found = hunks_of(before, after, splice_segments([Segment(len(before), 0)], [splice]))
     assert found == [expected]
     assert changed_ranges(found, count_lines(after)) == ranges

@@ -7,7 +7,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from agentfs.editing.document import Document
-from agentfs.editing.engine import MatchOptions, apply_edits
+from agentfs.editing.edit import apply_edits
 from agentfs.errors import EditError
 from agentfs.results import Edit
 
@@ -113,7 +113,7 @@ def test_lf_text_is_edited_as_by_the_reference(text, edits):
             [Edit(*edit) for edit in edits],
             path="f",
             max_bytes=MANY,
-            matcher=MatchOptions("exact"),
+            match="exact",
         )
         outcome = applied.document.data.decode()
     except EditError:
@@ -127,11 +127,7 @@ def test_any_mix_of_line_ends_gives_the_same_view(text, old, new):
     assume("\r" not in text.replace("\r\n", "") and old != new)
     try:
         after = apply_edits(
-            Document.of(text.encode()),
-            [Edit(old, new)],
-            path="f",
-            max_bytes=MANY,
-            matcher=MatchOptions("exact"),
+            Document.of(text.encode()), [Edit(old, new)], path="f", max_bytes=MANY, match="exact"
         )
     except EditError:
         assert reference(text.replace("\r\n", "\n"), [(old, new, False)]) is None

@@ -1,0 +1,178 @@
+"""Whether a file is still what this workspace has read: external changes, and guards against unseen loss."""
+
+import sys
+from typing import NamedTuple
+
+from agentfs.editing.update import diff_lines
+from agentfs.errors import AlreadyExistsError, RefusedError, StaleError, UnreadError
+from agentfs.fs import Current, quote
+from agentfs.limits import Limits
+from agentfs.line_ranges import Hunk, ReadRecord
+from agentfs.messages import Joined, Message, NextCall, Retry, ToolName, call
+from agentfs.policy import Overwrite
+from agentfs.read_tracker import ReadTracker
+from agentfs.text import (
+    MOST_LINES,
+    bodies_of,
+    changed_lines,
+    decode,
+    fits,
+    footer,
+    is_binary,
+    line_ranges,
+    plural,
+    unified_diff,
+)
+
+_DIFF_LINES = 40
+
+
+class ExternalChanges(NamedTuple):
+    """How a file differs from what was read of it last: a note, its diff for a model, the lines replaced."""
+
+    note: str
+    diff: tuple[str, ...]
+    hunks: tuple[Hunk, ...]
+
+
+def external_changes(tracker: ReadTracker, current: Current, text: str) -> ExternalChanges | None:
+    """Compare a file with the version read last; None where they are the same, or none is known."""
+    last = tracker.last(current.real_path)
+    revision = current.revision or ""
+    if last is None or last.revision == revision or tracker.fully_read(current.real_path, revision):
+        return None
+    if last.text is None or last.text.count("\n") + text.count("\n") > MOST_LINES:
+        # Which lines are still the same is not known, so none of them counts as read.
+        every = Hunk(0, sys.maxsize, 0, sys.maxsize)
+        return ExternalChanges("the file had changed since it was shown", (), (every,))
+    hunks = tuple(Hunk(*change) for change in changed_lines(bodies_of(last.text), bodies_of(text)))
+    now = [(hunk.new_start + 1, max(hunk.new_end, hunk.new_start + 1)) for hunk in hunks]
+    where = f"before this edit, {line_ranges(now)}" if hunks else "in its line ends only"
+    lines = diff_lines(unified_diff(last.text, text, "file"), _DIFF_LINES)
+    head = [footer("what had changed since it was shown")] if lines else []
+    return ExternalChanges(f"the file had changed since it was shown: {where}", (*head, *lines), hunks)
+
+
+def check_revision(current: Current, text: str, tracker: ReadTracker, expected: str | None) -> None:
+    """Refuse to change a version other than the one expected."""
+    if expected is None or expected == current.revision:
+        return
+    records = tracker.versions_with_text(current.real_path)
+    before = next((record.text for record in records if record.revision == expected), None)
+    raise _stale(current, text, before, expected)
+
+
+def check_overwrite(current: Current, tracker: ReadTracker, overwrite: Overwrite, limits: Limits) -> None:
+    """Refuse to replace a file whose present version this workspace has not read whole."""
+    if current.data is None or current.revision is None or overwrite == "always":
+        return
+    path, details = quote(current.path), {"path": current.path, "revision": current.revision}
+    if overwrite == "never":
+        edit = Message("call ", ToolName("edit"), " to change a part of it")
+        raise AlreadyExistsError(
+            f"{path} exists already, and existing files are not replaced here.",
+            hint=Message(Joined(", or ", "Choose another path", edit), "."),
+            details={"path": current.path},
+        )
+    if tracker.fully_read(current.real_path, current.revision):
+        return
+    last = tracker.last(current.real_path)
+    read = call("read", path=current.path)
+    if last is None and is_binary(current.data):
+        delete = Message("delete it first with ", ToolName("delete"))
+        raise UnreadError(
+            f"{path} is a binary file that was not shown: all of it would be replaced.",
+            hint=Joined(
+                " ",
+                Message("Call ", read, " first if it is an image."),
+                Message(
+                    "No read shows other binaries: ", Joined(", or ", "choose another path", delete), "."
+                ),
+            ),
+            details=details,
+        )
+    if last is None:
+        raise UnreadError(
+            f"{path} exists already and has not been read: writing would replace all of it.",
+            hint=_read_or_edit(read, "it"),
+            details=details,
+        )
+    text = None if is_binary(current.data) else decode(current.data).text
+    if last.revision != current.revision:
+        raise _stale(current, text, last.text, last.revision)
+    missing = last.missing()
+    start, end = missing[0]
+    hint = _read_or_edit(call("read", path=current.path, offset=start, limit=end - start + 1), "the file")
+    if too_long := _too_long(last, text or "", limits):
+        hint = Joined(
+            " ",
+            f"Reading again does not help: {line_ranges(too_long)} cannot be shown whole.",
+            Message("Call ", ToolName("edit"), " to change a part of the file."),
+            Message("To replace it unseen, ", Retry({"overwrite": True}), "."),
+        )
+    count = sum(end - start + 1 for start, end in missing)
+    raise UnreadError(
+        f"Only a part of {path} has been read: {line_ranges(missing)} "
+        f"({count} of {plural(last.total, 'line')}) would be replaced unseen.",
+        hint=hint,
+        details={**details, "unread_lines": [list(lines) for lines in missing]},
+    )
+
+
+def check_delete(current: Current, tracker: ReadTracker, overwrite: Overwrite) -> None:
+    """Refuse to delete a file whose present version this workspace has not read whole."""
+    data, revision = current.data, current.revision
+    if overwrite == "never":
+        raise RefusedError(
+            f"{quote(current.path)} is not deleted: existing files are not replaced here.",
+            details={"path": current.path},
+        )
+    # A binary file cannot be shown; undo brings it back as it does all others.
+    if overwrite == "always" or data is None or revision is None or is_binary(data):
+        return
+    if tracker.fully_read(current.real_path, revision):
+        return
+    last = tracker.last(current.real_path)
+    if last is not None and last.revision != revision:
+        raise _stale(current, decode(data).text, last.text, last.revision)
+    part = "has not been read" if last is None else "has been read only in part"
+    raise UnreadError(
+        f"{quote(current.path)} {part}, and deleting takes away all of it.",
+        hint=Message("Call ", call("read", path=current.path), " first."),
+        details={"path": current.path, "revision": revision},
+    )
+
+
+def _stale(current: Current, text: str | None, before: str | None, expected: str) -> StaleError:
+    """Return the error for another version than expected, with the difference where both texts are known."""
+    details: dict[str, object] = {
+        "path": current.path,
+        "revision": current.revision,
+        "shown_revision": expected,
+    }
+    message = f"{quote(current.path)} has changed since it was shown"
+    read = call("read", path=current.path)
+    hint = Message("Call ", read, ", then make the change again with that taken in.")
+    if before is None or text is None:
+        return StaleError(f"{message}.", hint=hint, details=details)
+    diff = unified_diff(before, text, current.path)
+    details |= {"diff": diff, "places": diff_lines(diff)}
+    return StaleError(f"{message}; this is what changed:", hint=hint, details=details)
+
+
+def _read_or_edit(read: NextCall, what: str) -> Message:
+    ways = Joined(", or ", Message(read, " first"), Message(ToolName("edit"), f" to change a part of {what}"))
+    return Message("Call ", ways, ".")
+
+
+def _too_long(last: ReadRecord, text: str, limits: Limits) -> list[tuple[int, int]]:
+    """Return those of the lines not read that no read shows whole."""
+    if text.count("\n") > MOST_LINES:
+        return []
+    lines = bodies_of(text)
+    return [
+        (number, number)
+        for start, end in last.missing()
+        for number, line in enumerate(lines[start - 1 : end], start)
+        if len(line) > limits.line_chars or not fits(line, limits)
+    ]

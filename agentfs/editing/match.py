@@ -1,0 +1,234 @@
+"""Where an old text occurs in a view: exactly, or by one of a few tolerant steps at one single place. Pure.
+
+The steps are tried in order, and each ignores one difference: white space at the ends of lines; one shift of
+the whole block; typographic characters for plain ones; the visible form of a character for the character. A
+step that finds several places ends the search, since a later one would only guess. What old and new text have
+in common is taken from the file, so that a step changes nothing that the edit does not.
+"""
+
+import re
+from array import array
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Sequence
+from itertools import accumulate
+
+from agentfs import call_context
+from agentfs.editing.document import Replacement
+from agentfs.text import changed_lines, unvisible
+
+# Enough to say "at least"; beyond it only the answer to a hostile or hopeless text would get longer.
+MOST_COUNTED = 1000
+BLANK = " \t"
+# Larger texts are only searched exactly: comparing them takes lists of lines and words.
+_MOST_LINES = 400_000
+_MOST_CHARACTERS = 400_000
+# A block whose rarest line occurs more often than this is not looked for.
+_MOST_CANDIDATES = 2000
+_PLAIN = str.maketrans(
+    {
+        **dict.fromkeys("‘’‚‛′", "'"),
+        **dict.fromkeys("“”„‟″", '"'),
+        **dict.fromkeys("‐‑‒–—―−", "-"),
+        **dict.fromkeys(map(chr, (0x00A0, *range(0x2002, 0x200B), 0x202F, 0x205F, 0x3000)), " "),
+    }
+)
+_ESCAPE = re.compile(r"⟦U\+[0-9A-F]{4,6}⟧")
+_WORD = re.compile(r"\w")
+_TOKEN = re.compile(r"\w+|\W")
+
+
+def occurrences(text: str, old: str, start: int = 0) -> list[int]:
+    """Return the offset of each occurrence from `start` on, overlapping ones too, up to `MOST_COUNTED`."""
+    found: list[int] = []
+    start = text.find(old, start)
+    while start >= 0 and len(found) < MOST_COUNTED:
+        found.append(start)
+        start = text.find(old, start + 1)
+    return found
+
+
+def comparable(view: str, old: str, new: str) -> bool:
+    """Tell whether texts are small enough to be compared line by line and word by word."""
+    return max(len(old), len(new)) <= _MOST_CHARACTERS and view.count("\n") <= _MOST_LINES
+
+
+def tolerant_matches(
+    view: str, old: str, new: str, *, characters: bool = True
+) -> tuple[str, list[Replacement]]:
+    """Return the first step that finds an old text, and its replacements with the new text fitted to each.
+
+    Without `characters`, those of the text are not known, so that none can be taken for another.
+    """
+    if not _WORD.search(old) or not comparable(view, old, new):
+        return "", []  # blanks and marks alone are too common to tell a place
+    steps = {"trailing_whitespace": _trailing, "indentation": _shifted}
+    if characters:
+        steps |= {"typography": _typographic, "visible_escapes": _escaped}
+    for via, step in steps.items():
+        call_context.check()
+        if found := step(view, old, new):
+            return via, found
+    return "", []
+
+
+def _trailing(view: str, old: str, new: str) -> list[Replacement]:
+    wanted = "\n".join(line.rstrip(BLANK) for line in old.split("\n"))
+    if not wanted.strip():
+        return []
+    lines = view.split("\n")
+    stripped = [line.rstrip(BLANK) for line in lines]
+    starts = array("Q", accumulate((len(line) + 1 for line in lines), initial=0))
+    stripped_starts = array("Q", accumulate((len(line) + 1 for line in stripped), initial=0))
+    text = "\n".join(stripped)
+    # The last line may lack the end that old_string gives it.
+    added = "" if text.endswith("\n") or not text else "\n"
+    matches: list[Replacement] = []
+    for found in occurrences(text + added, wanted):
+        found_end = found + len(wanted)
+        at_line_end = found_end >= len(text) or text[found_end] == "\n"
+        if len(wanted) < len(old) and old[-1] in BLANK and not at_line_end:
+            continue  # the blanks at the end of old_string would match something else
+        first = bisect_right(stripped_starts, found) - 1
+        last = bisect_right(stripped_starts, found_end) - 1
+        start = starts[first] + found - stripped_starts[first]
+        end = min(starts[last] + found_end - stripped_starts[last], len(view))
+        if old[-1] in BLANK:
+            end = starts[last] + len(lines[last])
+        past_end = found_end > len(text)  # the line end that the file does not have
+        given = (old[:-1], new.removesuffix("\n")) if past_end else (old, new)
+        matches.append(Replacement(start, end, _keep_lines(given[0], view[start:end], given[1])))
+    return matches
+
+
+def _shifted(view: str, old: str, new: str) -> list[Replacement]:
+    block = old.removesuffix("\n").split("\n")
+    lines = view.split("\n")
+    matches: list[Replacement] = []
+    for first in _candidates(lines, block):
+        actual = lines[first : first + len(block)]
+        fitted = _shift_new(block, actual, new)
+        start = sum(map(len, lines[:first])) + first
+        end = start + len("\n".join(actual)) + old.endswith("\n")
+        if fitted is not None and end <= len(view):
+            matches.append(Replacement(start, end, fitted))
+    return matches
+
+
+def _candidates(lines: Sequence[str], block: Sequence[str]) -> list[int]:
+    """Return the lines where the block begins but for its indentation, found by its rarest line."""
+    bodies = [line.lstrip(BLANK) for line in block]
+    wanted = {body for body in bodies if body}
+    stripped = [line.lstrip(BLANK) for line in lines]
+    counts = Counter(line for line in stripped if line in wanted)
+    if len(counts) < len(wanted) or not wanted:
+        return []
+    rarest = min(wanted, key=lambda body: counts[body])
+    if counts[rarest] > _MOST_CANDIDATES:
+        return []
+    before = bodies.index(rarest)
+    starts = [index - before for index, line in enumerate(stripped) if line == rarest and index >= before]
+    return [start for start in starts if stripped[start : start + len(block)] == bodies]
+
+
+def _shift_new(block: Sequence[str], actual: Sequence[str], new: str) -> str | None:
+    """Shift a new text as the old one; None without one shift, or if it has another indentation."""
+    shifts: set[tuple[str, str]] = set()  # what each line loses at its start, and what it gets
+    for line, actual_line in zip(block, actual, strict=True):
+        if not line.strip(BLANK):
+            continue
+        if not (actual_line.endswith(line) or line.endswith(actual_line)):
+            return None
+        lost, added = len(line) - len(actual_line), len(actual_line) - len(line)
+        shifts.add((line[: max(lost, 0)], actual_line[: max(added, 0)]))
+    if len(shifts) != 1 or ("", "") in shifts:
+        return None
+    removed, added_text = shifts.pop()
+    new_lines = new.split("\n")
+    text_lines = [line for line in new_lines if line.strip(BLANK)]
+    if text_lines:
+        old_lines = [line for line in block if line.strip(BLANK)]
+        file_lines = {line for line in actual if line.strip(BLANK)} - set(old_lines)
+        indented_as_old = _indentation(text_lines[0]) == _indentation(old_lines[0])
+        if not indented_as_old or file_lines.intersection(text_lines):
+            return None
+    if not all(line.startswith(removed) for line in text_lines):
+        return None
+
+    def shift(lines: Sequence[str]) -> str:
+        return "\n".join(
+            added_text + line.removeprefix(removed) if line.strip(BLANK) else line for line in lines
+        )
+
+    return _keep_lines(shift(block), "\n".join(actual), shift(new_lines))
+
+
+def _indentation(line: str) -> str:
+    return line[: len(line) - len(line.lstrip(BLANK))]
+
+
+def _typographic(view: str, old: str, new: str) -> list[Replacement]:
+    plain, wanted = view.translate(_PLAIN), old.translate(_PLAIN)
+    if (plain == view and wanted == old) or not wanted.strip():
+        return []
+    matches: list[Replacement] = []
+    for start in occurrences(plain, wanted):
+        fitted = _keep_tokens(old, view[start : start + len(old)], new)
+        if fitted is None:
+            return []
+        matches.append(Replacement(start, start + len(old), fitted))
+    return matches
+
+
+def _escaped(view: str, old: str, new: str) -> list[Replacement]:
+    wanted = unvisible(old)
+    if wanted == old:
+        return []
+    used = set(_ESCAPE.findall(old))
+    fitted = _ESCAPE.sub(lambda found: unvisible(found[0]) if found[0] in used else found[0], new)
+    return [Replacement(start, start + len(wanted), fitted) for start in occurrences(view, wanted)]
+
+
+def _keep_lines(old: str, actual: str, new: str) -> str:
+    """Take the file's own lines where the new text has lines of the old one."""
+    old_lines, actual_lines, new_lines = old.split("\n"), actual.split("\n"), new.split("\n")
+    made: list[str] = []
+    position = 0
+    for old_start, old_end, new_start, new_end in changed_lines(old_lines, new_lines):
+        made += actual_lines[position:old_start]
+        replaced = new_lines[new_start:new_end]
+        if old_end - old_start == new_end - new_start:
+            lines = zip(old_lines[old_start:old_end], actual_lines[old_start:old_end], replaced, strict=True)
+            # A line ends as the file's ends, where the new text ends it as the old text did.
+            replaced = [
+                line.rstrip(BLANK) + _line_blanks(file_line)
+                if _line_blanks(old_line) == _line_blanks(line)
+                else line
+                for old_line, file_line, line in lines
+            ]
+        made += replaced
+        position = old_end
+    return "\n".join([*made, *actual_lines[position:]])
+
+
+def _line_blanks(line: str) -> str:
+    return line[len(line.rstrip(BLANK)) :]
+
+
+def _keep_tokens(old: str, actual: str, new: str) -> str | None:
+    """Take the file's own characters where the new text has words of the old one; both are as long.
+
+    None where the rest of the new text has typographic characters: the old text has shown that the model and
+    the file differ in them, so that nobody knows whether they are meant.
+    """
+    old_tokens, new_tokens = _TOKEN.findall(old), _TOKEN.findall(new)
+    starts = [0, *accumulate(map(len, old_tokens))]
+    made: list[str] = []
+    position = 0
+    for old_start, old_end, new_start, new_end in changed_lines(old_tokens, new_tokens):
+        inserted = "".join(new_tokens[new_start:new_end])
+        if inserted.translate(_PLAIN) != inserted:
+            return None
+        made += (actual[starts[position] : starts[old_start]], inserted)
+        position = old_end
+    return "".join([*made, actual[starts[position] :]])
