@@ -1,52 +1,101 @@
-"""What is worth keeping of files for as long as they stay as they are."""
+"""Bounded caches of a workspace: data derived from files, and full texts under names. Thread-safe."""
 
 from collections import OrderedDict
 from collections.abc import Callable
 from threading import Lock
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
-T = TypeVar("T")
-Key = tuple[str, str | None]
+MAX_FILES = 16
+MAX_OUTPUTS = 64
+MAX_CHARS = 16 * 1024 * 1024
+
+K = TypeVar("K")
+V = TypeVar("V")
 
 
-class FileCache(Generic[T]):
-    """One thing for each of the files used last, bound to a version. Thread-safe and bounded."""
+class LRUCache(Generic[K, V]):
+    """A dictionary that drops what was added or used longest ago beyond a number, or a total size."""
 
-    def __init__(self, most: int = 16) -> None:
-        """Remember nothing yet.
+    def __init__(
+        self, max_entries: int, size_of: Callable[[V], int] = lambda _: 0, max_size: int = 0
+    ) -> None:
+        self._max_entries, self._max_size, self._size_of = max_entries, max_size, size_of
+        self._entries: OrderedDict[K, V] = OrderedDict()
+        self._size = 0
 
-        Args:
-            most: How many files are remembered.
-        """
-        self._most = most
+    def get(self, key: K) -> V | None:
+        """Return a value."""
+        return self._entries.get(key)
+
+    def add(self, key: K, value: V) -> None:
+        """Add or replace a value, which counts as used; the last one added stays whatever its size."""
+        self.drop(key)
+        self._entries[key] = value
+        self._size += self._size_of(value)
+        while len(self._entries) > 1 and (
+            len(self._entries) > self._max_entries or self._size > self._max_size
+        ):
+            self.drop(next(iter(self._entries)))
+
+    def drop(self, key: K) -> None:
+        """Remove a value, if there is one."""
+        value = self._entries.pop(key, None)
+        if value is not None:
+            self._size -= self._size_of(value)
+
+
+class FileCache(Generic[V]):
+    """A value for each of the files used last, made anew when the revision of the file changes."""
+
+    def __init__(self) -> None:
         self._lock = Lock()
-        self._kept: OrderedDict[Key, tuple[str, T]] = OrderedDict()
+        self._values: LRUCache[tuple[str, str | None], tuple[str, V]] = LRUCache(MAX_FILES)
 
-    def get(self, key: Key, revision: str, make: Callable[[], T]) -> T:
-        """Return what is kept of a version of a file, and make it if it is not at hand.
-
-        Args:
-            key: The file, and in what way it was looked at.
-            revision: The version.
-            make: Makes it; not called under a lock, so that one large file does not hold up the others.
-
-        Returns:
-            What was made, now or earlier.
-        """
+    def get(self, key: tuple[str, str | None], revision: str, make: Callable[[], V]) -> V:
+        """Return the value for a path and an encoding; `make` is not called under the lock."""
         with self._lock:
-            kept = self._kept.get(key)
-            if kept is not None and kept[0] == revision:
-                self._kept.move_to_end(key)
-                return kept[1]
-        made = make()
+            found = self._values.get(key)
+        if found is None or found[0] != revision:
+            found = revision, make()
         with self._lock:
-            self._kept[key] = revision, made
-            self._kept.move_to_end(key)
-            while len(self._kept) > self._most:
-                self._kept.popitem(last=False)
-        return made
+            self._values.add(key, found)
+        return found[1]
 
-    def drop(self, key: Key) -> None:
+    def drop(self, key: tuple[str, str | None]) -> None:
         """Forget a file, as when it changed while it was read."""
         with self._lock:
-            self._kept.pop(key, None)
+            self._values.drop(key)
+
+
+class Output(NamedTuple):
+    """What a name is for: a text, or the file at a path."""
+
+    text: str
+    path: str = ""
+
+
+class OutputStore:
+    """Texts and files under names such as `@out_1f3a`, which `read` and `grep` take for paths."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._outputs: LRUCache[str, Output] = LRUCache(
+            MAX_OUTPUTS, lambda output: len(output.text), MAX_CHARS
+        )
+
+    def keep(self, output: Output, kind: str = "out") -> str:
+        """Return a new name for an output, or the one that it has; `kind` is what the name begins with."""
+        from hashlib import blake2b  # noqa: PLC0415 - it loads OpenSSL, which an import of agentfs should not
+
+        digest = blake2b(f"{output.path}\0{output.text}".encode("utf-8", "surrogatepass")).hexdigest()
+        with self._lock:
+            size = 4
+            while self._outputs.get(name := f"@{kind}_{digest[:size]}") not in (None, output):
+                size += 1
+            self._outputs.add(name, output)
+            return name
+
+    def get(self, name: str) -> Output | None:
+        """Return what a name is for; None where nothing is, or is no longer."""
+        with self._lock:
+            return self._outputs.get(name)

@@ -26,7 +26,7 @@ from agentfs.tools.checking import checked
 from agentfs.tools.declaration import declaration_of
 
 if TYPE_CHECKING:  # a workspace loads it when it is opened
-    from agentfs.output_store import OutputStore
+    from agentfs.cache import OutputStore
 
 _R = TypeVar("_R")
 _C = TypeVar("_C", bound=type)

@@ -32,43 +32,36 @@ _JOINED = (  # blocks of scripts written with joiners: Arabic to Sinhala, Myanma
     "\uaa60-\uaa7f\uabc0-\uabff\U00011000-\U00011fff"
 )
 _JOINERS = "\u200c\u200d\ufe0e\ufe0f"
-_STAYING = (  # what stands behind a joiner or selector that stays
+_KEPT_AFTER = (  # what is behind a joiner or selector that is kept
     f"(?<=[{_EMOJI}][\ufe0e\ufe0f])"  # text or picture
     "|(?<=[0-9#*]\ufe0f)(?=\u20e3)"  # a keycap
     f"|(?:(?<=[{_EMOJI}]\u200d)|(?<=[{_EMOJI}]\ufe0f\u200d))(?=[{_EMOJI}])"  # a sequence
     f"|(?<=[{_JOINED}][\u200c\u200d])(?=[{_JOINED}])"
 )
-_shown = re.compile(rf"{_OPEN}U\+([0-9A-F]{{4,6}})⟧")
+_ESCAPED = re.compile(rf"{_OPEN}U\+([0-9A-F]{{4,6}})⟧")
 _ASCII_CONTROLS = bytes((*range(9), *range(11, 32), 127))
 
 
 @cache  # compiled when first needed: it takes as long as the rest of the package takes to load
 def _hidden(*, name: bool, bracket: bool) -> re.Pattern[str]:
-    """Return what finds a hidden character, in a name tab and line feed too, and a bracket to be shown."""
+    """Return a pattern for hidden characters, in a name tab and line feed too, and for a bracket."""
     # One class in front is looked for many times faster than several alternatives.
     return re.compile(
         f"[{_HIDDEN_CLASS}{_JOINERS}{chr(9) + chr(10) if name else ''}{_OPEN if bracket else ''}]"
-        f"(?:(?<![{_JOINERS}{_OPEN}])|(?<=[{_JOINERS}])(?!{_STAYING})|(?<={_OPEN})(?=U\\+[0-9A-F]{{4,6}}⟧))"
+        f"(?:(?<![{_JOINERS}{_OPEN}])|(?<=[{_JOINERS}])(?!{_KEPT_AFTER})|(?<={_OPEN})(?=U\\+[0-9A-F]{{4,6}}⟧))"
     )
 
 
 @cache
 def _printable() -> re.Pattern[str]:
-    """Return what finds a character that Python calls printable, and that is hidden all the same."""
+    """Return a pattern for characters that Python calls printable, and that are hidden all the same."""
     return re.compile(
         "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
     )
 
 
 def visible(text: str) -> str:
-    r"""Show the characters of a content that a reader cannot see but could be fooled by.
-
-    Args:
-        text: Any text; `\t` and `\n` stay as they are.
-
-    Returns:
-        The text with each such character as `⟦U+202E⟧`; `unvisible` gives back the text exactly.
-    """
+    """Show hidden characters of a content as `⟦U+202E⟧`, which `unvisible` takes back exactly."""
     if text.isascii():
         # Deleting from bytes costs a tenth of a search by a character class, and most text is clean.
         raw = text.encode("ascii")
@@ -84,70 +77,36 @@ def visible(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    r"""Show a name or a path so that it stays on its line and can forge none.
-
-    Args:
-        text: What is shown; `\t` and `\n` are shown too.
-
-    Returns:
-        The text on one line; `unvisible` gives back the text exactly.
-    """
+    """Show a name or a path so that it stays on its line and can forge none; else as `visible`."""
     return (
         text if _is_plain(text) and _OPEN not in text else _hidden(name=True, bracket=True).sub(_show, text)
     )
 
 
 def quoted(text: str) -> str:
-    r"""Show a name or a path for a place between quotes.
-
-    Args:
-        text: What is shown.
-
-    Returns:
-        The text on one line, with `\u202e` for what is hidden, as JSON has it.
-    """
+    r"""Show a name or a path on one line between quotes, with `\u202e` for what is hidden, as JSON has it."""
     return text if _is_plain(text) else _hidden(name=True, bracket=False).sub(_escape, text)
 
 
 def literal(value: Any) -> str:
-    """Return a value that was sent as Python writes it, on one line and with everything visible.
-
-    Args:
-        value: What was sent.
-    """
+    """Return a value that was sent as Python writes it, on one line and with everything visible."""
     return quoted(repr(value))
 
 
 def to_json(value: Any, **options: Any) -> str:
-    """Return a value as JSON that shows everything: what is hidden stands as its escape.
-
-    Args:
-        value: What JSON can show.
-        **options: As `json.dumps` takes them.
-    """
+    """Return a value as JSON with escapes for what is hidden; `options` are those of `json.dumps`."""
     text = json.dumps(value, ensure_ascii=False, **options)
     return text if _is_plain(text) else _hidden(name=False, bracket=False).sub(_escape, text)
 
 
 def shown_controls(text: str) -> str:
-    """Show what is hidden in a text that may have been made visible before: what shows a character stays.
-
-    Args:
-        text: Any text.
-    """
+    """Show hidden characters in a text that may have been made visible before, whose `⟦U+202E⟧` stay."""
     return _hidden(name=False, bracket=False).sub(_show, text)
 
 
 def unvisible(text: str) -> str:
-    """Turn what `visible` and `one_line` show back into the characters themselves.
-
-    Args:
-        text: Text as it was shown, or as a model copied it from there.
-
-    Returns:
-        The text with each `⟦U+…⟧` that can have been shown as its character; any other stays.
-    """
-    return _shown.sub(_restore, text) if _OPEN in text else text
+    """Return a text as it was before `visible` or `one_line`; `⟦U+…⟧` that neither makes stays."""
+    return _ESCAPED.sub(_restore, text) if _OPEN in text else text
 
 
 def _is_plain(text: str) -> bool:

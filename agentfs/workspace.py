@@ -115,9 +115,8 @@ class Workspace:
                 `unsupported` on Windows. For the state directory `invalid_argument` (not outside, another
                 tree's, another program's), `busy`, `io` (damaged).
         """
-        from agentfs.cache import FileCache
+        from agentfs.cache import FileCache, OutputStore
         from agentfs.fs import Root
-        from agentfs.output_store import OutputStore
 
         self.policy = policy or Policy()
         self.limits = limits or Limits()
@@ -1056,7 +1055,7 @@ class Workspace:
         Returns:
             The name, such as `@out_1f3a`. The oldest are dropped first.
         """
-        from agentfs.output_store import Output
+        from agentfs.cache import Output
 
         if isinstance(kept, ReadResult) and self._outputs.get(kept.path) is None:
             return self._outputs.keep(Output("", kept.path), kind)

@@ -15,7 +15,7 @@ LAYERS = [
     {"limits", "policy", "results", "line_ranges"},
     {"fs", "text"},
     {"tree", "patterns"},
-    {"read_tracker", "cache", "output_store"},
+    {"read_tracker", "cache"},
     {"reading", "editing", "search", "history"},
     {"providers"},
     {"tools"},

@@ -21,7 +21,6 @@ from agentfs.text import UNKNOWN_8BIT, bom_of, codec_of, line_start
 
 BLOCK = 256 * 1024  # bytes between two entries of the index, which fit a processor's cache
 MAX_PAGE_CHARS = 1024 * 1024  # of a longer line only the start is loaded
-_STEP = 8192
 _COUNTED_IN_BYTES = {"utf-8", "iso8859-1", UNKNOWN_8BIT}  # a byte 0A in these is always a line feed
 
 DecoderState = tuple[bytes, int]
@@ -59,7 +58,7 @@ class LineIndex(NamedTuple):
         block = max(bisect_left(self.ends, ahead) - 1, 0)
         position = self.first + block * BLOCK
         raw = file.read_at(position, BLOCK)
-        return position + _skip_lines(raw, self.end.encode(), ahead - self.ends[block])
+        return position + line_start(raw, number - self.ends[block], self.end.encode())
 
     def length_of(self, file: OpenFile, number: int) -> int:
         """Return the bytes of a line without the character that ends it; as for `start_of`."""
@@ -322,20 +321,3 @@ def _decode(
         size = BLOCK
         if text := decoder.decode(raw, last):
             yield text
-
-
-def _skip_lines(raw: bytes, end: bytes, count: int) -> int:
-    """Return the position after a number of line ends."""
-    position = 0
-    while count:
-        found = raw.count(end, position, position + _STEP)
-        if found < count:
-            if position >= len(raw):
-                return len(raw)
-            count -= found
-            position += _STEP
-            continue
-        for _ in range(count):
-            position = raw.index(end, position) + 1
-        break
-    return position

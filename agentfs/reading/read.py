@@ -306,9 +306,7 @@ def _was_read(known: ReadRecord, result: ReadResult) -> bool:
 
 
 def _lines_of(text: str, first: int, last: int | None) -> str:
-    """Return the lines of a text from one on, up to another or to its end; fewer where it has fewer."""
+    """Return the lines of a text from one on, up to another or to its end."""
     end = end_of(text)
-    ends = text.count(end)
-    start = line_start(text, first, end) if first - 1 <= ends else len(text)
-    stop = line_start(text, last + 1, end) if last is not None and last <= ends else len(text)
-    return text[start:stop]
+    stop = None if last is None else line_start(text, last + 1, end)
+    return text[line_start(text, first, end) : stop]

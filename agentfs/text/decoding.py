@@ -8,7 +8,7 @@ from agentfs.messages import Message, ParameterName
 from agentfs.text.lines import count_lines
 from agentfs.visible import literal
 
-UNKNOWN_8BIT = "unknown-8bit"
+UNKNOWN_8BIT = "unknown-8bit"  # each byte is the character of the same number
 HEAD = 8192  # the bytes at the start of a file that tell whether it is binary
 
 # The longer marks first: the one of UTF-32 begins with the one of UTF-16.
@@ -24,91 +24,52 @@ _PLAIN = {"utf-8-sig": "utf-8", "utf-16": "utf-16-le", "utf-32": "utf-32-le"}
 
 
 class Decoded(NamedTuple):
-    """The text of a file and what it takes to write it again.
-
-    Attributes:
-        text: The exact text: line ends included, the byte order mark not.
-        encoding: The codec, such as "utf-8" or "utf-16-le"; "unknown-8bit" where each byte stands for the
-            character of the same number.
-        bom: The byte order mark at the start of the file, or b"".
-    """
+    """The exact text of a file without its byte order mark; the codec, which may be UNKNOWN_8BIT."""
 
     text: str
     encoding: str
     bom: bytes
 
     def encode(self, text: str) -> bytes:
-        """Encode a text as this file is encoded.
-
-        Args:
-            text: The text, line ends as they shall be.
-
-        Returns:
-            The bytes, without a byte order mark.
-
-        Raises:
-            EncodingError: `encoding`: the file's encoding cannot hold a character.
-        """
+        """Encode a text as this file is encoded, without a mark; EncodingError as for `encode`."""
         return encode(text, self.encoding)
 
 
 def encode(text: str, encoding: str) -> bytes:
-    """Encode a text strictly.
-
-    Args:
-        text: The text.
-        encoding: A codec's name, or "unknown-8bit".
-
-    Returns:
-        The bytes, without a byte order mark.
-
-    Raises:
-        EncodingError: `encoding`: the codec cannot hold a character; the message names it and its line.
-    """
+    """Encode a text strictly; EncodingError (encoding) names a character that the codec does not have."""
     try:
-        return text.encode("latin-1" if encoding == UNKNOWN_8BIT else encoding)
+        return text.encode(_python_codec(encoding))
     except UnicodeEncodeError as error:
         character = text[error.start]
         line = count_lines(text[: error.start] + "x")
-        shown = f"{literal(character)} (U+{ord(character):04X})"
+        number = f"U+{ord(character):04X}"
         raise EncodingError(
-            f"The encoding {encoding} cannot hold the character {shown} in line {line} of the text.",
+            f"The encoding {encoding} cannot hold the character {literal(character)} ({number})"
+            f" in line {line} of the text.",
             hint="Use only characters that the file's encoding has, or escapes of the file's own language.",
-            details={"encoding": encoding, "character": f"U+{ord(character):04X}", "line": line},
+            details={"encoding": encoding, "character": number, "line": line},
         ) from None
 
 
 def decode(data: bytes, encoding: str | None = None) -> Decoded:
-    """Decode the whole content of a file: by its byte order mark, as UTF-8, as `encoding`, else byte by byte.
+    """Decode a file by its byte order mark, as UTF-8, in the encoding that was named, else byte by byte.
 
-    Args:
-        data: The bytes of the whole file.
-        encoding: The codec to take where there is no mark and the bytes are not UTF-8, or None.
-
-    Returns:
-        The text; `bom + encode(text)` are the bytes again.
-
-    Raises:
-        BinaryError: `binary`: a NUL in the first 8 KiB and no byte order mark.
-        EncodingError: `encoding`: the bytes are not text in the given encoding.
-        InvalidArgumentError: `invalid_argument`: no codec has that name.
+    Raises BinaryError for a NUL in the first 8 KiB without a mark, EncodingError for what is not text in the
+    encoding.
     """
     named = None if encoding is None else codec_name(encoding)
     bom, marked = bom_of(data)
-    if marked is not None:
-        text = _strictly(data[len(bom) :], marked)
-        if text is not None:
-            return Decoded(text, marked, bom)
-    if named is None and b"\x00" in data[:HEAD]:
+    if marked is not None and (text := _strictly(data[len(bom) :], marked)) is not None:
+        return Decoded(text, marked, bom)
+    has_nul = b"\x00" in data[:HEAD]
+    if named is None and has_nul:
+        position = data.index(0)
         raise BinaryError(
-            f"The file is binary: it has a NUL byte at position {data.index(0)}.",
-            details={"position": data.index(0)},
+            f"The file is binary: it has a NUL byte at position {position}.", details={"position": position}
         )
     # ASCII with NULs, and every 7-bit codec, is valid UTF-8 too: a named codec is only second to plain UTF-8.
-    if named is None or b"\x00" not in data[:HEAD]:
-        text = _strictly(data, "utf-8")
-        if text is not None:
-            return Decoded(text, "utf-8", b"")
+    if not has_nul and (text := _strictly(data, "utf-8")) is not None:
+        return Decoded(text, "utf-8", b"")
     if named is None:
         return Decoded(data.decode("latin-1"), UNKNOWN_8BIT, b"")
     text = _strictly(data, named)
@@ -118,19 +79,7 @@ def decode(data: bytes, encoding: str | None = None) -> Decoded:
 
 
 def decode_in(data: bytes, encoding: str) -> Decoded:
-    """Decode the whole content of a file in the codec that was named, and in no other.
-
-    Args:
-        data: The bytes of the whole file.
-        encoding: The codec; it stands above what the bytes look like.
-
-    Returns:
-        The text.
-
-    Raises:
-        EncodingError: `encoding`: the bytes are not text in that codec.
-        InvalidArgumentError: `invalid_argument`: no codec has that name.
-    """
+    """Decode a file in the encoding that was named and in no other; EncodingError (encoding) if it is not."""
     bom, named = codec_of(data, encoding)
     text = _strictly(data[len(bom) :], named)
     if text is None:
@@ -138,19 +87,20 @@ def decode_in(data: bytes, encoding: str) -> Decoded:
     return Decoded(text, named, bom)
 
 
+def decode_as(data: bytes, encoding: str) -> Decoded:
+    """Decode a file that will be written again: as `decode_in`, if the text gives the same bytes."""
+    decoded = decode_in(data, encoding)
+    try:
+        same = decoded.text.encode(_python_codec(decoded.encoding)) == data[len(decoded.bom) :]
+    except UnicodeError:
+        same = False
+    if not same:
+        raise _not_in(decoded.encoding)
+    return decoded
+
+
 def codec_of(head: bytes, encoding: str) -> tuple[bytes, str]:
-    """Find the mark and the codec of a file whose encoding was named.
-
-    Args:
-        head: The first bytes of the file.
-        encoding: The name; it wins over everything but the byte order of a mark of the same family.
-
-    Returns:
-        The mark, or b"" where it is none of that encoding and so part of the text; and the codec.
-
-    Raises:
-        InvalidArgumentError: `invalid_argument`: no text codec has that name.
-    """
+    """Return the mark and the codec of a file whose encoding was named; a mark of another one is text."""
     named = codec_name(encoding)
     bom, marked = bom_of(head)
     if marked is not None and marked[:6] == named[:6]:
@@ -158,64 +108,20 @@ def codec_of(head: bytes, encoding: str) -> tuple[bytes, str]:
     return b"", named
 
 
-def decode_as(data: bytes, encoding: str) -> Decoded:
-    """Decode the whole content of a file in the codec that its owner names, and in no other.
-
-    Args:
-        data: The bytes of the whole file.
-        encoding: The codec; it stands above what the bytes look like.
-
-    Returns:
-        The text; `bom + encode(text)` are the bytes again.
-
-    Raises:
-        EncodingError: `encoding`: the bytes are not text in that codec, or would not come back the same.
-        InvalidArgumentError: `invalid_argument`: no codec has that name.
-    """
-    decoded = decode_in(data, encoding)
-    if _encoded(decoded.text, decoded.encoding) != data[len(decoded.bom) :]:
-        raise _not_in(decoded.encoding)
-    return decoded
-
-
 def is_binary(head: bytes) -> bool:
-    """Tell whether a file is binary by its first bytes.
-
-    Args:
-        head: The first bytes of the file; those after 8 KiB are not looked at.
-
-    Returns:
-        True for a NUL in the first 8 KiB of a file without a byte order mark.
-    """
+    """Tell whether a file has a NUL in its first 8 KiB and no byte order mark."""
     return b"\x00" in head[:HEAD] and bom_of(head)[1] is None
 
 
 def bom_of(head: bytes) -> tuple[bytes, str | None]:
-    """Find the byte order mark at the start of a file.
-
-    Args:
-        head: The first bytes of the file.
-
-    Returns:
-        The mark and the codec that it stands for, or b"" and None.
-    """
-    for bom, encoding in _BOMS:
-        if head.startswith(bom):
-            return bom, encoding
-    return b"", None
+    """Return the byte order mark at the start of a file and its codec, or b"" and None."""
+    return next(((bom, encoding) for bom, encoding in _BOMS if head.startswith(bom)), (b"", None))
 
 
 def codec_name(encoding: str) -> str:
-    """Give the plain name of a text codec.
+    """Return the canonical name of a text codec, of the form without a mark.
 
-    Args:
-        encoding: A name that `codecs.lookup` knows.
-
-    Returns:
-        Its canonical name; for a codec that writes a byte order mark, the one that does not.
-
-    Raises:
-        InvalidArgumentError: `invalid_argument`: no text codec has that name.
+    InvalidArgumentError (invalid_argument) is raised where there is no such codec.
     """
     if encoding == UNKNOWN_8BIT:
         return encoding
@@ -239,15 +145,12 @@ def _not_in(encoding: str) -> EncodingError:
     )
 
 
-def _encoded(text: str, encoding: str) -> bytes | None:
-    try:
-        return text.encode("latin-1" if encoding == UNKNOWN_8BIT else encoding)
-    except UnicodeError:
-        return None
+def _python_codec(encoding: str) -> str:
+    return "latin-1" if encoding == UNKNOWN_8BIT else encoding
 
 
 def _strictly(data: bytes, encoding: str) -> str | None:
     try:
-        return data.decode("latin-1" if encoding == UNKNOWN_8BIT else encoding)
+        return data.decode(_python_codec(encoding))
     except UnicodeError:  # the plain form too: some codecs raise nothing finer
         return None

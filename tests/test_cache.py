@@ -1,7 +1,7 @@
 import pytest
 
-from agentfs import AgentFSError, Limits, Policy, Workspace, output_store
-from agentfs.output_store import Output, OutputStore
+from agentfs import AgentFSError, Limits, Policy, Workspace, cache
+from agentfs.cache import Output, OutputStore
 
 
 @pytest.fixture
@@ -99,19 +99,19 @@ def test_a_name_that_is_not_known_is_not_found(ws):
 
 
 def test_the_oldest_are_dropped(monkeypatch):
-    monkeypatch.setattr(output_store, "MAX_OUTPUTS", 3)
+    monkeypatch.setattr(cache, "MAX_OUTPUTS", 3)
+    monkeypatch.setattr(cache, "MAX_CHARS", 10)
     kept = OutputStore()
     names = [kept.keep(Output(str(number))) for number in range(5)]
     assert [kept.get(name) is not None for name in names] == [False, False, True, True, True]
-    monkeypatch.setattr(output_store, "MAX_CHARS", 10)
     large = kept.keep(Output("x" * 11))
     assert [kept.get(name) for name in names] == [None] * 5
     assert kept.get(large) is not None
 
 
 def test_names_that_would_be_the_same_grow(monkeypatch):
+    monkeypatch.setattr(cache, "MAX_OUTPUTS", 10**6)
     kept = OutputStore()
-    monkeypatch.setattr(output_store, "MAX_OUTPUTS", 10**6)
     names = {kept.keep(Output(str(number))) for number in range(2000)}
     assert len(names) == 2000
     assert all(kept.get(name) is not None for name in names)
