@@ -1,35 +1,54 @@
 """Ignore rules, decided as git decides them; pure: rule files come in as bytes, names as directory entries.
 
-Names and patterns are compared as git compares them, byte by byte: a text here holds one character for each
-byte (latin-1), which for ASCII is the name itself.
+pathspec translates the lines that it reads as git does, wcmatch the others. Names and patterns are compared
+byte by byte, as git does: a text here has one character for each byte (latin-1), which for ASCII is the name
+itself.
 
-A directory asks in bulk. Every pattern ends in a part that says something about the name: a plain name, an
-extension, or a small regex. Only a name that one of these knows is decided exactly, from the last rule of the
-nearest file upwards.
+A directory asks for all of its names at once. Every pattern ends in a part that says something about the
+name: a plain name, an extension, or a small regex with a text that it requires. Only a name that one of these
+knows is decided exactly, from the last rule of the nearest file upwards.
 """
 
 import math
 import os
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from agentfs.tree import wildcard
+from agentfs.tree.wildcards import (
+    ANY_PARTS,
+    MalformedPatternError,
+    Part,
+    compile_regex,
+    extension_of,
+    is_literal,
+    parse,
+    required_text,
+    suffix_of,
+    to_regex,
+)
 
 Listed = os.DirEntry[str]
 
 # Of one rule file: lines that are rules, and characters of those with wildcards, which are compiled.
-MOST_RULES = 50_000
-MOST_WILDCARDS = 64 * 1024
-# Of all that hold in one directory: rules, their characters, and those of rules with wildcards.
-_MOST_TOGETHER = (2 * MOST_RULES, 4 * 1024 * 1024, 2 * MOST_WILDCARDS)
-_COMPILED_AT_ONCE = 16 * 1024  # characters of regexes between two looks at the clock
-_COMPILED_PER_LOOK, _LINES_PER_LOOK, _NAMES_PER_LOOK = 64, 4096, 16
+MAX_RULES = 50_000
+MAX_WILDCARDS = 64 * 1024
+# Of all that apply in one directory: rules, their characters, and those of rules with wildcards.
+_MAX_TOGETHER = (2 * MAX_RULES, 4 * 1024 * 1024, 2 * MAX_WILDCARDS)
+_MAX_COMPILED_AT_ONCE = 8 * 1024  # characters of patterns between two checks of the deadline
+_RULES_PER_CHECK, _LINES_PER_CHECK, _NAMES_PER_CHECK = 64, 4096, 16
 
-_PLAIN = re.compile(r"[^*?\[\\]+")
 _WILD = re.compile(r"[*?\[\\]")
 _BOM = b"\xef\xbb\xbf"
+
+# Patterns that pathspec 1.1 reads as git does, and that its regexes match without much backtracking: at most
+# one `*` in a part and one `**`, which is not last; in classes no escapes, named classes, slashes and unusual
+# ranges; no escaped slash; no whitespace at the end. `tests/tree/test_gitignore.py` shows each exception.
+_CHARACTER = r"(?:[^*?\[\\/]|\\[^/]|\?|\[[!^]?(?:a-z|A-Z|0-9|[^]\[\\/&|~^!-])+\])"
+_PART = rf"(?=[^/]){_CHARACTER}*+(?:\*{_CHARACTER}*+)?"
+_PATHSPEC_AGREES = re.compile(rf"(?:{_PART}/)*+(?:\*\*/)?(?:{_PART}/)*+{_PART}(?<!\s)", re.DOTALL)
+_PATHSPEC_END = "(?:(?P<ps_d>/)|$)"
 
 OUTSIDE = "a rule outside the workspace"
 
@@ -39,16 +58,16 @@ class Rule:
     """One line of a rule file.
 
     Attributes:
-        index: Its place in the file; a later rule outranks an earlier one.
+        index: Its position in the file; a later rule outranks an earlier one.
         source: The file and line, as `docs/.gitignore:4`; "" when outside the root: never quoted.
         pattern: The line as written, without trailing spaces.
-        negated: Whether it takes back (`!`).
-        directory_only: Whether it speaks of directories only (`/` at the end).
+        negated: Whether it begins with `!`.
+        directory_only: Whether it ends in `/`.
         by_name: Whether it is tested on the name alone, at any depth.
         glob: The pattern itself, one character for each byte.
-        literal: Whether `glob` has no wildcard.
-        suffix: What must end the name, for one star and nothing wild behind it; else "".
-        tokens: What `glob` is made of, unless it is literal.
+        parts: The parts of `glob`, unless it has no wildcard; those behind `prefix` if there is one.
+        prefix: The plain beginning of a pattern such as `foo**/x`, in which git takes the `**` for a whole
+            part. suffix: What must end the name, for one star and nothing wild behind it; else "".
     """
 
     index: int
@@ -58,73 +77,87 @@ class Rule:
     directory_only: bool
     by_name: bool
     glob: str
-    literal: bool
+    parts: list[Part] = field(default_factory=list[Part])
+    prefix: str = ""
     suffix: str = ""
-    tokens: list[str] = field(default_factory=list[str])
     _fullmatch: Callable[[str], object] | None = None
 
     def __str__(self) -> str:
         """Return `file:line pattern`, or `OUTSIDE`."""
         return self.text(str)
 
-    def text(self, shown: Callable[[str], str | None]) -> str:
-        """Return `file:line pattern`, or `OUTSIDE`.
-
-        Args:
-            shown: Returns how the path of a file is shown; None where it is not named.
-        """
+    def text(self, display_path: Callable[[str], str | None]) -> str:
+        """Return `file:line pattern`, or `OUTSIDE` where `display_path` returns None for the file."""
         file, _, line = self.source.rpartition(":")
-        named = shown(file) if self.source else None
-        return OUTSIDE if named is None else f"{named}:{line} {self.pattern}"
+        displayed = display_path(file) if self.source else None
+        return OUTSIDE if displayed is None else f"{displayed}:{line} {self.pattern}"
 
     def matches(self, name: str, path: str, *, is_dir: bool) -> bool:
-        """Tell whether the rule is about this name, whose path is relative to the rule file."""
+        """Tell whether the rule matches this name, whose path is relative to the rule file."""
         if self.directory_only and not is_dir:
             return False
         text = name if self.by_name else path
-        if self.literal:
+        if not self.parts:
             return text == self.glob
         if self.suffix:
             return text.endswith(self.suffix)
         if self._fullmatch is None:
-            self.compile()
-        return self._fullmatch is not None and self._fullmatch(text) is not None
+            self._fullmatch = compile_regex(self._regex()).fullmatch
+        return self._fullmatch(text) is not None
 
     def compile(self) -> None:
-        """Make the regex of a rule that needs one."""
-        if self.tokens and not self.suffix:
-            self._fullmatch = wildcard.compile_regex(wildcard.to_regex(self.tokens)).fullmatch
+        """Compile the regex of a rule that needs one."""
+        if self.parts and not self.suffix:
+            self._fullmatch = compile_regex(self._regex()).fullmatch
+
+    def _regex(self) -> str:
+        return _pathspec_regex(self.glob) or re.escape(self.prefix) + to_regex(self.parts)
+
+    def last_part(self) -> Part | None:
+        """Return what the rule says about the name; None for nothing."""
+        if not self.parts:
+            return [self.glob.rpartition("/")[2]]
+        last = self.parts[-1]
+        return None if self.prefix or last == ANY_PARTS else last
+
+    def last_part_regex(self) -> str:
+        """Return the regex of the last part."""
+        if _PATHSPEC_AGREES.fullmatch(self.glob) and (regex := _pathspec_regex(self.glob.rpartition("/")[2])):
+            return regex
+        return to_regex(self.parts[-1:])
+
+
+def _pathspec_regex(glob: str) -> str | None:
+    """Translate a pattern with pathspec to what must match a whole path; None where wcmatch has to."""
+    if not _PATHSPEC_AGREES.fullmatch(glob):
+        return None
+    from pathspec.patterns.gitignore import spec  # noqa: PLC0415 - loaded when a rule first needs it
+
+    regex: str | None = spec.GitIgnoreSpecPattern.pattern_to_regex(f"/{glob}")[0]
+    if not regex or regex[0] != "^" or not regex.endswith(_PATHSPEC_END):
+        return None
+    return regex[1 : -len(_PATHSPEC_END)]
 
 
 class TooManyRulesError(ValueError):
-    """A rule file has more rules or wildcards than are taken, alone or with those that hold besides."""
+    """A rule file has more rules or wildcards than are taken, alone or with those that apply besides."""
 
 
 def read_rules(content: bytes, source: str, deadline: float = math.inf) -> list[Rule]:
-    """Read a rule file as git does.
+    """Read a rule file as git does, leaving out what can never match; `source` is "" outside the root.
 
-    Args:
-        content: The bytes of the file.
-        source: How to name the file; "" for one outside the root.
-        deadline: The `time.monotonic()` at which reading ends.
-
-    Returns:
-        The rules in their order; what can never match is left out.
-
-    Raises:
-        TooManyRulesError: There are more than `MOST_RULES`, or `MOST_WILDCARDS`.
-        TimeoutError: The deadline has passed.
+    Raises `TooManyRulesError`, and `TimeoutError` when the deadline has passed.
     """
     text = content.removeprefix(_BOM).decode("latin-1")
     rules: list[Rule] = []
     wildcards = 0
     for number, line in enumerate(text.split("\n"), 1):
         if line and line[0] != "#":
-            if number % _LINES_PER_LOOK == 0:
-                _look(deadline)
+            if number % _LINES_PER_CHECK == 0:
+                _check(deadline)
             if _WILD.search(line):
                 wildcards += len(line)
-            if len(rules) == MOST_RULES or wildcards > MOST_WILDCARDS:
+            if len(rules) == MAX_RULES or wildcards > MAX_WILDCARDS:
                 raise TooManyRulesError
             rule = _read_rule(line, len(rules), f"{source}:{number}" if source else "")
             if rule is not None:
@@ -132,13 +165,13 @@ def read_rules(content: bytes, source: str, deadline: float = math.inf) -> list[
     return rules
 
 
-def _look(deadline: float) -> None:
+def _check(deadline: float) -> None:
     if time.monotonic() > deadline:
         raise TimeoutError
 
 
 def _read_rule(line: str, index: int, source: str) -> Rule | None:
-    written = _trim(line.removesuffix("\r").partition("\0")[0])
+    written = _strip_spaces(line.removesuffix("\r").partition("\0")[0])
     negated = written.startswith("!")
     glob = written[1:] if negated else written
     directory_only = glob.endswith("/")
@@ -148,37 +181,66 @@ def _read_rule(line: str, index: int, source: str) -> Rule | None:
     glob = glob.removeprefix("/")
     if not glob:
         return None
-    shown = written.encode("latin-1").decode("utf-8", "backslashreplace")
-    literal = _PLAIN.fullmatch(glob) is not None
-    rule = Rule(index, source, shown, negated, directory_only, by_name, glob, literal)
-    if by_name and glob[0] == "*" and _PLAIN.fullmatch(glob, 1):
-        rule.suffix = glob[1:]
-    if not literal:
-        wild = _WILD.search(glob)
+    pattern = written.encode("latin-1").decode("utf-8", "backslashreplace")
+    rule = Rule(index, source, pattern, negated, directory_only, by_name, glob)
+    if wild := _WILD.search(glob):
+        start = wild.start()
         try:
             # git cuts off the plain beginning first, so `**` right behind it counts as a part of its own.
-            rule.tokens = wildcard.tokenize(glob, wild.start() if wild and not by_name else 0)
-        except wildcard.MalformedPatternError:
+            if not by_name and glob.startswith("**", start) and glob[start - 1 : start] not in ("", "/"):
+                rule.parts = parse(glob[start:])
+                rule.prefix = glob[:start]
+            if not rule.prefix or rule.parts[0] != ANY_PARTS:
+                rule.parts, rule.prefix = parse(glob), ""
+        except MalformedPatternError:
             return None
+        if [""] in rule.parts:
+            return None
+        if by_name:
+            rule.suffix = suffix_of(rule.parts[0])
     return rule
 
 
-def _trim(line: str) -> str:
+def _strip_spaces(line: str) -> str:
     """Return the line without trailing spaces; one behind a backslash stays."""
     if not line.endswith(" "):
         return line
-    at = keep = 0
+    at = end = 0
     while at < len(line):
         if line[at] == "\\":
             if at + 1 == len(line):
                 return line
             at += 2
-            keep = at
+            end = at
         else:
             at += 1
             if line[at - 1] != " ":
-                keep = at
-    return line[:keep]
+                end = at
+    return line[:end]
+
+
+class _NameTest:
+    """A test whether one of some rules may match a name; translated and compiled when a name first needs it.
+
+    Attributes:
+        required: Texts of which one is in each name that passes, between line ends that stand for its start
+            and end; None when unknown.
+    """
+
+    __slots__ = ("_fullmatch", "_rules", "required")
+
+    def __init__(self, rules: list[Rule], texts: list[str]) -> None:
+        self._rules = rules
+        self._fullmatch: Callable[[str], object] | None = None
+        self.required = tuple(dict.fromkeys(texts)) if all(texts) else None
+
+    def compiled(self, deadline: float) -> Callable[[str], object]:
+        """Return the test; raises `TimeoutError` when it is not compiled and the deadline has passed."""
+        if self._fullmatch is None:
+            _check(deadline)
+            regexes = dict.fromkeys(rule.last_part_regex() for rule in self._rules)
+            self._fullmatch = compile_regex("|".join(f"(?:{regex})" for regex in regexes)).fullmatch
+        return self._fullmatch
 
 
 class RuleFile:
@@ -190,14 +252,15 @@ class RuleFile:
         names: Rules by the plain name that they end in, the last rule first.
         extensions: Rules by the extension that they end in, the last rule first.
         others: All other rules, the last first.
-        tests: For `others`, tests whether a name may be meant, each with texts of which one at least is in
-            each name that passes it, between line ends that stand for its start and end; None when unknown.
-        needles: The texts of all tests, or None.
+        tests: For `others`, tests whether one may match a name, each with texts of which one is in each name
+            that
+            passes it, between line ends that stand for its start and end; None when unknown.
+        required: The texts of all tests, or None.
         any_name: Whether some rule says nothing about the name, as `out/**` does.
         size: How many rules there are, how many characters they have, and how many those with wildcards.
     """
 
-    __slots__ = ("above", "any_name", "base", "extensions", "names", "needles", "others", "size", "tests")
+    __slots__ = ("above", "any_name", "base", "extensions", "names", "others", "required", "size", "tests")
 
     def __init__(self, rules: list[Rule], base: str, above: str = "", deadline: float = math.inf) -> None:
         self.size = _size_of(rules)
@@ -207,40 +270,52 @@ class RuleFile:
         self.extensions: dict[str, list[Rule]] = {}
         self.others: list[Rule] = []
         self.any_name = False
-        tails: dict[str, str] = {}  # regexes of the last parts, each with a text that its matches have
-        for rule in reversed(rules):
-            tail = _tail(rule)
-            if isinstance(tail, str):
-                self.names.setdefault(tail, []).append(rule)
-            elif tail is None:
+        self.tests: list[_NameTest] = []
+        pending: list[Rule] = []
+        texts: list[str] = []
+        size = 0
+        for number, rule in enumerate(reversed(rules)):
+            if number % _RULES_PER_CHECK == 0:
+                _check(deadline)
+            part = rule.last_part()
+            if part is None:
                 self.any_name = True
                 self.others.append(rule)
-            elif extension := _extension(tail):
+            elif is_literal(part):
+                self.names.setdefault(part[0], []).append(rule)
+            elif extension := extension_of(part):
                 self.extensions.setdefault(extension, []).append(rule)
             else:
                 self.others.append(rule)
-                tails[wildcard.to_regex(tail)] = _needle(tail)
+                pending.append(rule)
+                texts.append(required_text(part))
+                size += len(rule.glob)
+                if size > _MAX_COMPILED_AT_ONCE:
+                    self.tests.append(_NameTest(pending, texts))
+                    pending, texts, size = [], [], 0
+        if pending:
+            self.tests.append(_NameTest(pending, texts))
         if self.any_name:  # then each name is tested by all of these
             for number, rule in enumerate(self.others):
-                if number % _COMPILED_PER_LOOK == 0:
-                    _look(deadline)
+                if number % _RULES_PER_CHECK == 0:
+                    _check(deadline)
                 rule.compile()
-        self.tests = tuple(_tests(tails, deadline))
-        known = all(tails.values()) and not self.any_name
-        self.needles = tuple(dict.fromkeys(tails.values())) if known else None
+        required = [test.required for test in self.tests]
+        self.required: tuple[str, ...] | None = None
+        if not self.any_name and None not in required:
+            self.required = tuple(dict.fromkeys(text for texts in required for text in texts or ()))
 
     def last_match(self, name: str, path: str, *, is_dir: bool) -> Rule | None:
-        """Return the last rule about this name (one character for each byte), whatever it says."""
+        """Return the last rule that matches this name (one character for each byte), negated or not."""
         best: Rule | None = None
         relative = self.above + path[len(self.base) :] if self.above else path[len(self.base) :]
         dot = name.rfind(".")
-        buckets = (
+        for rules in (
             self.names.get(name, ()),
             self.extensions.get(name[dot + 1 :], ()) if dot >= 0 else (),
-            self.others if self.needles is None or _holds_any(f"\n{name}\n", self.needles) else (),
-        )
-        for bucket in buckets:
-            for rule in bucket:
+            self.others if self.required is None or _has_any(f"\n{name}\n", self.required) else (),
+        ):
+            for rule in rules:
                 if best is not None and rule.index < best.index:
                     break
                 if rule.matches(name, relative, is_dir=is_dir):
@@ -249,75 +324,9 @@ class RuleFile:
         return best
 
 
-def _tests(
-    tails: dict[str, str], deadline: float
-) -> Iterator[tuple[tuple[str, ...] | None, Callable[[str], object]]]:
-    """Join regexes to tests of a size that compiles at once, each with the texts that its matches have."""
-    pending = list(tails.items())
-    while pending:
-        _look(deadline)
-        size = count = 0
-        while count < len(pending) and (count == 0 or size + len(pending[count][0]) <= _COMPILED_AT_ONCE):
-            size += len(pending[count][0])
-            count += 1
-        some, pending = dict(pending[:count]), pending[count:]
-        texts = tuple(dict.fromkeys(some.values())) if all(some.values()) else None
-        yield texts, wildcard.compile_regex("|".join(f"(?:{tail})" for tail in some)).fullmatch
-
-
-def _tail(rule: Rule) -> str | list[str] | None:
-    """Return what a rule says about the name: the name, the tokens of the last part, or None for nothing."""
-    if rule.literal:
-        return rule.glob.rpartition("/")[2]
-    tail: list[str] = []
-    before = wildcard.SLASH
-    for token in rule.tokens:
-        if token == wildcard.SLASH:
-            tail = []
-        elif token == wildcard.DEEP or (token == wildcard.DEEP_DIR and before not in _PART_ENDS):
-            return None
-        elif token == wildcard.DEEP_DIR:
-            tail = []
-        else:
-            tail.append(token)
-        before = token
-    letters = [_letter(token) for token in tail]
-    return "".join(letters) if all(letters) else tail
-
-
-_PART_ENDS = (wildcard.SLASH, wildcard.DEEP_DIR)
-
-
-def _letter(token: str) -> str:
-    """Return the character that a token stands for, or "" for a wildcard."""
-    if len(token) == 1:
-        return "" if token == wildcard.STAR else token
-    return token[1] if len(token) == 2 and token[0] == "\\" else ""
-
-
-def _extension(tail: list[str]) -> str:
-    r"""Return the extension of `*.ext`; `*.mod.c` is none, as it would make each `.c` a suspect."""
-    if tail[:2] != [wildcard.STAR, r"\."] or r"\." in tail[2:]:
-        return ""
-    letters = [_letter(token) for token in tail[2:]]
-    return "".join(letters) if all(letters) else ""
-
-
-def _needle(tail: list[str]) -> str:
-    """Return the longest text that each match of a tail has in it, or "" when there is none."""
-    runs = [""]
-    for letter in ("\n", *map(_letter, tail), "\n"):
-        if letter:
-            runs[-1] += letter
-        else:
-            runs.append("")
-    longest = max(runs, key=len)
-    return longest if longest != "\n" else ""
-
-
-def _holds_any(text: str, needles: tuple[str, ...]) -> bool:
-    for needle in needles:  # noqa: SIM110 - `any` over a generator takes twice as long
-        if needle in text:
+def _has_any(text: str, required: tuple[str, ...]) -> bool:
+    for each in required:  # noqa: SIM110 - `any` over a generator takes twice as long
+        if each in text:
             return True
     return False
 
@@ -332,57 +341,58 @@ def _rule_file(
     """Read and compile a rule file, or return None when it has no rules."""
     rules = read_rules(content, name, deadline)
     sizes = zip(_size_of(rules), *(each.size for each in others), strict=True)
-    if any(sum(some) > most for some, most in zip(sizes, _MOST_TOGETHER, strict=True)):
+    if any(sum(some) > most for some, most in zip(sizes, _MAX_TOGETHER, strict=True)):
         raise TooManyRulesError
     return RuleFile(rules, directory, above, deadline) if rules else None
 
 
 def _size_of(rules: list[Rule]) -> tuple[int, int, int]:
-    wildcards = sum(len(rule.glob) for rule in rules if not rule.literal)
+    wildcards = sum(len(rule.glob) for rule in rules if rule.parts)
     return len(rules), sum(len(rule.pattern) for rule in rules), wildcards
 
 
 class IgnoreRules:
-    """All rule files that hold in one directory; immutable, made from those of the directory above.
+    """All rule files that apply in one directory; immutable, made from those of the directory above.
 
     An `.ignore` outranks every `.gitignore`; then a nearer file outranks a farther one; then comes
-    `info/exclude`, and the user's global excludes are the last.
-
-    Args:
-        everywhere: The user's global excludes, whose patterns start where a repository does.
-        deadline: The `time.monotonic()` at which compiling them ends.
-
-    Attributes:
-        active: Whether there are rules.
-        refused: The rule files of the directory that have too many rules to be taken.
+    `info/exclude`, and the user's global excludes, whose patterns start where a repository does, are the
+    last.
     """
 
     __slots__ = (
         "_any_name",
-        "_everywhere",
         "_extensions",
         "_git",
+        "_global_excludes",
+        "_ignore",
         "_names",
-        "_own",
         "_tests",
         "active",
         "refused",
     )
 
-    def __init__(self, everywhere: list[Rule] | None = None, deadline: float = math.inf) -> None:
-        self._everywhere = everywhere or []
-        self.refused: tuple[str, ...] = ()
-        self._hold((), (RuleFile(self._everywhere, "", deadline=deadline),) if everywhere else ())
-
-    def _hold(self, own: tuple[RuleFile, ...], git: tuple[RuleFile, ...]) -> None:
-        self._own = own
+    def __init__(
+        self,
+        ignore: tuple[RuleFile, ...] = (),
+        git: tuple[RuleFile, ...] = (),
+        global_excludes: Sequence[Rule] = (),
+        refused: tuple[str, ...] = (),
+    ) -> None:
+        self._ignore = ignore
         self._git = git
-        files = own + git
+        self._global_excludes = list(global_excludes)
+        self.refused = refused  # the rule files of this directory that have too many rules to be taken
+        files = ignore + git
         self.active = bool(files)
         self._any_name = any(each.any_name for each in files)
         self._tests = tuple(test for each in files for test in each.tests)
         self._names = frozenset[str]().union(*(each.names for each in files))
         self._extensions = frozenset[str]().union(*(each.extensions for each in files))
+
+    @classmethod
+    def from_global_excludes(cls, rules: list[Rule], deadline: float = math.inf) -> "IgnoreRules":
+        """Return the rules that apply where no rule file has been read yet."""
+        return cls(git=(RuleFile(rules, "", deadline=deadline),) if rules else (), global_excludes=rules)
 
     def enter(
         self,
@@ -396,7 +406,7 @@ class IgnoreRules:
         above: str = "",
         deadline: float = math.inf,
     ) -> "IgnoreRules":
-        """Return the rules that hold in a directory.
+        """Return the rules that apply in a directory; raises `TimeoutError` when the deadline has passed.
 
         Args:
             directory: Its path relative to the root with a `/` at its end; "" for the root, or one above it.
@@ -404,16 +414,14 @@ class IgnoreRules:
             ignore: The bytes of its `.ignore`, if it has one.
             repository: Whether a repository begins here; to git, no `.gitignore` above it counts.
             exclude: The bytes of the `info/exclude` of that repository.
-            quote_exclude: Whether that file lies in the root, so that its rules may be quoted.
+            quote_exclude: Whether that file is in the root, so that its rules may be quoted.
             above: For a directory above the root, the path from it to the root with a `/` at its end.
             deadline: The `time.monotonic()` at which reading and compiling them ends.
-
-        Raises:
-            TimeoutError: The deadline has passed.
         """
-        own, git = self._own, self._git
+        ignore_files, git_files = self._ignore, self._git
         if repository:
-            git = (RuleFile(self._everywhere, directory, above, deadline),) if self._everywhere else ()
+            outer = self._global_excludes
+            git_files = (RuleFile(outer, directory, above, deadline),) if outer else ()
         quoted = not above
         refused: list[str] = []
         for content, name in (
@@ -424,57 +432,52 @@ class IgnoreRules:
             if not content:
                 continue
             try:
-                file = _rule_file(content, name, directory, above, deadline, (*own, *git))
+                file = _rule_file(content, name, directory, above, deadline, ignore_files + git_files)
             except TooManyRulesError:
                 refused.append(name)
                 continue
             if file is not None and content is ignore:
-                own = (file, *own)
+                ignore_files = (file, *ignore_files)
             elif file is not None:
-                git = (file, *git)
-        if own is self._own and git is self._git and not refused and not self.refused:
+                git_files = (file, *git_files)
+        if ignore_files is self._ignore and git_files is self._git and not refused and not self.refused:
             return self
-        entered = IgnoreRules()
-        entered._everywhere = self._everywhere
-        entered.refused = tuple(refused)
-        entered._hold(own, git)
-        return entered
+        return IgnoreRules(ignore_files, git_files, self._global_excludes, tuple(refused))
 
     def sift(
         self, directory: str, entries: list[Listed], deadline: float = math.inf
     ) -> tuple[list[Listed], list[Rule], int]:
-        """Split the entries of one directory.
+        """Split the entries of a directory, whose path relative to the root has a `/` at its end.
 
-        Args:
-            directory: The path of the directory relative to the root with a `/` at its end; "" for the root.
-            entries: What stands in it.
-            deadline: The `time.monotonic()` at which no more are decided.
-
-        Returns:
-            What is not ignored, in its order; for each that is, the rule; and how many entries were decided.
+        Returns those that are not ignored, in their order; the rule of each that is; and how many were
+        decided before the deadline.
         """
-        # One look at all names together tells in most directories that no rule is about any of them.
-        listed = [entry.name for entry in entries]
-        together = "\n".join(["", *listed, ""])
-        tests = [test for needles, test in self._tests if needles is None or _holds_any(together, needles)]
-        names, extensions, any_name = self._names, self._extensions, self._any_name
+        # One look at all names together shows in most directories that no rule matches any of them.
+        names = [entry.name for entry in entries]
+        joined = "\n".join(["", *names, ""])
+        tests = [
+            test.compiled(deadline)
+            for test in self._tests
+            if test.required is None or _has_any(joined, test.required)
+        ]
+        known_names, extensions, any_name = self._names, self._extensions, self._any_name
         if (
             not any_name
             and not tests
-            and names.isdisjoint(listed)
-            and extensions.isdisjoint([name.rpartition(".")[2] for name in listed])
-            and together.isascii()
+            and known_names.isdisjoint(names)
+            and extensions.isdisjoint([name.rpartition(".")[2] for name in names])
+            and joined.isascii()
         ):
             return entries, [], len(entries)
         kept: list[Listed] = []
         rules: list[Rule] = []
         for number, entry in enumerate(entries):
-            if number % _NAMES_PER_LOOK == 0 and time.monotonic() > deadline:
+            if number % _NAMES_PER_CHECK == 0 and time.monotonic() > deadline:
                 return kept, rules, number
             name = entry.name
             if (
                 any_name
-                or name in names
+                or name in known_names
                 or name.rpartition(".")[2] in extensions
                 or not name.isascii()
                 or (tests and any([test(name) for test in tests]))  # noqa: C419 - faster for a few
@@ -487,16 +490,10 @@ class IgnoreRules:
         return kept, rules, len(entries)
 
     def decide(self, directory: str, name: str, *, is_dir: bool) -> Rule | None:
-        """Return the rule that decides about one name, or None; one that is `negated` keeps the name.
-
-        Args:
-            directory: As for `sift`.
-            name: The name.
-            is_dir: Whether it is a directory; a link to one is none.
-        """
+        """Return the rule that decides about one name, or None; a negated one keeps the name."""
         name = _bytewise(name)
         path = _bytewise(directory) + name
-        for files in (self._own, self._git):
+        for files in (self._ignore, self._git):
             for each in files:
                 if rule := each.last_match(name, path, is_dir=is_dir):
                     return rule

@@ -44,7 +44,7 @@ class RuleReader:
             everywhere = read_rules(found.excludes or b"", "", self._deadline)
         except TooManyRulesError:
             self._refuse("")
-        rules = IgnoreRules(everywhere, self._deadline)
+        rules = IgnoreRules.from_global_excludes(everywhere, self._deadline)
         for number, each in enumerate(found.directories):
             rules = rules.enter(
                 "",

@@ -1,15 +1,14 @@
 """Types of files by name, as `grep` takes them in `type`; the names are those that ripgrep's users know."""
 
 from collections.abc import Callable, Sequence
-from fnmatch import fnmatchcase
 
 from agentfs.errors import InvalidArgumentError
 from agentfs.messages import FirstOf, Joined, Message, ParameterName, Retry
+from agentfs.tree.globs import compile_globs
 from agentfs.visible import literal
 
-# What `rg --type-list` of ripgrep 15 says, and a little more. `.x` is an extension, `x*` the beginning of a
-# name, `*x*` a part of one, what has other wildcards a glob, and anything else a whole name (with a `=` where
-# it begins with a dot).
+# What `rg --type-list` of ripgrep 15 says, and a little more: globs, with `.x` for `*.x` and `=.x` for the
+# name `.x`.
 _TYPES = {
     "ada": ".adb .ads",
     "agda": ".agda .lagda",
@@ -287,57 +286,17 @@ def type_names() -> list[str]:
 
 
 def compile_types(names: Sequence[str]) -> Callable[[str], bool]:
-    """Make a test for the names of files.
+    """Return a test whether the name of a file is of one of some types.
 
-    Args:
-        names: At least one type, such as `py`; case and a leading dot do not matter. One that begins with
-            `!` leaves its files out; of several types that a file is of, the last decides.
-
-    Returns:
-        A test whether a file's name (without directories) is of one of the types, or of none that is left
-        out where all are.
-
-    Raises:
-        InvalidArgumentError: `invalid_argument`: there is no such type; the message names the nearest.
+    A type that begins with `!` leaves its files out; the last type that a file is of decides. An unknown type
+    raises `InvalidArgumentError`, which names the nearest.
     """
-    if not any(name.startswith("!") for name in names):
-        return _of_types(names)
-    last_first = [(_of_types([name.removeprefix("!")]), not name.startswith("!")) for name in reversed(names)]
-    wanted_otherwise = not any(wanted for _, wanted in last_first)
-    return lambda name: next((wanted for test, wanted in last_first if test(name)), wanted_otherwise)
-
-
-def _of_types(names: Sequence[str]) -> Callable[[str], bool]:
-    """Make a test whether a file's name is of one of the types."""
-    suffixes: list[str] = []
-    exact: set[str] = set()
-    starts: list[str] = []
-    parts: list[str] = []
-    globs: list[str] = []
-    for name in names:
-        for each in _TYPES[_known(name)].split():
-            if "*" in each.strip("*") or "[" in each or (each.startswith("*") and not each.endswith("*")):
-                globs.append(each)
-            elif each.startswith("*"):
-                parts.append(each.strip("*"))
-            elif each.endswith("*"):
-                starts.append(each[:-1])
-            elif each.startswith("."):
-                suffixes.append(each)
-            else:
-                exact.add(each.removeprefix("="))
-    ends, begins = tuple(suffixes), tuple(starts)
-
-    def is_of_type(name: str) -> bool:
-        return (
-            name.endswith(ends)
-            or name in exact
-            or name.startswith(begins)
-            or any(part in name for part in parts)
-            or any(fnmatchcase(name, glob) for glob in globs)
-        )
-
-    return is_of_type
+    globs = [
+        f"{'!' * name.startswith('!')}{'*' * each.startswith('.')}{each.removeprefix('=')}"
+        for name in dict.fromkeys(reversed(names))
+        for each in reversed(_TYPES[_known(name.removeprefix("!"))].split())
+    ]
+    return compile_globs(globs[::-1])
 
 
 def _known(name: str) -> str:

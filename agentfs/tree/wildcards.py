@@ -1,0 +1,153 @@
+"""The wildcard language of ignore rules and globs: parsed here, translated to regexes by wcmatch.
+
+`*`, `?` and `[…]` match within one part of a path; a part `**` matches any number of parts. wcmatch
+translates each part; the parts are joined here, because an atomic group around each `**` but the last bounds
+the work of a match.
+"""
+
+import re
+from collections.abc import Callable
+from importlib import import_module
+
+# Literal text and wildcards in turn, as ["a", "*", ".py"]: even items are text, odd ones `*`, `?`, `**` or a
+# class.
+Part = list[str]
+
+ANY_PARTS: Part = ["", "**", ""]
+_LARGEST_CACHED = 2000
+_POSIX = {
+    *("alnum", "alpha", "blank", "cntrl", "digit", "graph"),
+    *("lower", "print", "punct", "space", "upper", "xdigit"),
+}
+_TOKEN = re.compile(r"(?P<literal>[^*?\[\\/]+)|(?P<stars>\*+)|\\(?P<escaped>.)|.", re.DOTALL)
+_CLASS_ITEM = re.compile(
+    r"\[:(?P<posix>[^\]]*):\]|(?:\\(?P<escaped>.)|(?P<low>[^\\]))(?:-(?:\\(?P<escaped_high>.)|(?P<high>[^\]\\])))?",
+    re.DOTALL,
+)
+
+
+class MalformedPatternError(ValueError):
+    """The pattern can match nothing: a class without end, an unknown class, a backslash at the end."""
+
+
+def parse(pattern: str) -> list[Part]:
+    """Split a pattern at its slashes; raises `MalformedPatternError`."""
+    parts: list[Part] = [[""]]
+    at = 0
+    while at < len(pattern):
+        token = _TOKEN.match(pattern, at)
+        if token is None or token[0] == "\\":
+            raise MalformedPatternError("it ends in a backslash")
+        start, at = at, token.end()
+        part = parts[-1]
+        if token["stars"]:
+            escaped_slash = pattern.startswith("\\/", at)
+            if at - start == 1 or part != [""] or not (escaped_slash or pattern[at : at + 1] in ("", "/")):
+                part += ["*", ""]
+            elif escaped_slash:  # to git, `**\/` is at least one part
+                parts[-1:] = [["", "*", ""], ANY_PARTS]
+            else:
+                parts[-1] = ANY_PARTS
+        elif token[0] in ("/", "\\/"):
+            parts.append([""])
+        elif token[0] == "[":
+            wildcard, at = _parse_class(pattern, start)
+            part += [wildcard, ""]
+        elif token[0] == "?":
+            part += ["?", ""]
+        else:
+            part[-1] += token["literal"] or token["escaped"]
+    return parts
+
+
+def _parse_class(pattern: str, opening: int) -> tuple[str, int]:
+    """Return a class as wcmatch takes it, without slashes and empty ranges, and the index behind it."""
+    negated = pattern[opening + 1 : opening + 2] in ("!", "^")
+    begin = at = opening + 1 + negated
+    items = ""
+    while at == begin or pattern[at : at + 1] != "]":
+        item = _CLASS_ITEM.match(pattern, at)
+        if item is None:
+            raise MalformedPatternError(f"the '[' at character {opening + 1} is never closed")
+        at = item.end()
+        if item["posix"] is not None:
+            if item["posix"] not in _POSIX:
+                raise MalformedPatternError(f"there is no class [:{item['posix']}:]")
+            items += item[0]
+            continue
+        low = item["escaped"] or item["low"]
+        high = item["escaped_high"] or item["high"] or low
+        high = max(low, high)  # to git, the first character of a reversed range still counts
+        low, high = "0" if low == "/" else low, "." if high == "/" else high
+        if low <= high:
+            items += f"\\{low}-\\{high}"
+    if not items and not negated:
+        raise MalformedPatternError(f"the class at character {opening + 1} can match only '/'")
+    return (f"[{'!' * negated}{items}]" if items else "?"), at + 1
+
+
+def is_literal(part: Part) -> bool:
+    """Tell whether a part has no wildcard."""
+    return len(part) == 1
+
+
+def suffix_of(part: Part) -> str:
+    """Return `text` for `*text`, else ""."""
+    return part[2] if len(part) == 3 and part[:2] == ["", "*"] else ""
+
+
+def extension_of(part: Part) -> str:
+    """Return `ext` for `*.ext`, else ""; `*.mod.c` has none, as each `.c` would then have to be tested."""
+    suffix = suffix_of(part)
+    return suffix[1:] if suffix.rfind(".") == 0 else ""
+
+
+def required_text(part: Part) -> str:
+    r"""Return the longest text that each name that matches has in it, between `\n` for its start and end."""
+    texts = part[::2]
+    texts[0] = f"\n{texts[0]}"
+    texts[-1] += "\n"
+    longest = max(texts, key=len)
+    return longest if longest != "\n" else ""
+
+
+def to_regex(parts: list[Part], *, hidden: bool = True) -> str:
+    """Return the regex that must match a whole path; without `hidden`, no wildcard matches a leading dot."""
+    dot = "" if hidden else r"(?!\.)"
+    sections: list[str] = [""]  # what is between two `**`
+    skipped_last = False
+    for part in parts[:-1]:
+        if part != ANY_PARTS:
+            sections[-1] += f"{_translate(part, hidden=hidden)}/"
+        elif not skipped_last:
+            sections.append("")
+        skipped_last = part == ANY_PARTS
+    rest = f"{dot}[^/]*(?:/{dot}[^/]*)*" if dot else ".*"
+    sections[-1] += rest if parts[-1] == ANY_PARTS else _translate(parts[-1], hidden=hidden)
+    first, *others = sections
+    joined = [f"(?:{dot}[^/]*/)*?{section}" for section in others]
+    return first + "".join(f"(?>{section})" for section in joined[:-1]) + "".join(joined[-1:])
+
+
+def _translate(part: Part, *, hidden: bool) -> str:
+    """Translate one part with wcmatch."""
+    if is_literal(part):
+        return re.escape(part[0])
+    from wcmatch import glob  # noqa: PLC0415 - loaded when a wildcard first needs it
+
+    flags = glob.FORCEUNIX | glob.CASE | (glob.DOTGLOB if hidden else 0)
+    text = "".join(item if index % 2 else re.escape(item) for index, item in enumerate(part))
+    regex = glob.translate(text, flags=flags)[0][0]
+    # What is matched here ends without a slash, and is never empty, `.` or `..`.
+    for guard in (r"(?=[^/])(?!\.{1,2}(?:$|[/]))", r"(?!(?:(?<=[/])|(?<=^))(?:\.{1,2})(?:$|[/]))"):
+        regex = regex.replace(guard, "")
+    regex = regex.replace("(?![/]).", "[^/]")  # `?`
+    return regex.removeprefix("^(?s:").removesuffix(")$").removesuffix("[/]*?")
+
+
+def compile_regex(regex: str) -> re.Pattern[str]:
+    """Compile a regex of `to_regex`, or several joined; a large one bypasses the cache of `re`."""
+    if len(regex) <= _LARGEST_CACHED:
+        return re.compile(regex, re.DOTALL)
+    uncached: Callable[[str, int], re.Pattern[str]] = import_module("re._compiler").compile
+    return uncached(regex, re.DOTALL)
