@@ -47,7 +47,7 @@ def find_instead(call: NextCall) -> dict[str, object] | None:
     return {"name": "*", **call["arguments"]}
 
 
-def render(context: RenderContext) -> ToolResult:
+def render(context: RenderContext, _: Workspace) -> ToolResult:
     """Make the answer of this contract from the workspace's own."""
     if problem := problem_of(context):
         return as_json(context, {"ok": False, "why": problem.message, "hint": problem.hint})

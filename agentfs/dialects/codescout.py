@@ -6,15 +6,15 @@ annotations`: the hints become schemas.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any, Literal
 
-from agentfs.dialects.dialect import Dialect
+from agentfs.dialects import Dialect
 from agentfs.dialects.rendering import (
     absolute_in,
     as_json,
     content_of,
     cut_lines,
+    last_line,
     left_out_field,
     past_end_of_lines,
     problem_of,
@@ -33,7 +33,7 @@ from agentfs.results import (
 )
 from agentfs.text import newline_of
 from agentfs.tools.spec import RenderContext, ToolSpec
-from agentfs.workspace import Workspace, view_for_dialect
+from agentfs.workspace import Workspace
 
 _LIMITS: Mapping[str, Any] = {
     "read_lines": 200,
@@ -51,7 +51,6 @@ _BUFFER_BYTES = 10_000  # a longer read gets a file_id, under which it can be re
 
 def specs(workspace: Workspace) -> Sequence[ToolSpec]:
     """Return the six tools."""
-    workspace = view_for_dialect(workspace, line_overhead=0)
     unbounded = workspace.view(limits=_without_caps(workspace.limits))
 
     def read(path: str, start_line: int | None = None, end_line: int | None = None) -> ReadResult:
@@ -157,7 +156,7 @@ def specs(workspace: Workspace) -> Sequence[ToolSpec]:
             return workspace.edit(path, old_string, new_string, replace_all)
         return _insert(workspace, path, new_string, insert)
 
-    tools = [
+    return [
         ToolSpec(read, name="read_file", renames={"offset": "start_line"}, map_next_call=_follow_read),
         ToolSpec(ls, name="list_dir", map_next_call=_follow_list),
         ToolSpec(grep, name="search_pattern", parameters={"limit": "max_results"}),
@@ -175,8 +174,6 @@ def specs(workspace: Workspace) -> Sequence[ToolSpec]:
         ),
         ToolSpec(edit, name="edit_file", order=("path", "old_string")),
     ]
-    render = partial(_render, workspace=workspace, unbounded=unbounded)
-    return [replace(each, render=render) for each in tools]
 
 
 def _without_caps(limits: Limits) -> Limits:
@@ -187,10 +184,8 @@ def _without_caps(limits: Limits) -> Limits:
         "line_chars": limits.file_bytes,
         "output_tokens": _TOKENS_PER_BYTE * limits.file_bytes,
     }
-    changes = {
-        name: value for name, value in unbounded.items() if getattr(limits, name) == getattr(preset, name)
-    }
-    return replace(limits, **changes)
+    unset = {name for name in unbounded if getattr(limits, name) == getattr(preset, name)}
+    return replace(limits, **{name: unbounded[name] for name in unset})
 
 
 def _out_of_range(message: str, parameter: str) -> InvalidArgumentError:
@@ -217,9 +212,9 @@ def _follow_read(call: NextCall) -> Mapping[str, Any] | None:
     if call["name"] != "read":
         return None
     arguments = call["arguments"]
-    first, limit = arguments.get("offset", 1), arguments.get("limit")
-    last = {} if limit is None else {"end_line": first + limit - 1}
-    return {"path": arguments["path"], "start_line": first, **last}
+    last = last_line(arguments)
+    end = {} if last is None else {"end_line": last}
+    return {"path": arguments["path"], "start_line": arguments.get("offset", 1), **end}
 
 
 def _follow_list(call: NextCall) -> Mapping[str, Any] | None:
@@ -240,32 +235,32 @@ def _is_paged(arguments: Mapping[str, Any]) -> bool:
     return full or bool(arguments.get("offset")) or arguments.get("limit", _PAGE_ENTRIES) != _PAGE_ENTRIES
 
 
-def _render(context: RenderContext, *, workspace: Workspace, unbounded: Workspace) -> ToolResult:
+def _render(context: RenderContext, workspace: Workspace) -> ToolResult:
     """Return a result in the form of the document, and beside it what was cut and left out."""
-    if not context.result.success:
-        return context.result  # rendered by `_render_failure`
+    problem = problem_of(context)
+    if problem is not None:
+        return as_json(context, {"error": problem._asdict()})
     absolute = absolute_in(workspace)
     match context.outcome:
         case ReadResult() as read:
-            page = as_json(context, _page(context, read, workspace, unbounded))
+            page = as_json(context, _page(context, read, workspace))
             return replace(page, next=_rest(page.next, read, context.arguments.get("end_line")))
         case ListResult() as listed:
             entries = [f"{absolute(entry.path)}{'/' if entry.is_dir else ''}" for entry in listed.entries]
-            return as_json(
-                context, {"entries": entries, **_paging(context, listed), **left_out_field(listed.skipped)}
-            )
+            paging = _paging(context, listed)
+            return as_json(context, {"entries": entries, **paging, **left_out_field(listed.skipped)})
         case GrepResult() as found:
             matches = [
                 {"file": absolute(match.path), "line": match.line, **content_of(match)}
                 for match in found.matches
             ]
             advice = "Increase max_results, or narrow the search with path"
-            totals = _totals(context, found, len(matches), found.total_lines, "matching lines", advice)
+            totals = _totals(context, found, len(matches), "matching lines", advice)
             return as_json(context, {"matches": matches, **totals})
         case GlobResult() as found:
             files = [absolute(entry.path) for entry in found.files]
             advice = "Increase max_results, or use a more specific pattern or path"
-            totals = _totals(context, found, len(files), found.total, "files", advice)
+            totals = _totals(context, found, len(files), "files", advice)
             pattern = context.arguments["pattern"]
             if not files and "/" not in pattern:
                 totals["note"] += (
@@ -281,20 +276,13 @@ def _render(context: RenderContext, *, workspace: Workspace, unbounded: Workspac
             return context.result
 
 
-def _render_failure(context: RenderContext) -> ToolResult:
-    problem = problem_of(context)
-    return as_json(context, {"error": problem._asdict()}) if problem else context.result
-
-
-def _page(
-    context: RenderContext, read: ReadResult, workspace: Workspace, unbounded: Workspace
-) -> dict[str, Any]:
+def _page(context: RenderContext, read: ReadResult, workspace: Workspace) -> dict[str, Any]:
     if read.kind != "text":
         note = {} if read.content else {"note": context.result.content}
         return {"content": read.content, "total_lines": read.total_lines, "kind": read.kind, **note}
     first, last = context.arguments.get("start_line"), context.arguments.get("end_line")
-    line_chars = (workspace if last is None else unbounded).limits.line_chars
-    content, cut = cut_lines(read, line_chars)
+    limits = workspace.limits if last is None else _without_caps(workspace.limits)
+    content, cut = cut_lines(read, limits.line_chars)
     page: dict[str, Any] = {"content": content, "total_lines": read.total_lines}
     overflows = read.truncated_by not in {None, "line"}
     if overflows:
@@ -302,11 +290,8 @@ def _page(
         if last is not None:
             rest = f"start_line={read.end_line + 1} and end_line={min(last, read.total_lines)}"
             advice = f"For the rest pass {rest}"
-        page["overflow"] = _overflow(
-            read.end_line - read.start_line + 1,
-            read.total_lines,
-            f"File has {read.total_lines} lines. {advice}",
-        )
+        hint = f"File has {read.total_lines} lines. {advice}"
+        page["overflow"] = _overflow(read.end_line - read.start_line + 1, read.total_lines, hint)
     if cut:
         advice = "Give both start_line and end_line to read these lines whole"
         page["cut"] = {"lines": cut, **({"hint": advice} if last is None else {})}
@@ -333,21 +318,20 @@ def _paging(context: RenderContext, listed: ListResult) -> dict[str, Any]:
     if not listed.truncated:
         return {}
     shown = len(listed.entries)
-    hint = (
-        f"Directory has {listed.total} entries. Use a more specific path, or "
-        f'detail_level="full" with offset={shown} to go on'
-    )
+    advice = f'Use a more specific path, or detail_level="full" with offset={shown} to go on'
+    hint = f"Directory has {listed.total} entries. {advice}"
     return {"overflow": _overflow(shown, listed.total, hint)}
 
 
 def _totals(
-    context: RenderContext, found: GrepResult | GlobResult, shown: int, total: int, noun: str, advice: str
+    context: RenderContext, found: GrepResult | GlobResult, shown: int, noun: str, advice: str
 ) -> dict[str, Any]:
     """Return how much there is, how to see more of it, and why nothing was found."""
+    total = found.total if isinstance(found, GlobResult) else found.total_lines
     totals: dict[str, Any] = {"total": total}
     if found.truncated:
-        least = "" if found.exact else "at least "
-        totals["overflow"] = _overflow(shown, total, f"There are {least}{total} {noun}. {advice}")
+        hint = f"There are {'' if found.exact else 'at least '}{total} {noun}. {advice}"
+        totals["overflow"] = _overflow(shown, total, hint)
     return {**totals, **left_out_field(found.skipped), **({} if shown else {"note": context.result.content})}
 
 
@@ -374,5 +358,6 @@ DIALECT = Dialect(
     specs,
     limits=_LIMITS,
     policy={"overwrite": "always", "match": "exact"},
-    render=_render_failure,
+    options={"line_overhead": 0},
+    render=_render,
 )

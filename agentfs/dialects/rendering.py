@@ -1,7 +1,7 @@
 """What the renderers of several dialects share. Pure."""
 
 import os
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import fields, replace
 from typing import Any, NamedTuple
 
@@ -91,14 +91,14 @@ def content_of(match: Match) -> dict[str, Any]:
     return {"content": without_marks(match)[0], **({"cut": list(match.cut)} if any(match.cut) else {})}
 
 
-def past_end_of_lines(error: PastEndError, requested: str, valid: str) -> PastEndError:
-    """Return a `past_end` of a read in the terms of a tool; one about a directory is returned unchanged.
+def last_line(arguments: Mapping[str, Any]) -> int | None:
+    """Return the last line that a call of `read` asks for; None for all."""
+    limit = arguments.get("limit")
+    return None if limit is None else arguments.get("offset", 1) + limit - 1
 
-    Args:
-        error: The error of the read.
-        requested: The line that was asked for, such as "start_line 9".
-        valid: What to pass instead, such as "a start_line from 1 to"; the number of lines follows.
-    """
+
+def past_end_of_lines(error: PastEndError, requested: str, valid: str) -> PastEndError:
+    """Return a `past_end` of a read in the terms of a tool; one about a directory is returned unchanged."""
     total = error.details.get("total_lines")
     if total is None:
         return error
@@ -108,3 +108,8 @@ def past_end_of_lines(error: PastEndError, requested: str, valid: str) -> PastEn
         hint=f"Pass {valid} {total}." if total else "It is empty: there is nothing to read.",
         details=error.details,
     )
+
+
+def without_empty(**fields: Any) -> dict[str, Any]:
+    """Return the fields of a reply that have a value: neither None nor empty nor false."""
+    return {name: value for name, value in fields.items() if value}

@@ -7,13 +7,19 @@ the hints become schemas.
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
-from agentfs.dialects.dialect import Dialect
-from agentfs.dialects.rendering import as_json, content_of, left_out_field, lines_of, problem_of
+from agentfs.dialects import Dialect
+from agentfs.dialects.rendering import (
+    Problem,
+    as_json,
+    content_of,
+    left_out_field,
+    lines_of,
+    problem_of,
+    without_empty,
+)
 from agentfs.errors import EncodingError, UnknownLineError
-from agentfs.limits import Limits
 from agentfs.results import (
     EditResult,
     Entry,
@@ -26,7 +32,7 @@ from agentfs.results import (
     WriteResult,
 )
 from agentfs.tools.spec import RenderContext, ToolSpec
-from agentfs.workspace import Workspace, view_for_dialect
+from agentfs.workspace import Workspace
 
 # The directories that glob, grep and ls leave out wherever they lie.
 IGNORED = (
@@ -44,7 +50,6 @@ _NUMBERED_LINE = re.compile(r"^ *[0-9]+ ([0-9a-f]{6,})\|", re.MULTILINE)
 
 def specs(workspace: Workspace) -> Sequence[ToolSpec]:
     """Return the six tools."""
-    workspace = view_for_dialect(workspace, line_overhead=_ID_CHARS, fresh_line_ids=True, plain_order=True)
 
     def edit_lines(path: str, changes: list[LineChange]) -> EditResult:
         """Replace lines named by the ids that read shows; all changes are made, or none.
@@ -56,8 +61,8 @@ def specs(workspace: Workspace) -> Sequence[ToolSpec]:
             changes: List of change operations.
         """
         cleaned = [
-            replace(
-                change,
+            LineChange(
+                new_content=change.new_content,
                 line_id=_clean_id(change.line_id),
                 start_line_id=_clean_id(change.start_line_id),
                 end_line_id=_clean_id(change.end_line_id),
@@ -132,11 +137,8 @@ def specs(workspace: Workspace) -> Sequence[ToolSpec]:
         ToolSpec(grep, parameters={"glob": "include"}),
         ToolSpec(ls),
     ]
-    render = partial(_render, limits=workspace.limits)
-    return [
-        replace(each, aliases=(f"rye/file-system/{each.name or each.target.__name__}",), render=render)
-        for each in tools
-    ]
+    prefix = "rye/file-system/"
+    return [replace(each, aliases=(f"{prefix}{each.name or each.target.__name__}",)) for each in tools]
 
 
 def _clean_id(line_id: str | None) -> str | None:
@@ -144,48 +146,19 @@ def _clean_id(line_id: str | None) -> str | None:
     return line_id if line_id is None else line_id.strip().strip("[]").removeprefix("LID:")
 
 
-def _render(context: RenderContext, *, limits: Limits) -> ToolResult:
-    if not context.result.success:
-        return context.result  # rendered by `_render_failure`
-    reply: dict[str, Any] = {}
-    match context.outcome:
-        case ReadResult() as read:
-            reply = _page(context, read, limits.line_chars)
-        case WriteResult() as written:
-            reply = {
-                **_diff(written.diff, limits),
-                "file_path": written.path,
-                "bytes_written": written.bytes_written,
-                "created": written.created,
-                **_notes(written.notes),
-            }
-        case EditResult() as edited:
-            reply = {
-                **_diff(edited.diff, limits),
-                "changes_applied": edited.replacements,
-                "lines_changed": edited.lines_changed,
-                **_notes(edited.notes),
-            }
-        case GlobResult() as found:
-            files = [entry.path for entry in found.files]
-            reply = {"output": "\n".join(files), "files": files, **_totals(context, found, found.total)}
-        case GrepResult() as found:
-            reply = {**_matches(found), **_totals(context, found, found.total_lines)}
-        case ListResult() as listed:
-            names = [f"{entry.name}/" if entry.is_dir else entry.name for entry in listed.entries]
-            reply = {"output": "\n".join(names), "entries": [_entry(entry) for entry in listed.entries]}
-            if listed.truncated:
-                reply |= {"truncated": True, "total": listed.total}
-            reply |= left_out_field(listed.skipped, without=_ALWAYS_SKIPPED)
-        case _:
-            pass
-    return as_json(context, {"success": True, **reply})
-
-
-def _render_failure(context: RenderContext) -> ToolResult:
+def _render(context: RenderContext, workspace: Workspace) -> ToolResult:
     problem = problem_of(context)
-    if problem is None:
-        return context.result
+    if problem is not None:
+        reply = _failure(context, problem)
+    else:
+        reply = {
+            "success": True,
+            **_fields(context, workspace.limits.line_chars, workspace.limits.read_bytes),
+        }
+    return as_json(context, reply)
+
+
+def _failure(context: RenderContext, problem: Problem) -> dict[str, Any]:
     reply: dict[str, Any] = {
         "success": False,
         "error": _NUMBERED_LINE.sub(r"[LID:\1] ", problem.message),
@@ -194,7 +167,37 @@ def _render_failure(context: RenderContext) -> ToolResult:
     }
     if isinstance(context.outcome, UnknownLineError):
         reply["available_ids"] = context.outcome.details["line_ids"][:_MAX_LISTED_IDS]
-    return as_json(context, reply)
+    return reply
+
+
+def _fields(context: RenderContext, line_chars: int, diff_bytes: int) -> dict[str, Any]:
+    """Return the fields of a reply, by the kind of the result."""
+    match context.outcome:
+        case ReadResult() as read:
+            return _page(context, read, line_chars)
+        case WriteResult() as written:
+            done = {
+                "file_path": written.path,
+                "bytes_written": written.bytes_written,
+                "created": written.created,
+            }
+            return {**_diff(written.diff, diff_bytes), **done, **without_empty(notes=list(written.notes))}
+        case EditResult() as edited:
+            done = {"changes_applied": edited.replacements, "lines_changed": edited.lines_changed}
+            return {**_diff(edited.diff, diff_bytes), **done, **without_empty(notes=list(edited.notes))}
+        case GlobResult() as found:
+            files = [entry.path for entry in found.files]
+            return {"output": "\n".join(files), "files": files, **_totals(context, found, found.total)}
+        case GrepResult() as found:
+            return {**_matches(found), **_totals(context, found, found.total_lines)}
+        case ListResult() as listed:
+            names = [f"{entry.name}/" if entry.is_dir else entry.name for entry in listed.entries]
+            cut = {"truncated": True, "total": listed.total} if listed.truncated else {}
+            entries = [_entry(entry) for entry in listed.entries]
+            skipped = left_out_field(listed.skipped, without=_ALWAYS_SKIPPED)
+            return {"output": "\n".join(names), "entries": entries, **cut, **skipped}
+        case _:
+            return {}
 
 
 def _page(context: RenderContext, read: ReadResult, line_chars: int) -> dict[str, Any]:
@@ -208,7 +211,7 @@ def _page(context: RenderContext, read: ReadResult, line_chars: int) -> dict[str
         output = "\n".join(head + line[:line_chars] for head, line in zip(heads, lines, strict=True))
         footer = context.result.content.split("\n")[count:]
         if truncated or not read.line_ids or read.encoding != "utf-8":
-            more = _notes([note.removeprefix("[").removesuffix("]") for note in footer if count])
+            more = without_empty(notes=[note.removeprefix("[").removesuffix("]") for note in footer if count])
     else:
         more = {"kind": read.kind}
     return {
@@ -236,14 +239,9 @@ def _matches(found: GrepResult) -> dict[str, Any]:
 def _totals(context: RenderContext, found: GlobResult | GrepResult, total: int) -> dict[str, Any]:
     """Return how many are shown, how many there are where that is more, and why nothing was found."""
     count = len(found.files if isinstance(found, GlobResult) else found.matches)
-    totals: dict[str, Any] = {"count": count, "truncated": found.truncated}
-    if found.truncated:
-        totals["total"] = total
-    return {
-        **totals,
-        **left_out_field(found.skipped, without=_ALWAYS_SKIPPED),
-        **({} if count else {"note": context.result.content}),
-    }
+    totals = {"count": count, "truncated": found.truncated, **({"total": total} if found.truncated else {})}
+    note = {} if count else {"note": context.result.content}
+    return {**totals, **left_out_field(found.skipped, without=_ALWAYS_SKIPPED), **note}
 
 
 def _entry(entry: Entry) -> dict[str, Any]:
@@ -251,17 +249,13 @@ def _entry(entry: Entry) -> dict[str, Any]:
     return {"name": entry.name, "type": kind, **({} if entry.target is None else {"target": entry.target})}
 
 
-def _diff(diff: str, limits: Limits) -> dict[str, Any]:
+def _diff(diff: str, most_bytes: int) -> dict[str, Any]:
     """Return a diff, cut at a line end where it is longer than a read may be."""
     raw = diff.encode("utf-8", "surrogatepass")
-    if len(raw) <= limits.read_bytes:
+    if len(raw) <= most_bytes:
         return {"output": diff}
-    shown = raw[: raw.rfind(b"\n", 0, limits.read_bytes) + 1].decode("utf-8", "surrogatepass")
+    shown = raw[: raw.rfind(b"\n", 0, most_bytes) + 1].decode("utf-8", "surrogatepass")
     return {"output": shown, "truncated": True}
-
-
-def _notes(notes: Sequence[str]) -> dict[str, Any]:
-    return {"notes": list(notes)} if notes else {}
 
 
 DIALECT = Dialect(
@@ -277,5 +271,6 @@ DIALECT = Dialect(
         "output_tokens": 200_000,
     },
     policy={"overwrite": "always"},
-    render=_render_failure,
+    options={"line_overhead": _ID_CHARS, "fresh_line_ids": True, "plain_order": True},
+    render=_render,
 )

@@ -9,7 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
-from agentfs.dialects.dialect import Dialect
+from agentfs.dialects import Dialect
+from agentfs.dialects.rendering import last_line
 from agentfs.errors import (
     AgentFSError,
     AlreadyExistsError,
@@ -38,6 +39,7 @@ _REVIEW = (
     "Review the changes and make sure they are as expected (correct indentation, no duplicate lines, etc). "
     "Edit the file again if necessary."
 )
+_RANGE_OF_DIRECTORY = "The `view_range` parameter is not allowed when `path` points to a directory."
 _FIND_IT = "View the directory to find it, or create it."
 _NUMBERED = re.compile(r" *([0-9]+)\|(.*)", re.DOTALL)
 _HUNK = re.compile(r"@@ -[0-9,]+ \+([0-9]+)")
@@ -103,9 +105,7 @@ def specs(workspace: Workspace) -> Sequence[ToolSpec]:
 
 def _required(name: str, value: str | None, command: str) -> str:
     if value is None:
-        raise InvalidArgumentError(
-            f"Parameter `{name}` is required for command: {command}", details={"parameter": name}
-        )
+        raise _invalid(name, f"Parameter `{name}` is required for command: {command}")
     return value
 
 
@@ -125,25 +125,20 @@ def _view(workspace: Workspace, path: str, view_range: list[int] | None) -> Resu
     except PastEndError as error:
         total = error.details.get("total_lines")
         if total is None:
-            raise _not_of_a_directory() from None
+            raise _invalid("view_range", _RANGE_OF_DIRECTORY) from None
         inside = f"within the range of lines of the file: [1, {total}]"
         raise _bad_range(view_range, f"Its first element `{first}` should be {inside}.") from None
     if read.kind == "directory":
-        raise _not_of_a_directory()
+        raise _invalid("view_range", _RANGE_OF_DIRECTORY)
     return read
 
 
-def _not_of_a_directory() -> InvalidArgumentError:
-    return InvalidArgumentError(
-        "The `view_range` parameter is not allowed when `path` points to a directory.",
-        details={"parameter": "view_range"},
-    )
-
-
 def _bad_range(view_range: list[int], why: str) -> InvalidArgumentError:
-    return InvalidArgumentError(
-        f"Invalid `view_range`: {view_range}. {why}", details={"parameter": "view_range"}
-    )
+    return _invalid("view_range", f"Invalid `view_range`: {view_range}. {why}")
+
+
+def _invalid(parameter: str, message: str, **details: Any) -> InvalidArgumentError:
+    return InvalidArgumentError(message, details={"parameter": parameter, **details})
 
 
 def _insertion(content: str, line: int, text: str) -> tuple[int, int, str]:
@@ -151,11 +146,8 @@ def _insertion(content: str, line: int, text: str) -> tuple[int, int, str]:
     starts = [0, *(found.end() for found in re.finditer("\n", content))]
     total = len(starts) - (1 if content.endswith("\n") or not content else 0)
     if not 0 <= line <= total:
-        raise InvalidArgumentError(
-            f"Invalid `insert_line` parameter: {line}. "
-            f"It should be within the range of lines of the file: [0, {total}]",
-            details={"parameter": "insert_line", "total_lines": total},
-        )
+        why = f"It should be within the range of lines of the file: [0, {total}]"
+        raise _invalid("insert_line", f"Invalid `insert_line` parameter: {line}. {why}", total_lines=total)
     body = text.replace("\r\n", "\n").removesuffix("\n")
     if line == len(starts):  # after a last line that nothing ends
         return len(content), len(content), f"\n{body}"
@@ -170,9 +162,9 @@ def _follow(call: NextCall) -> Mapping[str, Any] | None:
     if call["name"] != "read" or not arguments.keys() <= {"path", "offset", "limit"}:
         return None
     view: dict[str, Any] = {"command": "view", "path": arguments["path"]}
-    first, limit = arguments.get("offset", 1), arguments.get("limit")
-    if first != 1 or limit is not None:
-        view["view_range"] = [first, -1 if limit is None else first + limit - 1]
+    first, last = arguments.get("offset", 1), last_line(arguments)
+    if first != 1 or last is not None:
+        view["view_range"] = [first, -1 if last is None else last]
     return view
 
 
@@ -210,28 +202,20 @@ def _numbered_lines(read: ReadResult, text: str) -> str:
 
 def _edited(edited: EditResult) -> str:
     path = one_line(edited.path)
-    head = f"The file {path} has been edited."
-    notes = list(edited.notes)
+    notes = [f"[{note}]" for note in edited.notes]
     if edited.applied_via not in {"exact", "offset"}:
-        notes.append(f"old_str was found by {edited.applied_via.replace('_', ' ')}")
-    return "\n".join([
-        f"{head} Here's the result of running `cat -n` on a snippet of {path}:",
-        *_snippet(edited.diff),
-        *(f"[{note}]" for note in notes),
-        _REVIEW,
-    ])  # fmt: skip
+        notes.append(f"[old_str was found by {edited.applied_via.replace('_', ' ')}]")
+    head = f"The file {path} has been edited. Here's the result of running `cat -n` on a snippet of {path}:"
+    return "\n".join([head, *_snippet(edited.diff), *notes, _REVIEW])
 
 
 def _snippet(diff: str) -> list[str]:
     """Show the lines that a diff leaves in the file, each with its number."""
     shown: list[str] = []
-    number = 0
-    omitted = 0
+    number = omitted = 0
     for line in diff[diff.find("\n@@ ") + 1 :].split("\n"):
-        hunk = _HUNK.match(line)
-        if hunk:
-            if shown:
-                shown.append("...")
+        if hunk := _HUNK.match(line):
+            shown += ["..."] if shown else []
             number = int(hunk[1])
         elif line[:1] in {" ", "+"}:
             if len(shown) < _SNIPPET_LINES:

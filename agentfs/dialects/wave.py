@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence, Sized
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, TypeAlias, cast
 
-from agentfs.dialects.dialect import Dialect
+from agentfs.dialects import Dialect
 from agentfs.errors import AgentFSError, AlreadyExistsError, InvalidArgumentError
 from agentfs.permissions import Allow, Deny, Mode, Permission, PermissionAnswer, PermissionRequest
 from agentfs.policy import Policy
@@ -31,6 +31,23 @@ _MODES: dict[str, Mode] = {
     "bypassPermissions": "bypass",
 }
 _COMPACT_CHARS = 120
+# Parameters of Grep as the document writes them.
+_GREP_NAMES = {
+    "before": "-B",
+    "after": "-A",
+    "context": "-C",
+    "line_numbers": "-n",
+    "ignore_case": "-i",
+    "limit": "head_limit",
+}
+
+# The fields of a context by the names of the document.
+_CONTEXT_FIELDS = {
+    "workdir": "workdir",
+    "permissionManager": "permission_manager",
+    "permissionMode": "permission_mode",
+    "canUseToolCallback": "can_use_tool_callback",
+}
 
 CanUseTool: TypeAlias = Callable[[str, Any], bool | Awaitable[bool]]
 
@@ -51,8 +68,7 @@ class WaveResult(ToolResult):
         return {"success": self.success, "content": self.content, **present}
 
 
-def wave_result(context: RenderContext) -> WaveResult:
-    """Return the result of a call as one of this dialect."""
+def _render(context: RenderContext, _: Workspace) -> WaveResult:
     result = context.result
     return WaveResult(**{each.name: getattr(result, each.name) for each in fields(result)})
 
@@ -161,18 +177,7 @@ def specs(workspace: Workspace) -> Sequence[ToolSpec]:
             descriptions={"path": "Directory to search, absolute or relative to the working directory."},
             hide=("limit", "offset", "include_ignored"),
         ),
-        ToolSpec(
-            grep,
-            name="Grep",
-            parameters={
-                "before": "-B",
-                "after": "-A",
-                "context": "-C",
-                "line_numbers": "-n",
-                "ignore_case": "-i",
-                "limit": "head_limit",
-            },
-        ),
+        ToolSpec(grep, name="Grep", parameters=_GREP_NAMES),
     )
 
 
@@ -184,7 +189,7 @@ def _created(workspace: Workspace, path: str, content: str) -> WriteResult | Non
         return None
 
 
-DIALECT = Dialect("wave", specs, render=wave_result)
+DIALECT = Dialect("wave", specs, render=_render)
 
 
 @dataclass(frozen=True)
@@ -216,14 +221,8 @@ class ToolContext:
         """Return a context, also from a mapping with the names of the document."""
         if isinstance(context, ToolContext):
             return context
-        others = dict(context)
-        written = {
-            "workdir": "workdir",
-            "permissionManager": "permission_manager",
-            "permissionMode": "permission_mode",
-            "canUseToolCallback": "can_use_tool_callback",
-        }
-        known = {written[name]: others.pop(name) for name in context if name in written}
+        known = {field: context[name] for name, field in _CONTEXT_FIELDS.items() if name in context}
+        others = {name: value for name, value in context.items() if name not in _CONTEXT_FIELDS}
         return cls(**known, others=others)
 
 

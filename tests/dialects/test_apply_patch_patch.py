@@ -6,7 +6,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from agentfs.dialects.apply_patch.patch import Hunk, Operation, place_hunks, read_patch
+from agentfs.dialects.apply_patch import Hunk, Operation, locate_hunks, read_patch
 from agentfs.errors import AmbiguousError, InvalidArgumentError, NoMatchError
 
 
@@ -17,7 +17,7 @@ def patch(*lines: str) -> str:
 def made(text: str, *lines: str) -> str:
     """Return a text with an update applied to it."""
     (operation,) = read_patch(patch("*** Update File: f", *lines))
-    for start, end, new in sorted(place_hunks(text, operation.hunks, "f").spans, reverse=True):
+    for start, end, new in sorted(locate_hunks(text, operation.hunks, "f").spans, reverse=True):
         text = text[:start] + new + text[end:]
     return text
 
@@ -138,8 +138,8 @@ def test_no_other_command_and_no_unended_heredoc_is_taken(heredoc):
 
 def test_a_tolerant_match_is_noted():
     (operation,) = read_patch(patch("*** Update File: f", "@@", " a", "-b"))
-    assert place_hunks("a \nb\n", operation.hunks, "f").notes == ["hunk 1 was found by trailing whitespace"]
-    assert place_hunks("a\nb\n", operation.hunks, "f").notes == []
+    assert locate_hunks("a \nb\n", operation.hunks, "f").notes == ["hunk 1 was found by trailing whitespace"]
+    assert locate_hunks("a\nb\n", operation.hunks, "f").notes == []
 
 
 def test_lines_at_several_places_are_refused_with_the_places():
@@ -167,7 +167,7 @@ LINES = st.lists(st.sampled_from(["a", "b", "  a", "", "c", "é"]), min_size=1, 
 
 def placed_or_none(text, operation):
     try:
-        return place_hunks(text, operation.hunks, "f")
+        return locate_hunks(text, operation.hunks, "f")
     except AmbiguousError:
         return None
 

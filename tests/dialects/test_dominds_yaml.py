@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
-from agentfs.dialects.dominds.yaml import to_yaml
+from agentfs.dialects.dominds.documents import to_yaml
 from agentfs.visible import visible
 
 

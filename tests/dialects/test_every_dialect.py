@@ -154,7 +154,7 @@ def utils(django, tmp_path):
 
 
 def test_every_dialect_of_the_package_is_held_to_this():
-    from agentfs.dialects.dialect import BUILT_IN
+    from agentfs.dialects import BUILT_IN
 
     assert set(SPOKEN) == {"agentfs", *BUILT_IN}
 

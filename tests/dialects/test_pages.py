@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from agentfs.dialects.dialect import BUILT_IN
+from agentfs.dialects import BUILT_IN
 
 ROOT = Path(__file__).parents[2]
 PAGES = ROOT / "docs" / "dialects"

@@ -13,7 +13,7 @@ import pytest
 
 from agentfs import Event, Limits, Policy, Workspace
 from agentfs.dialects.tree_sitter_analyzer import DIALECT, in_language
-from agentfs.dialects.tree_sitter_analyzer.messages import _CODES_JA, _OWN, _WITH, FORMATS
+from agentfs.dialects.tree_sitter_analyzer.contract import _CODES_JA, _OWN, _WITH, FORMATS
 from agentfs.errors import AgentFSError
 from agentfs.text import estimate_tokens
 from tests.dialects.trees import lay_out, lay_out_large

@@ -8,32 +8,34 @@ import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, Literal, NamedTuple
 
-from agentfs.dialects.dialect import Dialect
+from agentfs.dialects import Dialect
 from agentfs.dialects.dominds.documents import (
+    Document,
     counts,
     directory,
     file,
     files,
-    render,
-    renderer,
+    render_yaml,
     search,
     snippets,
+    with_document,
 )
 from agentfs.dialects.dominds.rg_args import ALLOWED, read_arguments, vary
-from agentfs.dialects.rendering import past_end_of_lines
+from agentfs.dialects.rendering import last_line, past_end_of_lines
 from agentfs.errors import InvalidArgumentError, NotAFileError, PastEndError
+from agentfs.limits import Limits
 from agentfs.messages import Message, NextCall, call
 from agentfs.results import GrepResult, ListResult, ReadResult
-from agentfs.tools.spec import ToolSpec
+from agentfs.tools.spec import RenderContext, ToolSpec
 from agentfs.visible import literal, to_json
-from agentfs.workspace import Workspace, view_for_dialect
+from agentfs.workspace import Workspace
 
 Case = Literal["smart", "sensitive", "insensitive"]
 
 _MAX_LINES = 500
-_CONTEXT_PARAMETERS = {"before": "context_before", "after": "context_after"}
 _RANGE = re.compile(r"\s*([0-9]{0,9})\s*~\s*([0-9]{0,9})\s*")
 _NUMBER_CHARS = 8  # added to each line: its number, and the indentation of the YAML block
 
@@ -48,7 +50,6 @@ class _Lines(NamedTuple):
 
 def specs(workspace: Workspace) -> Sequence[ToolSpec]:
     """Return the seven tools."""
-    workspace = view_for_dialect(workspace, line_overhead=_NUMBER_CHARS, whole_context=True, dot_all=False)
 
     def ls(path: str = ".") -> ListResult:
         """List directory contents: directories first, then files, by name.
@@ -152,24 +153,23 @@ def specs(workspace: Workspace) -> Sequence[ToolSpec]:
     around = f"{limits.context_lines:,} lines on either side of a match"
     rg_note = f"rg_args takes `{ALLOWED}`; `--no-ignore -.` searches ignored and hidden files."
 
-    def spec(tool: Callable[..., Any], bounds: str, document: Callable[..., Any], **options: Any) -> ToolSpec:
+    def spec(
+        tool: Callable[..., Any],
+        bounds: str,
+        document: Callable[[Any, RenderContext, Limits], Document],
+        **options: Any,
+    ) -> ToolSpec:
         """Return a tool, described by the first line of its docstring and the bounds of its replies."""
-        kind = inspect.signature(tool).return_annotation
         summary = f"{inspect.getdoc(tool)}".partition("\n")[0]
-        return ToolSpec(
-            tool, description=f"{summary}\n{bounds}", render=renderer(kind, document, limits), **options
-        )
+        render = partial(with_document, document=document, limits=limits)
+        return ToolSpec(tool, description=f"{summary}\n{bounds}", render=render, **options)
 
+    context = {"before": "context_before", "after": "context_after"}
     return (
         spec(ls, entries, directory, name="list_dir"),
         spec(read, page, file, name="read_file", map_next_call=_follow),
         spec(ripgrep_files, f"{at_most} files.", files),
-        spec(
-            ripgrep_snippets,
-            f"{at_most} snippets, {a_line}, and {around}.",
-            snippets,
-            renames=_CONTEXT_PARAMETERS,
-        ),
+        spec(ripgrep_snippets, f"{at_most} snippets, {a_line}, and {around}.", snippets, renames=context),
         spec(ripgrep_count, f"{at_most} files; `total_count` is the sum of all.", counts),
         spec(ripgrep_fixed, f"{at_most} matches, and {a_line}.", snippets),
         spec(
@@ -238,15 +238,13 @@ def _follow(call: NextCall) -> Mapping[str, Any] | None:
     arguments = call["arguments"]
     if call["name"] != "read":
         return None
-    first, limit = arguments.get("offset", 1), arguments.get("limit")
+    first, last = arguments.get("offset", 1), last_line(arguments)
     if first < 1:
         return None
-    made: dict[str, Any] = {"path": arguments["path"]}
-    if "max_lines" in arguments:
-        made["max_lines"] = arguments["max_lines"]
-    if first == 1 and limit is None:
+    made: dict[str, Any] = {name: value for name, value in arguments.items() if name in ("path", "max_lines")}
+    if first == 1 and last is None:
         return made
-    return {**made, "range": f"{first}~{'' if limit is None else first + limit - 1}"}
+    return {**made, "range": f"{first}~{'' if last is None else last}"}
 
 
 DIALECT = Dialect(
@@ -254,5 +252,6 @@ DIALECT = Dialect(
     specs,
     # `max_lines` bounds the lines, and the size of a reply the bytes.
     limits={"read_lines": 1_000_000, "read_bytes": 100_000, "output_tokens": 40_000, "context_lines": 100},
-    render=render,
+    options={"line_overhead": _NUMBER_CHARS, "whole_context": True, "dot_all": False},
+    render=render_yaml,
 )

@@ -1,22 +1,29 @@
-"""The replies of `dominds`: the document's fields, and after them what was left out, all as YAML. Pure."""
+"""The replies of `dominds`: the document's fields, and after them what was left out, all as YAML. Pure.
+
+The YAML is such that every parser reads it back exactly. A mapping has one key a line, a list of mappings is
+written as `  - key: value`. A string is plain where no parser, of YAML 1.1 or of 1.2, can take it for another
+type. A string of several lines is a literal block (`|`) where that gives back each of its characters.
+Invisible characters, and those that could be taken for a line end, are escaped in double quotes; such a text
+still has one line of YAML for each of its lines.
+"""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any, TypeVar
+from typing import Any, cast
 
 from agentfs.dialects.dominds.rg_args import read_arguments
-from agentfs.dialects.dominds.yaml import to_yaml
-from agentfs.dialects.rendering import cut_lines, left_out, lines_of, problem_of
+from agentfs.dialects.rendering import cut_lines, left_out, lines_of, problem_of, without_empty
 from agentfs.limits import Limits
 from agentfs.results import Entry, GrepResult, ListResult, Match, ReadResult, Skipped, ToolResult
 from agentfs.search.excerpts import without_marks
 from agentfs.text import most_that_fit
 from agentfs.tools.spec import RenderContext
+from agentfs.visible import visible
+from agentfs.workspace import Workspace
 
 Document = dict[str, Any]
-_R = TypeVar("_R", ListResult, ReadResult, GrepResult)
 
 _MAX_RULES = 3
 # Parameters of the tools and of grep that ask for lines around a match.
@@ -24,27 +31,31 @@ _CONTEXT_PARAMETERS = ("context_before", "context_after", "before", "after", "co
 # Line ends that are named where lines are numbered, because the text does not show them.
 _NEWLINES = {"\r\n": "crlf", "\r": "cr", "mixed": "mixed"}
 _ONE_LINE_FIELDS = ("path", "name", "target", "pattern", "literal")
+# A plain string begins with a letter, so it is no number, date or tag; it has neither `:` nor `#`.
+_PLAIN = re.compile(
+    r"(?:\.?[A-Za-z]|_[A-Za-z]|[^\W\d_a-zA-Z])"
+    r"(?:[\w ./\-+=()*<>@%,;!?$^&|~'\"\\\[\]{}`]*[\w./\-+()*>%!?$\]}'\"])?"
+)
+_WORDS = re.compile(r"y|yes|n|no|true|false|on|off|null|\.inf|\.nan", re.IGNORECASE)
+_UNPRINTABLE = re.compile("[^\t\n\x20-\x7e\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
+_ESCAPES = {"\0": "\\0", "\t": "\\t", "\n": "\\n", "\r": "\\r", "\x1b": "\\e", '"': '\\"', "\\": "\\\\"}
+_STEP = "  "
 
 
-def render(context: RenderContext) -> ToolResult:
+def with_document(
+    context: RenderContext, document: Callable[[Any, RenderContext, Limits], Document], limits: Limits
+) -> ToolResult:
+    """Return the result of a tool with its document as its data; failures are left to `render_yaml`."""
+    if not context.result.success:
+        return context.result
+    return replace(context.result, data=document(context.outcome, context, limits))
+
+
+def render_yaml(context: RenderContext, _: Workspace) -> ToolResult:
     """Return the result with its document, or that of its failure, as YAML."""
     problem = problem_of(context)
     document = context.result.data if problem is None else {"status": "error", **problem._asdict()}
-    return replace(context.result, content=_yaml(document), data=document)
-
-
-def renderer(
-    kind: type[_R], document: Callable[[_R, RenderContext, Limits], Document], limits: Limits
-) -> Callable[[RenderContext], ToolResult]:
-    """Return the renderer of a tool, which makes the document of a success; failures are left to `render`."""
-
-    def render_tool(context: RenderContext) -> ToolResult:
-        found = context.outcome
-        if not isinstance(found, kind):
-            return context.result
-        return replace(context.result, data=document(found, context, limits))
-
-    return render_tool
+    return replace(context.result, content=to_yaml(document), data=document)
 
 
 def directory(found: ListResult, context: RenderContext, limits: Limits) -> Document:
@@ -103,24 +114,14 @@ def files(found: GrepResult, context: RenderContext, limits: Limits) -> Document
     return _fitted(limits, head, "matches", _paths(found), found.total_files, _details(found, context))
 
 
-def snippets(found: GrepResult, context: RenderContext, limits: Limits) -> Document:
-    """Return the document of ripgrep_snippets and ripgrep_fixed."""
-    return _snippets(found, context, limits, "matches")
-
-
-def counts(found: GrepResult, context: RenderContext, limits: Limits) -> Document:
-    """Return the document of ripgrep_count."""
-    return _counts(found, context, limits, "counts", by_match=True)
-
-
 def search(found: GrepResult, context: RenderContext, limits: Limits) -> Document:
     """Return the document of ripgrep_search, whose `rg_args` say what is shown."""
     arguments = read_arguments(context.arguments.get("rg_args"))
     if arguments.shows == "lines":
-        return _snippets(found, context, limits, "results")
+        return snippets(found, context, limits, name="results")
     if arguments.shows == "counts":
         by_match = arguments.only_matching and not arguments.inverted
-        return _counts(found, context, limits, "results", by_match=by_match)
+        return counts(found, context, limits, name="results", by_match=by_match)
     head = {"pattern": context.arguments["pattern"]}
     if arguments.shows == "files":
         items, total = _paths(found), found.total_files
@@ -134,9 +135,10 @@ def _paths(found: GrepResult) -> list[Document]:
     return [{"path": path} for path in found.counts]
 
 
-def _counts(
-    found: GrepResult, context: RenderContext, limits: Limits, name: str, *, by_match: bool
+def counts(
+    found: GrepResult, context: RenderContext, limits: Limits, name: str = "counts", *, by_match: bool = True
 ) -> Document:
+    """Return the document of ripgrep_count, or of ripgrep_search with counts."""
     head = {"pattern": context.arguments["pattern"]}
     items = [
         {"path": path, "count": count.matches if by_match else count.lines}
@@ -147,7 +149,8 @@ def _counts(
     return _fitted(limits, head, name, items, found.total_files, more)
 
 
-def _snippets(found: GrepResult, context: RenderContext, limits: Limits, name: str) -> Document:
+def snippets(found: GrepResult, context: RenderContext, limits: Limits, name: str = "matches") -> Document:
+    """Return the document of ripgrep_snippets and ripgrep_fixed, or of ripgrep_search with lines."""
     items = [_snippet(match, limits.grep_line_chars) for match in found.matches]
     query = "literal" if "literal" in context.arguments else "pattern"
     # A match over several lines is one snippet, and counts each of them in `total_lines`.
@@ -167,11 +170,7 @@ def _fitted(
         omitted = {"truncated": True, "total": total} if count < total else {}
         return {"status": "ok", **head, name: list(items[:count]), **omitted, **more}
 
-    return document(most_that_fit(len(items), lambda count: _yaml(document(count)), limits))
-
-
-def _yaml(document: Document) -> str:
-    return to_yaml(document, one_line=_ONE_LINE_FIELDS)
+    return document(most_that_fit(len(items), lambda count: to_yaml(document(count)), limits))
 
 
 def _entry(entry: Entry) -> Document:
@@ -181,8 +180,7 @@ def _entry(entry: Entry) -> Document:
         "type": "dir" if entry.is_dir else "file" if leads_to_file else entry.type,
         "size": entry.size,
         "modified": timestamp(entry.mtime),
-        **({} if entry.target is None else {"target": entry.target}),
-        **({"protected": True} if entry.protected else {}),
+        **without_empty(target=entry.target, protected=entry.protected),
     }
 
 
@@ -215,7 +213,7 @@ def _matched_parts(match: Match) -> list[Document]:
             "path": match.path,
             "line": match.line + text.count("\n", 0, start),
             "content": text[start:end],
-            **({"cut": True} if any(match.cut) else {}),
+            **without_empty(cut=any(match.cut)),
         }
         for start, end in spans
         if end > start
@@ -234,11 +232,118 @@ def _details(found: GrepResult, context: RenderContext) -> Document:
     if not found.total_lines:
         _, *notes = [line for line in context.result.content.split("\n") if not line.startswith("[")]
     complete = {} if found.exact else {"complete": False}
-    return {**complete, **({"notes": notes} if notes else {}), **_skipped(found.skipped)}
+    return {**complete, **without_empty(notes=notes), **_skipped(found.skipped)}
 
 
 def _skipped(skipped: Skipped) -> Document:
     reasons = left_out(skipped)
     by_count = sorted(skipped.rules.items(), key=lambda item: (-item[1], item[0]))
     rules = [rule for rule, _ in by_count[:_MAX_RULES]] if reasons else []
-    return {**({"skipped": reasons} if reasons else {}), **({"ignored_by": rules} if rules else {})}
+    return without_empty(skipped=reasons, ignored_by=rules)
+
+
+def to_yaml(value: Mapping[str, Any], *, one_line: Collection[str] = _ONE_LINE_FIELDS) -> str:
+    """Return a mapping as a YAML document; the strings of the keys in `one_line` are written on one line."""
+    return "".join(f"{line}\n" for line in _mapping(value, "", one_line))
+
+
+def _mapping(value: Mapping[str, Any], indent: str, one_line: Collection[str]) -> Iterator[str]:
+    for name, item in value.items():
+        head = f"{indent}{name}:"
+        if name in one_line and isinstance(item, str) and "\n" in item:
+            yield f'{head} "{_escaped(item)}"'
+        else:
+            yield from _item(head, item, indent, one_line)
+
+
+def _item(head: str, value: Any, indent: str, one_line: Collection[str]) -> Iterator[str]:
+    """Yield the lines of a value after its key or `-`; `indent` is that of what contains it."""
+    inner = indent + _STEP
+    if isinstance(value, Mapping) and value:
+        lines = _mapping(cast("Mapping[str, Any]", value), inner, one_line)
+        if head.endswith("-"):  # the first key is on the line of the dash
+            yield f"{head} {next(lines).removeprefix(inner)}"
+        else:
+            yield head
+        yield from lines
+    elif isinstance(value, (list, tuple)) and value:
+        yield head
+        for each in cast("Sequence[Any]", value):
+            yield from _item(f"{inner}-", each, inner, one_line)
+    elif isinstance(value, str):
+        yield from _string(head, value, inner)
+    else:
+        yield f"{head} {_other(value)}"
+
+
+def _other(value: Any) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int):
+        return str(value)
+    return "{}" if isinstance(value, Mapping) else "[]"
+
+
+def _string(head: str, text: str, inner: str) -> Iterator[str]:
+    printable = visible(text) == text and not _UNPRINTABLE.search(text)
+    if printable and "\n" in text and text.strip(" \n\t"):
+        yield from _block(head, text, inner)
+    elif "\n" in text:
+        yield from _quoted_lines(head, text, inner)
+    elif printable and "\t" not in text:
+        yield f"{head} {_one_line(text)}"
+    else:
+        yield f'{head} "{_escaped(text)}"'
+
+
+def _one_line(text: str) -> str:
+    if _PLAIN.fullmatch(text) and not _WORDS.fullmatch(text):
+        return text
+    if '"' in text or "\\" in text:
+        return "'" + text.replace("'", "''") + "'"
+    return f'"{text}"'
+
+
+def _block(head: str, text: str, inner: str) -> Iterator[str]:
+    # The indentation must be explicit where the text begins with a blank.
+    indentation = str(len(_STEP)) if text[0] in " \t\n" else ""
+    chomping = "-" if not text.endswith("\n") else "+" if text.endswith("\n\n") else ""
+    yield f"{head} |{indentation}{chomping}"
+    for line in text.removesuffix("\n").split("\n"):
+        yield f"{inner}{line}" if line else ""
+
+
+def _quoted_lines(head: str, text: str, inner: str) -> Iterator[str]:
+    """Yield a text in double quotes, one line of YAML for each of its lines, with escaped line ends."""
+    lines = text.split("\n")
+    ended = not lines[-1]
+    start = f'{head} "'
+    for line in lines[: -2 if ended else -1]:
+        yield f"{start}{_escaped_start(line, start)}\\n\\"
+        start = inner
+    last = lines[-2] if ended else lines[-1]
+    yield f"{start}{_escaped_start(last, start)}" + ('\\n"' if ended else '"')
+
+
+def _escaped_start(line: str, start: str) -> str:
+    """Return a line escaped, also a blank at its start, which would be taken for indentation."""
+    escaped = _escaped(line)
+    return f"\\{escaped}" if escaped.startswith(" ") and not start.strip(" ") else escaped
+
+
+def _escaped(text: str) -> str:
+    if visible(text) == text and not _UNPRINTABLE.search(text):
+        plain = text.replace("\\", "\\\\").replace('"', '\\"')
+        return plain.replace("\t", "\\t").replace("\n", "\\n")
+    return "".join(map(_character, text))
+
+
+def _character(char: str) -> str:
+    if char in _ESCAPES:
+        return _ESCAPES[char]
+    if not _UNPRINTABLE.match(char) and visible(char) == char:
+        return char
+    code = ord(char)
+    return f"\\x{code:02X}" if code < 256 else f"\\u{code:04X}" if code < 65536 else f"\\U{code:08X}"

@@ -1,9 +1,11 @@
 """ripgrep's arguments as those of `grep`: those that are accepted keep their meaning. Pure."""
 
+import getopt
 import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Literal
 
 from agentfs.errors import InvalidArgumentError
@@ -27,32 +29,18 @@ _OTHER_CASE = {"[:lower:]": "[:upper:]", "[:upper:]": "[:lower:]"}
 
 @dataclass
 class RgArguments:
-    """What ripgrep's arguments mean.
-
-    Attributes:
-        case: How letters match.
-        globs: Those of `-g`.
-        iglobs: Those of `--iglob`.
-        types: Types of files; one that begins with `!` is left out.
-        match: What a match has to be: a whole word, a whole line, or anything.
-        fixed: Whether the pattern is plain text.
-        inverted: Whether the lines that do not match are searched for.
-        only_matching: Whether only the matched parts are shown.
-        files: Whether files are shown in place of lines: their paths, or with counts.
-        unrestricted: How often `-u` was given.
-        options: Arguments of `grep` that mean the same.
-    """
+    """What ripgrep's arguments mean; `options` are arguments of `grep` that mean the same."""
 
     case: Literal["sensitive", "insensitive", "smart"] = "sensitive"
     globs: list[str] = field(default_factory=list[str])
     iglobs: list[str] = field(default_factory=list[str])
-    types: list[str] = field(default_factory=list[str])
-    match: Literal["word", "line"] | None = None
+    types: list[str] = field(default_factory=list[str])  # one that begins with `!` is left out
+    match: Literal["word", "line"] | None = None  # what a match has to be
     fixed: bool = False
     inverted: bool = False
     only_matching: bool = False
-    files: Literal["files", "counts"] | None = None
-    unrestricted: int = 0
+    files: Literal["files", "counts"] | None = None  # shown in place of lines
+    unrestricted: int = 0  # how often `-u` was given
     options: dict[str, Any] = field(default_factory=dict[str, Any])
 
     @property
@@ -61,11 +49,7 @@ class RgArguments:
         return self.files or ("matches" if self.only_matching and not self.inverted else "lines")
 
     def grep(self, pattern: str) -> dict[str, Any]:
-        """Return the arguments of `grep` for a pattern.
-
-        Raises:
-            AgentFSError: The pattern is none (`invalid_pattern`), or two arguments do not go together.
-        """
+        """Return the arguments of `grep` for a pattern."""
         if self.inverted and self.options.get("multiline"):
             raise _invalid("-v and -U do not go together in `rg_args`.", "-v")
         globs = [*self.globs, *(_GLOB_TOKEN.sub(_in_both_cases, glob) for glob in self.iglobs)]
@@ -109,106 +93,108 @@ class RgArguments:
         return f"{start}^(?!.*{pattern})" if self.inverted else start + pattern
 
 
-# Options without a value: the long name, and what to set. `options` are arguments of `grep`, all others
-# attributes of `RgArguments`; None: the option changes nothing here.
-_FLAGS: dict[str, tuple[str, tuple[str, Any] | dict[str, Any] | None]] = {
-    "-i": ("--ignore-case", ("case", "insensitive")),
-    "-s": ("--case-sensitive", ("case", "sensitive")),
-    "-S": ("--smart-case", ("case", "smart")),
-    "-F": ("--fixed-strings", ("fixed", True)),
-    "-w": ("--word-regexp", ("match", "word")),
-    "-x": ("--line-regexp", ("match", "line")),
-    "-v": ("--invert-match", ("inverted", True)),
-    "-U": ("--multiline", {"multiline": True}),
-    "-P": ("--pcre2", None),
-    "-o": ("--only-matching", ("only_matching", True)),
-    "-l": ("--files-with-matches", ("files", "files")),
-    "-c": ("--count", ("files", "counts")),
-    "-L": ("--follow", {"follow_symlinks": True}),
-    "-.": ("--hidden", {"hidden": True}),
-    "--no-ignore": ("--no-ignore", {"include_ignored": True}),
-    "-u": ("--unrestricted", None),  # counted
-    "-n": ("--line-number", None),
-    "-N": ("--no-line-number", None),
-    "-H": ("--with-filename", None),
-    "--no-heading": ("--no-heading", None),
-}
+def _number(option: str, text: str, *, least: int = 0) -> int:
+    if not re.fullmatch(r"[0-9]{1,9}", text.strip()) or int(text) < least:
+        raise _invalid(f"{option} needs a number from {least}, not {literal(text)}.", option)
+    return int(text)
 
 
-def _number(name: str, least: int = 0) -> Callable[[RgArguments, str, str], None]:
-    def take(arguments: RgArguments, option: str, text: str) -> None:
-        if not re.fullmatch(r"[0-9]{1,9}", text.strip()) or int(text) < least:
-            raise _invalid(f"{option} needs a number from {least}, not {literal(text)}.", option)
-        arguments.options[name] = int(text)
-
-    return take
-
-
-def _encoding(arguments: RgArguments, option: str, text: str) -> None:
+def _encoding(option: str, text: str) -> str | None:
     if text == "none":
         raise _invalid(f"{option} none is not taken: files are searched as text.", option)
-    arguments.options["encoding"] = None if text == "auto" else text
+    return None if text == "auto" else text
 
 
-def _one_of(option: str, text: str, values: Sequence[str]) -> str:
+def _one_of(option: str, text: str, *, values: Mapping[str, str]) -> str:
     if text not in values:
         raise _invalid(f"{option} takes {', '.join(values)}, not {literal(text)}.", option)
-    return text
+    return values[text]
 
 
-def _max_filesize(arguments: RgArguments, option: str, text: str) -> None:
+def _max_filesize(option: str, text: str) -> str:
     try:
         parse_filesize(text)
     except InvalidArgumentError:
         message = f"{option} needs a size from 1, such as 500K or 1M, not {literal(text)}."
         raise _invalid(message, option) from None
-    arguments.options["max_filesize"] = text
+    return text
 
 
-# Options with a value: the long name, and what takes the value.
-_WITH_VALUE: dict[str, tuple[str, Callable[[RgArguments, str, str], object]]] = {
-    "-A": ("--after-context", _number("after")),
-    "-B": ("--before-context", _number("before")),
-    "-C": ("--context", _number("context")),
-    "-g": ("--glob", lambda arguments, _, text: arguments.globs.append(text)),
-    "--iglob": ("--iglob", lambda arguments, _, text: arguments.iglobs.append(text)),
-    "-t": ("--type", lambda arguments, _, text: arguments.types.append(text)),
-    "-T": ("--type-not", lambda arguments, _, text: arguments.types.append(f"!{text}")),
-    "-m": ("--max-count", _number("max_count", 1)),
-    "--max-depth": ("--max-depth", _number("max_depth", 1)),
-    "-E": ("--encoding", _encoding),
-    "--max-filesize": ("--max-filesize", _max_filesize),
-    "--sort": ("--sort", lambda arguments, option, text: arguments.options.update(
-        sort=_SORTS[_one_of(option, text, tuple(_SORTS))])),
-    "--color": ("--color", lambda _, option, text: _one_of(option, text, _COLORS)),
-}  # fmt: skip
+def _text(_: str, text: str) -> str:
+    return text
+
+
+# Options without a value: the long name, and the attributes of `RgArguments` or arguments of `grep` to set.
+_FLAGS: dict[str, tuple[str, dict[str, Any]]] = {
+    "-i": ("--ignore-case", {"case": "insensitive"}),
+    "-s": ("--case-sensitive", {"case": "sensitive"}),
+    "-S": ("--smart-case", {"case": "smart"}),
+    "-F": ("--fixed-strings", {"fixed": True}),
+    "-w": ("--word-regexp", {"match": "word"}),
+    "-x": ("--line-regexp", {"match": "line"}),
+    "-v": ("--invert-match", {"inverted": True}),
+    "-U": ("--multiline", {"multiline": True}),
+    "-P": ("--pcre2", {}),
+    "-o": ("--only-matching", {"only_matching": True}),
+    "-l": ("--files-with-matches", {"files": "files"}),
+    "-c": ("--count", {"files": "counts"}),
+    "-L": ("--follow", {"follow_symlinks": True}),
+    "-.": ("--hidden", {"hidden": True}),
+    "--no-ignore": ("--no-ignore", {"include_ignored": True}),
+    "-u": ("--unrestricted", {}),  # counted
+    "-n": ("--line-number", {}),
+    "-N": ("--no-line-number", {}),
+    "-H": ("--with-filename", {}),
+    "--no-heading": ("--no-heading", {}),
+}
+# Options with a value: the long name, what they set (a list is added to), and what reads the value.
+_WITH_VALUE: dict[str, tuple[str, str, Callable[[str, str], Any]]] = {
+    "-A": ("--after-context", "after", _number),
+    "-B": ("--before-context", "before", _number),
+    "-C": ("--context", "context", _number),
+    "-g": ("--glob", "globs", _text),
+    "--iglob": ("--iglob", "iglobs", _text),
+    "-t": ("--type", "types", _text),
+    "-T": ("--type-not", "types", lambda _, text: f"!{text}"),
+    "-m": ("--max-count", "max_count", partial(_number, least=1)),
+    "--max-depth": ("--max-depth", "max_depth", partial(_number, least=1)),
+    "-E": ("--encoding", "encoding", _encoding),
+    "--max-filesize": ("--max-filesize", "max_filesize", _max_filesize),
+    "--sort": ("--sort", "sort", partial(_one_of, values=_SORTS)),
+    "--color": ("--color", "", partial(_one_of, values=dict.fromkeys(_COLORS, ""))),
+}
 ALLOWED = (
     "-i -s -S -F -w -x -v -U -P -A -B -C -o -l -c -g --iglob -t -T -m --max-depth -L -. --no-ignore -u "
     "--max-filesize -E --sort -n -N -H --no-heading --color"
 )
-_SHORT = {long: short for short, (long, _) in (*_WITH_VALUE.items(), *_FLAGS.items())}
+_SHORT = {
+    **{names[0]: short for short, names in _WITH_VALUE.items()},
+    **{names[0]: short for short, names in _FLAGS.items()},
+}
+# The two as `getopt` takes them.
+_SHORT_OPTIONS = "".join(
+    f"{option[1]}{':' if option in _WITH_VALUE else ''}" for option in _SHORT.values() if len(option) == 2
+)
+_LONG_OPTIONS = [f"{name[2:]}{'=' if option in _WITH_VALUE else ''}" for name, option in _SHORT.items()]
 
 
 def read_arguments(rg_args: str | Sequence[str] | None) -> RgArguments:
-    """Return what ripgrep's arguments mean; as with ripgrep, the last of several that contradict counts.
-
-    Args:
-        rg_args: ripgrep's arguments, as a list or as a shell would split them.
-
-    Raises:
-        InvalidArgumentError: One is not accepted, or has no value or a wrong one; the message names it
-            (`invalid_argument`).
-    """
+    """Return what ripgrep's arguments mean; as with ripgrep, the last of several that contradict counts."""
     arguments = RgArguments()
-    for option, value in _options(_words(rg_args)):
+    for option, text in _options(rg_args):
+        effects = _FLAGS[option][1] if option in _FLAGS else {}
         if option in _WITH_VALUE:
-            _WITH_VALUE[option][1](arguments, option, value)
-            continue
-        effect = _FLAGS[option][1]
-        if isinstance(effect, dict):
-            arguments.options |= effect
-        elif effect is not None:
-            setattr(arguments, *effect)
+            _, name, read = _WITH_VALUE[option]
+            value = read(option, text)
+            if name in ("globs", "iglobs", "types"):
+                getattr(arguments, name).append(value)
+            elif name:
+                effects = {name: value}
+        for name, value in effects.items():
+            if hasattr(arguments, name):
+                setattr(arguments, name, value)
+            else:
+                arguments.options[name] = value
         arguments.unrestricted += option == "-u"
     return arguments
 
@@ -243,7 +229,7 @@ def vary(retry: Retry, given: Mapping[str, Any]) -> Retry | None:
     others = [name for name, value in retry.arguments.items() if name not in own and value is True]
     if len(own) + len(others) < len(retry.arguments) or not {*others, *retry.without} <= _OPTIONS_FOR.keys():
         return None
-    options = list(_options(_words(given.get("rg_args"))))
+    options = _options(given.get("rg_args"))
     if "pattern" in own and any(option in _REWRITING_OPTIONS for option, _ in options):
         return None  # the pattern that was searched for is not the one that was given
     if not others and not retry.without:
@@ -266,49 +252,23 @@ def _words(rg_args: str | Sequence[str] | None) -> Iterator[str]:
         yield from both.groups() if both else (word,)
 
 
-def _options(words: Iterator[str]) -> Iterator[tuple[str, str]]:
-    """Yield each option by its short name, with its value or ""."""
-    for word in words:
-        if word.startswith("--") and word != "--":
-            name, attached, value = word.partition("=")
-            option = _SHORT.get(name)
-            if option is None:
-                raise _not_accepted(name)
-            if option in _WITH_VALUE:
-                yield option, value if attached else _value(words, name)
-            elif attached:
-                raise _invalid(f"{name} takes no value.", name)
-            else:
-                yield option, ""
-        elif word.startswith("-") and word not in ("-", "--"):
-            yield from _cluster(word, words)
-        else:
-            raise _invalid(f"{literal(word)} in `rg_args` is no option.", word)
-
-
-def _cluster(word: str, words: Iterator[str]) -> Iterator[tuple[str, str]]:
-    """Yield the short options behind one dash; the first with a value takes what follows it."""
-    for index in range(1, len(word)):
-        option = f"-{word[index]}"
-        if option in _FLAGS:
-            yield option, ""
-        elif option in _WITH_VALUE:
-            rest = word[index + 1 :].removeprefix("=")
-            yield option, rest or _value(words, option)
-            return
-        else:
-            raise _not_accepted(option)
-
-
-def _value(words: Iterator[str], option: str) -> str:
-    value = next(words, None)
-    if value is None:
-        raise _invalid(f"{option} needs a value.", option)
-    return value
-
-
-def _not_accepted(option: str) -> InvalidArgumentError:
-    return _invalid(f"{option} is not taken in `rg_args`.", option)
+def _options(rg_args: str | Sequence[str] | None) -> list[tuple[str, str]]:
+    """Return each option by its short name, with its value or ""."""
+    words = list(_words(rg_args))
+    for name in (word.partition("=")[0] for word in words if word.startswith("--")):
+        if name not in _SHORT:  # `getopt` takes abbreviations, ripgrep does not
+            raise _invalid(f"{name} is not taken in `rg_args`.", name)
+    try:
+        options, others = getopt.getopt(words, _SHORT_OPTIONS, _LONG_OPTIONS)
+    except getopt.GetoptError as error:
+        name = f"{'-' if len(error.opt) == 1 else '--'}{error.opt}"
+        raise _invalid(f"{literal(name)} in `rg_args`: {error.msg}.", name) from None
+    if others:
+        raise _invalid(f"{literal(others[0])} in `rg_args` is no option.", others[0])
+    return [
+        (_SHORT.get(name, name), value if name in _SHORT else value.removeprefix("="))
+        for name, value in options
+    ]
 
 
 def _invalid(message: str, option: str) -> InvalidArgumentError:

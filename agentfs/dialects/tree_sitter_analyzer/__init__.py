@@ -1,27 +1,37 @@
 """`tree-sitter-analyzer`: list_files, search_content and find_and_grep, with a ladder of formats.
 
-The contract is in `docs/dialects/tree-sitter-analyzer.md`, statement by statement. No `from __future__ import
-annotations`: the hints become schemas.
+The contract is in `docs/dialects/tree-sitter-analyzer.md`, statement by statement.
 """
 
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar, get_type_hints
 
-from agentfs.dialects.dialect import Dialect
+from agentfs.dialects import Dialect
 from agentfs.dialects.rendering import as_json, problem_of
-from agentfs.dialects.tree_sitter_analyzer.formats import MAX_MATCHES, SAMPLES, UNBOUNDED, Format
-from agentfs.dialects.tree_sitter_analyzer.messages import (
-    FORMATS,
+from agentfs.dialects.tree_sitter_analyzer.contract import (
+    MAX_LIMIT,
+    MAX_TIMEOUT_MS,
+    FileFilter,
+    FindAndGrep,
+    Format,
     Language,
+    Query,
+    SearchContent,
     language_of_environment,
     own_error,
-    spec_options,
+    tool_options,
     translated,
 )
-from agentfs.dialects.tree_sitter_analyzer.replies import ReplyOptions, list_reply, search_reply
+from agentfs.dialects.tree_sitter_analyzer.replies import (
+    MAX_MATCHES,
+    SAMPLES,
+    UNBOUNDED,
+    list_reply,
+    search_reply,
+)
 from agentfs.errors import AgentFSError, InvalidPatternError, OutsideWorkspaceError, UnknownToolError
 from agentfs.limits import HARD_FILE_BYTES
 from agentfs.messages import Message, Retry
@@ -34,15 +44,13 @@ from agentfs.workspace import Workspace, view_for_dialect
 
 NAME = "tree-sitter-analyzer"
 
-_DEFAULT_LIMIT = 2000
-_MAX_LIMIT = 10_000
-_DEFAULT_TIMEOUT_MS = 4000
-_MAX_TIMEOUT_MS = 30_000
+_Globs = Mapping[str, list[str] | None]
+_Parameters = TypeVar("_Parameters", FileFilter, SearchContent, FindAndGrep)
 _SORT: dict[str, Literal["path", "modified", "size"]] = {"path": "path", "mtime": "modified", "size": "size"}
 _FORMAT_OPTIONS: dict[Format, dict[str, Any]] = {
     "total_only": {"output_mode": "total"},
-    "count_only_matches": {"output_mode": "count", "limit": _MAX_LIMIT},
-    "summary_only": {"output_mode": "summary", "limit": _MAX_LIMIT},
+    "count_only_matches": {"output_mode": "count", "limit": MAX_LIMIT},
+    "summary_only": {"output_mode": "summary", "limit": MAX_LIMIT},
     "group_by_file": {"limit": MAX_MATCHES},
     "full": {"limit": MAX_MATCHES},
 }
@@ -56,192 +64,167 @@ def in_language(language: Language | None = None) -> Dialect:
     """
 
     def specs(workspace: Workspace) -> Sequence[ToolSpec]:
-        return _specs(workspace, language)
+        return [
+            _tool(workspace, language, _list_files, FileFilter),
+            _tool(workspace, language, _search_content, SearchContent),
+            _tool(workspace, language, _find_and_grep, FindAndGrep),
+        ]
 
-    def render(context: RenderContext) -> ToolResult:
+    def render(context: RenderContext, _: Workspace) -> ToolResult:
         """Render an unknown tool as the tools render their failures."""
         if not isinstance(context.outcome, UnknownToolError):
             return context.result
         return _render_failure(context, "list_files", language)
 
-    return Dialect(NAME, specs, limits={"grep_line_chars": 2000, "output_tokens": UNBOUNDED}, render=render)
+    return Dialect(
+        NAME,
+        specs,
+        limits={"grep_line_chars": 2000, "output_tokens": UNBOUNDED},
+        options={"dot_all": False, "summary_samples": SAMPLES},
+        render=render,
+    )
 
 
-def _specs(workspace: Workspace, language: Language | None) -> Sequence[ToolSpec]:
-    """Return the three tools."""
-    workspace = view_for_dialect(workspace, dot_all=False, summary_samples=SAMPLES)
-    unique = view_for_dialect(workspace, unique_files=True)
+def _tool(
+    workspace: Workspace,
+    language: Language | None,
+    run: Callable[[Workspace, _Parameters], ToolResult],
+    parameters: type[_Parameters],
+) -> ToolSpec:
+    """Return a tool whose parameters are the fields of a dataclass."""
 
-    def list_files(
-        roots: list[str],
-        pattern: str | None = None,
-        glob: bool = False,
-        types: list[str] | None = None,
-        extensions: list[str] | None = None,
-        exclude: list[str] | None = None,
-        depth: int | None = None,
-        follow_symlinks: bool = False,
-        hidden: bool = False,
-        no_ignore: bool = False,
-        size: list[str] | None = None,
-        changed_within: str | None = None,
-        changed_before: str | None = None,
-        full_path_match: bool = False,
-        absolute: bool = True,
-        limit: int = _DEFAULT_LIMIT,
-    ) -> ToolResult:
-        """List files."""
-        del absolute
-        notes: list[str] = []
-        found = _find(
-            unique if follow_symlinks else workspace, roots, pattern, glob=glob, types=types,
-            extensions=extensions, exclude=exclude, depth=depth, follow_symlinks=follow_symlinks,
-            hidden=hidden, no_ignore=no_ignore, size=size,
-            changed_within=changed_within, changed_before=changed_before, full_path_match=full_path_match,
-            limit=_clamped("limit", limit, _MAX_LIMIT, notes),
-        )  # fmt: skip
-        options = ReplyOptions(searches_all=hidden and no_ignore, can_raise_limit=limit < _MAX_LIMIT)
-        return list_reply(workspace, found, notes, options)
+    def tool(**arguments: Any) -> ToolResult:
+        return run(workspace, parameters(**arguments))
 
-    def search_content(
-        query: str,
-        roots: list[str] | None = None,
-        files: list[str] | None = None,
-        regex: bool = True,
-        fixed_strings: bool = False,
-        word: bool = False,
-        case: Literal["smart", "insensitive", "sensitive"] = "smart",
-        multiline: bool = False,
-        include_globs: list[str] | None = None,
-        exclude_globs: list[str] | None = None,
-        follow_symlinks: bool = False,
-        hidden: bool = False,
-        no_ignore: bool = False,
-        max_filesize: str | None = None,
-        context_before: int | None = None,
-        context_after: int | None = None,
-        encoding: str | None = None,
-        max_count: int | None = None,
-        timeout_ms: int = _DEFAULT_TIMEOUT_MS,
-        total_only: bool = False,
-        count_only_matches: bool = False,
-        summary_only: bool = False,
-        group_by_file: bool = False,
-        optimize_paths: bool = False,
-    ) -> ToolResult:
-        """Search contents."""
-        if not roots and not files:
-            raise own_error("no_place", "roots")
-        if roots and files:
-            raise own_error("two_places", "roots")
-        notes: list[str] = []
-        fmt = _format(total_only, count_only_matches, summary_only, group_by_file)
-        search = _grep_options(
-            workspace, notes, fmt,
-            query=query, regex=regex, fixed_strings=fixed_strings, word=word, case=case, multiline=multiline,
-            max_filesize=max_filesize, before=context_before, after=context_after, encoding=encoding,
-            max_count=max_count, timeout_ms=timeout_ms, path=roots or ["."], files=files or None,
-            glob=include_globs, exclude=_excluded(exclude_globs) or None,
-            follow_symlinks=follow_symlinks, hidden=hidden,
-            include_ignored=no_ignore,
-        )  # fmt: skip
-        globs = {"include_globs": include_globs, "exclude_globs": exclude_globs}
-        found = _grep(unique if follow_symlinks or files else workspace, globs, search)
-        options = ReplyOptions(
-            fmt,
-            optimize_paths,
-            searches_all=hidden and no_ignore,
-            can_raise_timeout=timeout_ms < _MAX_TIMEOUT_MS,
+    tool.__name__ = run.__name__.removeprefix("_")
+    tool.__annotations__ = {**get_type_hints(parameters), "return": ToolResult}
+    vars(tool)["__signature__"] = inspect.signature(parameters)
+    render = partial(_render_failure, tool=tool.__name__, language=language)
+    return ToolSpec(tool, **tool_options(tool.__name__, parameters), render=render)
+
+
+def _list_files(workspace: Workspace, given: FileFilter) -> ToolResult:
+    notes: list[str] = []
+    searched = _with_unique_files(workspace) if given.follow_symlinks else workspace
+    found = _find(searched, given, "limit", notes)
+    return list_reply(workspace, found, notes, given)
+
+
+def _search_content(workspace: Workspace, given: SearchContent) -> ToolResult:
+    if not given.roots and not given.files:
+        raise own_error("no_place", "roots")
+    if given.roots and given.files:
+        raise own_error("two_places", "roots")
+    notes: list[str] = []
+    found = _grep(
+        _with_unique_files(workspace) if given.follow_symlinks or given.files else workspace,
+        {"include_globs": given.include_globs, "exclude_globs": given.exclude_globs},
+        {
+            **_grep_options(workspace, given, notes),
+            "path": given.roots or ["."],
+            "files": given.files or None,
+            "glob": given.include_globs,
+            "exclude": _excluded(given) or None,
+            "follow_symlinks": given.follow_symlinks,
+            "hidden": given.hidden,
+            "include_ignored": given.no_ignore,
+        },
+    )
+    return search_reply(workspace, found, None, notes, given)
+
+
+def _find_and_grep(workspace: Workspace, given: FindAndGrep) -> ToolResult:
+    notes: list[str] = []
+    options = _grep_options(workspace, given, notes)
+    filtered = replace(given, types=_searchable_types(given.types))
+    files = _find(_with_unique_files(workspace), filtered, "file_limit", notes, sort=_SORT[given.sort])
+    # `find` takes one list of globs: where `pattern` is a glob, the search takes the others.
+    globs = given.include_globs if given.glob and given.pattern else None
+    options |= {"path": given.roots, "files": files, "glob": globs}
+    return search_reply(workspace, _grep(workspace, {"include_globs": globs}, options), files, notes, given)
+
+
+def _with_unique_files(workspace: Workspace) -> Workspace:
+    """Return a view in which a file that links lead to is found by the first of its paths only."""
+    return view_for_dialect(workspace, unique_files=True)
+
+
+def _find(
+    workspace: Workspace, given: FileFilter, limit_name: str, notes: list[str], **options: Any
+) -> GlobResult:
+    _check("depth", given.depth, 1)
+    limit = _clamped(limit_name, given.limit, MAX_LIMIT, notes)
+    includes, excludes = (given.include_globs, _excluded(given)) if isinstance(given, Query) else (None, [])
+    try:
+        return workspace.find(
+            given.roots,
+            pattern=None if given.glob else given.pattern,
+            glob=given.pattern if given.glob and given.pattern else includes or None,
+            types=given.types or None,
+            extensions=given.extensions or None,
+            exclude=[*(given.exclude or ()), *excludes] or None,
+            max_depth=given.depth,
+            follow_symlinks=given.follow_symlinks,
+            hidden=given.hidden,
+            include_ignored=given.no_ignore,
+            size=given.size or None,
+            changed_within=given.changed_within,
+            changed_before=given.changed_before,
+            full_path=given.full_path_match,
+            limit=limit,
+            **options,
         )
-        return search_reply(workspace, found, None, notes, options)
-
-    def find_and_grep(
-        roots: list[str],
-        query: str,
-        pattern: str | None = None,
-        glob: bool = False,
-        types: list[str] | None = None,
-        extensions: list[str] | None = None,
-        exclude: list[str] | None = None,
-        depth: int | None = None,
-        follow_symlinks: bool = False,
-        hidden: bool = False,
-        no_ignore: bool = False,
-        size: list[str] | None = None,
-        changed_within: str | None = None,
-        changed_before: str | None = None,
-        full_path_match: bool = False,
-        absolute: bool = True,
-        limit: int = _DEFAULT_LIMIT,
-        sort: Literal["path", "mtime", "size"] = "path",
-        regex: bool = True,
-        fixed_strings: bool = False,
-        word: bool = False,
-        case: Literal["smart", "insensitive", "sensitive"] = "smart",
-        multiline: bool = False,
-        include_globs: list[str] | None = None,
-        exclude_globs: list[str] | None = None,
-        max_filesize: str | None = None,
-        context_before: int | None = None,
-        context_after: int | None = None,
-        encoding: str | None = None,
-        max_count: int | None = None,
-        timeout_ms: int = _DEFAULT_TIMEOUT_MS,
-        total_only: bool = False,
-        count_only_matches: bool = False,
-        summary_only: bool = False,
-        group_by_file: bool = False,
-        optimize_paths: bool = False,
-    ) -> ToolResult:
-        """Find files and search them."""
-        del absolute
-        notes: list[str] = []
-        fmt = _format(total_only, count_only_matches, summary_only, group_by_file)
-        search = _grep_options(
-            workspace, notes, fmt,
-            query=query, regex=regex, fixed_strings=fixed_strings, word=word, case=case, multiline=multiline,
-            max_filesize=max_filesize, before=context_before, after=context_after, encoding=encoding,
-            max_count=max_count, timeout_ms=timeout_ms,
-        )  # fmt: skip
-        files = _find(
-            unique, roots, pattern, glob=glob, types=_searchable_types(types), extensions=extensions,
-            exclude=exclude, exclude_globs=exclude_globs, depth=depth,
-            follow_symlinks=follow_symlinks, hidden=hidden, no_ignore=no_ignore, size=size,
-            changed_within=changed_within, changed_before=changed_before, full_path_match=full_path_match,
-            include_globs=include_globs, sort=_SORT[sort],
-            limit=_clamped("file_limit", limit, _MAX_LIMIT, notes),
-        )  # fmt: skip
-        # `find` takes one list of globs: where `pattern` is a glob, the search takes the others.
-        globs = include_globs if glob and pattern else None
-        found = _grep(
-            workspace, {"include_globs": globs}, {**search, "path": roots, "files": files, "glob": globs}
-        )
-        options = ReplyOptions(
-            fmt,
-            optimize_paths,
-            searches_all=hidden and no_ignore,
-            can_raise_limit=limit < _MAX_LIMIT,
-            can_raise_timeout=timeout_ms < _MAX_TIMEOUT_MS,
-        )
-        return search_reply(workspace, found, files, notes, options)
-
-    return [
-        ToolSpec(
-            tool,
-            **spec_options(tool.__name__, inspect.signature(tool).parameters),
-            effect="read",
-            render=partial(_render_failure, tool=tool.__name__, language=language),
-        )
-        for tool in (list_files, search_content, find_and_grep)
-    ]
+    except InvalidPatternError as error:
+        globs = {"exclude": given.exclude, "include_globs": includes, "exclude_globs": excludes}
+        error.details["argument"] = _invalid_globs(globs) or "pattern"
+        raise
 
 
-def _format(*flags: bool) -> Format:
-    """Return the one format whose flag is set, of those in the order of `FORMATS`."""
-    given: list[Format] = [fmt for fmt, flag in zip(FORMATS, flags, strict=True) if flag]
-    if len(given) > 1:
-        raise own_error("formats", given[0], given=", ".join(given))
-    return given[0] if given else "full"
+def _grep_options(workspace: Workspace, given: Query, notes: list[str]) -> dict[str, Any]:
+    """Return arguments of `grep` for those of the tools, and note those that were lowered."""
+    output_format = given.format
+    if not given.query:
+        raise own_error("no_query", "query")
+    _check("context_before", given.context_before, 0)
+    _check("context_after", given.context_after, 0)
+    _check("max_count", given.max_count, 1)
+    most = workspace.limits.context_lines
+    if max(given.context_before or 0, given.context_after or 0) > most:
+        notes.append(f"context was lowered to {most} lines on either side")
+    max_filesize = None if given.max_filesize is None else parse_filesize(given.max_filesize)
+    if max_filesize is not None and max_filesize > HARD_FILE_BYTES:
+        notes.append(f"max_filesize was lowered from {given.max_filesize} to 200M, the most there is")
+        max_filesize = HARD_FILE_BYTES
+    return {
+        "pattern": given.query,
+        "fixed_strings": given.fixed_strings or not given.regex,
+        "word": given.word,
+        "ignore_case": given.case == "insensitive",
+        "smart_case": given.case == "smart",
+        "multiline": given.multiline,
+        "context": 0,
+        "before": given.context_before,
+        "after": given.context_after,
+        "encoding": given.encoding,
+        "max_count": given.max_count,
+        "max_filesize": max_filesize,
+        "timeout": _clamped("timeout_ms", given.timeout_ms, MAX_TIMEOUT_MS, notes) / 1000,
+        **_FORMAT_OPTIONS[output_format],
+    }
+
+
+def _grep(workspace: Workspace, globs: _Globs, arguments: Mapping[str, Any]) -> GrepResult:
+    try:
+        return workspace.grep(**arguments)
+    except InvalidPatternError as error:
+        # find_and_grep has another parameter `pattern`, so the suggestion names `query`.
+        suggestion = error.details.get("suggestion")
+        advice = Message("To match it literally, ", Retry({"query": suggestion}), ".")
+        raise InvalidPatternError(
+            error.message,
+            hint=advice if suggestion else error.hint,
+            details={**error.details, "argument": _invalid_globs(globs) or "query"},
+        ) from None
 
 
 def _check(name: str, value: int | None, least: int) -> None:
@@ -256,19 +239,9 @@ def _clamped(name: str, value: int, most: int, notes: list[str]) -> int:
     return min(value, most)
 
 
-def _max_file_bytes(size: str | None, notes: list[str]) -> int | None:
-    """Return the size of the largest file to search, given in the units of rg."""
-    if size is None:
-        return None
-    given = parse_filesize(size)
-    if given > HARD_FILE_BYTES:
-        notes.append(f"max_filesize was lowered from {size} to 200M, the most there is")
-    return min(given, HARD_FILE_BYTES)
-
-
-def _excluded(globs: list[str] | None) -> list[str]:
-    """Return globs of what to leave out, without the `!` that rg has before them."""
-    return [glob.removeprefix("!") for glob in globs or ()]
+def _excluded(given: Query) -> list[str]:
+    """Return the globs to leave out, without the `!` that rg has before them."""
+    return [glob.removeprefix("!") for glob in given.exclude_globs or ()]
 
 
 def _searchable_types(types: list[str] | None) -> list[str]:
@@ -280,96 +253,7 @@ def _searchable_types(types: list[str] | None) -> list[str]:
     return sorted(searchable if searchable - {"e"} else searchable | {"f"})
 
 
-def _find(
-    workspace: Workspace,
-    roots: list[str],
-    pattern: str | None,
-    *,
-    glob: bool,
-    depth: int | None,
-    no_ignore: bool,
-    full_path_match: bool,
-    exclude: list[str] | None,
-    include_globs: list[str] | None = None,
-    exclude_globs: list[str] | None = None,
-    **filters: Any,
-) -> GlobResult:
-    _check("depth", depth, 1)
-    try:
-        return workspace.find(
-            roots,
-            pattern=None if glob else pattern,
-            glob=pattern if glob and pattern else include_globs or None,
-            exclude=[*(exclude or ()), *_excluded(exclude_globs)] or None,
-            max_depth=depth,
-            include_ignored=no_ignore,
-            full_path=full_path_match,
-            **{name: value for name, value in filters.items() if value not in (None, [])},
-        )
-    except InvalidPatternError as error:
-        globs = {"exclude": exclude, "include_globs": include_globs, "exclude_globs": exclude_globs}
-        error.details["argument"] = _invalid_globs(globs) or "pattern"
-        raise
-
-
-def _grep_options(
-    workspace: Workspace,
-    notes: list[str],
-    fmt: Format,
-    *,
-    query: str,
-    regex: bool,
-    fixed_strings: bool,
-    case: str,
-    max_filesize: str | None,
-    before: int | None,
-    after: int | None,
-    max_count: int | None,
-    timeout_ms: int,
-    **others: Any,
-) -> dict[str, Any]:
-    """Return arguments of `grep` for those of the tools, and note those that were lowered."""
-    if not query:
-        raise own_error("no_query", "query")
-    _check("context_before", before, 0)
-    _check("context_after", after, 0)
-    _check("max_count", max_count, 1)
-    most = workspace.limits.context_lines
-    if max(before or 0, after or 0) > most:
-        notes.append(f"context was lowered to {most} lines on either side")
-    return {
-        "pattern": query,
-        "fixed_strings": fixed_strings or not regex,
-        "ignore_case": case == "insensitive",
-        "smart_case": case == "smart",
-        "context": 0,
-        "before": before,
-        "after": after,
-        "max_count": max_count,
-        "max_filesize": _max_file_bytes(max_filesize, notes),
-        "timeout": _clamped("timeout_ms", timeout_ms, _MAX_TIMEOUT_MS, notes) / 1000,
-        **others,
-        **_FORMAT_OPTIONS[fmt],
-    }
-
-
-def _grep(
-    workspace: Workspace, globs: Mapping[str, list[str] | None], arguments: Mapping[str, Any]
-) -> GrepResult:
-    try:
-        return workspace.grep(**arguments)
-    except InvalidPatternError as error:
-        # find_and_grep has another parameter `pattern`, so the suggestion names `query`.
-        suggestion = error.details.get("suggestion")
-        advice = Message("To match it literally, ", Retry({"query": suggestion}), ".")
-        raise InvalidPatternError(
-            error.message,
-            hint=advice if suggestion else error.hint,
-            details={**error.details, "argument": _invalid_globs(globs) or "query"},
-        ) from None
-
-
-def _invalid_globs(globs: Mapping[str, list[str] | None]) -> str | None:
+def _invalid_globs(globs: _Globs) -> str | None:
     """Return the name of the first argument whose globs are invalid."""
     for name, given in globs.items():
         try:

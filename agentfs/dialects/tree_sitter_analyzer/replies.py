@@ -1,67 +1,58 @@
-"""The replies of `tree-sitter-analyzer`: the document's output, and beside it what was cut and left out."""
+"""The replies of `tree-sitter-analyzer`: the formats, and beside them what was cut and left out. Pure."""
 
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, fields
+from itertools import takewhile
 from typing import Any, cast
 
-from agentfs.dialects.rendering import absolute_in
-from agentfs.dialects.tree_sitter_analyzer.formats import (
+from agentfs.dialects.rendering import absolute_in, without_empty
+from agentfs.dialects.tree_sitter_analyzer.contract import (
+    FIND_NAMES,
+    GREP_NAMES,
+    MAX_LIMIT,
+    MAX_TIMEOUT_MS,
+    FileFilter,
+    FindAndGrep,
     Format,
-    fit,
-    format_search,
-    full_tokens,
-    shorten_paths,
+    SearchContent,
 )
-from agentfs.dialects.tree_sitter_analyzer.messages import FIND_NAMES, GREP_NAMES
 from agentfs.messages import say
-from agentfs.results import Entry, GlobResult, GrepResult, Skipped, ToolResult
+from agentfs.results import Entry, GlobResult, GrepResult, Match, Skipped, ToolResult
+from agentfs.search.excerpts import without_marks
 from agentfs.search.skip_report import describe_skipped
 from agentfs.text import estimate_tokens, to_json
 from agentfs.workspace import Workspace
 
-WARNING_TOKENS = 10_000  # a larger reply has a warning
+# The budget of a format in tokens; `total_only` is one number, and `full` is bounded by `Limits` alone.
+_BUDGETS: Mapping[Format, int] = {"count_only_matches": 200, "summary_only": 2000, "group_by_file": 10_000}
+UNBOUNDED = 10**9  # tokens that no reply has
+MAX_MATCHES = 2000  # of group_by_file and full
+SAMPLES = 10  # of one file, where it is the only one
+_MAX_SAMPLES = 30
+_SAMPLE_CHARS = 160
+_TOKENS_PER_MATCH = 62  # about what a match takes in `full`, without its two paths
+_WARNING_TOKENS = 10_000  # a larger reply has a warning
 _COUNT_TOKENS = 10  # about what a count and the note beside it take together
+_COUNTS = [each.name for each in fields(Skipped) if each.type is int]
 
 
-@dataclass(frozen=True)
-class ReplyOptions:
-    """How a reply is made, and which advice it can give.
-
-    Attributes:
-        fmt: The format of a search.
-        optimize_paths: Whether paths are short.
-        searches_all: Whether hidden and ignored names were searched.
-        can_raise_limit: Whether the number of files was below its maximum.
-        can_raise_timeout: Whether the time was below its maximum.
-    """
-
-    fmt: Format = "full"
-    optimize_paths: bool = False
-    searches_all: bool = False
-    can_raise_limit: bool = False
-    can_raise_timeout: bool = False
-
-
-def list_reply(
-    workspace: Workspace, found: GlobResult, notes: list[str], options: ReplyOptions
-) -> ToolResult:
+def list_reply(workspace: Workspace, found: GlobResult, notes: list[str], given: FileFilter) -> ToolResult:
     """Return the reply of list_files; `notes` come first among its own."""
     absolute = absolute_in(workspace)
-    entries = [_entry(entry, absolute(entry.path)) for entry in found.files]
-    shown = fit(entries, workspace.limits.output_tokens)
+    shown = _fit(
+        [_entry(entry, absolute(entry.path)) for entry in found.files], workspace.limits.output_tokens
+    )
     content = to_json(shown)
-    notes = [*notes]
-    if not found.total:
-        notes.append(_nothing_found(found))
+    notes = [*notes] if found.total else [*notes, _nothing_found(found)]
     if len(shown) < found.total:
         total = _count(found.total, exact=found.exact)
         notes.append(
             f"these are the first {len(shown):,} of {total} entries: narrow with pattern, extensions or "
-            f"types{', or raise limit (up to 10,000)' if options.can_raise_limit else ''}"
+            f"types{_or_raise('limit', given)}"
         )
     notes += _time_note(found.skipped, "depth, or fewer roots")
-    notes += _skip_note(found.skipped, options)
-    advice = "narrow with pattern, extensions, types or depth, or lower limit"
-    notes += _size_warning(estimate_tokens(content), advice)
+    notes += _skip_note(found.skipped, given)
+    notes += _size_warning(content, "narrow with pattern, extensions, types or depth, or lower limit")
     return ToolResult(
         True,
         content,
@@ -80,13 +71,17 @@ def list_reply(
 
 
 def search_reply(
-    workspace: Workspace, found: GrepResult, files: GlobResult | None, notes: list[str], options: ReplyOptions
+    workspace: Workspace,
+    found: GrepResult,
+    files: GlobResult | None,
+    notes: list[str],
+    given: SearchContent | FindAndGrep,
 ) -> ToolResult:
     """Return the reply of search_content, or of find_and_grep, which has the `files` that were searched."""
-    absolute, fmt = absolute_in(workspace), options.fmt
+    absolute, fmt = absolute_in(workspace), given.format
     skipped = found.skipped if files is None else _combined(files.skipped, found.skipped)
     complete = found.exact and (files is None or (files.exact and not files.truncated))
-    notes = [*notes, *_search_notes(found, files, skipped, options)]
+    notes = [*notes, *_search_notes(found, files, skipped, given)]
     meta: dict[str, Any] = {}
     if files is not None and fmt != "total_only":
         meta = {
@@ -96,25 +91,24 @@ def search_reply(
             "rg_elapsed_ms": found.elapsed_ms,
         }
     reserved = estimate_tokens(to_json([notes, meta]))
-    value = format_search(found, fmt, absolute, workspace.limits.output_tokens, reserved)
-    cut = found.truncated or _omits_matches(found, value, fmt)
-    truncated = cut or not complete
+    value = _formatted(found, fmt, absolute, workspace.limits.output_tokens, reserved)
+    cut = found.truncated
+    cut |= len(value) < len(found.matches) if fmt == "full" else fmt == "group_by_file" and "others" in value
     if cut:
         notes.append(
             f"not all of the {_count(found.total_lines, exact=complete)} matching lines are shown: narrow "
             "with roots, include_globs or max_count, or use summary_only=true"
         )
-    if options.optimize_paths:
-        value = shorten_paths(value, fmt)
+    if given.optimize_paths:
+        value = _with_short_paths(value, fmt)
     if meta:
-        meta["truncated"] = truncated
+        meta["truncated"] = cut or not complete
         value = {**({"matches": value} if fmt == "full" else value), "meta": meta}
     content = to_json(value)
-    tokens = estimate_tokens(content)
-    notes += _size_warning(tokens, "summary_only=true takes ~500-2000, count_only_matches=true ~50-200")
     tokens_saved = 0
-    if fmt != "full" or options.optimize_paths:
-        tokens_saved = max(full_tokens(found, fmt, absolute) - tokens, 0)
+    if fmt != "full" or given.optimize_paths:
+        tokens_saved = max(_full_tokens(found, fmt, absolute) - estimate_tokens(content), 0)
+    notes += _size_warning(content, "summary_only=true takes ~500-2000, count_only_matches=true ~50-200")
     data: dict[str, Any] = {"matches": value}
     notes_beside: tuple[str, ...] = tuple(notes)
     if isinstance(value, dict):
@@ -133,11 +127,11 @@ def search_reply(
         data={
             **data,
             "exact": complete,
-            "truncated": truncated,
+            "truncated": cut or not complete,
             "searched_files": found.searched_files,
             "elapsed_ms": found.elapsed_ms + (files.elapsed_ms if files is not None else 0),
             "skipped": asdict(skipped),
-            "format": f"{fmt}+optimize_paths" if options.optimize_paths else fmt,
+            "format": f"{fmt}+optimize_paths" if given.optimize_paths else fmt,
             "tokens_saved": tokens_saved,
             "notes": notes,
         },
@@ -146,7 +140,7 @@ def search_reply(
 
 
 def _search_notes(
-    found: GrepResult, files: GlobResult | None, skipped: Skipped, options: ReplyOptions
+    found: GrepResult, files: GlobResult | None, skipped: Skipped, given: SearchContent | FindAndGrep
 ) -> list[str]:
     """Return why nothing was found, and what was not searched."""
     notes: list[str] = []
@@ -154,45 +148,35 @@ def _search_notes(
         notes.append(_nothing_found(files))
     elif not found.total_lines:
         notes += [line for line in say(found.text, GREP_NAMES).split("\n") if not line.startswith("[")]
-    if files is not None and files.truncated:
+    if isinstance(given, FindAndGrep) and files is not None and files.truncated:
         total = _count(files.total, exact=files.exact)
         notes.append(
             f"the first {len(files.files):,} of {total} files were searched: narrow with pattern or "
-            f"extensions{', or raise file_limit (up to 10,000)' if options.can_raise_limit else ''}"
+            f"extensions{_or_raise('file_limit', given)}"
         )
-    advice = "timeout_ms (up to 30000), or fewer roots" if options.can_raise_timeout else "fewer roots"
-    return [*notes, *_time_note(skipped, advice), *_skip_note(skipped, options)]
+    longer = f"timeout_ms (up to {MAX_TIMEOUT_MS}), or " if given.timeout_ms < MAX_TIMEOUT_MS else ""
+    return [*notes, *_time_note(skipped, f"{longer}fewer roots"), *_skip_note(skipped, given)]
 
 
 def _entry(entry: Entry, path: str) -> dict[str, Any]:
-    return {
-        "path": path,
-        "is_dir": entry.is_dir,
-        **({} if entry.size is None else {"size_bytes": entry.size}),
-        **({} if entry.mtime is None else {"mtime": int(entry.mtime)}),
-        **({"ext": entry.ext} if entry.ext else {}),
-        **({"protected": True} if entry.protected else {}),
-    }
+    times = {"size_bytes": entry.size, "mtime": None if entry.mtime is None else int(entry.mtime)}
+    known = {name: value for name, value in times.items() if value is not None}
+    more = without_empty(ext=entry.ext, protected=entry.protected)
+    return {"path": path, "is_dir": entry.is_dir, **known, **more}
 
 
-def _omits_matches(found: GrepResult, value: Any, fmt: Format) -> bool:
-    """Return whether matches are missing from a format that has all of them."""
-    if fmt == "full":
-        return len(value) < len(found.matches)
-    return fmt == "group_by_file" and "others" in value
+def _nothing_found(found: GlobResult) -> str:
+    return say(found.text, FIND_NAMES).partition("\n")[0]
+
+
+def _or_raise(name: str, given: FileFilter) -> str:
+    return f", or raise {name} (up to {MAX_LIMIT:,})" if given.limit < MAX_LIMIT else ""
 
 
 def _combined(first: Skipped, second: Skipped) -> Skipped:
     """Return what two searches skipped together."""
     counts = {name: getattr(first, name) + getattr(second, name) for name in _COUNTS}
     return Skipped(**counts, rules=first.rules, reached=first.reached or second.reached)
-
-
-_COUNTS = [each.name for each in fields(Skipped) if each.type is int]
-
-
-def _nothing_found(found: GlobResult) -> str:
-    return say(found.text, FIND_NAMES).partition("\n")[0]
 
 
 def _time_note(skipped: Skipped, advice: str) -> list[str]:
@@ -202,9 +186,9 @@ def _time_note(skipped: Skipped, advice: str) -> list[str]:
     return [f"stopped early, out of {ended}, so there may be more: use {advice}"]
 
 
-def _skip_note(skipped: Skipped, options: ReplyOptions) -> list[str]:
+def _skip_note(skipped: Skipped, given: FileFilter | SearchContent) -> list[str]:
     note = describe_skipped(skipped, can_open=False)
-    if not options.searches_all and (skipped.hidden or skipped.ignored):
+    if not (given.hidden and given.no_ignore) and (skipped.hidden or skipped.ignored):
         note += " (hidden=true and no_ignore=true search hidden and ignored names)"
     return [note] if note else []
 
@@ -214,16 +198,174 @@ def _notes_on_count(total: int, skipped: Skipped, *, complete: bool) -> tuple[st
     if not complete:
         return ("partial",)
     count = sum(getattr(skipped, name) for name in _COUNTS) - skipped.vcs
-    if not count:
-        return ()
     note = f"{count} left out"
-    return (note if estimate_tokens(f"{total}\n[{note}]") <= _COUNT_TOKENS else "some left out",)
+    short = note if estimate_tokens(f"{total}\n[{note}]") <= _COUNT_TOKENS else "some left out"
+    return (short,) if count else ()
 
 
-def _size_warning(tokens: int, advice: str) -> list[str]:
-    return [f"⚠️ about {tokens:,} tokens: {advice}"] if tokens > WARNING_TOKENS else []
+def _size_warning(content: str, advice: str) -> list[str]:
+    tokens = estimate_tokens(content)
+    return [f"⚠️ about {tokens:,} tokens: {advice}"] if tokens > _WARNING_TOKENS else []
 
 
 def _count(number: int, one: str = "", many: str = "", *, exact: bool = True) -> str:
     noun = one if number == 1 else many
     return f"{'' if exact else 'at least '}{number:,}{f' {noun}' if noun else ''}"
+
+
+def _formatted(
+    found: GrepResult, fmt: Format, absolute: Callable[[str], str], budget: int, reserved: int
+) -> Any:
+    """Return a search in a format; notes and metadata take `reserved` tokens of what it may have."""
+    if fmt == "total_only":
+        return found.total_matches
+    if fmt == "full":
+        return _fit([_match(each, absolute) for each in found.matches], budget)
+    head = {"total_matches": found.total_matches, "total_files": found.total_files}
+    least: dict[str, Any] = {**head, "base": "", "files": [], "others": {"files": 99_999, "matches": 999_999}}
+    remaining = _BUDGETS[fmt] - estimate_tokens(to_json(least)) - reserved
+    if fmt == "count_only_matches":
+        counts = dict(_fit(_by_count(found), remaining))
+        return {**head, "file_counts": counts, **_others(found, len(counts), sum(counts.values()))}
+    if fmt == "summary_only":
+        files = _fit(_summaries(found), remaining)
+        shown = sum(file["matches"] for file in files)
+    else:
+        files = _groups(found, absolute, remaining)
+        shown = sum(len(match["spans"]) for file in files for match in file["matches"])
+    return {**head, "files": files, **_others(found, len(files), shown)}
+
+
+def _fit(items: Iterable[Any], budget: int) -> list[Any]:
+    """Return the first items that fit in so many tokens as JSON, at least one where there are any."""
+    if budget >= UNBOUNDED:
+        return list(items)
+    taken: list[Any] = []
+    for item in items:
+        budget -= estimate_tokens(to_json(item)) + 1
+        if budget < 0 and taken:
+            break
+        taken.append(item)
+    return taken
+
+
+def _match(match: Match, absolute: Callable[[str], str]) -> dict[str, Any]:
+    line, spans = without_marks(match)
+    return {
+        "file": match.path,
+        "abs_path": absolute(match.path),
+        "line_number": match.line,
+        "line": line,
+        "submatches": [{"start": start, "end": end, "match": line[start:end]} for start, end in spans],
+        **_context(match),
+        **_cut(match),
+    }
+
+
+def _context(match: Match) -> dict[str, Any]:
+    return without_empty(before=list(match.before), after=list(match.after))
+
+
+def _cut(match: Match) -> dict[str, Any]:
+    return {"cut": dict(zip(("before", "after"), match.cut, strict=True))} if any(match.cut) else {}
+
+
+def _others(found: GrepResult, files: int, matches: int) -> dict[str, Any]:
+    """Return what the totals have beyond what is shown."""
+    others = {"files": found.total_files - files, "matches": found.total_matches - matches}
+    return {"others": others} if others["matches"] else {}
+
+
+def _by_count(found: GrepResult) -> list[tuple[str, int]]:
+    counts = ((path, count.matches) for path, count in found.counts.items())
+    return sorted(counts, key=lambda each: (-each[1], each[0]))
+
+
+def _summaries(found: GrepResult) -> Iterable[dict[str, Any]]:
+    by_file: dict[str, list[Match]] = {}
+    for match in found.matches:
+        by_file.setdefault(match.path, []).append(match)
+    counts = _by_count(found)
+    samples = max(1, min(SAMPLES, _MAX_SAMPLES // max(len(counts), 1)))
+    for path, count in counts:
+        yield {"file": path, "matches": count, "samples": [*map(_sample, by_file[path][:samples])]}
+
+
+def _sample(match: Match) -> dict[str, Any]:
+    line = without_marks(match)[0].strip()
+    if len(line) > _SAMPLE_CHARS:
+        line = f"{line[:_SAMPLE_CHARS]}…"
+    return {"line_number": match.line, "line": line, **_context(match)}
+
+
+def _groups(found: GrepResult, absolute: Callable[[str], str], budget: int) -> list[dict[str, Any]]:
+    files: list[dict[str, Any]] = []
+    for match in found.matches:
+        line, spans = without_marks(match)
+        item = {"line_number": match.line, "line": line, "spans": spans, **_context(match), **_cut(match)}
+        file = {"file": match.path, "abs_path": absolute(match.path), "matches": list[Any]()}
+        is_new = not files or files[-1]["file"] != match.path
+        budget -= estimate_tokens(to_json(item)) + 1 + (estimate_tokens(to_json(file)) + 1 if is_new else 0)
+        if budget < 0 and files:
+            break
+        if is_new:
+            files.append(file)
+        files[-1]["matches"].append(item)
+    return files
+
+
+def _with_short_paths(value: Any, fmt: Format) -> Any:
+    """Return a formatted search in which the directories that all paths begin with occur once.
+
+    In `full`, only the first match has its `abs_path`, which ends with its `file`; what precedes it there
+    precedes each `file`. In the other formats, `base` precedes each path. The value is returned unchanged
+    where that would not be shorter.
+    """
+    if fmt == "total_only" or not value:
+        return value
+    if fmt == "full":
+        base = _common_directories([match["file"] for match in value])
+        first, *others = [{**match, "file": match["file"].removeprefix(base)} for match in value]
+        return [first, *map(_without_absolute, others)]
+    if fmt == "count_only_matches":
+        counts: dict[str, int] = value["file_counts"]
+        base = _common_directories(counts)
+        shortened = {path.removeprefix(base): count for path, count in counts.items()}
+        short = {"base": base, **value, "file_counts": shortened}
+    else:
+        files: list[dict[str, Any]] = value["files"]
+        base = _common_directories([file["file"] for file in files])
+        shown = [{**_without_absolute(file), "file": file["file"].removeprefix(base)} for file in files]
+        if files and "abs_path" in files[0]:
+            base = str(files[0]["abs_path"]).removesuffix(shown[0]["file"])
+        short = {"base": base, **value, "files": shown}
+    return short if len(to_json(short)) < len(to_json(value)) else value
+
+
+def _without_absolute(item: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in item.items() if name != "abs_path"}
+
+
+def _common_directories(paths: Iterable[str]) -> str:
+    """Return the directories that all paths begin with, with a `/` at the end; "" for none."""
+    parts = [path.split("/")[:-1] for path in paths]
+    if not parts:
+        return ""
+    first, last = min(parts), max(parts)
+    common = takewhile(lambda pair: pair[0] == pair[1], zip(first, last, strict=False))
+    return "".join(f"{part}/" for part, _ in common)
+
+
+def _full_tokens(found: GrepResult, fmt: Format, absolute: Callable[[str], str]) -> int:
+    """Return about how many tokens the `full` format would take of a search that was made for `fmt`."""
+    if fmt in ("group_by_file", "full"):  # it has all matches
+        return estimate_tokens(to_json([_match(each, absolute) for each in found.matches]))
+    lines = min(found.total_lines, MAX_MATCHES)
+    if not found.counts:
+        return lines * (_TOKENS_PER_MATCH + 2 * estimate_tokens(absolute("")))
+    weights = [
+        (count.lines, estimate_tokens(path) + estimate_tokens(absolute(path)))
+        for path, count in found.counts.items()
+    ]
+    paths = sum(count * tokens for count, tokens in weights) / max(sum(count for count, _ in weights), 1)
+    return round(lines * (_TOKENS_PER_MATCH + paths))

@@ -1,16 +1,94 @@
-"""The texts of `tree-sitter-analyzer`: descriptions, errors in two languages, examples, names. Pure."""
+"""The contract of `tree-sitter-analyzer`: parameters, descriptions, errors in two languages, names. Pure."""
 
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
 from typing import Any, Literal
 
 from agentfs.dialects.rendering import Problem
-from agentfs.dialects.tree_sitter_analyzer.formats import Format
 from agentfs.errors import InvalidArgumentError
 from agentfs.messages import FirstOf, Message, Names, NextCall, Retry, ToolName, say
 
 Language = Literal["en", "ja"]
+Format = Literal["total_only", "count_only_matches", "summary_only", "group_by_file", "full"]
+
+DEFAULT_LIMIT, MAX_LIMIT = 2000, 10_000
+DEFAULT_TIMEOUT_MS, MAX_TIMEOUT_MS = 4000, 30_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileFilter:
+    """The parameters of list_files."""
+
+    roots: list[str]
+    pattern: str | None = None
+    glob: bool = False
+    types: list[str] | None = None
+    extensions: list[str] | None = None
+    exclude: list[str] | None = None
+    depth: int | None = None
+    follow_symlinks: bool = False
+    hidden: bool = False
+    no_ignore: bool = False
+    size: list[str] | None = None
+    changed_within: str | None = None
+    changed_before: str | None = None
+    full_path_match: bool = False
+    absolute: bool = True
+    limit: int = DEFAULT_LIMIT
+
+
+@dataclass(frozen=True, kw_only=True)
+class Query:
+    """The parameters that both searches of contents have."""
+
+    query: str
+    regex: bool = True
+    fixed_strings: bool = False
+    word: bool = False
+    case: Literal["smart", "insensitive", "sensitive"] = "smart"
+    multiline: bool = False
+    include_globs: list[str] | None = None
+    exclude_globs: list[str] | None = None
+    max_filesize: str | None = None
+    context_before: int | None = None
+    context_after: int | None = None
+    encoding: str | None = None
+    max_count: int | None = None
+    timeout_ms: int = DEFAULT_TIMEOUT_MS
+    total_only: bool = False
+    count_only_matches: bool = False
+    summary_only: bool = False
+    group_by_file: bool = False
+    optimize_paths: bool = False
+
+    @property
+    def format(self) -> Format:
+        """The one format that is requested."""
+        given: list[Format] = [name for name in FORMATS if getattr(self, name)]
+        if len(given) > 1:
+            raise own_error("formats", given[0], given=", ".join(given))
+        return given[0] if given else "full"
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchContent(Query):
+    """The parameters of search_content."""
+
+    roots: list[str] | None = None
+    files: list[str] | None = None
+    follow_symlinks: bool = False
+    hidden: bool = False
+    no_ignore: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class FindAndGrep(Query, FileFilter):
+    """The parameters of find_and_grep."""
+
+    sort: Literal["path", "mtime", "size"] = "path"
+
 
 FORMATS: Mapping[Format, str] = {
     "total_only": "~10 tokens",
@@ -30,26 +108,20 @@ _LADDER = f"""\
 off any format with paths.
 ⚠️ total_only, count_only_matches, summary_only and group_by_file exclude one another: set one at most."""
 
-_LIST_FILES = """\
+_DESCRIPTIONS: Mapping[str, str] = {
+    "list_files": """\
 List files and directories by name, type, size and time: no contents are read.
 💡 An entry takes ~40 tokens; narrow with pattern, extensions, types or depth before you raise limit.
 🎯 To search contents use search_content; to search the contents of what is found here, find_and_grep.
-⚠️ At most 2000 entries unless limit says otherwise, never over 10000."""
-
-_SEARCH_CONTENT = f"""\
+⚠️ At most 2000 entries unless limit says otherwise, never over 10000.""",
+    "search_content": f"""\
 Search the contents of files, with a regular expression unless told otherwise.
 {_LADDER}
-⚠️ Give roots or files, not both."""
-
-_FIND_AND_GREP = f"""\
+⚠️ Give roots or files, not both.""",
+    "find_and_grep": f"""\
 Find files by name, type, size and time, then search their contents: list_files and search_content in one.
 💡 Narrow the files first: what is not found is not searched.
-{_LADDER}"""
-
-_DESCRIPTIONS: Mapping[str, str] = {
-    "list_files": _LIST_FILES,
-    "search_content": _SEARCH_CONTENT,
-    "find_and_grep": _FIND_AND_GREP,
+{_LADDER}""",
 }
 _PARAMETERS: Mapping[str, str] = {
     "roots": "Directories to search, inside the project.",
@@ -84,13 +156,10 @@ _PARAMETERS: Mapping[str, str] = {
     "encoding": "Codec of files that are not UTF-8 and have no byte order mark, such as shift_jis.",
     "max_count": "Most matching lines of one file.",
     "timeout_ms": "Milliseconds that the search of contents may take, up to 30000.",
-    "total_only": (
-        f"🎯 Only the number of matches ({FORMATS['total_only']}): how much is there? `partial` beside it "
-        "means: of some files only."
-    ),
-    "count_only_matches": (
-        f"🎯 Only the number of matches in each file ({FORMATS['count_only_matches']}): where is most?"
-    ),
+    "total_only": f"🎯 Only the number of matches ({FORMATS['total_only']}): how much is there? "
+    "`partial` beside it means: of some files only.",
+    "count_only_matches": f"🎯 Only the number of matches in each file ({FORMATS['count_only_matches']}): "
+    "where is most?",
     "summary_only": f"🎯 Files with a few sample lines ({FORMATS['summary_only']}): what is it like?",
     "group_by_file": f"💡 All matches, each file named once ({FORMATS['group_by_file']}): for a review.",
     "optimize_paths": "💡 Say once what all paths begin with (10-30% fewer tokens); goes with every format.",
@@ -100,11 +169,10 @@ _FIND_AND_GREP_PARAMETERS: Mapping[str, str] = {
     "limit": "Most files to search, the first in the order of sort; up to 10000.",
 }
 
+_COSTS = " < ".join(f"{name} {cost}" for name, cost in FORMATS.items())
 _GUIDE: Mapping[Language, str] = {
-    "en": "💡 Tokens: " + " < ".join(f"{name} {cost}" for name, cost in FORMATS.items()) + f" < full {_FULL}",
-    "ja": "💡 トークン数の目安: "
-    + " < ".join(f"{name} {cost}" for name, cost in FORMATS.items())
-    + f" < 全結果 {_FULL}",
+    "en": f"💡 Tokens: {_COSTS} < full {_FULL}",
+    "ja": f"💡 トークン数の目安: {_COSTS} < 全結果 {_FULL}",
 }
 
 # The dialect's own errors: message and hint.
@@ -203,11 +271,10 @@ _WITH: Mapping[str, Any] = {
     "total_only": True,
 }
 
-
-# The parameters of a method (key) as the tools name them.
-_PARAMETER_NAMES: Mapping[str, str] = {"path": "roots", "max_depth": "depth", "full_path": "full_path_match"}
-_GREP_PARAMETER_NAMES: Mapping[str, str] = {
-    **_PARAMETER_NAMES,
+# Parameters of the methods (keys) by the names of the tools.
+_FIND_PARAMETERS: Mapping[str, str] = {"path": "roots", "max_depth": "depth", "full_path": "full_path_match"}
+_GREP_PARAMETERS: Mapping[str, str] = {
+    **_FIND_PARAMETERS,
     "pattern": "query",
     "glob": "include_globs",
     "before": "context_before",
@@ -225,104 +292,103 @@ class _ToolNames(Names):
         return self._parameter_names.get(name, name)
 
     def retry(self, retry: Retry) -> Retry | None:
-        arguments: dict[str, Any] = {}
-        for name, value in retry.arguments.items():
-            if name == "include_ignored":
-                arguments |= {"hidden": value, "no_ignore": value}
-            else:
-                arguments[self._parameter_names.get(name, name)] = value
-        if retry.without == ("fixed_strings",):
-            arguments |= {"regex": True, "fixed_strings": False}
-        return Retry(arguments) if retry.without in ((), ("fixed_strings",)) else None
+        if retry.without not in ((), ("fixed_strings",)):
+            return None
+        arguments = {self._parameter_names.get(name, name): value for name, value in retry.arguments.items()}
+        if (opened := arguments.pop("include_ignored", None)) is not None:
+            arguments |= {"hidden": opened, "no_ignore": opened}
+        return Retry({**arguments, "regex": True, "fixed_strings": False} if retry.without else arguments)
 
-    def vary(self, retry: Retry, _: Mapping[str, Any]) -> Retry | None:
+    def map_retry(self, retry: Retry, _: Mapping[str, Any]) -> Retry | None:
         return self.retry(retry)
 
 
-FIND_NAMES, GREP_NAMES = _ToolNames(_PARAMETER_NAMES), _ToolNames(_GREP_PARAMETER_NAMES)
+FIND_NAMES, GREP_NAMES = _ToolNames(_FIND_PARAMETERS), _ToolNames(_GREP_PARAMETERS)
 
 
 def _follow_listing(call: NextCall) -> Mapping[str, Any] | None:
-    if call["name"] != "ls" or call["arguments"].keys() != {"path"}:
-        return None
-    return {"roots": [call["arguments"]["path"]], "depth": 1}
+    arguments = call["arguments"]
+    return {"roots": [arguments["path"]], "depth": 1} if _names_path_only(call, "ls") else None
 
 
 def _follow_read(call: NextCall) -> Mapping[str, Any] | None:
-    if call["name"] != "read" or call["arguments"].keys() != {"path"}:
-        return None
-    return {"files": [call["arguments"]["path"]], "query": "^"}
+    arguments = call["arguments"]
+    return {"files": [arguments["path"]], "query": "^"} if _names_path_only(call, "read") else None
 
 
-_SPECS: Mapping[str, Mapping[str, Any]] = {
+def _names_path_only(call: NextCall, method: str) -> bool:
+    return call["name"] == method and call["arguments"].keys() == {"path"}
+
+
+# Of each tool, what its `ToolSpec` has beside the descriptions.
+_OPTIONS: Mapping[str, Mapping[str, Any]] = {
     "list_files": {
         "methods": {"ls": {}, "glob": {}, "find": {}},
-        "renames": _PARAMETER_NAMES,
+        "renames": _FIND_PARAMETERS,
         "map_next_call": _follow_listing,
-        "map_retry": FIND_NAMES.vary,
+        "map_retry": FIND_NAMES.map_retry,
     },
     "search_content": {
         "methods": {"grep": {}},
-        "renames": _GREP_PARAMETER_NAMES,
+        "renames": _GREP_PARAMETERS,
         "map_next_call": _follow_read,
-        "map_retry": GREP_NAMES.vary,
+        "map_retry": GREP_NAMES.map_retry,
     },
     "find_and_grep": {
         "methods": {},
-        "renames": {**_GREP_PARAMETER_NAMES, "pattern": "pattern"},
-        "map_retry": FIND_NAMES.vary,
+        "renames": {**_GREP_PARAMETERS, "pattern": "pattern"},
+        "map_retry": FIND_NAMES.map_retry,
         "parameters": {"limit": "file_limit"},
+        "order": ("roots", "query"),
     },
 }
 
 
-def spec_options(tool: str, parameters: Iterable[str]) -> dict[str, Any]:
-    """Return the options of a tool's `ToolSpec`: its descriptions, and the methods that it replaces."""
+def tool_options(tool: str, parameters: type[FileFilter | Query]) -> dict[str, Any]:
+    """Return the options of a tool's `ToolSpec`, whose parameters are the fields of a dataclass."""
     texts = {**_PARAMETERS, **(_FIND_AND_GREP_PARAMETERS if tool == "find_and_grep" else {})}
-    descriptions = {name: texts[name] for name in parameters}
-    return {"description": _DESCRIPTIONS[tool], "descriptions": descriptions, **_SPECS[tool]}
+    names = [each.name for each in fields(parameters)]
+    descriptions = {name: texts[name] for name in names}
+    return {
+        "description": _DESCRIPTIONS[tool],
+        "descriptions": descriptions,
+        "expose": names,
+        "effect": "read",
+        **_OPTIONS[tool],
+    }
 
 
 def own_error(which: str, argument: str, **values: str) -> InvalidArgumentError:
     """Return one of the dialect's own errors, by its name in `_OWN`, about a parameter."""
-    message, hint = _OWN[which]["en"]
+    message, hint = (text.format(**values) for text in _OWN[which]["en"])
     details = {"argument": argument, "own_error": which, "values": values}
-    return InvalidArgumentError(message.format(**values), hint=hint.format(**values), details=details)
+    return InvalidArgumentError(message, hint=hint, details=details)
 
 
 def language_of_environment() -> Language:
     """Return the language of errors: `AGENTFS_LANGUAGE`, else the locale, else English."""
-    for name in ("AGENTFS_LANGUAGE", "LC_ALL", "LC_MESSAGES", "LANG"):
-        if value := os.environ.get(name):
-            return "ja" if value.lower().startswith(("ja", "japanese")) else "en"
-    return "en"
+    names = ("AGENTFS_LANGUAGE", "LC_ALL", "LC_MESSAGES", "LANG")
+    value = next((value for name in names if (value := os.environ.get(name))), "")
+    return "ja" if value.lower().startswith(("ja", "japanese")) else "en"
 
 
 def translated(
     problem: Problem, details: Mapping[str, Any], tool: str, language: Language, names: Names
 ) -> Problem:
-    """Return a failure in a language, with an example of a call that works.
-
-    Args:
-        problem: The failure.
-        details: The details of the error.
-        tool: The tool that was called, without a prefix.
-        language: The language.
-        names: The names of the tools at hand.
-    """
-    message, hint = problem.message, problem.hint
+    """Return a failure of a tool in a language, with an example of a call that works."""
+    code, message, hint = problem
     own = _OWN.get(str(details.get("own_error", "")))
     if own is not None:
         message, hint = (text.format(**details["values"]) for text in own[language])
     elif language == "ja":
-        translation, advice = (say(text, names) for text in _CODES_JA.get(problem.code, _OTHER_JA))
-        if problem.code == "invalid_pattern" and details.get("argument") != "query":
+        translation, advice = (say(text, names) for text in _CODES_JA.get(code, _OTHER_JA))
+        if code == "invalid_pattern" and details.get("argument") != "query":
             advice = _ESCAPE_JA
         message, hint = f"{translation}（{message}）", f"{advice}（{hint}）" if hint else advice
-    lines = [hint, f"{_EXAMPLE[language]}{json.dumps(_example(tool, problem.code, details))}"]
-    if tool != "list_files" and problem.code in ("invalid_argument", "invalid_pattern"):
+    lines = [hint, f"{_EXAMPLE[language]}{json.dumps(_example(tool, code, details))}"]
+    if tool != "list_files" and code in ("invalid_argument", "invalid_pattern"):
         lines.append(_GUIDE[language])
-    return Problem(problem.code, f"⚠️ {message}", "\n".join(line for line in lines if line))
+    return Problem(code, f"⚠️ {message}", "\n".join(line for line in lines if line))
 
 
 def _example(tool: str, code: str, details: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,49 +1,97 @@
-"""V4A patches: parse their text into operations, and find where their hunks go in a file. Pure.
+"""`apply-patch`: OpenAI's V4A patches, one tool with one parameter, whole or not at all.
 
-Parsing is as lenient as the reference: blanks around markers, a heredoc around the patch, a first hunk
-without `@@`, blank lines between hunks and for blank context. Locating is stricter: the lines of a hunk must
-occur exactly once, and what the hunk does not change stays as the file has it.
+The contract is in `docs/dialects/apply-patch.md`. Parsing is as lenient as the reference: blanks around
+markers, a heredoc around the patch, a first hunk without `@@`, blank lines between hunks and for blank
+context. Locating is stricter: the lines of a hunk must occur exactly once, and what the hunk does not change
+stays as the file has it. No `from __future__ import annotations`: the hints become schemas.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import groupby, takewhile
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from agentfs import call_context
+from agentfs.dialects import Dialect
 from agentfs.editing.diagnostics import explain_ambiguous, explain_no_match
 from agentfs.editing.match import occurrences, tolerant_matches
-from agentfs.errors import AgentFSError, AmbiguousError, InvalidArgumentError, NoMatchError
+from agentfs.errors import (
+    AgentFSError,
+    AlreadyExistsError,
+    AmbiguousError,
+    InvalidArgumentError,
+    NoMatchError,
+)
 from agentfs.fs import quote
+from agentfs.results import ToolResult
+from agentfs.text import one_line
+from agentfs.tools.spec import ToolSpec
 from agentfs.visible import literal
+from agentfs.workspace import Workspace
 
 Span = tuple[int, int, str]
 
+NAME = "apply_patch"
 MAX_LINES = 500_000
 _BEGIN, _END = "*** Begin Patch", "*** End Patch"
 _HEADER = re.compile(r"\*\*\* (Add|Delete|Update) File: (.+)")
 _MOVE = re.compile(r"\*\*\* Move to: (.+)")
 _END_OF_FILE = "*** End of File"
+_LINE_NUMBERS = re.compile(r"-\d+(,\d+)? \+\d+(,\d+)? @@.*")
 _HEREDOC = re.compile(
     r"""(?:(?:cat|apply_?patch)\s*)?<<-?\s*(?P<quote>['"]?)(?P<word>[^\s'"]+)(?P=quote)\s*\n(?P<patch>.*)\n\s*(?P=word)""",
     re.DOTALL,
 )
 
+# The grammar of the tool's freeform form, which the API holds the model to.
+GRAMMAR = r"""
+start: begin operation+ end
+begin: "*** Begin Patch" LF
+end: "*** End Patch" LF?
+
+operation: add | delete | update
+add: "*** Add File: " path LF added+
+delete: "*** Delete File: " path LF
+update: "*** Update File: " path LF move? hunks?
+move: "*** Move to: " path LF
+
+hunks: (anchor | changed)+ at_end?
+anchor: /@@( [^\n]+)?/ LF
+changed: /[-+ ][^\n]*/ LF
+added: /\+[^\n]*/ LF
+at_end: "*** End of File" LF
+path: /[^\n]+/
+
+LF: "\n"
+""".strip()
+
+_DESCRIPTION = """\
+Change files by a patch: it is made as a whole, or not at all. A patch looks like this:
+*** Begin Patch
+*** Add File: hello.txt
++Hello world
+*** Update File: src/app.py
+*** Move to: src/main.py
+@@ def greet():
+-print("Hi")
++print("Hello, world!")
+*** Delete File: obsolete.txt
+*** End Patch
+Each file has a header: Add (each line begins with +), Delete (nothing follows) or Update (optionally \
+*** Move to). A line of an update begins with a space (context), - (removed) or + (added). Show 3 lines of \
+context above and below each change; where they do not name one place, put the line of the class or function \
+above it after @@, if need be in several @@ lines. *** End of File after a change says that it is at the end \
+of the file. Paths are relative to the workspace root."""
+
 
 @dataclass(frozen=True)
 class Hunk:
-    """One change of a file.
-
-    Attributes:
-        anchors: Lines above it, in order, such as `class A` and `def f(self):`.
-        lines: Its lines, each after its mark: " " (context), "-" (removed) or "+" (added).
-        at_end: Whether it is at the end of the file.
-    """
+    """One change of a file: its lines, each after " ", "-" or "+", somewhere below the lines of `anchors`."""
 
     anchors: tuple[str, ...]
     lines: tuple[str, ...]
-    at_end: bool
+    at_end: bool  # of the file
 
     @property
     def old(self) -> tuple[str, ...]:
@@ -67,7 +115,7 @@ class Operation:
     hunks: tuple[Hunk, ...] = ()
 
 
-class Placed(NamedTuple):
+class Located(NamedTuple):
     """The changes that hunks make to a text, and a note for each hunk that was found by a tolerant step."""
 
     spans: list[Span]
@@ -75,11 +123,7 @@ class Placed(NamedTuple):
 
 
 def read_patch(text: str) -> list[Operation]:
-    """Read a patch.
-
-    Raises:
-        InvalidArgumentError: It is none; the line and what is expected there are named (`invalid_argument`).
-    """
+    """Read a patch; where it is none, the line and what is expected there are in the error."""
     if text.count("\n") > MAX_LINES:
         raise _invalid(MAX_LINES, "a patch has at most so many lines; send several")
     text = text.replace("\r\n", "\n").strip()
@@ -104,25 +148,23 @@ class _Parser:
     """Parses the lines of a patch from the top down."""
 
     def __init__(self, lines: Sequence[str]) -> None:
-        self.lines = lines
-        self.position = 1
-        self.last = len(lines) - 1  # the end marker
+        self._lines = lines
+        self._position = 1
+        self._last = len(lines) - 1  # the end marker
 
     def operations(self) -> list[Operation]:
         found: list[Operation] = []
-        while self.position < self.last:
-            line = self.lines[self.position].strip()
-            if not line:
-                self.position += 1
-                continue
+        while self._skip_blank_lines():
+            line = self._lines[self._position].strip()
             header = _HEADER.fullmatch(line)
             if header is None:
                 headers = ", ".join(f"'*** {kind} File: path'" for kind in ("Add", "Delete", "Update"))
                 raise self._wrong(f"{literal(line[:80])} is no header of a file; the headers are {headers}")
-            self.position += 1
+            self._position += 1
             path = header[2].strip()
             if header[1] == "Add":
-                found.append(Operation("add", path, content=self._added()))
+                added = self._take_while(lambda line: line.startswith("+"))
+                found.append(Operation("add", path, content=_joined([line[1:] for line in added])))
             elif header[1] == "Delete":
                 found.append(Operation("delete", path))
             else:
@@ -131,56 +173,50 @@ class _Parser:
             raise self._wrong("the patch changes no file")
         return found
 
-    def _added(self) -> str:
-        added: list[str] = []
-        while self.position < self.last and self.lines[self.position].startswith("+"):
-            added.append(self.lines[self.position][1:] + "\n")
-            self.position += 1
-        return "".join(added)
-
     def _update(self, path: str) -> Operation:
         to = None
-        if self.position < self.last and (moved := _MOVE.fullmatch(self.lines[self.position].strip())):
+        if self._position < self._last and (moved := _MOVE.fullmatch(self._lines[self._position].strip())):
             to = moved[1].strip()
-            self.position += 1
+            self._position += 1
         hunks: list[Hunk] = []
-        while self.position < self.last and not self.lines[self.position].lstrip().startswith("***"):
-            if not self.lines[self.position].strip():
-                self.position += 1
-                continue
+        while self._skip_blank_lines() and not self._lines[self._position].lstrip().startswith("***"):
             hunks.append(self._hunk(first=not hunks))
         if not hunks and to is None:
             raise self._wrong(f"the update of {literal(path)} is empty")
         return Operation("update", path, to=to, hunks=tuple(hunks))
 
     def _hunk(self, *, first: bool) -> Hunk:
-        anchors: list[str] = []
-        begun = False
-        while self.position < self.last and self.lines[self.position].startswith("@@"):
-            begun = True
-            # `@@ -1,2 +3,4 @@` is of another format, whose numbers are not reliable.
-            anchor = self.lines[self.position][2:].removeprefix(" ")
-            if anchor.strip() and not re.fullmatch(r"-\d+(,\d+)? \+\d+(,\d+)? @@.*", anchor):
-                anchors.append(anchor)
-            self.position += 1
-        if not begun and not first:
-            raise self._wrong(f"a hunk begins with '@@', not with {literal(self.lines[self.position][:80])}")
-        lines: list[str] = []
-        while self.position < self.last:
-            line = self.lines[self.position] or " "
-            if line.strip() == _END_OF_FILE and lines:
-                self.position += 1
-                return Hunk(tuple(anchors), tuple(lines), at_end=True)
-            if line[0] not in " +-":
-                break
-            lines.append(line)
-            self.position += 1
+        headers = self._take_while(lambda line: line.startswith("@@"))
+        if not headers and not first:
+            raise self._wrong(
+                f"a hunk begins with '@@', not with {literal(self._lines[self._position][:80])}"
+            )
+        names = [line[2:].removeprefix(" ") for line in headers]
+        # `@@ -1,2 +3,4 @@` is of another format, whose numbers are not reliable.
+        anchors = [name for name in names if name.strip() and not _LINE_NUMBERS.fullmatch(name)]
+        lines = self._take_while(_is_hunk_line)
+        at_end = bool(lines) and self._lines[self._position].strip() == _END_OF_FILE
+        self._position += at_end
         if not lines:
             raise self._wrong("a line of a hunk begins with ' ' (context), '+' (added) or '-' (removed)")
-        return Hunk(tuple(anchors), tuple(lines), at_end=False)
+        return Hunk(tuple(anchors), tuple(line or " " for line in lines), at_end=at_end)
+
+    def _take_while(self, condition: Callable[[str], bool]) -> list[str]:
+        taken = list(takewhile(condition, self._lines[self._position : self._last]))
+        self._position += len(taken)
+        return taken
+
+    def _skip_blank_lines(self) -> bool:
+        """Skip blank lines; return whether a line is left."""
+        self._take_while(lambda line: not line.strip())
+        return self._position < self._last
 
     def _wrong(self, why: str) -> InvalidArgumentError:
-        return _invalid(self.position + 1, why)
+        return _invalid(self._position + 1, why)
+
+
+def _is_hunk_line(line: str) -> bool:
+    return (not line or line[0] in " +-") and line.strip() != _END_OF_FILE
 
 
 class _Location(NamedTuple):
@@ -192,13 +228,8 @@ class _Location(NamedTuple):
     via: str = ""
 
 
-def place_hunks(text: str, hunks: Sequence[Hunk], path: str) -> Placed:
-    """Find where hunks go in a text, which has every line end as one line feed.
-
-    Raises:
-        NoMatchError: `no_match`: the lines or an anchor of a hunk are not there.
-        AmbiguousError: `ambiguous`: its lines occur at several places.
-    """
+def locate_hunks(text: str, hunks: Sequence[Hunk], path: str) -> Located:
+    """Find where hunks go in a text, which has every line end as one line feed."""
     whole = text if text.endswith("\n") or not text else f"{text}\n"
     spans: list[Span] = []
     notes: list[str] = []
@@ -213,7 +244,7 @@ def place_hunks(text: str, hunks: Sequence[Hunk], path: str) -> Placed:
         if hunk.old or hunk.anchors:  # lines added at the end of the file do not move the start
             begin, previous_anchors = location.end, hunk.anchors or previous_anchors
     spans.sort(key=lambda span: span[:2])
-    return Placed(spans if whole == text else _without_final_newline(spans, len(text)), notes)
+    return Located(spans if whole == text else _without_final_newline(spans, len(text)), notes)
 
 
 def _without_final_newline(spans: list[Span], size: int) -> list[Span]:
@@ -309,10 +340,10 @@ def _locate_lines(text: str, hunk: Hunk, start: int, target: tuple[int, str]) ->
                 at = start + match.start
                 changes = _changes(lines, at, actual, adapted)
                 locations.append(_Location(at, start + match.end, changes, via))
-        if len(locations) == 1:
-            return locations[0]
-        if locations:
+        if len(locations) > 1:
             raise _ambiguous(text, old, [location.start for location in locations], target)
+        if locations:
+            return locations[0]
     raise _no_match(text, hunk, target)
 
 
@@ -326,10 +357,7 @@ def _joined(lines: Sequence[str]) -> str:
 
 
 def _changes(lines: Sequence[str], start: int, old: Sequence[str], new: Sequence[str]) -> list[Span]:
-    """Return the changes that the marked lines of a hunk make at `start`.
-
-    `old` are the lines that the file has there, `new` those of the hunk adapted to them.
-    """
+    """Return the changes of a hunk at `start`, where the file has `old`, and `new` is adapted to that."""
     spans: list[Span] = []
     before, after = iter(old), iter(new)
     position = start
@@ -350,22 +378,93 @@ def _ambiguous(
     text: str, old: Sequence[str], starts: Sequence[int], target: tuple[int, str]
 ) -> AmbiguousError:
     number, path = target
+    details = explain_ambiguous(text, "\n".join(old), sorted(starts), path).details
     return AmbiguousError(
         f"Hunk {number} of {quote(path)}: its lines occur at several places.",
         hint="Nothing was changed. Add lines of context, or name the class or function above with '@@'.",
-        details={**explain_ambiguous(text, "\n".join(old), sorted(starts), path).details, "hunk": number},
+        details={**details, "hunk": number},
     )
 
 
 def _no_match(text: str, hunk: Hunk, target: tuple[int, str]) -> NoMatchError:
     number, path = target
-    below = " below the hunk before" if number > 1 else ""
-    end = " at the end" if hunk.at_end else ""
+    where = f"{' below the hunk before' if number > 1 else ''}{' at the end' if hunk.at_end else ''}"
+    details = explain_no_match(text, "\n".join(hunk.old), "\n".join(hunk.new), path).details
     return NoMatchError(
-        f"Hunk {number} of {quote(path)}: its lines are not in the file{below}{end}.",
+        f"Hunk {number} of {quote(path)}: its lines are not in the file{where}.",
         hint="Nothing was changed. Copy the lines from the file exactly, and send the whole patch again.",
-        details={
-            **explain_no_match(text, "\n".join(hunk.old), "\n".join(hunk.new), path).details,
-            "hunk": number,
-        },
+        details={**details, "hunk": number},
     )
+
+
+def custom_tool() -> dict[str, Any]:
+    """Return the tool in its freeform form for OpenAI's Responses API: plain text with a grammar."""
+    definition = {"type": "grammar", "syntax": "lark", "definition": GRAMMAR}
+    return {"type": "custom", "name": NAME, "description": _DESCRIPTION, "format": definition}
+
+
+def specs(workspace: Workspace) -> Sequence[ToolSpec]:
+    """Return the one tool."""
+
+    def apply_patch(input: str) -> ToolResult:  # noqa: A002 - the contract's name
+        """Change files by a patch.
+
+        Args:
+            input: The whole patch, from `*** Begin Patch` to `*** End Patch`.
+        """
+        operations = read_patch(input)
+        with workspace.transaction() as changes:
+            notes = [_apply(changes, operation) for operation in operations]
+        return _result(operations, notes)
+
+    return [ToolSpec(apply_patch, description=_DESCRIPTION, effect="edit")]
+
+
+def _apply(workspace: Workspace, operation: Operation) -> list[str]:
+    """Apply one operation and return its notes."""
+    path = operation.path
+    if operation.kind == "add":
+        return list(workspace.write(path, operation.content).notes)
+    if operation.kind == "delete":
+        workspace.delete(path)
+        return []
+    notes: list[str] = []
+    if operation.hunks:
+        located: list[Located] = []
+
+        def spans(text: str) -> list[Span]:
+            located.append(locate_hunks(text, operation.hunks, path))
+            return located[-1].spans
+
+        edited = workspace.splice(path, spans)
+        notes = [*located[-1].notes, *edited.notes]
+    if operation.to is not None:
+        try:
+            workspace.move(path, operation.to)
+        except AlreadyExistsError as error:
+            if not error.details.get("same"):
+                workspace.delete(operation.to)
+                workspace.move(path, operation.to)
+    return notes
+
+
+def _result(operations: Sequence[Operation], notes_of_each: Sequence[Sequence[str]]) -> ToolResult:
+    letters = {"add": "A", "delete": "D", "update": "M"}
+    lines = [f"{letters[each.kind]} {one_line(each.to or each.path)}" for each in operations]
+    notes = [
+        f"[{one_line(operation.path)}: {note}]"
+        for operation, its_notes in zip(operations, notes_of_each, strict=True)
+        for note in its_notes
+    ]
+    files = [{"kind": each.kind, "path": each.path, "to": each.to} for each in operations]
+    count = len(files)
+    return ToolResult(
+        True,
+        "\n".join(["Success. Updated the following files:", *lines, *notes]),
+        f"Patched {count} file{'' if count == 1 else 's'}",
+        file_path=files[0]["path"] if count == 1 else None,
+        data={"files": files, "notes": notes},
+    )
+
+
+DIALECT = Dialect("apply-patch", specs, policy={"overwrite": "always"})
