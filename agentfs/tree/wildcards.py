@@ -115,29 +115,31 @@ def to_regex(parts: list[Part], *, hidden: bool = True) -> str:
     """Return the regex that must match a whole path; without `hidden`, no wildcard matches a leading dot."""
     dot = "" if hidden else r"(?!\.)"
     sections: list[str] = [""]  # what is between two `**`
-    skipped_last = False
+    after_any = False
     for part in parts[:-1]:
         if part != ANY_PARTS:
-            sections[-1] += f"{_translate(part, hidden=hidden)}/"
-        elif not skipped_last:
+            sections[-1] += f"{'' if part[0] else dot}{_translate(part)}/"
+        elif not after_any:
             sections.append("")
-        skipped_last = part == ANY_PARTS
-    rest = f"{dot}[^/]*(?:/{dot}[^/]*)*" if dot else ".*"
-    sections[-1] += rest if parts[-1] == ANY_PARTS else _translate(parts[-1], hidden=hidden)
+        after_any = part == ANY_PARTS
+    last = parts[-1]
+    if last == ANY_PARTS:
+        sections[-1] += f"{dot}[^/]*(?:/{dot}[^/]*)*" if dot else ".*"
+    else:
+        sections[-1] += ("" if last[0] else dot) + _translate(last)
     first, *others = sections
     joined = [f"(?:{dot}[^/]*/)*?{section}" for section in others]
     return first + "".join(f"(?>{section})" for section in joined[:-1]) + "".join(joined[-1:])
 
 
-def _translate(part: Part, *, hidden: bool) -> str:
+def _translate(part: Part) -> str:
     """Translate one part with wcmatch."""
     if is_literal(part):
         return re.escape(part[0])
     from wcmatch import glob  # noqa: PLC0415 - loaded when a wildcard first needs it
 
-    flags = glob.FORCEUNIX | glob.CASE | (glob.DOTGLOB if hidden else 0)
     text = "".join(item if index % 2 else re.escape(item) for index, item in enumerate(part))
-    regex = glob.translate(text, flags=flags)[0][0]
+    regex = glob.translate(text, flags=glob.FORCEUNIX | glob.CASE | glob.DOTGLOB)[0][0]
     # What is matched here ends without a slash, and is never empty, `.` or `..`.
     for guard in (r"(?=[^/])(?!\.{1,2}(?:$|[/]))", r"(?!(?:(?<=[/])|(?<=^))(?:\.{1,2})(?:$|[/]))"):
         regex = regex.replace(guard, "")
