@@ -21,12 +21,17 @@ class AgentFSError(Exception):
             the hint advises, each a `name` and `arguments`.
     """
 
-    code: ClassVar[str] = "error"
+    code: ClassVar[str] = ""
+
+    def __init_subclass__(cls, *, code: str = "") -> None:
+        """Set the code of a leaf; a branch has none."""
+        super().__init_subclass__()
+        if code:
+            cls.code = code
 
     def __init__(self, message: str, *, hint: str = "", details: dict[str, Any] | None = None) -> None:
-        if "code" not in type(self).__dict__:
-            msg = f"{type(self).__name__} groups errors; raise one of its subclasses"
-            raise TypeError(msg)
+        if not self.code:
+            raise TypeError(f"{type(self).__name__} groups errors; raise one of its subclasses")
         super().__init__(message)
         self.message = message
         self.hint = hint
@@ -52,17 +57,12 @@ class AgentFSError(Exception):
         return {"code": self.code, "message": self.message, "hint": self.hint, "details": self.details}
 
     def in_names(self, names: Names) -> Self:
-        """Return the error as the tools at hand are to report it.
-
-        Args:
-            names: What they are called; advice that none of them can follow is left out.
-        """
+        """Return the error in the names of the tools at hand, without advice that none of them can follow."""
         details = {name: value for name, value in self.details.items() if name != "suggested_calls"}
         if "places" in details:
             details["places"] = [say(place, names) for place in self.places()]
-        error = type(self)(
-            say(self.message, names) or str(self.message), hint=say(self.hint, names), details=details
-        )
+        message = say(self.message, names) or str(self.message)
+        error = type(self)(message, hint=say(self.hint, names), details=details)
         if calls := calls_in(self.hint, names):
             error.details["suggested_calls"] = calls
         return error
@@ -72,208 +72,148 @@ class AgentFSError(Exception):
         return _rebuild, (type(self), self.message, self.hint, self.details)
 
 
-def _rebuild(
-    error_class: type[AgentFSError], message: str, hint: str, details: dict[str, Any]
-) -> AgentFSError:
-    return error_class(message, hint=hint, details=details)
+def _rebuild(leaf: type[AgentFSError], message: str, hint: str, details: dict[str, Any]) -> AgentFSError:
+    return leaf(message, hint=hint, details=details)
 
 
 class PathError(AgentFSError):
     """The path does not name what the call needs."""
 
 
-class OutsideWorkspaceError(PathError, PermissionError):
+class OutsideWorkspaceError(PathError, PermissionError, code="outside_workspace"):
     """The path leads out of the root; whether anything exists there is not said."""
 
-    code = "outside_workspace"
 
-
-class NotFoundError(PathError, FileNotFoundError):
+class NotFoundError(PathError, FileNotFoundError, code="not_found"):
     """Nothing exists at the path."""
 
-    code = "not_found"
 
-
-class AlreadyExistsError(PathError, FileExistsError):
+class AlreadyExistsError(PathError, FileExistsError, code="already_exists"):
     """Something exists where a new file was to be made."""
 
-    code = "already_exists"
 
-
-class NotAFileError(PathError, IsADirectoryError):
+class NotAFileError(PathError, IsADirectoryError, code="not_a_file"):
     """A directory is where a file is needed."""
 
-    code = "not_a_file"
 
-
-class NotDirectoryError(PathError, NotADirectoryError):
+class NotDirectoryError(PathError, NotADirectoryError, code="not_a_directory"):
     """A file is where a directory is needed."""
 
-    code = "not_a_directory"
 
-
-class SpecialFileError(PathError, OSError):
+class SpecialFileError(PathError, OSError, code="not_regular"):
     """A FIFO, socket or device is where a regular file is needed."""
 
-    code = "not_regular"
 
-
-class LinkLoopError(PathError, OSError):
+class LinkLoopError(PathError, OSError, code="link_loop"):
     """The path goes through more symbolic links than are followed."""
 
-    code = "link_loop"
 
-
-class InvalidPathError(PathError, ValueError):
+class InvalidPathError(PathError, ValueError, code="invalid_path"):
     """The path is empty, has a NUL in it, or is one of another system."""
 
-    code = "invalid_path"
 
-
-class NameTooLongError(PathError, OSError):
+class NameTooLongError(PathError, OSError, code="name_too_long"):
     """The path or one of its names is longer than file systems allow."""
-
-    code = "name_too_long"
 
 
 class AccessError(AgentFSError, PermissionError):
     """The policy does not allow the call."""
 
 
-class ProtectedError(AccessError):
+class ProtectedError(AccessError, code="protected"):
     """The file is on a protected list, under its own name or another."""
 
-    code = "protected"
 
-
-class ReadOnlyError(AccessError):
+class ReadOnlyError(AccessError, code="read_only"):
     """The workspace may only be read."""
 
-    code = "read_only"
 
-
-class RefusedError(AccessError):
+class RefusedError(AccessError, code="refused"):
     """The permission callback or a rule refused the call."""
-
-    code = "refused"
 
 
 class EditError(AgentFSError):
     """The change does not fit the present file; nothing was written."""
 
 
-class NoMatchError(EditError):
+class NoMatchError(EditError, code="no_match"):
     """The old text is not in the file; `details["cause"]` says why."""
 
-    code = "no_match"
 
-
-class AmbiguousError(EditError):
+class AmbiguousError(EditError, code="ambiguous"):
     """The old text is in the file more than once."""
 
-    code = "ambiguous"
 
-
-class NoChangeError(EditError):
+class NoChangeError(EditError, code="no_change"):
     """The edit would change nothing."""
 
-    code = "no_change"
 
-
-class UnreadError(EditError):
+class UnreadError(EditError, code="unread"):
     """The file exists and this workspace has not read it to the end."""
 
-    code = "unread"
 
-
-class StaleError(EditError):
+class StaleError(EditError, code="stale"):
     """The file has changed since this workspace read it."""
 
-    code = "stale"
 
-
-class UnknownLineError(EditError):
+class UnknownLineError(EditError, code="unknown_line"):
     """A line id is not in the file."""
 
-    code = "unknown_line"
 
-
-class OverlapError(EditError):
+class OverlapError(EditError, code="overlap"):
     """Two changes of one call touch the same text."""
-
-    code = "overlap"
 
 
 class ContentError(AgentFSError):
     """The content of the file is not what the call can work on."""
 
 
-class BinaryError(ContentError):
+class BinaryError(ContentError, code="binary"):
     """The file is binary."""
 
-    code = "binary"
 
-
-class EncodingError(ContentError, ValueError):
+class EncodingError(ContentError, ValueError, code="encoding"):
     """The text cannot be decoded or encoded."""
 
-    code = "encoding"
 
-
-class TooLargeError(ContentError):
+class TooLargeError(ContentError, code="too_large"):
     """The file or the request is over a limit."""
 
-    code = "too_large"
 
-
-class PastEndError(ContentError):
+class PastEndError(ContentError, code="past_end"):
     """The offset is past the last line or entry."""
-
-    code = "past_end"
 
 
 class ArgumentError(AgentFSError, ValueError):
     """The call itself is wrong."""
 
 
-class InvalidArgumentError(ArgumentError):
+class InvalidArgumentError(ArgumentError, code="invalid_argument"):
     """An argument is missing, unknown, of a wrong type or out of range."""
 
-    code = "invalid_argument"
 
-
-class InvalidPatternError(ArgumentError):
+class InvalidPatternError(ArgumentError, code="invalid_pattern"):
     """A regular expression or glob cannot be used."""
 
-    code = "invalid_pattern"
 
-
-class UnknownToolError(ArgumentError):
+class UnknownToolError(ArgumentError, code="unknown_tool"):
     """No tool has that name."""
-
-    code = "unknown_tool"
 
 
 class OperationalError(AgentFSError):
     """The call is right, and could not be completed."""
 
 
-class DeadlineExceededError(OperationalError, TimeoutError):
+class DeadlineExceededError(OperationalError, TimeoutError, code="timeout"):
     """The deadline passed."""
 
-    code = "timeout"
 
-
-class BusyError(OperationalError, OSError):
+class BusyError(OperationalError, OSError, code="busy"):
     """Another writer has locked the file."""
 
-    code = "busy"
 
-
-class FileIOError(OperationalError, OSError):
+class FileIOError(OperationalError, OSError, code="io"):
     """The operating system reported an error; `details` has its errno and text."""
-
-    code = "io"
 
     def __init__(self, message: str, *, hint: str = "", details: dict[str, Any] | None = None) -> None:
         super().__init__(message, hint=hint, details=details)
@@ -281,7 +221,5 @@ class FileIOError(OperationalError, OSError):
         self.strerror = self.details.get("error")
 
 
-class UnsupportedSystemError(OperationalError, NotImplementedError):
+class UnsupportedSystemError(OperationalError, NotImplementedError, code="unsupported"):
     """This operating system cannot confine a workspace to its root."""
-
-    code = "unsupported"

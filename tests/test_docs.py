@@ -60,5 +60,5 @@ def test_every_method_and_every_error_code_has_its_place_in_the_docs():
     while todo:
         cls = todo.pop()
         todo += cls.__subclasses__()
-        if "code" in vars(cls):
+        if cls.code:
             assert f"`{cls.code}`" in errors_page
