@@ -289,12 +289,12 @@ class ReadResult(Result):
 
     path: str
     kind: Literal["text", "image", "notebook", "pdf", "binary", "directory"]
-    content: str
-    start_line: int
-    end_line: int
-    total_lines: int
-    total_bytes: int
-    revision: str
+    content: str = ""
+    start_line: int = 0
+    end_line: int = 0
+    total_lines: int = 0
+    total_bytes: int = 0
+    revision: str = ""
     total_exact: bool = True
     truncated_by: Literal["lines", "bytes", "tokens", "line", "time"] | None = None
     encoding: str | None = None

@@ -29,9 +29,8 @@ DecoderState = tuple[bytes, int]
 class LineIndex(NamedTuple):
     """What one pass over a file tells.
 
-    `first` is the position of the first block, `ends` how many lines end before each block, and `states` the
-    state of the decoder there where lines cannot be counted in bytes. Without `exact` the pass ended early,
-    and what lies behind `size` is not read.
+    `ends` has the number of lines that end before each block, `states` the state of the decoder there where
+    lines cannot be counted in bytes. Without `exact` the pass ended early, and no more than `size` is read.
     """
 
     encoding: str
@@ -40,7 +39,6 @@ class LineIndex(NamedTuple):
     total: int
     ended: bool
     size: int
-    first: int
     ends: "array[int]"
     states: list[DecoderState] | None
     exact: bool = True
@@ -56,7 +54,7 @@ class LineIndex(NamedTuple):
         if ahead <= 0:
             return len(self.bom)
         block = max(bisect_left(self.ends, ahead) - 1, 0)
-        position = self.first + block * BLOCK
+        position = len(self.bom) + block * BLOCK
         raw = file.read_at(position, BLOCK)
         return position + line_start(raw, number - self.ends[block], self.end.encode())
 
@@ -77,7 +75,7 @@ class LineIndex(NamedTuple):
         block = max(bisect_left(self.ends, ahead) - 1, 0)
         decoder.setstate(self.states[block])
         ahead -= self.ends[block]
-        for chunk in _decode(file, decoder, self.first + block * BLOCK, stop):
+        for chunk in _decode(file, decoder, len(self.bom) + block * BLOCK, stop):
             found = chunk.count(self.end) if ahead else 0
             if found < ahead:
                 ahead -= found
@@ -103,7 +101,7 @@ def build_index(
     index = None if marked is None else _count(file, bom, marked, deadline)
     if index is not None or b"\x00" in head:
         return index
-    return _count_bytes(file, b"", deadline)
+    return _count(file, b"", "utf-8", deadline, fallback=UNKNOWN_8BIT)
 
 
 def read_lines(
@@ -203,68 +201,45 @@ def _size_in(text: str, index: LineIndex) -> int:
     return len(text.encode()) if index.encoding == "utf-8" else len(text)
 
 
-def _count(file: OpenFile, bom: bytes, codec: str, deadline: float) -> LineIndex | None:
-    if codec not in _COUNTED_IN_BYTES:
-        return _count_text(file, bom, codec, deadline)
-    index = _count_bytes(file, bom, deadline)
-    if codec in {"iso8859-1", UNKNOWN_8BIT}:
-        return index._replace(encoding=codec)
-    return index if index.encoding == "utf-8" else None
-
-
-def _count_bytes(file: OpenFile, bom: bytes, deadline: float) -> LineIndex:
-    """Count in bytes, and find out whether they are UTF-8; blocks of ASCII are not decoded for it."""
-    buffer = bytearray(BLOCK)
-    position = len(bom)
+def _count(
+    file: OpenFile, bom: bytes, codec: str, deadline: float, *, fallback: str | None = None
+) -> LineIndex | None:
+    """Count the lines in a codec, or in `fallback` where the bytes are not UTF-8."""
     counter = _LineCounter()
-    decoder: codecs.IncrementalDecoder | None = _decoder("utf-8")
-    last = late = False
+    states: list[DecoderState] | None = None if codec in _COUNTED_IN_BYTES else []
+    decoder = _decoder(codec) if states is not None or codec == "utf-8" else None
+    buffer = bytearray(BLOCK)
+    position, last, late = len(bom), False, False
     while not last and not late:
         got = file.read_into(position, memoryview(buffer))
         position += got
         late = time.monotonic() > deadline
-        if got < BLOCK:
-            last, buffer = True, buffer[:got]
-        counter.add_bytes(buffer)
-        if decoder is not None and (last or decoder.getstate()[0] or not buffer.isascii()):
-            try:
-                decoder.decode(buffer, last)
-            except UnicodeDecodeError:
-                decoder = None
-    if decoder is None:
-        return counter.index(UNKNOWN_8BIT, b"", position, len(bom), None, exact=last)
-    return counter.index("utf-8", bom, position, len(bom), None, exact=last)
-
-
-def _count_text(file: OpenFile, bom: bytes, codec: str, deadline: float) -> LineIndex | None:
-    counter = _LineCounter()
-    decoder = _decoder(codec)
-    states: list[DecoderState] = []
-    position, last, late = len(bom), False, False
-    try:
-        while not last and not late:
-            raw = file.read_at(position, BLOCK)
-            position += len(raw)
-            late = time.monotonic() > deadline
-            last = len(raw) < BLOCK
-            states.append(decoder.getstate())
-            # In UTF-8 every line end is one byte, and nothing else has it.
-            counter.add_bytes(decoder.decode(raw, last).encode("utf-8", "surrogatepass"))
-    except UnicodeError:
-        return None
-    return counter.index(codec, bom, position, len(bom), states, exact=last)
+        last = got < BLOCK
+        block: bytes | bytearray = buffer[:got] if last else buffer
+        try:
+            if decoder is not None and states is not None:
+                states.append(decoder.getstate())
+                # In UTF-8 every line end is one byte, and no other character has it.
+                block = decoder.decode(block, last).encode("utf-8", "surrogatepass")
+            elif decoder is not None and (last or decoder.getstate()[0] or not block.isascii()):
+                decoder.decode(block, last)
+        except UnicodeError:
+            if fallback is None:
+                return None
+            codec, decoder = fallback, None
+        counter.add(block)
+    return counter.index(codec, bom, position, states, exact=last)
 
 
 class _LineCounter:
     """The line ends of a file, as far as it has been read."""
 
     def __init__(self) -> None:
-        self.feeds = self.pairs = self.returns = 0
+        self.feeds = self.pairs = self.returns = self.last = 0
         self.feeds_before = array("Q")
         self.returns_before = array("Q")
-        self.last = 0
 
-    def add_bytes(self, block: bytes | bytearray) -> None:
+    def add(self, block: bytes | bytearray) -> None:
         """Count the next block of a text in which a byte 0A is always a line feed."""
         self.feeds_before.append(self.feeds)
         self.returns_before.append(self.returns)
@@ -279,29 +254,20 @@ class _LineCounter:
         self.last = block[-1]
 
     def index(
-        self,
-        encoding: str,
-        bom: bytes,
-        size: int,
-        first: int,
-        states: list[DecoderState] | None,
-        *,
-        exact: bool,
+        self, codec: str, bom: bytes, size: int, states: list[DecoderState] | None, *, exact: bool
     ) -> LineIndex:
         """Return the index of what was counted."""
-        ends, before = (self.feeds, self.feeds_before) if self.feeds else (self.returns, self.returns_before)
+        if self.feeds:
+            newline: Newline | None = "mixed" if self.pairs else "\n"
+            newline = "\r\n" if self.pairs == self.feeds else newline
+            end, count, before = 10, self.feeds, self.feeds_before
+        else:
+            newline = "\r" if self.returns else None
+            end, count, before = 13, self.returns, self.returns_before
         # Of a file that goes on, the line that was begun is not counted unless it is the only one.
-        ended = self.last == (10 if self.feeds else 13) or (not exact and ends > 0)
-        # Where the mark turned out to be text, there is text without any block that has it.
-        total = ends + (not ended and size > len(bom))
-        return LineIndex(encoding, bom, self._newline(), total, ended, size, first, before, states, exact)
-
-    def _newline(self) -> Newline | None:
-        if not self.feeds:
-            return "\r" if self.returns else None
-        if self.pairs == 0:
-            return "\n"
-        return "\r\n" if self.pairs == self.feeds else "mixed"
+        ended = self.last == end or (not exact and count > 0)
+        total = count + (not ended and size > len(bom))
+        return LineIndex(codec, bom, newline, total, ended, size, before, states, exact)
 
 
 def _decoder(encoding: str) -> codecs.IncrementalDecoder:

@@ -202,10 +202,6 @@ def _described(
     return ReadResult(
         path=file.path,
         kind=kind,
-        content="",
-        start_line=0,
-        end_line=0,
-        total_lines=0,
         total_exact=False,
         total_bytes=file.stat.st_size,
         revision=_revision(file, limits),

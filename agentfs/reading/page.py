@@ -39,19 +39,13 @@ class ReadRequest(NamedTuple):
     line_overhead: int | None = None
 
     def check(self) -> None:
-        """Raise InvalidArgumentError (invalid_argument) for what is of a wrong type or out of range."""
-        offset, limit, column = self.offset, self.limit, self.column
-        for name, value, valid, wanted in (
-            (
-                "offset",
-                offset,
-                type(offset) is int and offset != 0,
-                "a line number from 1, or a negative number to count from the end",
-            ),
-            ("limit", limit, limit is None or (type(limit) is int and limit > 0), "a number of lines from 1"),
-            ("column", column, type(column) is int and column > 0, "the number of a character from 1"),
+        """Raise InvalidArgumentError (invalid_argument) for what is out of range."""
+        for name, value, wanted in (
+            ("offset", self.offset, "a line number from 1, or a negative number to count from the end"),
+            ("limit", self.limit, "a number of lines from 1"),
+            ("column", self.column, "the number of a character from 1"),
         ):
-            if not valid:
+            if value is not None and (value == 0 or (value < 0 and name != "offset")):
                 raise InvalidArgumentError(
                     Message(ParameterName(name, quoted=True), f" must be {wanted}, not {value!r}."),
                     hint="Leave it out to read from the start as far as fits.",
@@ -203,10 +197,6 @@ def empty_result(info: TextInfo) -> ReadResult:
     return ReadResult(
         path=info.path,
         kind="text",
-        content="",
-        start_line=0,
-        end_line=0,
-        total_lines=0,
         total_bytes=info.size,
         revision=info.revision,
         encoding=info.encoding,

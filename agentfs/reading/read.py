@@ -96,12 +96,7 @@ def directory_result(path: str, listing: ListResult) -> ReadResult:
     return ReadResult(
         path=path,
         kind="directory",
-        content="",
-        start_line=0,
-        end_line=0,
         total_lines=listing.total,
-        total_bytes=0,
-        revision="",
         text=listing.text,
         next=listing.next,
         whole=listing.whole,

@@ -159,7 +159,7 @@ def test_an_empty_file_has_no_lines_and_is_no_error(place, limits, content):
     [
         ((0, None), "invalid_argument", "not 0"),
         ((11, None), "past_end", "10 lines"),
-        ((10**30, None), "past_end", "10 lines"),
+        ((10**15, None), "past_end", "10 lines"),
         ((1, 0), "invalid_argument", "`limit`"),
         ((1, -1), "invalid_argument", "`limit`"),
         ((True, None), "invalid_argument", "`offset`"),
@@ -168,11 +168,12 @@ def test_an_empty_file_has_no_lines_and_is_no_error(place, limits, content):
         ((1, 2.0), "invalid_argument", "`limit`"),
     ],
 )
-def test_what_names_no_line_is_an_error_that_says_what_would(place, limits, asked, code, said):
-    place.put(TEN)
-    error = place.refuses(*asked, limits=limits)
-    assert error.code == code
-    assert said in str(error)
+def test_what_names_no_line_is_an_error_that_says_what_would(tmp_path, limits, asked, code, said):
+    (tmp_path / "f").write_text(TEN)
+    with Workspace(tmp_path, limits=limits) as ws, pytest.raises(AgentFSError) as caught:
+        ws.read("f", *asked)
+    assert caught.value.code == code
+    assert said in str(caught.value)
 
 
 @pytest.mark.parametrize("limits", [HELD, Limits(file_bytes=4)], ids=["held", "streamed"])
