@@ -24,7 +24,7 @@ from agentfs.fs.path import quote
 from agentfs.fs.recovery_log import PlannedChange, RecoveryLog, recovery_log, unfinished_batches
 from agentfs.fs.replace import check_hard_links, check_may_change, check_not_linked
 from agentfs.fs.resolve import ResolvedPath, resolve_real
-from agentfs.fs.temporary import create_temporary, new_temporary, sync_directories
+from agentfs.fs.temporary import create_temporary, new_directory_mode, new_temporary, sync_directories
 from agentfs.messages import Joined
 
 _NOT_EMPTY = {errno.ENOTEMPTY, errno.EEXIST}
@@ -154,7 +154,7 @@ def _checked(
         path, before, after = change.path, change.before, change.after
         present = node_at(context, path, max_bytes)
         if isinstance(after, DirectoryNode) and isinstance(present, DirectoryNode):
-            if not isinstance(before, DirectoryNode) or after.mode in {None, present.mode}:
+            if not isinstance(before, DirectoryNode) or after.mode == present.mode:
                 continue  # made already
         elif present is None and after is None and change.of_directory:
             continue  # removed already
@@ -410,8 +410,11 @@ class Batch:
             try:
                 if not isinstance(present, DirectoryNode):
                     os.mkdir(target.name, dir_fd=target.parent)
-                if isinstance(wanted, DirectoryNode) and wanted.mode is not None:
-                    syscalls.set_mode(target.parent, target.name, wanted.mode)
+                mode = wanted.mode if isinstance(wanted, DirectoryNode) else None
+                if mode is None and isinstance(present, DirectoryNode):
+                    mode = new_directory_mode()
+                if mode is not None:
+                    syscalls.set_mode(target.parent, target.name, mode)
             except OSError as error:
                 raise target.error(error) from None
 

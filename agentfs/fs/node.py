@@ -97,6 +97,14 @@ class Change(Value):
         """Whether it makes, removes or changes a directory."""
         return isinstance(self.before, DirectoryNode) or isinstance(self.after, DirectoryNode)
 
+    @property
+    def changes_nothing(self) -> bool:
+        """Whether it leaves what was there, the mode of a directory included."""
+        before, after = self.before, self.after
+        if isinstance(before, DirectoryNode) and isinstance(after, DirectoryNode):
+            return before.mode == after.mode
+        return before == after
+
     def reversed(self) -> "Change":
         """Return the change that takes this one back."""
         return Change(self.path, self.after, self.before)

@@ -1,7 +1,6 @@
 """A root on which changes are only staged: they see one another, and reach the disk together, later."""
 
 import os
-import stat
 import tempfile
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager, nullcontext
@@ -17,7 +16,7 @@ from agentfs.fs.node import Change, Conflict, DirectoryNode, FileNode, LinkNode,
 from agentfs.fs.path import ParsedPath, display_name, quote
 from agentfs.fs.replace import Changed, Current, FileUpdate
 from agentfs.fs.root import Root
-from agentfs.fs.temporary import write_all
+from agentfs.fs.temporary import new_file_mode, write_all
 from agentfs.results import Entry
 
 
@@ -146,7 +145,7 @@ class OverlayRoot(Root):
         if not self.is_staged(real_path):
             self._disk.check_replaceable(real_path, path)
         if not preview:
-            mode = _new_file_mode(path) if before is None else before.mode
+            mode = new_file_mode() if before is None else before.mode
             self._stage((Change(real_path, before, FileNode.of(mode, after)),), self.recorder)
 
     def apply(
@@ -192,19 +191,3 @@ def _directory_refused(path: str) -> RefusedError:
         hint="Name the files in it one by one.",
         details={"path": display_name(path)},
     )
-
-
-def _new_file_mode(path: str) -> int:
-    """Return the permissions that the system gives a new file, read from one that is made for that.
-
-    The umask cannot be read without changing it, for all threads at once.
-    """
-    try:
-        with tempfile.TemporaryDirectory(prefix="agentfs-") as directory:
-            fd = os.open(os.path.join(directory, "new"), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
-            try:
-                return stat.S_IMODE(os.fstat(fd).st_mode)
-            finally:
-                os.close(fd)
-    except OSError as error:
-        raise oserrors.from_oserror(error, path) from None

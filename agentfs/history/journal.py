@@ -321,7 +321,7 @@ class RecoveryState:
                 self.unmade += (change,)
             else:
                 self.conflicting += (change,)
-        if all(_creates_directory(change) for change in self.made) and not self.complete:
+        if all(_prepares_directory(change) for change in self.made) and not self.complete:
             # Directories are created on the way to a file; without the file nothing was made.
             self.unmade += self.made
             self.made = ()
@@ -344,8 +344,8 @@ def node_reader(root: Root) -> NodeReader:
     return lambda path: unrecorded.node(path, max_bytes=MAX_FILE_BYTES)
 
 
-def _creates_directory(change: Change) -> bool:
-    return change.before is None and isinstance(change.after, DirectoryNode)
+def _prepares_directory(change: Change) -> bool:
+    return isinstance(change.after, DirectoryNode) and isinstance(change.before, DirectoryNode | None)
 
 
 def _removes_directory(change: Change) -> bool:

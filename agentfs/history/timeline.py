@@ -56,16 +56,14 @@ class _Accumulator:
 
     def trim(self, maximum: int) -> None:
         """Drop paths that do not differ, and the oldest beyond a maximum."""
-        self._changes = {
-            path: change for path, change in self._changes.items() if change.before != change.after
-        }
+        self._changes = {path: change for path, change in self._changes.items() if not change.changes_nothing}
         for kept in (self._changes, self._external):
             while len(kept) > maximum:
                 del kept[next(iter(kept))]
                 self._omitted += 1
 
     def total(self) -> NetChanges:
-        changed = (change for change in self._changes.values() if change.before != change.after)
+        changed = (change for change in self._changes.values() if not change.changes_nothing)
         return NetChanges(tuple(changed), tuple(self._external), self._omitted)
 
 
