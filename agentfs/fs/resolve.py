@@ -227,7 +227,8 @@ class ResolvedPath:
             if self._parsed.escaped:
                 name = self._spelling(name)
             last = not pending and not self._directory_meant
-            self._check_usable(name, on_the_way=not last)
+            if self._context.only is not None:
+                self._check_usable(name, on_the_way=not last)
             if last:
                 self.name = name
                 return
