@@ -22,11 +22,11 @@ from agentfs.interrupts import run_to_end
 from agentfs.limits import Limits
 from agentfs.permissions import GROUPS, Allow, Deny, Effect, PermissionAnswer, PermissionRequest, Rule
 from agentfs.policy import Policy
-from agentfs.tools.checking import checked
 from agentfs.tools.declaration import declaration_of
 
 if TYPE_CHECKING:  # a workspace loads it when it is opened
     from agentfs.cache import OutputStore
+    from agentfs.tools.checking import ArgumentChecker
 
 _R = TypeVar("_R")
 _C = TypeVar("_C", bound=type)
@@ -49,8 +49,24 @@ def guard_methods(cls: _C) -> _C:
         if isinstance(method, types.FunctionType) and (name == "__init__" or not name.startswith("_")):
             declared = declaration_of(method)
             effect = declared.effect if declared else "none"
-            setattr(cls, name, checked(method if effect == "none" else _guard(method, effect)))
+            setattr(cls, name, _check_arguments(method if effect == "none" else _guard(method, effect)))
     return cls
+
+
+def _check_arguments(method: Callable[..., Any]) -> Callable[..., Any]:
+    checker: ArgumentChecker | None = None
+
+    @functools.wraps(method)
+    def checked(self: Any, /, *args: Any, **kwargs: Any) -> Any:
+        nonlocal checker
+        if checker is None:
+            from agentfs.tools.checking import ArgumentChecker  # noqa: PLC0415 - not at `import agentfs`
+
+            checker = ArgumentChecker(method)
+        positional, named = checker.check(args, kwargs)
+        return method(self, *positional, **named)
+
+    return checked
 
 
 def _guard(method: Callable[..., Any], effect: Effect) -> Callable[..., Any]:

@@ -1,23 +1,14 @@
-"""What happens to calls, for whoever watches: plain data."""
+"""Events of calls: to a callback, and to the standard logging."""
 
+import itertools
+import sys
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias, cast
 
+from agentfs.results import Coercion, ToolResult
 from agentfs.values import Value
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Coercion(Value):
-    """One thing that a model did not send as the schema has it, and that was taken all the same.
-
-    Attributes:
-        parameter: Which argument, such as `limit` or `edits[0].old_string`.
-        rule: What was done: `"10" as integer`, `alias "file_path"`, `JSON text as a list`.
-    """
-
-    parameter: str
-    rule: str
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -53,3 +44,91 @@ class Event(Value):
 
 
 OnEvent: TypeAlias = Callable[[Event], object]
+
+# Codes of calls that were wrong or not allowed; others could not be done, or broke.
+_REFUSALS = frozenset(
+    {"invalid_argument", "invalid_pattern", "unknown_tool", "refused", "read_only", "protected"}
+    | {"outside_workspace"}
+)
+_numbers = itertools.count(1)
+
+
+class StartedCall(NamedTuple):
+    """A call whose start was reported."""
+
+    tool: str
+    number: int
+    started_at: float
+    sent_chars: int
+
+
+class EventEmitter:
+    """Reports calls to a callback and the logger "agentfs"; what goes wrong in the callback stays there."""
+
+    def __init__(self, on_event: OnEvent | None) -> None:
+        self._on_event = on_event
+
+    @property
+    def active(self) -> bool:
+        """Whether anyone listens."""
+        return self._on_event is not None or _is_debugging()
+
+    def report_start(self, name: Any, arguments: Any) -> StartedCall:
+        """Report that a call has started, with its name and arguments as they were sent."""
+        sent = len(arguments) if isinstance(arguments, str) else 0
+        started = StartedCall(str(name)[:100], next(_numbers), time.perf_counter(), sent)
+        self._emit(Event("started", started.tool, started.number, sent_chars=sent))
+        return started
+
+    def report_end(self, started: StartedCall, result: ToolResult) -> None:
+        """Report how a call has ended."""
+        from agentfs.text.tokens import estimate_tokens  # noqa: PLC0415 - only where somebody listens
+
+        code = str(result.error["code"]) if result.error else ""
+        data = _as_mapping(result.data)
+        counts = _as_mapping(data.get("skipped"))
+        kind: Literal["finished", "refused", "failed"] = "refused" if code in _REFUSALS else "failed"
+        self._emit(
+            Event(
+                "finished" if result.success else kind,
+                started.tool,
+                started.number,
+                code=code,
+                elapsed_ms=(time.perf_counter() - started.started_at) * 1000,
+                sent_chars=started.sent_chars,
+                content_chars=len(result.content),
+                tokens=estimate_tokens(result.content),
+                skipped={reason: count for reason, count in counts.items() if type(count) is int and count},
+                coercions=result.coercions,
+                format=data["format"] if isinstance(data.get("format"), str) else "",
+            )
+        )
+
+    def log_exception(self, name: str, error: Exception) -> None:
+        """Log an unexpected exception in a call, or in the callback."""
+        import logging  # noqa: PLC0415 - costs a quarter of the import of agentfs, and is rarely needed
+
+        logging.getLogger("agentfs").error("tool %s failed unexpectedly", name, exc_info=error)
+
+    def _emit(self, event: Event) -> None:
+        if _is_debugging():
+            line = "%s %s #%d %s %.1f ms, %d characters, about %d tokens, %d coercions"
+            sizes = (event.elapsed_ms, event.content_chars, event.tokens, len(event.coercions))
+            logger = sys.modules["logging"].getLogger("agentfs")
+            logger.debug(line, event.kind, event.tool, event.call, event.code, *sizes)
+        if self._on_event is None:
+            return
+        try:
+            self._on_event(event)
+        except Exception as error:  # noqa: BLE001 - a callback must not stop the call
+            self.log_exception(f"on_event for {event.tool}", error)
+
+
+def _as_mapping(value: Any) -> Mapping[str, Any]:
+    return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}
+
+
+def _is_debugging() -> bool:
+    """Return whether the logger writes details; who has not imported logging cannot have asked for them."""
+    logging = sys.modules.get("logging")
+    return logging is not None and logging.getLogger("agentfs").isEnabledFor(logging.DEBUG)

@@ -15,7 +15,7 @@ from agentfs.errors import AgentFSError, RefusedError
 from agentfs.mcp_stdio import stdio
 from agentfs.policy import Policy
 from agentfs.providers.mcp import call_result
-from agentfs.tools.result import refused
+from agentfs.tools.result import from_error
 from agentfs.tools.toolset import Toolset
 from agentfs.workspace import Workspace
 
@@ -113,7 +113,7 @@ class WorkspaceServer:
         try:
             tools = await self._narrowed(context)
         except AgentFSError as error:
-            result = refused(error)
+            result = from_error(error)
         else:
             progress = _progress_reporter(context)
             result = await tools.acall(params.name, params.arguments, on_progress=progress)

@@ -7,9 +7,9 @@ that continues it. The classes have no `slots`, because the MCP SDK then loses t
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, Literal, Self, TypedDict, cast
 
-from agentfs.events import Coercion
 from agentfs.messages import Message, Names, NextCall, say
 from agentfs.values import Value
+from agentfs.visible import one_line
 
 Newline = Literal["\n", "\r\n", "\r", "mixed"]
 EntryType = Literal["file", "directory", "symlink", "other"]
@@ -237,6 +237,11 @@ class Result(Value):
         """Return `text`."""
         return self.text
 
+    @property
+    def summary(self) -> str:
+        """One line for a person, or "" where the first line of the text is as good."""
+        return ""
+
     def in_names(self, names: Names) -> Self:
         """Return the result with its texts and its next call as the tools at hand name them."""
         changed: dict[str, Any] = {} if self.next is None else {"next": names.call(self.next)}
@@ -251,6 +256,10 @@ class Result(Value):
     def to_dict(self) -> dict[str, Any]:
         """Return the typed fields, ready for JSON; the texts are left out, as they show the same again."""
         return {f.name: plain(getattr(self, f.name)) for f in fields(self) if f.name not in TEXTS}
+
+
+def _counted(number: int, one: str, several: str = "") -> str:
+    return f"{number:,} {one if number == 1 else several or one + 's'}"
 
 
 def plain(value: Any) -> Any:
@@ -303,6 +312,11 @@ class ReadResult(Result):
     images: tuple[Image, ...] = ()
     line_ids: tuple[str, ...] = ()
 
+    @property
+    def summary(self) -> str:
+        """One line for a person."""
+        return f"Read {one_line(self.path)}: lines {self.start_line}-{self.end_line} of {self.total_lines}"
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ReadManyResult(Result):
@@ -339,6 +353,12 @@ class WriteResult(Result):
     revision: str
     notes: tuple[str, ...] = ()
 
+    @property
+    def summary(self) -> str:
+        """One line for a person."""
+        done = "Created" if self.created else "Wrote"
+        return f"{done} {one_line(self.path)}, {_counted(self.bytes_written, 'byte')}"
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class EditResult(Result):
@@ -367,6 +387,11 @@ class EditResult(Result):
     notes: tuple[str, ...] = ()
     lines_changed: int | None = None
     newline: Newline | None = None
+
+    @property
+    def summary(self) -> str:
+        """One line for a person."""
+        return f"Edited {one_line(self.path)}: {_counted(self.replacements, 'replacement')}"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -466,6 +491,11 @@ class ListResult(Result):
     skipped: Skipped
     truncated: bool = False
 
+    @property
+    def summary(self) -> str:
+        """One line for a person."""
+        return _counted(self.total, "entry", "entries")
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class GlobResult(Result):
@@ -486,6 +516,11 @@ class GlobResult(Result):
     exact: bool = True
     truncated: bool = False
     elapsed_ms: int = 0
+
+    @property
+    def summary(self) -> str:
+        """One line for a person."""
+        return _counted(self.total, "file")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -517,6 +552,24 @@ class GrepResult(Result):
     searched_files: int = 0
     engine: str = "python"
     elapsed_ms: int = 0
+
+    @property
+    def summary(self) -> str:
+        """One line for a person."""
+        return f"{_counted(self.total_matches, 'match', 'matches')} in {_counted(self.total_files, 'file')}"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Coercion(Value):
+    """One thing that a model did not send as the schema has it, and that was taken all the same.
+
+    Attributes:
+        parameter: Which argument, such as `limit` or `edits[0].old_string`.
+        rule: What was done: `"10" as integer`, `alias "file_path"`, `JSON text as a list`.
+    """
+
+    parameter: str
+    rule: str
 
 
 @dataclass(frozen=True, eq=False, repr=False)

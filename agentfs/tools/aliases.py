@@ -1,4 +1,4 @@
-"""The other names that models know for a parameter."""
+"""Other names that models know for a parameter."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -41,75 +41,65 @@ ALIASES: dict[str, tuple[str, ...]] = {
 
 
 @dataclass
-class Resolved:
-    """Arguments under the names that the tool has.
+class ResolvedNames:
+    """Arguments under the names of the parameters.
 
     Attributes:
-        values: What was given, by the tool's names.
-        renamed: For a name of the tool, the other name under which it came.
-        doubled: Names of the tool that were given more than once, with the names they came under.
-        unknown: Names given that are none of the tool's, each with the nearest that is, or None.
+        values: What was given, by the parameters' names.
+        aliases: For a parameter, the other name under which it came.
+        duplicates: Parameters that were given more than once, with the two names they came under.
+        unknown: Names that are none of a parameter, each with the nearest that is, or None.
     """
 
-    values: dict[str, Any] = field(default_factory=dict[str, Any])
-    renamed: dict[str, str] = field(default_factory=dict[str, str])
-    doubled: dict[str, tuple[str, str]] = field(default_factory=dict[str, tuple[str, str]])
+    values: dict[str, Any]
+    aliases: dict[str, str] = field(default_factory=dict[str, str])
+    duplicates: dict[str, tuple[str, str]] = field(default_factory=dict[str, tuple[str, str]])
     unknown: list[tuple[str, str | None]] = field(default_factory=list[tuple[str, str | None]])
 
 
-def resolve(members: Sequence[Parameter], given: Mapping[Any, Any]) -> Resolved:
-    """Sort what was given under the names there are.
-
-    Args:
-        members: The parameters or members there are.
-        given: What was given.
-    """
+def resolve_names(members: Sequence[Parameter], given: Mapping[Any, Any]) -> ResolvedNames:
+    """Assign what was given to parameters or members."""
     names = [member.name for member in members]
     if given.keys() <= set(names):
-        return Resolved(dict(given))
-    exact, known = _spellings(members)
-    resolved = Resolved({name: given[name] for name in names if name in given})
+        return ResolvedNames(dict(given))
+    identifiers = {member.identifier: member.name for member in members}
+    spellings = _spellings(members)
+    resolved = ResolvedNames({name: given[name] for name in names if name in given})
     for key, value in given.items():
         if key in names:
             continue
-        shown = key if isinstance(key, str) else repr(key)
-        name = exact.get(shown) or known.get(_normal(shown))
+        text = key if isinstance(key, str) else repr(key)
+        name = identifiers.get(text) or spellings.get(_snake_case(text))
         if name is None:
-            resolved.unknown.append((shown, nearest(_normal(shown), names)))
+            resolved.unknown.append((text, nearest(_snake_case(text), names)))
         elif name not in resolved.values:
             resolved.values[name] = value
-            resolved.renamed[name] = shown
+            resolved.aliases[name] = text
         elif not _same(resolved.values[name], value):
-            resolved.doubled[name] = (resolved.renamed.get(name, name), shown)
+            resolved.duplicates[name] = (resolved.aliases.get(name, name), text)
     return resolved
 
 
 def nearest(name: str, names: Iterable[str]) -> str | None:
-    """Return the name that is most like the one given, or None when none is.
-
-    Args:
-        name: What was given.
-        names: What there is.
-    """
+    """Return the name that is most like the one given, or None when none is."""
     from difflib import get_close_matches  # noqa: PLC0415 - needed only where something was wrong
 
     return next(iter(get_close_matches(name[:60], list(names), n=1, cutoff=0.55)), None)
 
 
-def _spellings(members: Sequence[Parameter]) -> tuple[dict[str, str], dict[str, str | None]]:
-    """Return what stands for a name as it is written, and what does in lower snake case.
+def _spellings(members: Sequence[Parameter]) -> dict[str, str | None]:
+    """Return the name that each spelling in lower snake case means, or None where it could mean two.
 
-    A spelling that could mean two of the names is none. The nearer it is to the name, the more it counts:
-    the name in another case, then the callable's own name for it, then the aliases of both.
+    The name in another case counts more than the callable's own name, and that more than the aliases of both.
     """
     known: dict[str, str | None] = {}
     for spelled in (_by_name, _by_target, _by_alias):
         found: dict[str, str | None] = {}
         for member in members:
-            for spelling in {_normal(text) for text in spelled(member)}:
+            for spelling in {_snake_case(text) for text in spelled(member)}:
                 found[spelling] = None if spelling in found else member.name
         known = found | known
-    return {member.identifier: member.name for member in members}, known
+    return known
 
 
 def _by_name(member: Parameter) -> tuple[str, ...]:
@@ -124,7 +114,7 @@ def _by_alias(member: Parameter) -> tuple[str, ...]:
     return (*ALIASES.get(member.name, ()), *ALIASES.get(member.target, ()))
 
 
-def _normal(name: str) -> str:
+def _snake_case(name: str) -> str:
     """Return a name in lower snake case: `filePath`, `file-path` and `-C` as `file_path` and `c`."""
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name[:80]).replace("-", "_").strip("_ ").lower()
 

@@ -1,277 +1,182 @@
-"""The arguments of Python calls against the type hints of the methods, for all methods in one place.
+"""The arguments of Python calls against the type hints of the methods.
 
-A program that passes a value of a wrong type is answered as a model is, by `invalid_argument` with the name
-of the parameter, before anything is done. A path may be any `os.PathLike` of text, and an object with known
-fields a mapping of them; the method gets text, and the object. Nothing else is converted.
+A value of a wrong type is `invalid_argument` with the name of the parameter, before anything is done. A path
+may be any `os.PathLike` of text, and an object with known members a mapping of them; the method gets text,
+and the object. Nothing else is converted.
 """
 
-import dataclasses
-import functools
 import inspect
-import os
-import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
+from itertools import repeat
+from os import PathLike, fspath
+from types import NoneType
+from typing import Any, NamedTuple
 
 from agentfs.errors import InvalidArgumentError
 from agentfs.messages import Message, ParameterName
+from agentfs.tools.types import (
+    Anything,
+    EnumOf,
+    InstanceOf,
+    Kind,
+    ListOf,
+    MapOf,
+    OptionalOf,
+    Record,
+    Scalar,
+    TupleOf,
+    UnionOf,
+    describe_type,
+    has_type,
+    kind_of,
+    short_repr,
+)
 
-_SHOWN = 60
-_fspath: Callable[[Any], Any] = os.fspath
-_LARGEST = 2**63 - 1  # no file has more lines, and much larger numbers cannot even be shown
+_fspath: Callable[[Any], Any] = fspath
+_EXACT_TYPES: dict[str, type] = {"string": str, "number": float, "boolean": bool}
+
+
+class _Parameter(NamedTuple):
+    kind: Kind
+    exact_types: frozenset[type]  # values of these need no look
+    hint: str
 
 
 class _MismatchError(Exception):
-    """A value that a hint does not allow."""
+    """A value that is none of a kind, and its place in the argument."""
 
     def __init__(self, expected: str, found: str, place: str = "") -> None:
         super().__init__(expected, found, place)
-        self.expected = expected
-        self.found = found
-        self.place = place
+        self.expected, self.found, self.place = expected, found, place
 
 
-class _Rule(NamedTuple):
-    """What a hint allows.
+class ArgumentChecker:
+    """Checks the arguments of calls of one method."""
 
-    Attributes:
-        expected: The same for a message.
-        take: Returns a value as the method is to get it, or raises `_MismatchError`.
-        exact: Types whose values need no look.
-        way_out: What to do instead, or "".
-    """
+    def __init__(self, method: Callable[..., Any]) -> None:
+        _, *declared = inspect.signature(method).parameters.values()
+        self._parameters = {each.name: _parameter(each) for each in declared}
 
-    expected: str
-    take: Callable[[Any], Any]
-    exact: frozenset[type] = frozenset()
-    way_out: str = ""
-
-
-def checked(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a method that checks its arguments against its type hints first."""
-    rules: dict[str, _Rule] | None = None  # in the order of the parameters, once the method is called
-
-    @functools.wraps(method)
-    def call(self: Any, /, *args: Any, **kwargs: Any) -> Any:
-        nonlocal rules
-        if rules is None:
-            rules = _rules_of(method)
+    def check(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Sequence[Any], dict[str, Any]]:
+        """Return the arguments to call with, self aside; raise `invalid_argument` for a wrong type."""
+        parameters = self._parameters
         for name, value in kwargs.items():
-            rule = rules.get(name)
-            if rule is not None and type(value) not in rule.exact:
-                kwargs[name] = _taken(name, rule, value)
-        given: list[Any] | None = None
-        for at, (name, value) in enumerate(zip(rules, args, strict=False)):
-            if type(value) not in rules[name].exact:
-                given = list(args) if given is None else given
-                given[at] = _taken(name, rules[name], value)
-        return method(self, *(args if given is None else given), **kwargs)
-
-    return call
+            parameter = parameters.get(name)
+            if parameter is not None and type(value) not in parameter.exact_types:
+                kwargs[name] = _checked(name, parameter, value)
+        checked: list[Any] | None = None
+        for index, (name, value) in enumerate(zip(parameters, args, strict=False)):
+            if type(value) not in parameters[name].exact_types:
+                checked = list(args) if checked is None else checked
+                checked[index] = _checked(name, parameters[name], value)
+        return (args if checked is None else checked), kwargs
 
 
-def _rules_of(method: Callable[..., Any]) -> dict[str, _Rule]:
-    _, *parameters = inspect.signature(method).parameters.values()
-    return {each.name: _rule_of(each.annotation)._replace(way_out=_way_out(each)) for each in parameters}
+def _parameter(declared: inspect.Parameter) -> _Parameter:
+    kind = kind_of(declared.annotation, for_program=True)
+    default = declared.default
+    omit = "Leave it out." if default is None else f"Leave it out for {default!r}."
+    hint = "" if default is declared.empty else omit
+    return _Parameter(kind, _exact_types(kind), hint)
 
 
-def _way_out(parameter: inspect.Parameter) -> str:
-    if parameter.default is parameter.empty:
-        return ""
-    return f"Leave it out{'' if parameter.default is None else f' for {parameter.default!r}'}."
+def _exact_types(kind: Kind) -> frozenset[type]:
+    match kind:
+        case Scalar() if kind.type in _EXACT_TYPES:
+            return frozenset({_EXACT_TYPES[kind.type]})
+        case OptionalOf():
+            return _exact_types(kind.kind) | {NoneType}
+        case UnionOf():
+            return frozenset[type]().union(*map(_exact_types, kind.options))
+        case _:
+            return frozenset()
 
 
-def _taken(name: str, rule: _Rule, value: Any) -> Any:
+def _checked(name: str, parameter: _Parameter, value: Any) -> Any:
     try:
-        return rule.take(value)
+        return _check(parameter.kind, value)
     except _MismatchError as error:
         raise InvalidArgumentError(
             Message("`", ParameterName(name), f"{error.place}` must be {error.expected}, not {error.found}."),
-            hint=rule.way_out,
+            hint=parameter.hint,
             details={"argument": name, "place": name + error.place},
         ) from None
 
 
-def _rule_of(hint: Any) -> _Rule:
-    origin, args = get_origin(hint), get_args(hint)
-    if hint is Any:
-        return _Rule("any value", _as_it_is)
-    if hint in _SCALARS:
-        return _SCALARS[hint]
-    if origin is Annotated:
-        return _rule_of(args[0])
-    if origin is Literal:
-        return _literal(args)
-    if origin in (Union, types.UnionType):
-        records = [arg for arg in args if isinstance(arg, type) and dataclasses.is_dataclass(arg)]
-        if records and any(get_origin(arg) is Mapping for arg in args):
-            return _record(records[0])
-        return _union([_rule_of(arg) for arg in args])
-    kind = origin or hint
-    if kind is os.PathLike:
-        return _Rule("a path", _path_text)
-    if kind is tuple:
-        return _tuple([_rule_of(arg) for arg in args])
-    if kind in (list, Sequence):
-        return _list(_rule_of(args[0]))
-    if kind is Mapping:
-        return _mapping(_rule_of(args[1]))
-    if kind is Callable:
-        return _instance("a callable", callable)
-    return _instance(_named(kind.__name__), lambda value: isinstance(value, kind))
-
-
-def _as_it_is(value: Any) -> Any:
-    return value
-
-
-def _instance(expected: str, allows: Callable[[Any], bool], *exact: type) -> _Rule:
-    def take(value: Any) -> Any:
-        if not allows(value):
-            raise _MismatchError(expected, _shown(value))
+def _check(kind: Kind, value: Any) -> Any:
+    """Return a value as the method is to get it."""
+    if isinstance(kind, (OptionalOf, UnionOf)):
+        return _check_options(kind, value)
+    if isinstance(kind, ListOf) and _is_sequence(value):
+        return _check_items(repeat(kind.item), value)
+    if isinstance(kind, TupleOf) and _is_sequence(value) and len(value) == len(kind.items):
+        return tuple(_check_items(kind.items, value))
+    if isinstance(kind, MapOf) and _has_names(value):
+        return {name: _check_part(f"[{name!r}]", kind.value, each) for name, each in value.items()}
+    if isinstance(kind, Record) and (type(value) is kind.make or _has_names(value)):
+        return _check_record(kind, value)
+    if isinstance(kind, InstanceOf) and kind.type is PathLike and has_type(kind, value):
+        path = _fspath(value)
+        if isinstance(path, str):
+            return path
+    elif isinstance(kind, (Scalar, EnumOf, InstanceOf, Anything)) and has_type(kind, value):
         return value
-
-    return _Rule(expected, take, frozenset(exact))
-
-
-def _is_integer(value: Any) -> bool:
-    # A type is compared faster than found among the subclasses.
-    whole = type(value) is int or (isinstance(value, int) and not isinstance(value, bool))
-    return whole and -_LARGEST <= value <= _LARGEST
+    raise _mismatch(kind, short_repr(value))
 
 
-_SCALARS: dict[Any, _Rule] = {
-    str: _instance("a string", lambda value: isinstance(value, str), str),
-    int: _instance("an integer of at most 64 bits", _is_integer),
-    float: _instance("a number", lambda value: isinstance(value, float) or _is_integer(value), float),
-    bool: _instance("True or False", lambda value: isinstance(value, bool), bool),
-    types.NoneType: _instance("None", lambda value: value is None, types.NoneType),
-}
+def _check_options(kind: OptionalOf | UnionOf, value: Any) -> Any:
+    if value is None and isinstance(kind, OptionalOf):
+        return None
+    inside: _MismatchError | None = None
+    for option in kind.options if isinstance(kind, UnionOf) else (kind.kind,):
+        try:
+            return _check(option, value)
+        except _MismatchError as error:
+            inside = error if error.place else inside
+    raise inside or _mismatch(kind, short_repr(value))
 
 
-def _literal(choices: tuple[Any, ...]) -> _Rule:
-    def allows(value: Any) -> bool:
-        return any(type(value) is type(choice) and value == choice for choice in choices)
-
-    plain = all(str(choice).isidentifier() for choice in choices)
-    return _instance(f"one of {', '.join(map(str if plain else repr, choices))}", allows)
+def _check_items(kinds: Iterable[Kind], values: Sequence[Any]) -> list[Any]:
+    pairs = enumerate(zip(kinds, values, strict=False))
+    return [_check_part(index, kind, value) for index, (kind, value) in pairs]
 
 
-def _path_text(value: Any) -> str:
-    path = _fspath(value) if _is(value, os.PathLike) else None
-    if not isinstance(path, str):
-        raise _MismatchError("a path", _shown(value))
-    return path
+def _check_record(kind: Record, value: Any) -> Any:
+    own = isinstance(value, kind.make)
+    given = {each.name: getattr(value, each.name) for each in kind.members} if own else value
+    members = {member.name: member for member in kind.members}
+    for name in given:
+        if name not in members:
+            raise _mismatch(kind, f"one with {short_repr(name)}")
+    for member in kind.members:
+        if member.required and member.name not in given:
+            raise _mismatch(kind, f"one without {member.name}")
+    return kind.make(
+        **{name: _check_part(f".{name}", members[name].kind, each) for name, each in given.items()}
+    )
 
 
-def _union(options: Sequence[_Rule]) -> _Rule:
-    expected = " or ".join(option.expected for option in options)
-
-    def take(value: Any) -> Any:
-        deepest: _MismatchError | None = None
-        for option in options:
-            try:
-                return option.take(value)
-            except _MismatchError as error:
-                deepest = error if error.place else deepest
-        raise deepest or _MismatchError(expected, _shown(value))
-
-    return _Rule(expected, take, frozenset[type]().union(*(option.exact for option in options)))
-
-
-def _each(rules: Iterable[_Rule], values: Iterable[Any]) -> list[Any]:
-    taken: list[Any] = []
-    for at, (rule, value) in enumerate(zip(rules, values, strict=False)):
-        taken.append(_inside(f"[{at}]", rule, value))
-    return taken
-
-
-def _inside(place: str, rule: _Rule, value: Any) -> Any:
-    if type(value) in rule.exact:
-        return value
+def _check_part(place: str | int, kind: Kind, value: Any) -> Any:
+    """Check an item (`place` is its index) or a member (its place as a message has it)."""
     try:
-        return rule.take(value)
+        return _check(kind, value)
     except _MismatchError as error:
-        raise _MismatchError(error.expected, error.found, place + error.place) from None
+        before = f"[{place}]" if isinstance(place, int) else place
+        raise _MismatchError(error.expected, error.found, before + error.place) from None
 
 
-def _is(value: Any, kind: type[Any]) -> bool:
-    """Do what `isinstance` does, which would leave a type checker with parameters that nobody knows."""
-    return isinstance(value, kind)
+def _mismatch(kind: Kind, found: str) -> _MismatchError:
+    return _MismatchError(describe_type(kind, null="None"), found)
 
 
 def _is_sequence(value: Any) -> bool:
     return isinstance(value, Sequence) and not isinstance(value, (str, bytes, bytearray, memoryview))
 
 
-def _list(item: _Rule) -> _Rule:
-    expected = f"a list, each item {item.expected}"
-
-    def take(value: Any) -> list[Any]:
-        if not _is_sequence(value):
-            raise _MismatchError(expected, _shown(value))
-        return _each([item] * len(value), value)
-
-    return _Rule(expected, take)
+def _has_names(value: Any) -> bool:
+    return _is(value, Mapping) and all(isinstance(name, str) for name in value)
 
 
-def _tuple(items: Sequence[_Rule]) -> _Rule:
-    expected = f"a tuple of {', '.join(item.expected for item in items)}"
-
-    def take(value: Any) -> tuple[Any, ...]:
-        if not _is_sequence(value) or len(value) != len(items):
-            raise _MismatchError(expected, _shown(value))
-        return tuple(_each(items, value))
-
-    return _Rule(expected, take)
-
-
-def _mapping(member: _Rule) -> _Rule:
-    expected = f"a mapping of names, each to {member.expected}"
-
-    def take(value: Any) -> dict[str, Any]:
-        given = _members_of(value)
-        if given is None:
-            raise _MismatchError(expected, _shown(value))
-        return {name: _inside(f"[{name!r}]", member, each) for name, each in given.items()}
-
-    return _Rule(expected, take)
-
-
-def _members_of(value: Any) -> Mapping[str, Any] | None:
-    if not _is(value, Mapping) or not all(_is(name, str) for name in value):
-        return None
-    return value  # type: ignore[no-any-return] # a mapping, as was just seen
-
-
-def _record(make: type[Any]) -> _Rule:
-    hints = get_type_hints(make)
-    members = {field.name: _rule_of(hints[field.name]) for field in dataclasses.fields(make)}
-    needed = [each.name for each in dataclasses.fields(make) if each.default is dataclasses.MISSING]
-    expected = f"{_named(make.__name__)} or a mapping with {', '.join(members)}"
-
-    def take(value: Any) -> Any:
-        own = isinstance(value, make)
-        given = {name: getattr(value, name) for name in members} if own else _members_of(value)
-        if given is None:
-            raise _MismatchError(expected, _shown(value))
-        if unknown := [name for name in given if name not in members]:
-            raise _MismatchError(expected, f"one with {_shown(unknown[0])}")
-        if missing := [name for name in needed if name not in given]:
-            raise _MismatchError(expected, f"one without {missing[0]}")
-        return make(**{name: _inside(f".{name}", members[name], each) for name, each in given.items()})
-
-    return _Rule(expected, take)
-
-
-def _named(name: str) -> str:
-    return f"{'an' if name[0] in 'AEIOU' else 'a'} {name}"
-
-
-def _shown(value: Any) -> str:
-    if type(value) is str and len(value) > _SHOWN:
-        return f"{value[:_SHOWN]!r}…"
-    if type(value) is int and abs(value) > _LARGEST:
-        return "a larger one"
-    plain = value is None or type(value) in (bool, int, float, str)
-    return repr(value) if plain else f"a value of type {type(value).__name__}"
+def _is(value: Any, kind: type[Any]) -> bool:
+    """Do what `isinstance` does, which would leave a type checker with members of unknown type."""
+    return isinstance(value, kind)

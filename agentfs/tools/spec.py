@@ -105,6 +105,11 @@ class Tool(NamedTuple):
     spec: ToolSpec
 
     @property
+    def own_name(self) -> str:
+        """The callable's own name."""
+        return getattr(self.spec.target, "__name__", "")
+
+    @property
     def visible_names(self) -> dict[str, str]:
         """The name that a model sees for each of the callable's own names."""
         return {parameter.target: parameter.name for parameter in self.parameters}

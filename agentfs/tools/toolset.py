@@ -4,27 +4,32 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from contextvars import copy_context
 from dataclasses import replace
+from string import Formatter
 from typing import Any
 
 from agentfs import call_context
 from agentfs.errors import AgentFSError, InvalidArgumentError, UnknownToolError
-from agentfs.events import Coercion, OnEvent
+from agentfs.events import EventEmitter, OnEvent
 from agentfs.messages import METHODS, Names
 from agentfs.permissions import READING
 from agentfs.providers import read_call, replies
 from agentfs.providers.provider import Message, ToolCall
-from agentfs.results import Result, ToolResult
+from agentfs.results import Coercion, Result, ToolResult
 from agentfs.tools.aliases import nearest
-from agentfs.tools.binding import arguments_of, bind, refusal
-from agentfs.tools.emit import EventEmitter
-from agentfs.tools.functions import plain_function
-from agentfs.tools.instructions import instructions_for
+from agentfs.tools.coerce import bind, parse_arguments, refusal
+from agentfs.tools.declaration import declaration_of
 from agentfs.tools.naming import ToolNames
-from agentfs.tools.result import answered, broken, refused
-from agentfs.tools.runner import Runner
+from agentfs.tools.result import from_error, from_exception, from_value
+from agentfs.tools.run import Runner, plain_function
 from agentfs.tools.schema import tool_schemas
 from agentfs.tools.spec import RenderContext, Tool, ToolSpec, make_tool
 from agentfs.tools.types import short_repr
+
+_INSTRUCTIONS_START = "Paths are relative to the workspace root and use `/`."
+_INSTRUCTIONS_END = (
+    "What an answer leaves out it names in square brackets, with the call that gets it.",
+    "An error says what is there instead: correct the call rather than repeat it.",
+)
 
 
 class Toolset:
@@ -68,11 +73,11 @@ class Toolset:
         self._aliases: dict[str, Tool] = {}
         self._render = render
         self._timeout = timeout
-        self._teller = EventEmitter(on_event)
+        self._events = EventEmitter(on_event)
         self._runner = Runner(concurrency)
         exposed = dict(expose or {})
-        for target in callables:
-            spec = target if isinstance(target, ToolSpec) else ToolSpec(target)
+        for each in callables:
+            spec = each if isinstance(each, ToolSpec) else ToolSpec(each)
             own_name = getattr(spec.target, "__name__", "")
             tool = make_tool(spec, prefix=prefix, expose=exposed.get(own_name, ()))
             for name in (tool.name, *spec.aliases):
@@ -82,8 +87,7 @@ class Toolset:
                     )
             self._tools[tool.name] = tool
             self._aliases |= dict.fromkeys(spec.aliases, tool)
-        offered = {getattr(tool.spec.target, "__name__", "") for tool in self._tools.values()}
-        if unknown := exposed.keys() - offered:
+        if unknown := exposed.keys() - {tool.own_name for tool in self._tools.values()}:
             raise InvalidArgumentError(f"There is no {', '.join(sorted(unknown))} to expose parameters of.")
 
     @property
@@ -111,7 +115,11 @@ class Toolset:
 
     def instructions(self) -> str:
         """Return one short paragraph for the system prompt: how the tools work together."""
-        return instructions_for(tuple(self._tools.values()))
+        names = {tool.own_name: f"`{tool.name}`" for tool in self._tools.values()}
+        declared = (declaration_of(tool.spec.target) for tool in self._tools.values())
+        advice = [each.advice for each in declared if each is not None and each.advice]
+        usable = [text.format(**names) for text in advice if names.keys() >= _fields(text)]
+        return " ".join((_INSTRUCTIONS_START, *usable, *_INSTRUCTIONS_END))
 
     def call(self, name: str, arguments: str | Mapping[str, Any] | None = None) -> ToolResult:
         """Call a tool as a model asked for it.
@@ -126,13 +134,11 @@ class Toolset:
             The answer, or the refusal with its code. An exception that is no `AgentFSError` is logged and
             becomes a failure with the code "internal".
         """
-        # A tool may call tools; what a model called is the outermost.
-        under_way = call_context.current.get()
-        if under_way is not None:
-            return self._told(name, arguments)
+        if call_context.current.get() is not None:  # a tool calls a tool; the model called the outermost
+            return self._dispatch(name, arguments)
         token = call_context.current.set(call_context.Call(name))
         try:
-            return self._told(name, arguments)
+            return self._dispatch(name, arguments)
         finally:
             call_context.current.reset(token)
 
@@ -246,7 +252,11 @@ class Toolset:
         Returns:
             One function for each tool, in order.
         """
-        return [plain_function(tool, self._text) for tool in self._tools.values()]
+
+        def run(name: str, arguments: dict[str, Any]) -> str:
+            return self.call(name, arguments).content_with_notes
+
+        return [plain_function(tool, run) for tool in self._tools.values()]
 
     def accepts(self, name: str, arguments: Mapping[str, Any]) -> bool:
         """Tell whether a call is exactly as the schema has it, with nothing to be taken leniently.
@@ -264,53 +274,51 @@ class Toolset:
         bound = bind(tool.parameters, arguments)
         return not bound.problems and not bound.coercions
 
-    def _told(self, name: str, arguments: str | Mapping[str, Any] | None) -> ToolResult:
-        """Call, and tell whoever watches."""
-        if not self._teller.watched:
-            return self._called(name, arguments)
-        started = self._teller.started(name, arguments)
-        result = self._called(name, arguments)
-        self._teller.ended(started, result)
+    def _dispatch(self, name: str, arguments: str | Mapping[str, Any] | None) -> ToolResult:
+        """Execute a call, with events where anyone listens."""
+        if not self._events.active:
+            return self._execute(name, arguments)
+        started = self._events.report_start(name, arguments)
+        result = self._execute(name, arguments)
+        self._events.report_end(started, result)
         return result
 
-    def _called(self, name: str, arguments: str | Mapping[str, Any] | None) -> ToolResult:
+    def _execute(self, name: str, arguments: str | Mapping[str, Any] | None) -> ToolResult:
         tool: Tool | None = None
         values: dict[str, Any] = {}
-        coercions: list[Coercion] = []
+        coercions: tuple[Coercion, ...] = ()
         outcome: Any
         names: Names = METHODS
         try:
-            tool = self._tool(name)
-            bound = bind(tool.parameters, arguments_of(arguments))
-            values, coercions = bound.values, bound.coercions
-            names = ToolNames(tuple(self._tools.values()), tool, values)
-            if bound.problems:
-                raise refusal(tool.name, tool.parameters, bound.problems)  # noqa: TRY301 - told like any other
-            if tool.effect is None:  # it may change what we know nothing of
+            tool = self._find(name)
+            values, coerced, problems = bind(tool.parameters, parse_arguments(arguments))
+            coercions, names = tuple(coerced), ToolNames(tuple(self._tools.values()), tool, values)
+            if problems:
+                raise refusal(tool.name, tool.parameters, problems)  # noqa: TRY301 - a result like any other
+            if tool.effect is None:  # it may change files by means of its own
                 call_context.begin_change()
             with nullcontext() if self._timeout is None else call_context.limited(self._timeout):
                 outcome = tool.spec.target(**tool.call_arguments(values))
             if isinstance(outcome, Result):
                 outcome = outcome.in_names(names)
-            result = answered(tool, values, outcome)
+            result = from_value(tool, values, outcome)
         except AgentFSError as error:
             outcome = error.in_names(names)
-            result = refused(outcome, tool, values)
-        except Exception as error:  # noqa: BLE001 - logged, and told as a failure
-            self._teller.unexpected(short_repr(name), error)
-            outcome, result = error, broken(error, tool, values)
-        own = tool.call_arguments(values) if tool else {}
+            result = from_error(outcome, tool, values)
+        except Exception as error:  # noqa: BLE001 - logged, and a failure for the model
+            self._events.log_exception(short_repr(name), error)
+            outcome, result = error, from_exception(error, tool, values)
         for render in (tool.spec.render if tool else None, self._render):
-            if render is None:
-                continue
-            try:
-                result = render(RenderContext(result, outcome, own, names))
-            except Exception as error:  # noqa: BLE001 - as above
-                self._teller.unexpected(short_repr(name), error)
-                outcome, result = error, broken(error, tool, values)
-        return replace(result, coercions=tuple(coercions)) if coercions else result
+            if render is not None:
+                given = tool.call_arguments(values) if tool else {}
+                try:
+                    result = render(RenderContext(result, outcome, given, names))
+                except Exception as error:  # noqa: BLE001 - as above
+                    self._events.log_exception(short_repr(name), error)
+                    outcome, result = error, from_exception(error, tool, values)
+        return replace(result, coercions=coercions) if coercions else result
 
-    def _tool(self, name: Any) -> Tool:
+    def _find(self, name: Any) -> Tool:
         tool = (self._tools.get(name) or self._aliases.get(name)) if isinstance(name, str) else None
         if tool is not None:
             return tool
@@ -322,25 +330,30 @@ class Toolset:
             details={"names": list(self._tools), "nearest": near},
         )
 
-    def _arguments(self, sent: ToolCall) -> Any:
-        """Return a call's arguments; a freeform call sends bare text, which is its tool's first parameter."""
-        tool = self._tools.get(sent.name) if isinstance(sent.name, str) else None
-        if sent.freeform and tool is not None and tool.parameters:
-            return {tool.parameters[0].name: sent.arguments}
-        return sent.arguments
+    def _tool_of(self, call: ToolCall) -> Tool | None:
+        return self._tools.get(call.name) if isinstance(call.name, str) else None
 
-    def _groups(self, sent: Sequence[ToolCall]) -> list[list[ToolCall]]:
+    def _arguments(self, call: ToolCall) -> Any:
+        """Return a call's arguments; a freeform call sends bare text, which is its tool's first parameter."""
+        tool = self._tool_of(call)
+        if call.freeform and tool is not None and tool.parameters:
+            return {tool.parameters[0].name: call.arguments}
+        return call.arguments
+
+    def _groups(self, calls: Sequence[ToolCall]) -> list[list[ToolCall]]:
+        """Divide calls into runs of those that only read, and single others."""
         groups: list[list[ToolCall]] = []
-        together = False
-        for each in sent:
-            tool = self._tools.get(each.name) if isinstance(each.name, str) else None
+        read_before = False
+        for call in calls:
+            tool = self._tool_of(call)
             reads = tool is not None and tool.effect in READING
-            if reads and together:
-                groups[-1].append(each)
+            if reads and read_before:
+                groups[-1].append(call)
             else:
-                groups.append([each])
-            together = reads
+                groups.append([call])
+            read_before = reads
         return groups
 
-    def _text(self, name: str, arguments: dict[str, Any]) -> str:
-        return self.call(name, arguments).content_with_notes
+
+def _fields(text: str) -> set[str]:
+    return {field for _, field, _, _ in Formatter().parse(text) if field}

@@ -5,9 +5,12 @@ The kinds are named tuples, which take a tenth of the time of dataclasses to mak
 
 import dataclasses
 import json
+import math
+import os
 import re
 import types
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from keyword import iskeyword
 from typing import (
     Annotated,
@@ -75,10 +78,24 @@ class OptionalOf(NamedTuple):
 
 
 class Anything(NamedTuple):
-    """Any JSON value."""
+    """Any value."""
 
 
-Kind: TypeAlias = Scalar | EnumOf | ListOf | MapOf | Record | UnionOf | OptionalOf | Anything
+class TupleOf(NamedTuple):
+    """A sequence of values of these kinds, from a program only."""
+
+    items: tuple["Kind", ...]
+
+
+class InstanceOf(NamedTuple):
+    """An instance of a class, from a program only."""
+
+    type: Any
+
+
+Kind: TypeAlias = (
+    Scalar | EnumOf | ListOf | MapOf | Record | UnionOf | OptionalOf | Anything | TupleOf | InstanceOf
+)
 
 SCALARS: dict[Any, Scalar] = {
     str: Scalar("string"),
@@ -135,35 +152,46 @@ class Parameter(NamedTuple):
         return " ".join(parts)
 
 
-def kind_of(hint: Any) -> Kind:
-    """Return the kind of a resolved type hint; raise `invalid_argument` where no schema can be made."""
-    return _kind_of(hint, ())
+def kind_of(hint: Any, *, for_program: bool = False, within: tuple[Any, ...] = ()) -> Kind:
+    """Return the kind of a resolved type hint; `within` are the records around it.
 
+    Args:
+        hint: The hint.
+        for_program: Whether it is read for what a program may pass, which is more than what a model may.
+        within: The records whose members are being read.
 
-def _kind_of(hint: Any, within: tuple[Any, ...]) -> Kind:
+    Raises:
+        InvalidArgumentError: No schema can be made from the hint (`invalid_argument`).
+    """
+    inner = partial(kind_of, for_program=for_program, within=within)
     hint = getattr(hint, "__value__", hint)  # a `type` alias of Python 3.12
     if hint is Any:
         return Anything()
     if hint in SCALARS:
         return SCALARS[hint]
-    origin, args = get_origin(hint), get_args(hint)
+    origin, args = get_origin(hint) or hint, get_args(hint)
     if origin is Annotated:
-        marked = (each.hint for each in args[1:] if isinstance(each, ModelType))
-        return _kind_of(next(marked, args[0]), within)
+        model_types = [each.hint for each in args[1:] if isinstance(each, ModelType)]
+        return inner(model_types[0] if model_types and not for_program else args[0])
     if origin is Literal:
         return _enum(args)
     if origin in (Union, types.UnionType):
-        kinds = tuple(_kind_of(arg, within) for arg in args if arg is not types.NoneType)
+        records = [arg for arg in args if isinstance(arg, type) and dataclasses.is_dataclass(arg)]
+        if records and any(get_origin(arg) is Mapping for arg in args):  # a mapping is as good as the record
+            return _record(records[0], within, for_program=for_program)
+        kinds = tuple(inner(arg) for arg in args if arg is not types.NoneType)
         kind = kinds[0] if len(kinds) == 1 else UnionOf(kinds)
         return OptionalOf(kind) if len(kinds) < len(args) else kind
-    if (origin or hint) in (list, Sequence):
-        return ListOf(_kind_of(args[0], within) if args else Anything())
-    if (origin or hint) in (dict, Mapping):
+    if origin in (list, Sequence):
+        return ListOf(inner(args[0]) if args else Anything())
+    if origin in (dict, Mapping):
         if args and args[0] is not str:
             raise InvalidArgumentError(f"the names in {hint} are not strings, as JSON has them")
-        return MapOf(_kind_of(args[1], within) if args else Anything())
+        return MapOf(inner(args[1]) if args else Anything())
+    if for_program:
+        return TupleOf(tuple(map(inner, args))) if origin is tuple else InstanceOf(origin)
     if is_typeddict(hint) or (isinstance(hint, type) and dataclasses.is_dataclass(hint)):
-        return _record(cast("type[Any]", hint), within)
+        return _record(cast("type[Any]", hint), within, for_program=False)
     name = getattr(cast("Any", hint), "__name__", None) or repr(cast("Any", hint))
     raise InvalidArgumentError(
         f"no schema can be made from {name}; use str, int, float, bool, Literal, list, dict, a dataclass, "
@@ -179,7 +207,7 @@ def _enum(values: tuple[Any, ...]) -> EnumOf:
     raise InvalidArgumentError(f"the choices {values} are neither all strings nor all integers")
 
 
-def _record(make: type[Any], within: tuple[Any, ...]) -> Record:
+def _record(make: type[Any], within: tuple[Any, ...], *, for_program: bool) -> Record:
     if make in within:
         raise InvalidArgumentError(f"{make.__name__} contains itself, which no strict schema can say")
     hints = get_type_hints(make)
@@ -188,7 +216,7 @@ def _record(make: type[Any], within: tuple[Any, ...]) -> Record:
     for name, required, default in _members(make, hints):
         if name not in descriptions:
             raise InvalidArgumentError(f"the docstring of {make.__name__} does not describe `{name}`")
-        kind = _kind_of(hints[name], (*within, make))
+        kind = kind_of(hints[name], for_program=for_program, within=(*within, make))
         members.append(Parameter(name, kind, descriptions[name], required, default))
     return Record(make, tuple(members))
 
@@ -255,11 +283,41 @@ def plain_hint(kind: Kind) -> Any:
             return plain_hint(plainest(kind))
         case OptionalOf():
             return plain_hint(kind.kind) | None
-        case Anything():
+        case _:
             return Any
 
 
-def describe_type(kind: Kind) -> str:
+def has_type(kind: Kind, value: Any) -> bool:
+    """Return whether a value has the outer type of a kind, whatever is inside it; of a union none has."""
+    match kind:
+        case Scalar(type="string"):
+            return isinstance(value, str)
+        case Scalar(type="boolean"):
+            return isinstance(value, bool)
+        case Scalar(type="integer"):
+            return is_integer(value)
+        case Scalar():
+            return is_integer(value) or (isinstance(value, float) and math.isfinite(value))
+        case EnumOf():
+            return any(type(choice) is type(value) and choice == value for choice in kind.values)
+        case ListOf() | TupleOf():
+            return isinstance(value, (list, tuple))
+        case Record() | MapOf():
+            return isinstance(value, Mapping)
+        case InstanceOf():
+            return isinstance(value, kind.type)
+        case _:
+            return isinstance(kind, Anything)
+
+
+def is_integer(value: Any) -> bool:
+    """Return whether a value is an integer of at most 64 bits: no file has more lines."""
+    # A type is compared faster than found among the subclasses.
+    integer = type(value) is int or (isinstance(value, int) and not isinstance(value, bool))
+    return integer and -LARGEST <= value <= LARGEST
+
+
+def describe_type(kind: Kind, *, null: str = "null") -> str:
     """Return what a kind takes, for an error."""
     match kind:
         case Scalar():
@@ -275,9 +333,15 @@ def describe_type(kind: Kind) -> str:
         case UnionOf():
             return " or ".join(map(describe_type, kind.options))
         case OptionalOf():
-            return f"{describe_type(kind.kind)} or null"
-        case _:
-            return "a JSON value"
+            return f"{describe_type(kind.kind)} or {null}"
+        case TupleOf():
+            return f"a tuple of {', '.join(map(describe_type, kind.items))}"
+        case InstanceOf():
+            if kind.type in (os.PathLike, Callable):
+                return "a path" if kind.type is os.PathLike else "a callable"
+            return f"{'an' if kind.type.__name__[0] in 'AEIOU' else 'a'} {kind.type.__name__}"
+        case Anything():
+            return "any value"
 
 
 def describe_names(members: Sequence[Parameter]) -> str:

@@ -29,7 +29,7 @@ def test_regression_a_sorted_search_does_not_name_the_engine_whose_answer_it_dro
 
 
 def test_regression_an_unknown_engine_is_refused(ws: Workspace) -> None:
-    with pytest.raises(InvalidArgumentError, match="`engine` must be one of python, ripgrep, not 'rg'"):
+    with pytest.raises(InvalidArgumentError, match='`engine` must be one of "python", "ripgrep", not "rg"'):
         Workspace(ws.root, engine="rg")  # type: ignore[arg-type]
 
 

@@ -9,7 +9,7 @@ from pydantic import TypeAdapter, ValidationError
 from agentfs.errors import InvalidArgumentError
 from agentfs.results import Edit
 from agentfs.tools.aliases import ALIASES
-from agentfs.tools.binding import arguments_of, bind
+from agentfs.tools.coerce import bind, parse_arguments
 from agentfs.tools.spec import make_tool
 from agentfs.tools.types import SCALARS, Parameter
 from tests.tool_samples import Point, change, measure, search, settings
@@ -36,7 +36,7 @@ def taken(parameters, given):
     ('"{\\"a\\": 1}"', {"a": 1}), ('{"a": "x\ny\tz"}', {"a": "x\ny\tz"}),
 ])  # fmt: skip
 def test_arguments_come_as_json_text_or_parsed(sent, meant):
-    assert arguments_of(sent) == meant
+    assert parse_arguments(sent) == meant
 
 
 @pytest.mark.parametrize(("sent", "message"), [
@@ -56,14 +56,14 @@ def test_arguments_come_as_json_text_or_parsed(sent, meant):
 ])  # fmt: skip
 def test_what_is_no_json_object_is_an_error_that_points_at_the_place(sent, message):
     with pytest.raises(InvalidArgumentError) as caught:
-        arguments_of(sent)
+        parse_arguments(sent)
     assert message in caught.value.message
 
 
 def test_a_hundred_thousand_names_given_twice_are_found_at_once():
     text = "{" + ",".join(f'"n{n}":1' for n in range(100_000)) + ',"n99999":2}'
     with pytest.raises(InvalidArgumentError, match="n99999"):
-        arguments_of(text)
+        parse_arguments(text)
 
 
 @pytest.mark.parametrize(("parameters", "given", "values"), [

@@ -1,0 +1,129 @@
+"""Ways to run a tool besides a plain call: in threads, from an event loop, as a plain function."""
+
+import inspect
+import threading
+from collections.abc import Callable, Sequence
+from contextvars import copy_context
+from typing import Any, TypeVar
+
+from agentfs import call_context
+from agentfs.errors import InvalidArgumentError
+from agentfs.tools.docstrings import write_docstring
+from agentfs.tools.spec import Tool
+from agentfs.tools.types import Parameter, plain_hint
+
+_R = TypeVar("_R")
+# There may be more threads than slots: a call that waits for an answer keeps its thread, and no slot.
+_THREADS_PER_SLOT = 8
+
+
+class Runner:
+    """Threads for the calls of one toolset, of which `concurrency` work at once; made when first needed."""
+
+    def __init__(self, concurrency: int) -> None:
+        if type(concurrency) is not int or concurrency < 1:
+            raise InvalidArgumentError(f"`concurrency` must be a positive integer, not {concurrency!r}.")
+        self._concurrency = concurrency
+        self._slots = threading.Semaphore(concurrency)
+        self._lock = threading.Lock()
+        self._pool: Any = None
+
+    @property
+    def _threads(self) -> Any:
+        from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - most programs need no threads
+
+        with self._lock:
+            if self._pool is None:
+                self._pool = ThreadPoolExecutor(self._concurrency * _THREADS_PER_SLOT, "agentfs")
+            return self._pool
+
+    async def run_off_loop(
+        self,
+        function: Callable[..., _R],
+        name: str,
+        *arguments: Any,
+        on_progress: Callable[[int], None] | None,
+    ) -> _R:
+        """Call `function(name, *arguments)` in a thread and wait for it on the event loop."""
+        import asyncio  # noqa: PLC0415 - most programs that import agentfs never await it
+
+        loop = asyncio.get_running_loop()
+        call = call_context.Call(name, loop=loop, slots=self._slots, on_progress=on_progress)
+        context = copy_context()
+        context.run(call_context.current.set, call)
+        work = self._threads.submit(context.run, self._run_in_slot, function, name, *arguments)
+        done: asyncio.Future[Any] = asyncio.wrap_future(work, loop=loop)
+        try:
+            return await asyncio.shield(done)
+        except asyncio.CancelledError:
+            if not work.cancel() and not call.abandon():
+                await _wait_uncancelled(done)
+            raise
+
+    def run_side_by_side(self, work: Sequence[tuple[Any, ...]]) -> list[Any]:
+        """Call several functions, each with its arguments, and return what each returns, in order."""
+        running = [self._threads.submit(self._run_in_slot, *each) for each in work]
+        return [each.result() for each in running]
+
+    def _run_in_slot(self, function: Callable[..., _R], *arguments: Any) -> _R | None:
+        with self._slots:
+            try:
+                return function(*arguments)
+            except call_context.Cancelled:
+                return None  # nobody looks at it
+
+
+async def _wait_uncancelled(done: Any) -> None:
+    """Wait until a change is done, however often that is cancelled; it will not take long."""
+    import asyncio  # noqa: PLC0415 - as above
+
+    while not done.done():
+        try:
+            await asyncio.shield(done)
+        except asyncio.CancelledError:
+            continue
+
+
+def plain_function(tool: Tool, run: Callable[[str, dict[str, Any]], str]) -> Callable[..., str]:
+    """Return a function with the tool's name, parameters and description, which calls `run(name, arguments)`.
+
+    Frameworks read `__name__`, `__doc__`, the signature and the annotations, and each fails on some richer
+    type; so it has only plain types, and its choices are in the docstring.
+    """
+    parameters = sorted(tool.parameters, key=lambda parameter: not parameter.required)
+    names = [parameter.identifier for parameter in parameters]
+    if len(set(names)) < len(names):
+        raise InvalidArgumentError(
+            f"{tool.name} cannot be a function: two of its parameters are one identifier."
+        )
+
+    def function(*args: Any, **kwargs: Any) -> str:
+        if len(args) > len(names):
+            raise TypeError(f"{tool.name}() takes {len(names)} arguments but {len(args)} were given")
+        given = dict(zip(names, args, strict=False))
+        if repeated := given.keys() & kwargs.keys():
+            raise TypeError(f"{tool.name}() got several values for {', '.join(sorted(repeated))}")
+        return run(tool.name, given | kwargs)
+
+    declared = [_declared(parameter) for parameter in parameters]
+    descriptions = {each.identifier: each.full_description(choices=True) for each in parameters}
+    returns = "The result as text, or what was wrong with the call."
+    function.__name__ = function.__qualname__ = tool.name
+    function.__annotations__ = {**{each.name: each.annotation for each in declared}, "return": str}
+    function.__doc__ = write_docstring(tool.description, descriptions, returns)
+    signature = inspect.Signature(declared, return_annotation=str)
+    function.__signature__ = signature  # type: ignore[attr-defined] # inspect.signature reads it
+    return function
+
+
+def _declared(parameter: Parameter) -> inspect.Parameter:
+    hint = plain_hint(parameter.kind)
+    default = parameter.default if isinstance(parameter.default, (str, int, float, bool)) else None
+    if not parameter.required and default is None and hint is not Any:
+        hint = hint | None
+    return inspect.Parameter(
+        parameter.identifier,
+        inspect.Parameter.POSITIONAL_OR_KEYWORD,
+        default=inspect.Parameter.empty if parameter.required else default,
+        annotation=hint,
+    )
