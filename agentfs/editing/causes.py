@@ -1,16 +1,20 @@
-"""Why an old text is not in a file, where that can be proven: each check names the text that is there.
+"""Where the text is that an old text not in the file was meant to be. Pure.
 
-Pure. A check returns where the text meant stands in the view, as offsets, or nothing. It claims a cause only
-when the text that it has in mind is really there.
+A search returns spans, ranges of offsets in the LF view, of a text that is really there; `closest_blocks`
+alone guesses. Lines that are equal but for the white space around them vote for where the block would begin;
+where none is equal, the words of its longest line decide, similar words counting in part. Of places with
+equal votes the most similar is taken; where several are, all are given.
 """
 
 import re
 from array import array
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Sequence
 from itertools import accumulate
+from math import fsum
+from typing import NamedTuple
 
-from agentfs.editing.closest import word_likeness
 from agentfs.editing.match import BLANK, comparable, occurrences, tolerant_matches
 from agentfs.text import bodies_of, changed_lines
 
@@ -24,197 +28,185 @@ _NUMBERS = tuple(
 _ESCAPES = {"\\n": "\n", "\\t": "\t", "\\r": "", '\\"': '"', "\\'": "'", "\\\\": "\\"}
 _ESCAPE = re.compile(r"\\[nrt\"'\\]")
 # Shorter texts are at many places by chance.
-_TELLING = 8
+_LEAST_CHARACTERS = 8
 _LEAST_LETTERS = 3
 _TOKEN = re.compile(r"\w+|[^\w\s]")
+_WORD = re.compile(r"\w{2,}")
+_ANY_WORD = re.compile(r"\w+")
+_WHITE_SPACE = dict.fromkeys(code for code in range(0x3001) if chr(code).isspace())
 _LONGEST_ALIGNED = 2000
 _MOST_SPANS = 20
 _STEP = 4096
-_BLANKS = dict.fromkeys(code for code in range(0x3001) if chr(code).isspace())
+# A line that occurs more often than this says nothing about where a block is.
+_COMMON = 50
+# Of longer lines only the beginning is compared.
+_LINE_CHARS = 100_000
+# Words that share less of their beginning and end are different words.
+_LEAST_SIMILARITY = 0.6
 
 
-def unescaped(view: str, old: str) -> tuple[list[Span], str]:
-    r"""Find an old text whose line ends, tabs or quotes are written as `\n`, `\t` or `\"`.
-
-    Args:
-        view: The text in its LF view.
-        old: The old text.
-
-    Returns:
-        Where it stands, and the text meant.
-    """
+def without_escapes(view: str, old: str) -> list[Span]:
+    r"""Find an old text whose line ends, tabs or quotes are written as `\n`, `\t` or `\"`."""
     if "\\" not in old:
-        return [], old
-    meant = _ESCAPE.sub(lambda found: _ESCAPES[found[0]], old)
+        return []
+    unescaped = _ESCAPE.sub(lambda found: _ESCAPES[found[0]], old)
     only_quotes = old.replace('\\"', '"').replace("\\'", "'")
-    for text in (meant, only_quotes):
+    for text in (unescaped, only_quotes):
         if text != old and text.strip() and (found := _found(view, text)):
-            return found, text
-    return [], old
+            return found
+    return []
 
 
-def without_numbers(view: str, old: str) -> tuple[list[Span], str]:
-    """Find an old text that has line numbers before its lines.
-
-    Args:
-        view: The text in its LF view.
-        old: The old text.
-
-    Returns:
-        Where it stands without them, and the text meant.
-    """
+def without_line_numbers(view: str, old: str) -> list[Span]:
+    """Find an old text that has line numbers before its lines."""
     lines = old.split("\n")
     if not any(character.isdigit() for character in lines[0] or old):
-        return [], old
+        return []
     for pattern in _NUMBERS:
-        numbered = [pattern.match(line) for line in lines]
-        if any(match is None and line.strip() for match, line in zip(numbered, lines, strict=True)):
+        matches = [pattern.match(line) for line in lines]
+        if any(match is None and line.strip() for match, line in zip(matches, lines, strict=True)):
             continue
-        numbers = [int(match[1]) for match in numbered if match is not None]
+        numbers = [int(match[1]) for match in matches if match is not None]
         if not numbers or numbers != list(range(numbers[0], numbers[0] + len(numbers))):
             continue
-        meant = "\n".join(
-            line[match.end() :] if match else line for match, line in zip(numbered, lines, strict=True)
+        text = "\n".join(
+            line[match.end() :] if match else line for match, line in zip(matches, lines, strict=True)
         )
-        if meant.strip() and (found := _found(view, meant)):
-            return found, meant
-    return [], old
+        if text.strip() and (found := _found(view, text)):
+            return found
+    return []
 
 
 def _found(view: str, text: str) -> list[Span]:
     if found := occurrences(view, text):
         return [(start, start + len(text)) for start in found]
-    return [(place.start, place.end) for place in tolerant_matches(view, text, "")[1]]
+    return [(match.start, match.end) for match in tolerant_matches(view, text, "")[1]]
 
 
-def but_for_blanks(view: str, old: str, new: str) -> list[Span]:
-    """Find an old text that differs from the file in nothing but white space.
-
-    Args:
-        view: The text in its LF view.
-        old: The old text.
-        new: The new text, which tells whether the first line begins with its indentation.
-
-    Returns:
-        Where it stands.
-    """
-    wanted = without_blanks(old)
+def ignoring_white_space(view: str, old: str, new: str) -> list[Span]:
+    """Find an old text that differs from the file in nothing but white space."""
+    wanted = _without_white_space(old)
     if not wanted:
         return []
     lines = view.split("\n")
-    bare = [without_blanks(line) for line in lines]
+    bare = [_without_white_space(line) for line in lines]
     starts = array("Q", accumulate((len(line) + 1 for line in lines), initial=0))
     bare_starts = array("Q", accumulate(map(len, bare), initial=0))
-    spans: list[Span] = []
-    for found in occurrences("".join(bare), wanted)[:_MOST_SPANS]:
-        first = bisect_right(bare_starts, found) - 1
-        last = bisect_right(bare_starts, found + len(wanted) - 1) - 1
-        start = starts[first] + _column(lines[first], found - bare_starts[first])
-        end = starts[last] + _column(lines[last], found + len(wanted) - 1 - bare_starts[last]) + 1
-        spans.append(widened(view, (start, end), old, new))
-    return spans
+
+    def offset(position: int) -> int:
+        """Return the offset in the view of a position in the text without white space."""
+        line = bisect_right(bare_starts, position) - 1
+        return starts[line] + _column(lines[line], position - bare_starts[line])
+
+    return [
+        widened(view, (offset(found), offset(found + len(wanted) - 1) + 1), old, new)
+        for found in occurrences("".join(bare), wanted)[:_MOST_SPANS]
+    ]
 
 
-def but_for_case(view: str, old: str) -> list[Span]:
-    """Find an old text that differs from the file in nothing but upper and lower case.
-
-    Args:
-        view: The text in its LF view.
-        old: The old text.
-
-    Returns:
-        Where it stands; nothing where it is too short to tell.
-    """
-    if len(without_blanks(old)) < _LEAST_LETTERS:
-        return []
-    return [(start, start + len(old)) for start in occurrences(_lower(view), _lower(old))]
-
-
-def _lower(text: str) -> str:
-    """Return a text in lower case, as long as it is: only of one letter the lower case has two characters."""
-    return text.replace("\u0130", "i").lower()
-
-
-def part_of(line: str, old: str) -> Span:
-    """Find the part of a line that an old text within one line stands for.
-
-    Args:
-        line: The line that comes closest to the old text.
-        old: The old text.
-
-    Returns:
-        The part from the first word or mark of the old text, where the line has it, to the last one, where
-        the line has that; otherwise from where the line begins, or to where it ends, without blanks.
-    """
-    body = line.strip()
-    first, last = (line.find(body), line.find(body) + len(body)) if body else (0, len(line))
-    if not old.strip() or max(len(line), len(old)) > _LONGEST_ALIGNED:
-        return first, last
-    import difflib  # noqa: PLC0415 - loaded when first needed
-
-    theirs = list(_TOKEN.finditer(line))
-    tokens = [token[0].lower() for token in theirs]
-    mine = [_nearest(token.lower(), tokens) for token in _TOKEN.findall(old)]
-    matching = difflib.SequenceMatcher(None, mine, tokens, autojunk=False).get_matching_blocks()[:-1]
-    if sum(block.size for block in matching) * 2 < len(mine):
-        return first, last
-    if matching[0].a == 0:
-        first = theirs[matching[0].b].start()
-    if matching[-1].a + matching[-1].size == len(mine):
-        last = theirs[matching[-1].b + matching[-1].size - 1].end()
-    return first, last
-
-
-def _nearest(token: str, tokens: Sequence[str]) -> str:
-    """Return the token that is most like another, or that other where none is alike."""
-    nearest = max(tokens, key=lambda each: word_likeness(token, each), default=token)
-    return nearest if word_likeness(token, nearest) else token
+def _without_white_space(text: str) -> str:
+    return text.translate(_WHITE_SPACE)
 
 
 def _column(line: str, count: int) -> int:
-    """Return where the character stands before which `count` others that are not white space stand."""
+    """Return the column of the character that has `count` others before it which are not white space."""
     for start in range(0, len(line), _STEP):
         part = line[start : start + _STEP]
-        there = len(without_blanks(part))
-        if there <= count:
-            count -= there
-            continue
-        for column, character in enumerate(part, start):
-            if not character.isspace():
-                if count == 0:
-                    return column
-                count -= 1
+        in_part = len(_without_white_space(part))
+        if in_part > count:
+            columns = (column for column, character in enumerate(part, start) if not character.isspace())
+            return next(column for number, column in enumerate(columns) if number == count)
+        count -= in_part
     return len(line)
 
 
+def ignoring_case(view: str, old: str) -> list[Span]:
+    """Find an old text that differs from the file in nothing but upper and lower case."""
+    if len(_without_white_space(old)) < _LEAST_LETTERS:
+        return []
+    # Only the lower case of one letter has two characters, which would move the offsets.
+    lower_view, lower_old = (text.replace("\u0130", "i").lower() for text in (view, old))
+    return [(start, start + len(old)) for start in occurrences(lower_view, lower_old)]
+
+
+def already_applied(view: str, old: str, new: str) -> list[Span]:
+    """Find a new text that says more than the old one, and is long enough to tell."""
+    bare, bare_old = _without_white_space(new), _without_white_space(old)
+    if len(bare) < _LEAST_CHARACTERS or new.strip() in old or (bare in bare_old and bare != bare_old):
+        return []
+    return [(start, start + len(new)) for start in occurrences(view, new)]
+
+
+def files_with(old: str, files: Sequence[tuple[str, str]]) -> list[str]:
+    """Return the paths of the files, given with their LF views, that have an old text long enough to tell."""
+    if len(_without_white_space(old)) < _LEAST_CHARACTERS:
+        return []
+    return [path for path, text in files if old in text]
+
+
+class FormerText(NamedTuple):
+    """Where the lines of an old text are now, what they were, and the part that stands for it now, or ""."""
+
+    span: Span
+    lines: str
+    text: str
+
+
+def former_text(view: str, old: str, before: str) -> FormerText | None:
+    """Find what became of an old text that an earlier version of the file had."""
+    found = before.find(old)
+    if found < 0 or not comparable(before, old, ""):
+        return None
+    old_lines, new_lines = bodies_of(before), bodies_of(view)
+    first = before.count("\n", 0, found)
+    last = first + old.removesuffix("\n").count("\n")
+    changes = changed_lines(old_lines, new_lines)
+    start = _lines_now(changes, first)[0]
+    end = max(start, _lines_now(changes, last)[1])
+    starts = array("Q", accumulate((len(line) + 1 for line in new_lines), initial=0))
+    span = starts[start], min(starts[end], len(view))
+    now = view[span[0] : span[1]]
+    head = before[before.rfind("\n", 0, found) + 1 : found]
+    tail_end = before.find("\n", found + len(old) - old.endswith("\n"))
+    tail = before[found + len(old) : (tail_end if tail_end >= 0 else len(before)) + 1]
+    kept = now.startswith(head) and now.endswith(tail) and len(now) >= len(head) + len(tail)
+    text = now[len(head) : len(now) - len(tail)] if kept else ""
+    return FormerText(span, "\n".join(old_lines[first : last + 1]), text)
+
+
+def _lines_now(changes: Sequence[tuple[int, int, int, int]], line: int) -> Span:
+    """Return the lines, start and end, that a line has become."""
+    shift = 0
+    for old_start, old_end, new_start, new_end in changes:
+        if line < old_start:
+            break
+        if line < old_end:
+            return new_start, new_end
+        shift = new_end - old_end
+    return line + shift, line + shift + 1
+
+
 def widened(view: str, span: Span, old: str, new: str) -> Span:
-    """Widen a span to the white space around it that an edit of it would name too.
+    """Add the white space around a span that an edit of it would name too.
 
-    Args:
-        view: The text in its LF view.
-        span: Where the text stands without the white space around it.
-        old: The old text.
-        new: The new text.
-
-    Returns:
-        The span with the indentation of its first line, where old or new text bring one, the blanks that end
-        its last line, and the line end, where the old text has it.
+    That is the indentation of its first line, where old or new text have one, the blanks that end its last
+    line, and the line ends and blank lines around it that the old text has.
     """
     start, end = span
     line = view.rfind("\n", 0, start) + 1
-    if not view[line:start].strip(BLANK) and (_indented(old) or _indented(new)):
+    indented = any(text.lstrip("\n")[:1] in {" ", "\t"} for text in (old, new))
+    if indented and not view[line:start].strip(BLANK):
         start = line
-    rest = view.find("\n", end)
-    rest = len(view) if rest < 0 else rest
-    if not view[end:rest].strip(BLANK):
-        end = rest
-        # The line ends behind it, and those of blank lines around it, as far as both have them.
-        for _ in range(_blank_lines(old[::-1])):
-            rest = view.find("\n", end) if end < len(view) else -1
-            if rest < 0 or view[end:rest].strip(BLANK):
+    line_end = view.find("\n", end)
+    line_end = len(view) if line_end < 0 else line_end
+    if not view[end:line_end].strip(BLANK):
+        end = line_end
+        for _ in range(_leading_newlines(old[::-1])):
+            line_end = view.find("\n", end) if end < len(view) else -1
+            if line_end < 0 or view[end:line_end].strip(BLANK):
                 break
-            end = rest + 1
-    for _ in range(_blank_lines(old)):
+            end = line_end + 1
+    for _ in range(_leading_newlines(old)):
         line = view.rfind("\n", 0, start - 1) + 1 if start else 0
         if not start or view[start - 1] != "\n" or view[line : start - 1].strip(BLANK):
             break
@@ -222,99 +214,174 @@ def widened(view: str, span: Span, old: str, new: str) -> Span:
     return start, end
 
 
-def _blank_lines(text: str) -> int:
-    """Count the line ends before the first character that is not white space."""
+def _leading_newlines(text: str) -> int:
     return text[: len(text) - len(text.lstrip())].count("\n")
 
 
-def _indented(text: str) -> bool:
-    return text.lstrip("\n")[:1] in {" ", "\t"}
+def part_of_line(line: str, old: str) -> Span:
+    """Find the part of a line that an old text within one line stands for.
 
-
-def since(view: str, old: str, before: str) -> tuple[Span, str, str] | None:
-    """Find what became of an old text that an earlier version of the file had.
-
-    Args:
-        view: The text in its LF view.
-        old: The old text.
-        before: The earlier version, likewise.
-
-    Returns:
-        Where the lines stand now that it was part of, those lines as they were, and the part of them that
-        stands for the old text; None where the earlier version did not have it.
+    It begins at the first word or mark of the old text and ends at the last one, where the line has them;
+    otherwise where the line begins or ends, without blanks.
     """
-    found = before.find(old)
-    if found < 0 or not comparable(before, old, ""):
-        return None
-    was, now = bodies_of(before), bodies_of(view)
-    first = before.count("\n", 0, found)
-    last = first + old.removesuffix("\n").count("\n")
-    start, end = _mapped(changed_lines(was, now), first, last + 1)
-    starts = array("Q", accumulate((len(line) + 1 for line in now), initial=0))
-    span = starts[start], min(starts[end], len(view))
-    lines = view[span[0] : span[1]]
-    line = before.rfind("\n", 0, found) + 1
-    head = before[line:found]
-    tail_end = before.find("\n", found + len(old) - old.endswith("\n"))
-    tail = before[found + len(old) : (tail_end if tail_end >= 0 else len(before)) + 1]
-    part = ""
-    if lines.startswith(head) and lines.endswith(tail) and len(lines) >= len(head) + len(tail):
-        part = lines[len(head) : len(lines) - len(tail)]
-    return span, "\n".join(was[first : last + 1]), part
+    body = line.strip()
+    start, end = (line.find(body), line.find(body) + len(body)) if body else (0, len(line))
+    if not old.strip() or max(len(line), len(old)) > _LONGEST_ALIGNED:
+        return start, end
+    import difflib  # noqa: PLC0415 - loaded when first needed
+
+    tokens = list(_TOKEN.finditer(line))
+    words = [token[0].lower() for token in tokens]
+    old_words = [_most_similar_word(token.lower(), words) for token in _TOKEN.findall(old)]
+    blocks = difflib.SequenceMatcher(None, old_words, words, autojunk=False).get_matching_blocks()[:-1]
+    if sum(block.size for block in blocks) * 2 < len(old_words):
+        return start, end
+    first, last = blocks[0], blocks[-1]
+    if first.a == 0:
+        start = tokens[first.b].start()
+    if last.a + last.size == len(old_words):
+        end = tokens[last.b + last.size - 1].end()
+    return start, end
 
 
-def _mapped(changes: Sequence[tuple[int, int, int, int]], first: int, end: int) -> Span:
-    """Return the lines that stand where those from `first` to `end` stood."""
-    start_now, end_now, shift = first, end, 0
-    start_known = end_known = False
-    for old_start, old_end, new_start, new_end in changes:
-        if not start_known and first < old_end:
-            start_now = min(first, old_start) + shift if first < old_start else new_start
-            start_known = True
-        if not end_known and end <= old_start:
-            end_now, end_known = end + shift, True
-        elif not end_known and end <= old_end:
-            end_now, end_known = new_end, True
-        shift += (new_end - new_start) - (old_end - old_start)
-    if not start_known:
-        start_now = first + shift
-    if not end_known:
-        end_now = end + shift
-    return start_now, max(start_now, end_now)
+def _most_similar_word(word: str, words: Sequence[str]) -> str:
+    """Return the most similar of several words, or the word itself where none is similar."""
+    best = max(words, key=lambda each: word_similarity(word, each), default=word)
+    return best if word_similarity(word, best) else word
 
 
-def there_already(view: str, old: str, new: str) -> list[Span]:
-    """Find a new text that says more than the old one, and is in the file.
+def word_similarity(one: str, other: str) -> float:
+    """Return how similar two words are by what they share at either end; 0 for different words."""
+    if one == other:
+        return 1.0
+    longest = max(len(one), len(other))
+    shortest = min(len(one), len(other))
+    if shortest < _LEAST_SIMILARITY * longest or (one[0] != other[0] and one[-1] != other[-1]):
+        return 0.0
+    head = 0
+    while head < shortest and one[head] == other[head]:
+        head += 1
+    tail = 0
+    while tail < shortest - head and one[-1 - tail] == other[-1 - tail]:
+        tail += 1
+    return (head + tail) / longest if head + tail >= _LEAST_SIMILARITY * longest else 0.0
 
-    Args:
-        view: The text in its LF view.
-        old: The old text.
-        new: The new text.
 
-    Returns:
-        Where it stands; nothing where it is too short to tell, or a part of the old text.
+class _WordSearch:
+    """The words of one line, to be compared with those of other lines."""
+
+    def __init__(self, line: str) -> None:
+        self._words = _words(line)
+        self.length = sum(map(len, self._words))
+        self._similar: dict[str, list[tuple[int, float]]] = {}
+
+    def score(self, line: str) -> float:
+        """Return how many characters of the words a line has, less a little for words of its own."""
+        best: dict[int, float] = {}
+        extra = 0
+        for word in _words(line):
+            similar = self._similar.get(word)
+            if similar is None:
+                pairs = [(index, word_similarity(mine, word)) for index, mine in enumerate(self._words)]
+                similar = self._similar[word] = [pair for pair in pairs if pair[1]]
+            extra += not similar
+            for index, similarity in similar:
+                best[index] = max(best.get(index, 0.0), similarity)
+        # Rounded once: of lines with the same words in another order none scores higher.
+        shared = fsum(len(self._words[index]) * similarity for index, similarity in best.items())
+        return shared - 0.01 * extra
+
+
+def _words(line: str) -> list[str]:
+    return list(dict.fromkeys(_ANY_WORD.findall(line[:_LINE_CHARS].lower())))
+
+
+def closest_blocks(lines: Sequence[str], block: Sequence[str]) -> list[Span]:
+    """Find the lines, as ranges of indexes, that are most like a block.
+
+    They include the blank lines at either end of the block where the file has them too. Several are returned
+    where they are equally close, and none where nothing is close.
     """
-    bare, bare_old = without_blanks(new), without_blanks(old)
-    if len(bare) < _TELLING or new.strip() in old or (bare in bare_old and bare != bare_old):
+    stripped = [line.strip() for line in block]
+    filled = [index for index, line in enumerate(stripped) if line]
+    if not filled or not lines:
         return []
-    return [(start, start + len(new)) for start in occurrences(view, new)]
+    blanks_before, blanks_after = filled[0], len(stripped) - filled[-1] - 1
+    stripped = stripped[filled[0] : filled[-1] + 1]
+    starts = _starts_by_lines(lines, stripped) or _starts_by_words(lines, stripped)
+    if len(starts) > 1:
+        searches = [_WordSearch(line) for line in stripped]
+        scores = [
+            sum(
+                search.score(lines[start + index])
+                for index, search in enumerate(searches)
+                if 0 <= start + index < len(lines)
+            )
+            for start in starts
+        ]
+        starts = [start for start, score in zip(starts, scores, strict=True) if score == max(scores)]
+    blocks = dict.fromkeys(_block_at(lines, stripped, max(0, start)) for start in starts)
+    return [_with_blank_lines(lines, found, blanks_before, blanks_after) for found in blocks]
 
 
-def in_others(old: str, others: Sequence[tuple[str, str]]) -> list[str]:
-    """Name the files shown that have an old text.
+def _starts_by_lines(lines: Sequence[str], stripped: Sequence[str]) -> list[int]:
+    indexes: dict[str, list[int]] = {}
+    for index, line in enumerate(stripped):
+        if _WORD.search(line):
+            indexes.setdefault(line, []).append(index)
+    found_at: dict[str, list[int]] = {line: [] for line in indexes}
+    for number, line in enumerate(lines):
+        numbers = found_at.get(line.strip())
+        if numbers is not None and len(numbers) <= _COMMON:
+            numbers.append(number)
+    votes: Counter[int] = Counter()
+    for line, numbers in found_at.items():
+        if len(numbers) <= _COMMON:
+            for number in numbers:
+                for index in indexes[line][:_COMMON]:
+                    votes[number - index] += len(line)
+    most = max(votes.values(), default=0)
+    return sorted(start for start, count in votes.items() if count == most)[:_COMMON]
 
-    Args:
-        old: The old text.
-        others: Paths and texts in their LF view.
 
-    Returns:
-        The paths; none where the old text is too short to tell.
-    """
-    if len(without_blanks(old)) < _TELLING:
-        return []
-    return [path for path, text in others if old in text]
+def _starts_by_words(lines: Sequence[str], stripped: Sequence[str]) -> list[int]:
+    longest = max(stripped, key=len)
+    search = _WordSearch(longest)
+    best: list[int] = []
+    best_score = max(search.length / 2 - 0.5, 0.5)  # the least that counts as close
+    for number, line in enumerate(lines):
+        score = search.score(line)
+        if score > best_score or (score == best_score and not best):
+            best, best_score = [number], score
+        elif score == best_score and len(best) < _COMMON:
+            best.append(number)
+    return [number - stripped.index(longest) for number in best]
 
 
-def without_blanks(text: str) -> str:
-    """Return a text without its white space."""
-    return text.translate(_BLANKS)
+def _block_at(lines: Sequence[str], stripped: Sequence[str], start: int) -> Span:
+    """Return how far the file's block reaches: it may have lines more or less than the one wanted."""
+    count = len(stripped)
+    margin = max(3, count // 2)
+    low = max(0, start - margin)
+    window = [line.strip() for line in lines[low : start + count + margin]]
+    end = (count, count, len(window), len(window))
+    pairs: list[tuple[int, int]] = []
+    old_at = new_at = 0
+    for old_start, old_end, new_start, new_end in (*changed_lines(stripped, window), end):
+        pairs += zip(range(old_at, old_start), range(new_at, new_start), strict=True)
+        old_at, new_at = old_end, new_end
+    pairs = [(index, number) for index, number in pairs if _WORD.search(stripped[index])]
+    if not pairs:
+        return start, min(len(lines), start + count)
+    (first_index, first), (last_index, last) = pairs[0], pairs[-1]
+    begin = low + first - first_index
+    return max(0, begin), min(len(lines), max(low + last + count - last_index, begin + 1))
+
+
+def _with_blank_lines(lines: Sequence[str], block: Span, before: int, after: int) -> Span:
+    start, end = block
+    while before and start and not lines[start - 1].strip():
+        start, before = start - 1, before - 1
+    while after and end < len(lines) and not lines[end].strip():
+        end, after = end + 1, after - 1
+    return start, end
