@@ -14,7 +14,7 @@ from agentfs.patterns.compile import compile_pattern
 from agentfs.patterns.prefilter import Prefilter
 from agentfs.tree.walk import Walk
 
-NEEDLE = "zz_no_such_name_zz"
+LITERAL = "zz_no_such_name_zz"
 FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
 
 
@@ -27,9 +27,9 @@ def scan(tree: str) -> None:
 
 
 def open_all(root: Root, *, read: bool, look: bool) -> None:
-    """Walk, and open what the walk finds, past the door."""
+    """Walk, and open what the walk finds."""
     contents = ReadBuffer(2**26)
-    judge = Prefilter(contents).judge_of(compile_pattern(NEEDLE))
+    classify = Prefilter(contents).classifier(compile_pattern(LITERAL))
     for visit in Walk(root, "", max_entries=10**7, deadline=None):
         handle = visit.directory.handle
         for entry in visit.files:
@@ -37,7 +37,7 @@ def open_all(root: Root, *, read: bool, look: bool) -> None:
             if read:
                 length = contents.fill(fd)
                 if look:
-                    judge(length)
+                    classify(length)
             os.close(fd)
 
 
@@ -63,7 +63,7 @@ def main() -> None:
         "and open and close each file": lambda: open_all(root, read=False, look=False),
         "and read it to its end": lambda: open_all(root, read=True, look=False),
         "and look for a NUL and a literal": lambda: open_all(root, read=True, look=True),
-        "grep": lambda: ws.grep(NEEDLE, output_mode="total"),
+        "grep": lambda: ws.grep(LITERAL, output_mode="total"),
     }
     for name, step in steps.items():
         print(f"{best(step):8.1f} ms  {name}")

@@ -144,10 +144,9 @@ class ReadBuffer:
         data: The bytes of the file, a NUL, then stale bytes of earlier files. It stays the same object.
         length: How many bytes the file has.
         limit: The most bytes of a file that are read.
-        address: Where in memory `data` begins, until the next file is read; 0 before `locate`.
     """
 
-    __slots__ = ("_view", "_whole", "address", "data", "length", "limit")
+    __slots__ = ("_view", "_whole", "data", "length", "limit")
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
@@ -155,13 +154,6 @@ class ReadBuffer:
         self.data = bytearray(min(_BUFFER_SIZE, limit + 1))
         self._view = memoryview(self.data)
         self._whole = (self._view,)
-        self.address = 0
-
-    def locate(self) -> None:
-        """Keep `address` from now on, for a function of the C library."""
-        import ctypes  # noqa: PLC0415 - it takes longer to load than all of agentfs
-
-        self.address = ctypes.addressof(ctypes.c_char.from_buffer(self.data))
 
     def copy(self) -> bytes:
         """Return the bytes."""
@@ -206,8 +198,6 @@ class ReadBuffer:
         self.data.extend(bytes(size - len(self.data)))
         self._view = memoryview(self.data)
         self._whole = (self._view,)
-        if self.address:
-            self.locate()
 
 
 def _seek_and_read_into(fd: int, views: Sequence[memoryview], position: int) -> int:

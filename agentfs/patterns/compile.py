@@ -1,14 +1,14 @@
-"""A pattern made ready: bounded before it is compiled, compiled, planned, or refused with a way out.
+"""Compile a pattern within bounds, or refuse it with its position and a pattern that works.
 
-`regex` bounds the time of a match and not that of compiling, and some short patterns compile for minutes or
-into gigabytes. So length, depth and the product of the repeats are weighed on the tokens first.
+`regex` has a timeout for matching and none for compiling, and some short patterns compile for minutes or into
+gigabytes. So length, depth and the product of the repeats are bounded first.
 """
 
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, Generic, Protocol, TypeVar, cast
+from typing import Any, Protocol, cast
 
 from agentfs.errors import InvalidPatternError
 from agentfs.messages import Message, Retry
@@ -17,205 +17,149 @@ from agentfs.patterns.recursion import left_recursion
 from agentfs.patterns.syntax import Syntax, is_call, read_syntax
 from agentfs.text import visible
 
-MOST_CHARACTERS = 1000
-MOST_STACK = 128 * 1024 * 1024  # bytes that the engine may take to match one line
-MOST_DEPTH = 50
-MOST_FOLDED = 24
-LARGEST_FOLDED = 2 * 1024 * 1024  # what is longer is searched in lower case instead, which takes linear time
-MOST_COST = 20_000  # the dearest pattern below it that was tried compiles in 0.2 s
+MAX_CHARACTERS = 1000
+_MAX_DEPTH = 50
+_MAX_COST = 20_000  # the dearest pattern below it that was tried compiles in 0.2 s
+_MAX_STACK = 128 * 1024 * 1024  # bytes that the engine may take to match one line
 
 # Bytes of the engine's stack for each character that a repeated group has matched, as measured: for the
 # group, and for each choice and capture in it; for a pattern that calls groups, and each repeat and group.
 _STACK_GROUP, _STACK_CHOICE, _STACK_CAPTURE = 96, 24, 64
 _STACK_CALL, _STACK_OF_CALL = 384, 128
-_CAPTURE = 8  # what a group weighs: the engine's work for them grows with their square
-_SHOWN_AROUND = 60  # characters of the pattern shown on either side of a mistake
-_MOST_REPAIRS = 12
-_MEANT_AS_REGEX = re.compile(r"\\[A-Za-z]|[.\])][*+?]|\||^\^|\$$|\[[^\]]+\]|\(\?")
+_GROUP_COST = 8  # the engine's work for groups grows with their square
+_EXCERPT = 60  # characters of the pattern shown on either side of a mistake
+_MAX_REPAIRS = 12
+_LOOKS_LIKE_REGEX = re.compile(r"\\[A-Za-z]|[.\])][*+?]|\||^\^|\$$|\[[^\]]+\]|\(\?")
 _SPECIAL = re.compile(r"[\\.*+?^$|()\[\]{}]")
 
 
-class Found(Protocol):
-    """One match of a compiled pattern."""
+class RegexMatch(Protocol):
+    """What is used of a match of the `regex` module."""
 
     def span(self) -> tuple[int, int]:
-        """Return where it begins and ends."""
+        """Return start and end."""
         ...
 
 
-S = TypeVar("S", str, bytes)
-_Text_contra = TypeVar("_Text_contra", str, bytes, contravariant=True)
-
-
-class Compiled(Protocol[_Text_contra]):
+class CompiledRegex(Protocol):
     """What is used of a compiled pattern of the `regex` module."""
 
     def search(
-        self, text: _Text_contra, /, *, timeout: float | None = None, concurrent: bool = False
-    ) -> Found | None:
-        """Find the first match; raise TimeoutError after `timeout` seconds."""
+        self, text: str, /, *, timeout: float | None = None, concurrent: bool = False
+    ) -> RegexMatch | None:
+        """Find the first match; TimeoutError after `timeout` seconds."""
         ...
 
     def finditer(
-        self, text: _Text_contra, /, *, timeout: float | None = None, concurrent: bool = False
-    ) -> Iterator[Found]:
-        """Find all matches; raise TimeoutError when together they take more than `timeout` seconds."""
+        self, text: str, /, *, timeout: float | None = None, concurrent: bool = False
+    ) -> Iterator[RegexMatch]:
+        """Find all matches; TimeoutError when together they take more than `timeout` seconds."""
         ...
-
-
-@dataclass(frozen=True)
-class CompiledPattern(Generic[S]):
-    """A pattern compiled for one sort of text.
-
-    Attributes:
-        expression: The compiled pattern, for one line (or, with `multiline`, for a whole text).
-        sweep: The compiled sweep of the plan, or None.
-        needles: The needles of the plan.
-        also: What the plan has besides.
-        newline: A line feed.
-    """
-
-    expression: Compiled[S]
-    sweep: Compiled[S] | None
-    needles: tuple[S, ...]
-    also: tuple[S, ...]
-    newline: S
 
 
 @dataclass(frozen=True)
 class Pattern:
-    """A pattern, ready to search with.
+    """A compiled pattern.
 
     Attributes:
-        written: The pattern as it was given.
-        form: The pattern for texts.
-        ascii: The pattern for the bytes of ASCII texts, several times faster; None where it could mean
-            something else.
+        pattern: The pattern as it was given.
+        expression: It compiled, for one line or, with `multiline`, for a whole text.
+        line_regex: The line regex of the plan compiled, or None.
         plan: How to find the lines that can match.
-        ignore_case: Whether letters match in either case, everywhere in the pattern.
+        ignore_case: Whether case is ignored everywhere in the pattern.
         multiline: Whether matches may span lines.
-        longest: Characters of the longest line (or, with `multiline`, text) that can be searched in bounded
-            memory; None for any.
+        max_length: Characters of the longest line (with `multiline`: text) that can be searched in bounded
+            memory, or None.
     """
 
-    written: str
-    form: CompiledPattern[str]
-    ascii: CompiledPattern[bytes] | None
+    pattern: str
+    expression: CompiledRegex
+    line_regex: CompiledRegex | None
     plan: Plan
     ignore_case: bool
     multiline: bool
-    longest: int | None
+    max_length: int | None
 
 
 def compile_pattern(
-    written: str, *, ignore_case: bool = False, multiline: bool = False, dot_all: bool = True
+    pattern: str, *, ignore_case: bool = False, multiline: bool = False, dot_all: bool = True
 ) -> Pattern:
-    """Make a pattern ready.
+    """Compile a regular expression; InvalidPatternError where it is wrong or beyond a bound.
 
-    Args:
-        written: The regular expression.
-        ignore_case: Match letters in either case.
-        multiline: Let matches span lines: `^` and `$` stand at every line.
-        dot_all: Whether with `multiline` `.` matches a line feed.
-
-    Returns:
-        The compiled pattern with its plan.
-
-    Raises:
-        InvalidPatternError: `invalid_pattern`: it is empty, too long, too deep, too dear to compile or wrong;
-            `details` have the position, what is wrong, and where one can be given a suggestion.
+    With `multiline`, `^` and `$` match at every line, and with `dot_all` also `.` matches a line feed.
     """
-    if not written:
+    if not pattern:
         raise InvalidPatternError(
             "The pattern is empty.", hint="Pass the text or regular expression to search for."
         )
-    if len(written) > MOST_CHARACTERS:
+    if len(pattern) > MAX_CHARACTERS:
         raise InvalidPatternError(
-            f"The pattern has {len(written)} characters; at most {MOST_CHARACTERS} are taken.",
+            f"The pattern has {len(pattern)} characters; at most {MAX_CHARACTERS} are taken.",
             hint="Search for a shorter part of it, or make several searches.",
-            details={"characters": len(written), "limit": MOST_CHARACTERS},
+            details={"characters": len(pattern), "limit": MAX_CHARACTERS},
         )
-    syntax = read_syntax(written)
+    syntax = read_syntax(pattern)
     _check_cost(syntax)
     engine: Any = import_module("regex")
     flags = engine.V0 | (engine.I if ignore_case else 0)
     mode = (engine.M | engine.S if dot_all else engine.M) if multiline else 0
-    expression = _compile(engine, syntax.source, flags | mode)
-    if isinstance(expression, Exception):
-        raise _invalid(engine, syntax, expression)
-
-    # A search needs no captures, and keeping them takes memory for each repetition.
+    # Compiled as written, it shows the mistakes. A search needs no captures, which take memory for each
+    # repetition.
+    _compile_valid(engine, syntax, flags | mode)
     syntax = syntax.without_captures()
-    expression = _compile(engine, syntax.source, flags | mode)
-    if isinstance(expression, Exception):
-        raise _invalid(engine, syntax, expression)
+    expression = _compile_valid(engine, syntax, flags | mode)
 
-    def eats_newline(piece: str) -> bool:
-        return bool(engine.compile(piece, flags).match("\n"))
+    def matches_newline(part: str) -> bool:
+        return bool(engine.compile(part, flags).match("\n"))
 
-    plan = make_plan(syntax, ignore_case=ignore_case, eats_newline=eats_newline)
-    sweep_source = None if multiline else plan.sweep
-    folded = ignore_case or (bool(syntax.tokens) and "i" in _leading_flags(syntax))
-    form = CompiledPattern(expression, _sweep(engine, sweep_source, flags), plan.needles, plan.also, "\n")
-    ascii_form: CompiledPattern[bytes] | None = None
-    if plan.ascii:
-        of_bytes = _compile(engine, syntax.source.encode(), flags | mode)
-        if not isinstance(of_bytes, Exception):
-            sweep = _sweep(engine, None if sweep_source is None else sweep_source.encode(), flags)
-            needles, also = (tuple(each.encode() for each in some) for some in (plan.needles, plan.also))
-            ascii_form = CompiledPattern(of_bytes, sweep, needles, also, b"\n")
+    plan = make_plan(syntax, ignore_case=ignore_case, matches_newline=matches_newline)
+    line_regex = None
+    if plan.line_regex is not None and not multiline:
+        compiled = _compile(engine, plan.line_regex, flags | engine.M)
+        line_regex = None if isinstance(compiled, Exception) else compiled
     if (endless := left_recursion(syntax)) is not None:
         raise InvalidPatternError(
             "A group of the pattern calls itself before it has matched a character, and so without end.",
             hint="Put what it must match before the call.",
             details={"position": endless.start},
         )
-    per_character = _stack_of_character(syntax)
-    longest = MOST_STACK // per_character if per_character else None
-    return Pattern(written, form, ascii_form, plan, folded, multiline, longest)
+    stack = _stack_per_character(syntax)
+    return Pattern(
+        pattern=pattern,
+        expression=expression,
+        line_regex=line_regex,
+        plan=plan,
+        ignore_case=ignore_case
+        or (bool(syntax.tokens) and syntax.tokens[0].kind == "flags" and "i" in syntax.tokens[0].value),
+        multiline=multiline,
+        max_length=_MAX_STACK // stack if stack else None,
+    )
 
 
-def in_either_case(text: S) -> Compiled[S]:
-    """Compile a plain text, for a search that takes its ASCII letters in either case.
-
-    Such a search takes at worst the product of both lengths, and cannot be stopped.
-
-    Args:
-        text: What is looked for, at most `MOST_FOLDED` characters.
-    """
+def compile_folded(literal: bytes) -> Any:
+    """Compile a literal for a search in either case, which at worst takes the product of both lengths."""
     engine: Any = import_module("regex")
-    return cast("Compiled[S]", engine.compile(engine.escape(text), engine.V0 | engine.I, cache_pattern=False))
-
-
-def _sweep(engine: Any, source: S | None, flags: int) -> Compiled[S] | None:
-    if source is None:
-        return None
-    compiled = _compile(engine, source, flags | engine.M)
-    return None if isinstance(compiled, Exception) else compiled
+    return engine.compile(engine.escape(literal), engine.V0 | engine.I, cache_pattern=False)
 
 
 def escape(text: str) -> str:
-    """Write a text as the pattern that matches exactly it.
-
-    Args:
-        text: Any text.
-
-    Returns:
-        The pattern, with a backslash before each character that means something else.
-    """
+    """Return the pattern that matches exactly a text."""
     return _SPECIAL.sub(lambda found: "\\" + found[0], text)
 
 
-def _leading_flags(syntax: Syntax) -> str:
-    return syntax.tokens[0].value if syntax.tokens[0].kind == "flags" else ""
-
-
-def _compile(engine: Any, source: S, flags: int) -> Compiled[S] | Exception:
+def _compile(engine: Any, source: str, flags: int) -> CompiledRegex | Exception:
     try:
         # The engine's cache would keep every pattern that a model has ever sent.
-        return cast("Compiled[S]", engine.compile(source, flags, cache_pattern=False))
+        return cast("CompiledRegex", engine.compile(source, flags, cache_pattern=False))
     except Exception as error:  # noqa: BLE001 - besides its own error, the compiler raises ValueError and others
         return error
+
+
+def _compile_valid(engine: Any, syntax: Syntax, flags: int) -> CompiledRegex:
+    compiled = _compile(engine, syntax.source, flags)
+    if isinstance(compiled, Exception):
+        raise _invalid(engine, syntax, compiled)
+    return compiled
 
 
 def _check_cost(syntax: Syntax) -> None:
@@ -224,13 +168,13 @@ def _check_cost(syntax: Syntax) -> None:
     last = 0
     for token in syntax.tokens:
         if token.kind in {"open", "look"}:
-            totals.append(_CAPTURE)
+            totals.append(_GROUP_COST)
             last = 0
-            if len(totals) > MOST_DEPTH:
+            if len(totals) > _MAX_DEPTH:
                 raise InvalidPatternError(
-                    f"The pattern nests groups more than {MOST_DEPTH} deep.",
+                    f"The pattern nests groups more than {_MAX_DEPTH} deep.",
                     hint="Flatten it, or make several searches.",
-                    details={"position": token.start, "limit": MOST_DEPTH},
+                    details={"position": token.start, "limit": _MAX_DEPTH},
                 )
         elif token.kind == "close" and len(totals) > 1:
             last = totals.pop()
@@ -242,15 +186,15 @@ def _check_cost(syntax: Syntax) -> None:
         else:
             last = 1
             totals[-1] += 1
-        if totals[-1] > MOST_COST:
+        if totals[-1] > _MAX_COST:
             raise InvalidPatternError(
                 "The repeats in the pattern multiply to more than is taken.",
                 hint="Use + or * in place of large or nested counts such as {1000}.",
-                details={"position": token.start, "limit": MOST_COST},
+                details={"position": token.start, "limit": _MAX_COST},
             )
 
 
-def _stack_of_character(syntax: Syntax) -> int:
+def _stack_per_character(syntax: Syntax) -> int:
     """Return the bytes of stack that each character of a line may take to match, or 0 for a fixed number."""
     most = 0
     opened: list[int] = []  # what the choices and captures in each open group take
@@ -284,9 +228,9 @@ def _invalid(engine: Any, syntax: Syntax, error: Exception) -> InvalidPatternErr
     hint = ""
     if suggestion is not None:
         hint = Message("To match it literally, ", Retry({"pattern": suggestion}), ".")
-    first = max(0, position - _SHOWN_AROUND)
+    first = max(0, position - _EXCERPT)
     ahead = visible(written[first:position].replace("\n", " ").replace("\t", " "))
-    behind = visible(written[position : position + _SHOWN_AROUND].replace("\n", " "))
+    behind = visible(written[position : position + _EXCERPT].replace("\n", " "))
     places = ["  " + ahead + behind, "  " + " " * len(ahead) + "^"]
     return InvalidPatternError(
         f"The pattern is not a valid regular expression: {reason} at character {position + 1}.",
@@ -318,11 +262,11 @@ def _mistake(syntax: Syntax, error: Exception) -> tuple[int, str]:
 def _suggestion(engine: Any, written: str) -> str | None:
     """Escape what is wrong: all of the pattern where nothing in it looks like a regex, else the place."""
     literal = escape(written)
-    if not _MEANT_AS_REGEX.search(written):
+    if not _LOOKS_LIKE_REGEX.search(written):
         return literal
     repaired = written
-    for _ in range(_MOST_REPAIRS):
-        if len(repaired) > MOST_CHARACTERS:
+    for _ in range(_MAX_REPAIRS):
+        if len(repaired) > MAX_CHARACTERS:
             break
         syntax = read_syntax(repaired)
         outcome = _compile(engine, syntax.source, engine.V0)
@@ -330,4 +274,4 @@ def _suggestion(engine: Any, written: str) -> str | None:
             return repaired
         position, _ = _mistake(syntax, outcome)
         repaired = f"{repaired[:position]}\\{repaired[position:]}"
-    return literal if len(literal) <= MOST_CHARACTERS else None
+    return literal if len(literal) <= MAX_CHARACTERS else None

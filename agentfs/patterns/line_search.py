@@ -1,484 +1,415 @@
-"""The search of one text: past most of it unseen, and line by line through the rest.
+"""Search of one text: find the lines that can match, then confirm each with the regex.
 
-It works on text, and on the bytes of ASCII text, which is several times faster and means the same. A needle
-of the plan, or its sweep, nominates lines; which of the two is cheaper depends on how often the needle stands
-in the files, so both are timed on the first files that have it, and the cheaper one goes on.
+A literal that every match contains, or else the line regex over the whole text, finds the candidate lines.
+Where the line regex is exact, its matches in the joined candidate lines are the result; otherwise the pattern
+runs on each line alone.
 """
 
 import re
 import sys
 import time
-from collections import deque
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import islice
-from typing import Generic
 
 from agentfs import call_context
-from agentfs.patterns.compile import (
-    LARGEST_FOLDED,
-    MOST_FOLDED,
-    Compiled,
-    CompiledPattern,
-    Found,
-    Pattern,
-    S,
-    in_either_case,
-)
-from agentfs.patterns.line_matches import (
-    Counts,
-    LineMatch,
-    all_lines,
-    count_among,
-    joined,
-    lines_holding,
-    lines_with,
-    pieces,
-    rest_of_line,
-)
-from agentfs.patterns.substring import finder
+from agentfs.patterns.compile import CompiledRegex, Pattern, RegexMatch
+from agentfs.patterns.prefilter import substring_finder
 
 # A search without a timeout is five times cheaper. It is used where the steps cannot exceed this.
-_FREE_STEPS = 50_000
-_LINES_PER_LOOK = 64  # lines between two looks at the clock
-# Both ways are timed on this much before one is chosen; a text that is larger is not used for it.
-_TRIAL_BYTES = 48 * 1024
-_LARGEST_TRIAL = 256 * 1024
-_WARM = 1.25  # the sweep finds the text in the processor's cache, where the needles have brought it
-_FEW = 2500  # characters for each match, where counting these one by one is cheaper than in bulk
-_COUNTED_AT_ONCE = 256 * 1024  # of a larger text not all lines are held at once
-_PIECE = 1024 * 1024  # a larger text is searched in pieces, so that what is held meanwhile is bounded
-_MATCHES_PER_LOOK = 4096  # the same for the matches of one line
-# The engine's timeout is processor time of the process, other threads' too, and it cannot be called off.
-# So it is given out in slices, each twice the one before, and after each the clock and the caller are asked;
-# no slice is longer than what is left until the deadline at the pace of the one before.
+_UNTIMED_STEPS = 50_000
+_LINES_PER_CHECK = 64  # lines between two checks of the clock
+_MATCHES_PER_CHECK = 4096  # the same for the matches of one line
+_SPARSE = 2500  # characters for each match from which on they are counted one by one
+_CHUNK = 1024 * 1024  # a larger text is searched in chunks, which bounds the memory
+# The engine's timeout is processor time of the process, other threads' too, and it cannot be called off. So
+# it is given in slices, each twice the one before, with a check of the clock and of cancellation after each.
 _FIRST_SLICE = 0.25
-_SWEPT_PER_SECOND = 1_000_000  # a sweep that is slower is stuck on a line, and no longer trusted
+_CHARACTERS_PER_SECOND = 1_000_000  # a line regex that is slower is stuck in a line, and is not used again
 
 
 @dataclass(slots=True)
-class _Trial:
-    """What the needles have gained over the sweep, on the first texts that have one.
+class LineMatch:
+    """A line that matches, or with `multiline` the lines of adjoining matches.
 
     Attributes:
-        size: What has been searched both ways.
-        gain: The seconds that were less.
-        over: Whether that is enough to know.
+        start: Start of the first line in the text.
+        end: End of the last line, without its line end.
+        spans: Start and end of the matches, relative to `start`; of very many only the first.
+        matches: Number of matches.
     """
 
-    size: int = 0
-    gain: float = 0.0
-    over: bool = False
+    start: int
+    end: int
+    spans: list[tuple[int, int]]
+    matches: int = 0
 
-    def add(self, size: int, by_needle: float, by_sweep: float) -> None:
-        self.size += size
-        self.gain += _WARM * by_sweep - by_needle
-        self.over = self.size >= _TRIAL_BYTES
+    def add(self, first: int, last: int, window: int) -> None:
+        """Count a match, and keep its span if it starts at most `window` characters after the first."""
+        self.matches += 1
+        if not self.spans or first - self.spans[0][0] <= window:
+            self.spans.append((first, last))
 
 
-class Search(Generic[S]):
-    """The search for one pattern, under one deadline.
+@dataclass(slots=True)
+class Counts:
+    """Numbers of line matches (`hits`), of lines in them and of matches."""
+
+    hits: int = 0
+    lines: int = 0
+    matches: int = 0
+
+    def add(self, hit: LineMatch, line_ends: int) -> None:
+        """Count a line match that has some line ends inside."""
+        self.hits += 1
+        self.lines += 1 + line_ends
+        self.matches += hit.matches
+
+
+class LineSearch:
+    """The search for one pattern in text after text, under one deadline.
 
     Args:
-        pattern: What is searched for.
-        form: The pattern as it is compiled for the texts that will come.
-        deadline: The `time.monotonic()` at which it ends.
-        window: Characters behind the first match of a hit in which the spans of others are kept.
+        pattern: The pattern.
+        deadline: The `time.monotonic()` at which the search ends.
+        window: Characters after the first match of a line in which the spans of others are kept.
 
     Attributes:
-        too_long: Lines, or with `multiline` texts, that were not searched, as matching them could take more
-            memory than there is for a search.
+        too_long: Lines, or with `multiline` texts, not searched because matching could exceed the memory
+            bound.
     """
 
-    def __init__(
-        self, pattern: Pattern, form: CompiledPattern[S], deadline: float, *, window: int = sys.maxsize
-    ) -> None:
+    def __init__(self, pattern: Pattern, deadline: float, *, window: int = sys.maxsize) -> None:
         plan = pattern.plan
-        self._form: CompiledPattern[S] = form
-        self._sweep: Compiled[S] | None = form.sweep
-        self._newline: S = form.newline
-        self._exact = plan.exact
+        self._expression = pattern.expression
+        self._line_regex = pattern.line_regex
+        self._plan = plan
         self._ignore_case = pattern.ignore_case
         self._multiline = pattern.multiline
-        self._whole = plan.whole
-        self._never_empty = bool(plan.needles)
-        self._rest_of_line: re.Pattern[S] | None = (
-            rest_of_line(form.needles[0]) if plan.whole and len(form.needles) == 1 else None
-        )
-        self._folded_literal: Compiled[S] | None = (
-            in_either_case(form.needles[0])
-            if self._rest_of_line is not None and pattern.ignore_case and len(form.needles[0]) <= MOST_FOLDED
-            else None
-        )
         self._deadline = deadline
         self._window = window
-        self._longest = sys.maxsize if pattern.longest is None else pattern.longest
+        self._max_length = sys.maxsize if pattern.max_length is None else pattern.max_length
         self.too_long = 0
-        self._until_look = 0
-        self._are_many = False  # whether the text before had the literal many times
-        # One character is in too many lines to nominate them; it only tells files apart.
-        self._nominates = bool(form.needles) and min(map(len, form.needles)) > 1
+        self._until_check = 0
+        # One character is in too many lines to find candidates by it.
+        self._has_literals = bool(plan.literals) and min(map(len, plan.literals)) > 1
         # With n repeats of varying length the steps grow at most with the length to the power n + 1.
-        repeats = plan.repeats
-        self._free_length = 0 if repeats is None else int(_FREE_STEPS ** (1 / (repeats + 1)))
-        self._trial = _Trial(over=not (self._nominates and form.sweep))
+        self._untimed_length = 0 if plan.repeats is None else int(_UNTIMED_STEPS ** (1 / (plan.repeats + 1)))
+        self._rest_of_line: re.Pattern[str] | None = None
+        if plan.is_literal and len(plan.literals) == 1:
+            self._rest_of_line = re.compile(re.escape(plan.literals[0]) + "[^\\n]*")
 
-    def hits(self, text: S) -> Iterator[LineMatch]:
-        r"""Find the lines that match.
-
-        Args:
-            text: The text of a file, with `\n` for every line end.
-
-        Yields:
-            Each line that matches, in order.
-
-        Raises:
-            TimeoutError: The deadline has passed; what was yielded before stands.
-        """
+    def hits(self, text: str) -> Iterator[LineMatch]:
+        r"""Yield the lines that match, in order, of a text with `\n` for every line end."""
         if self._multiline:
-            return self._blocks(text) if self._is_bounded(text) else iter(())
-        return self._hits_in(text) if len(text) <= _PIECE else self._in_pieces(text)
-
-    def _in_pieces(self, text: S) -> Iterator[LineMatch]:
-        for begin, stop in pieces(text, self._newline, _PIECE):
-            for hit in self._hits_in(text[begin:stop]):
-                hit.start += begin
-                hit.end += begin
+            if self._is_bounded(text):
+                yield from self._grouped(text, self._sliced(self._expression, text))
+            return
+        for start, end in _chunks(text):
+            for hit in self._hits_in(text if end - start == len(text) else text[start:end]):
+                hit.start += start
+                hit.end += start
                 yield hit
 
-    def _is_bounded(self, text: S) -> bool:
-        """Tell whether a line or text can be searched in bounded memory, and count those that cannot."""
-        bounded = len(text) <= self._longest
+    def count(self, text: str, counts: Counts) -> None:
+        """Count what `hits` yields, which is faster; counts made before a TimeoutError remain."""
+        if self._multiline:
+            for hit in self.hits(text):
+                counts.add(hit, text.count("\n", hit.start, hit.end))
+            return
+        for start, end in _chunks(text):
+            self._count_in(text if end - start == len(text) else text[start:end], counts)
+
+    def _hits_in(self, text: str) -> Iterator[LineMatch]:
+        if len(text) > self._max_length:
+            return self._confirmed(
+                text, self._candidates(text) if self._can_use_literals(text) else _lines(text)
+            )
+        if self._is_literal(text):
+            return self._grouped(text, self._literal_spans(text))
+        if not self._can_use_literals(text):
+            return self._by_line_regex(text)
+        if self._line_regex is None or not self._plan.exact:
+            return self._confirmed(text, self._candidates(text))
+        return self._in_candidates(text, list(self._candidates(text)), self._line_regex)
+
+    def _count_in(self, text: str, counts: Counts) -> None:
+        plan, line_regex = self._plan, self._line_regex
+        if len(text) <= self._max_length:
+            if self._is_literal(text):
+                self._count_literals(text, counts)
+                return
+            if plan.literals and plan.exact and line_regex is not None:
+                untimed = False
+                if self._can_use_literals(text):
+                    lines = list(self._candidates(text))
+                    text, untimed = _joined(text, lines), self._can_be_untimed(lines)
+                self._count_spans(text, self._line_regex_spans(text, line_regex, untimed=untimed), counts)
+                return
+        for hit in self._hits_in(text):
+            counts.add(hit, 0)
+
+    def _is_bounded(self, text: str) -> bool:
+        """Return whether a line or text can be searched in bounded memory, and count those that cannot."""
+        bounded = len(text) <= self._max_length
         self.too_long += not bounded
         return bounded
 
-    def _hits_in(self, text: S) -> Iterator[LineMatch]:
-        if len(text) > self._longest:
-            by_needle = self._form.needles and (not self._ignore_case or text.isascii())
-            lines = self._nominated(text) if by_needle else all_lines(text, self._newline)
-            return self._confirmed(text, lines)
-        if self._is_literal(text):
-            return self._gathered(text, self._places(text))
-        if self._ignore_case and self._nominates and not text.isascii():
-            return self._by_sweep(text)
-        if not self._trial.over and len(text) <= _LARGEST_TRIAL:
-            return self._timed(text)
-        return self._lines_by_needle(text) if self._goes_by_needle else self._by_sweep(text)
+    def _is_literal(self, text: str) -> bool:
+        return self._plan.is_literal and (not self._ignore_case or text.isascii())
 
-    @property
-    def _goes_by_needle(self) -> bool:
-        return self._nominates and self._trial.gain >= 0
+    def _can_use_literals(self, text: str) -> bool:
+        return self._has_literals and (not self._ignore_case or text.isascii())
 
-    def _is_literal(self, text: S) -> bool:
-        return self._whole and not self._multiline and (not self._ignore_case or text.isascii())
-
-    def _timed(self, text: S) -> Iterator[LineMatch]:
-        """Search one of the first texts both ways, and see what each costs."""
-        found: list[LineMatch] = []
-        failed: TimeoutError | None = None
-        began = time.perf_counter()
-        try:
-            for hit in self._lines_by_needle(text):
-                found.append(hit)  # noqa: PERF402 - what was found before a timeout stands
-        except TimeoutError as error:
-            failed = error
-        between = time.perf_counter()
-        if failed is None:
-            with suppress(TimeoutError):
-                deque(self._by_sweep(text), maxlen=0)
-        self._trial.add(len(text), between - began, time.perf_counter() - between)
-        yield from found
-        if failed is not None:
-            raise failed
-
-    def _lines_by_needle(self, text: S) -> Iterator[LineMatch]:
-        if not self._exact or self._sweep is None:
-            return self._confirmed(text, self._nominated(text))
-        return self._among(text, list(self._nominated(text)))
-
-    def _nominated(self, text: S) -> Iterator[tuple[int, int]]:
+    def _candidates(self, text: str) -> Iterator[tuple[int, int]]:
+        """Yield start and end of the lines that have a literal of the plan and all its extra literals."""
         folded = text.lower() if self._ignore_case else text
-        lines = lines_with(folded, self._form.needles, self._newline)
-        for needle in self._form.also:
-            lines = lines_holding(folded, needle, lines)
-        return lines
+        extra = self._plan.extra_literals
+        for start, end in _lines_with(folded, self._plan.literals):
+            if all([folded.find(each, start, end) >= 0 for each in extra]):  # noqa: C419 - faster for so few
+                yield start, end
 
-    def _among(self, text: S, lines: list[tuple[int, int]]) -> Iterator[LineMatch]:
-        """Sweep nominated lines, which none of is empty, as if they were all of a text."""
-        number = passed = 0
-        for hit in self._by_sweep(joined(text, lines), quick=self._are_quick(lines)):
+    def _in_candidates(
+        self, text: str, lines: list[tuple[int, int]], line_regex: CompiledRegex
+    ) -> Iterator[LineMatch]:
+        """Search candidate lines, none of which is empty, joined to one text."""
+        joined = _joined(text, lines)
+        spans = self._line_regex_spans(joined, line_regex, untimed=self._can_be_untimed(lines))
+        number = offset = 0  # of a line, and where it starts in the joined text
+        for hit in self._grouped(joined, spans):
             start, end = lines[number]
-            while passed + end - start < hit.start:
-                passed += end - start + 1
+            while offset + end - start < hit.start:
+                offset += end - start + 1
                 number += 1
                 start, end = lines[number]
             yield LineMatch(start, end, hit.spans, hit.matches)
 
-    def _are_quick(self, lines: list[tuple[int, int]]) -> bool:
-        """Tell whether these lines are so few and short that searching them needs no timeout."""
-        free = self._free_length
-        return len(lines) <= _LINES_PER_LOOK and all([end - start <= free for start, end in lines])  # noqa: C419 - faster for a few
+    def _can_be_untimed(self, lines: list[tuple[int, int]]) -> bool:
+        longest = self._untimed_length
+        return len(lines) <= _LINES_PER_CHECK and all([end - start <= longest for start, end in lines])  # noqa: C419 - faster for so few
 
-    def _by_sweep(self, text: S, *, quick: bool = False) -> Iterator[LineMatch]:
-        if self._sweep is None:
-            return self._confirmed(text, all_lines(text, self._newline))
-        found = self._swept_matches(text, self._sweep, quick=quick)
-        if self._exact:
-            return self._gathered(text, (match.span() for match in found))
-        return self._confirmed(text, self._swept(text, found))
+    def _by_line_regex(self, text: str) -> Iterator[LineMatch]:
+        if self._line_regex is None:
+            return self._confirmed(text, _lines(text))
+        if self._plan.exact:
+            return self._grouped(text, self._line_regex_spans(text, self._line_regex))
+        return self._confirmed(text, self._lines_by_regex(text, self._line_regex))
 
-    def _swept_matches(self, text: S, sweep: Compiled[S], *, quick: bool) -> Iterator[Found]:
-        if quick:
-            return sweep.finditer(text)
-        seconds = min(self._left(), _FIRST_SLICE + len(text) / _SWEPT_PER_SECOND)
-        return sweep.finditer(text, timeout=seconds, concurrent=True)
+    def _timed(self, line_regex: CompiledRegex, text: str) -> Iterator[RegexMatch]:
+        seconds = min(self._seconds_left(), _FIRST_SLICE + len(text) / _CHARACTERS_PER_SECOND)
+        return line_regex.finditer(text, timeout=seconds, concurrent=True)
 
-    def _patiently(self, expression: Compiled[S], text: S) -> Iterator[Found]:
-        """Find all matches, for as long as there is time and somebody waits."""
-        seconds, seen, pace = _FIRST_SLICE, 0, 1.0
+    def _line_regex_spans(
+        self, text: str, line_regex: CompiledRegex, *, untimed: bool = False
+    ) -> Iterator[tuple[int, int]]:
+        """Yield the matches of an exact line regex; when it takes too long, continue with each line alone."""
+        span: tuple[int, int] | None = None
+        try:
+            for match in line_regex.finditer(text) if untimed else self._timed(line_regex, text):
+                span = match.span()
+                yield span
+        except TimeoutError:
+            self._line_regex = None
+        else:
+            return
+        for start, end in _lines(text, 0 if span is None else text.rfind("\n", 0, span[0]) + 1):
+            for first, last in self._spans_in(text[start:end]):
+                if span is None or (start + first, start + last) > span:
+                    yield start + first, start + last
+
+    def _lines_by_regex(self, text: str, line_regex: CompiledRegex) -> Iterator[tuple[int, int]]:
+        """Yield the lines in which the line regex matches, and all that follow when it takes too long."""
+        end = -1
+        try:
+            for match in self._timed(line_regex, text):
+                first = match.span()[0]
+                if first <= end:
+                    continue
+                if _is_behind_last_line(text, first):
+                    return
+                start, end = _line_at(text, first)
+                yield start, end
+        except TimeoutError:
+            self._line_regex = None
+            self._seconds_left()
+            yield from _lines(text, end + 1)
+
+    def _literal_spans(self, text: str) -> Iterator[tuple[int, int]]:
+        """Yield the matches of a pattern that is one literal, or a choice of them; the first written wins."""
+        folded = text.lower() if self._ignore_case else text
+        literals, end_of_text = self._plan.literals, len(text) + 1
+        find = substring_finder(folded, literals)
+        if len(literals) == 1:
+            literal, width = literals[0], len(literals[0])
+            at = find(folded, literal, 0)
+            while at >= 0:
+                yield at, at + width
+                at = find(folded, literal, at + width)
+            return
+        following = [end_of_text if (at := find(folded, each, 0)) < 0 else at for each in literals]
+        while (at := min(following)) < end_of_text:
+            end = at + len(literals[following.index(at)])
+            yield at, end
+            for index, start in enumerate(following):
+                if start < end:
+                    following[index] = end_of_text if (at := find(folded, literals[index], end)) < 0 else at
+
+    def _sliced(self, expression: CompiledRegex, text: str) -> Iterator[tuple[int, int]]:
+        """Yield all matches, in slices of time until the deadline."""
+        seconds, done, pace = _FIRST_SLICE, 0, 1.0
         while True:
             began, used = time.monotonic(), time.process_time()
-            timeout = min(seconds, self._left() * pace)
+            timeout = min(seconds, self._seconds_left() * pace)
             found = expression.finditer(text, timeout=timeout, concurrent=True)
             try:
                 for number, match in enumerate(found):
-                    if number >= seen:
-                        seen += 1
-                        yield match
+                    if number >= done:
+                        done += 1
+                        yield match.span()
             except TimeoutError:
                 seconds *= 2
                 pace = (time.process_time() - used) / max(time.monotonic() - began, 1e-3)
             else:
                 return
 
-    def _confirmed(self, text: S, candidates: Iterator[tuple[int, int]]) -> Iterator[LineMatch]:
-        expression, free = self._form.expression, self._free_length
+    def _spans_in(self, line: str) -> Iterator[tuple[int, int]]:
+        """Yield the matches of the pattern in one line."""
+        if len(line) > self._untimed_length:
+            return self._sliced(self._expression, line) if self._is_bounded(line) else iter(())
+        self._check_sometimes()
+        return (match.span() for match in self._expression.finditer(line))
+
+    def _confirmed(self, text: str, candidates: Iterable[tuple[int, int]]) -> Iterator[LineMatch]:
+        """Match the pattern on each candidate line alone."""
+        untimed, window = self._untimed_length, self._window
         for start, end in candidates:
             line = text[start:end]
-            if end - start > free:
-                if not self._is_bounded(line):
-                    continue
-                yield from self._in_long_line(line, start, end)
+            if end - start > untimed:
+                for hit in self._grouped(line, self._spans_in(line)):
+                    yield LineMatch(start, end, hit.spans, hit.matches)
                 continue
-            self._look_sometimes()
-            spans = [match.span() for match in expression.finditer(line)]
+            spans = list(self._spans_in(line))
             if spans:
-                hit = LineMatch(start, end, spans, len(spans))
-                if spans[-1][0] - spans[0][0] > self._window:
-                    hit.spans = [span for span in spans if span[0] - spans[0][0] <= self._window]
-                yield hit
+                matches = len(spans)
+                if spans[-1][0] - spans[0][0] > window:
+                    spans = [span for span in spans if span[0] - spans[0][0] <= window]
+                yield LineMatch(start, end, spans, matches)
 
-    def _in_long_line(self, line: S, start: int, end: int) -> Iterator[LineMatch]:
-        hit = LineMatch(start, end, [])
+    def _grouped(self, text: str, spans: Iterable[tuple[int, int]]) -> Iterator[LineMatch]:
+        """Gather matches by line; at a TimeoutError the last line is yielded with those found by then."""
+        window = self._window
+        hit = LineMatch(-1, -1, [])
         try:
-            for match in self._patiently(self._form.expression, line):
-                hit.add(*match.span(), self._window)
+            for first, last in spans:
+                if first > hit.end:
+                    self._check_sometimes()
+                    if _is_behind_last_line(text, first):
+                        break
+                    if hit.spans:
+                        yield hit
+                    hit = LineMatch(*_line_at(text, first), [])
+                elif not hit.matches % _MATCHES_PER_CHECK:
+                    self._seconds_left()
+                if last > hit.end:
+                    # A match that ends with a line end does not reach into the next line.
+                    inside = last - 1 if text.startswith("\n", last - 1) else last
+                    if inside > hit.end:
+                        hit.end = _line_at(text, inside)[1]
+                hit.add(first - hit.start, min(last, hit.end) - hit.start, window)
         except TimeoutError:
-            if hit.spans:  # what was found stands
+            if hit.spans:
                 yield hit
             raise
         if hit.spans:
             yield hit
 
-    def _gathered(self, text: S, places: Iterator[tuple[int, int]]) -> Iterator[LineMatch]:
-        """Turn the matches of an exact sweep, or of needles, into hits."""
-        newline, length, window = self._newline, len(text), self._window
-        hit = LineMatch(-1, -1, [])
-        try:
-            for first, last in places:
-                if first > hit.end:
-                    self._look_sometimes()
-                    if first == length and (first == 0 or text.endswith(newline)):
-                        break  # after the last line end there is no line
-                    if hit.spans:
-                        yield hit
-                    start = text.rfind(newline, 0, first) + 1
-                    end = text.find(newline, first)
-                    hit = LineMatch(start, length if end < 0 else end, [])
-                elif not hit.matches % _MATCHES_PER_LOOK:
-                    self._left()
-                hit.add(first - hit.start, last - hit.start, window)
-        except TimeoutError:
-            self._sweep = None  # go on line by line from now on: alone, no line may take long
-            found = hit if hit.spans else None
-            try:
-                for other in self._confirmed(text, all_lines(text, newline, max(hit.start, 0))):
-                    found = None
-                    yield other
-            except TimeoutError:
-                if found is not None:  # what was found stands, though it may not be all of its line
-                    yield found
-                raise
-            return
-        if hit.spans:
-            yield hit
-
-    def _swept(self, text: S, found: Iterator[Found]) -> Iterator[tuple[int, int]]:
-        newline = self._newline
-        done = 0  # what lies before it has been nominated
-        try:
-            for match in found:
-                at = match.span()[0]
-                if at < done:
-                    continue
-                if at == len(text) and (at == 0 or text.endswith(newline)):
-                    return
-                start = text.rfind(newline, 0, at) + 1
-                end = text.find(newline, at)
-                end = len(text) if end < 0 else end
-                yield start, end
-                done = end + 1
-        except TimeoutError:
-            self._sweep = None
-            self._left()
-            yield from all_lines(text, newline, done)
-
-    def _places(self, text: S) -> Iterator[tuple[int, int]]:
-        """Find the needles where the pattern is nothing but these: of two in one place, the first written."""
-        if self._folded_literal is not None and len(text) <= LARGEST_FOLDED:
-            yield from (match.span() for match in self._folded_literal.finditer(text))
-            return
-        folded = text.lower() if self._ignore_case else text
-        needles, none = self._form.needles, len(text) + 1
-        find = finder(folded, needles)
-        if len(needles) == 1:
-            needle, width = needles[0], len(needles[0])
-            at = find(needle, 0)
-            while at >= 0:
-                yield at, at + width
-                at = find(needle, at + width)
-            return
-        coming = [none if (at := find(needle, 0)) < 0 else at for needle in needles]
-        while (at := min(coming)) < none:
-            end = at + len(needles[coming.index(at)])
-            yield at, end
-            for index, place in enumerate(coming):
-                if place < end:
-                    further = find(needles[index], end)
-                    coming[index] = none if further < 0 else further
-
-    def count(self, text: S, tally: Counts) -> None:
-        r"""Count what matches, where the matches themselves are not wanted.
-
-        Args:
-            text: The text of a file, with `\n` for every line end.
-            tally: What the lines and matches are added to, as they are found.
-
-        Raises:
-            TimeoutError: The deadline has passed.
-        """
-        if self._multiline or len(text) <= _PIECE:
-            self._count_in(text, tally)
-            return
-        for begin, stop in pieces(text, self._newline, _PIECE):
-            self._count_in(text[begin:stop], tally)
-
-    def _count_in(self, text: S, tally: Counts) -> None:
-        if self._is_literal(text):
-            if self._rest_of_line is not None and len(text) <= _COUNTED_AT_ONCE:
-                self._count_literal(text, self._rest_of_line, tally)
-            else:
-                self._count_places(text, self._places(text), tally)
-        elif (
-            self._exact
-            and self._never_empty
-            and self._sweep is not None
-            and self._trial.over
-            and len(text) <= self._longest
-        ):
-            quick = False
-            if self._goes_by_needle and not (self._ignore_case and not text.isascii()):
-                lines = list(self._nominated(text))
-                text, quick = joined(text, lines), self._are_quick(lines)
-            self._count_swept(text, self._sweep, tally, quick=quick)
-        else:
-            for hit in self.hits(text):
-                tally.add(hit, text.count(self._newline, hit.start, hit.end) if self._multiline else 0)
-
-    def _count_literal(self, text: S, rest_of_line: re.Pattern[S], tally: Counts) -> None:
-        """Count one literal, by each match where they are few, and in bulk where they are many."""
-        most = 1 + len(text) // _FEW
-        if not self._are_many:
-            places = list(islice(self._places(text), most + 1))
-            if len(places) <= most:
-                self._count_places(text, iter(places), tally)
+    def _count_literals(self, text: str, counts: Counts) -> None:
+        """Count literals: one that is frequent in bulk."""
+        if self._rest_of_line is not None:
+            folded = text.lower() if self._ignore_case else text
+            matches = folded.count(self._plan.literals[0])
+            if matches * _SPARSE > len(text):
+                self._check_sometimes()
+                lines = len(self._rest_of_line.findall(folded))
+                counts.hits += lines
+                counts.lines += lines
+                counts.matches += matches
                 return
-        rests = rest_of_line.findall(text.lower() if self._ignore_case else text)
-        self._are_many = len(rests) > most
-        tally.hits += len(rests)
-        tally.lines += len(rests)
-        tally.matches += count_among(rests, self._form.needles[0])
+        self._count_spans(text, self._literal_spans(text), counts)
 
-    def _count_swept(self, text: S, sweep: Compiled[S], tally: Counts, *, quick: bool) -> None:
-        before = tally.hits, tally.lines, tally.matches
-        found = self._swept_matches(text, sweep, quick=quick)
-        try:
-            self._count_places(text, (match.span() for match in found), tally)
-        except TimeoutError:
-            self._sweep = None  # from now on line by line, this text from its beginning
-            until_now = tally.hits, tally.lines, tally.matches
-            tally.hits, tally.lines, tally.matches = before
-            try:
-                self.count(text, tally)
-            except TimeoutError:
-                if tally.matches < until_now[2]:
-                    tally.hits, tally.lines, tally.matches = until_now
-                raise
-
-    def _count_places(self, text: S, places: Iterator[tuple[int, int]], tally: Counts) -> None:
+    def _count_spans(self, text: str, spans: Iterable[tuple[int, int]], counts: Counts) -> None:
         """Count matches none of which is empty or spans lines."""
-        newline, end = self._newline, -1
-        for first, _ in places:
-            if not tally.matches % _MATCHES_PER_LOOK:
-                self._left()
+        end = -1
+        for first, _ in spans:
+            if not counts.matches % _MATCHES_PER_CHECK:
+                self._seconds_left()
             if first > end:
-                self._look_sometimes()
-                tally.hits += 1
-                tally.lines += 1
-                end = text.find(newline, first)
+                self._check_sometimes()
+                counts.hits += 1
+                counts.lines += 1
+                end = text.find("\n", first)
                 end = len(text) if end < 0 else end
-            tally.matches += 1
+            counts.matches += 1
 
-    def _blocks(self, text: S) -> Iterator[LineMatch]:
-        newline = self._newline
-        hit: LineMatch | None = None
-        failed: TimeoutError | None = None
-        found = self._patiently(self._form.expression, text)
-        while True:
-            try:
-                match = next(found, None)
-            except TimeoutError as error:
-                match, failed = None, error
-            if match is None:
-                break
-            first, last = match.span()
-            if first == len(text) and (first == 0 or text.endswith(newline)):
-                break  # after the last line end there is no line
-            if hit is None or first > hit.end:
-                if hit is not None:
-                    yield hit
-                start = text.rfind(newline, 0, first) + 1
-                hit = LineMatch(start, start, [])
-            # A match that ends with a line end does not reach into the next line.
-            inside = last - 1 if last > first and text.startswith(newline, last - 1) else last
-            end = text.find(newline, max(inside, hit.end))
-            hit.end = len(text) if end < 0 else end
-            hit.add(first - hit.start, min(last, hit.end) - hit.start, self._window)
-        if hit is not None:
-            yield hit
-        if failed is not None:
-            raise failed
-
-    def _left(self) -> float:
+    def _seconds_left(self) -> float:
         call_context.step(0)
         left = self._deadline - time.monotonic()
         if left <= 0:
             raise TimeoutError
         return left
 
-    def _look_sometimes(self) -> None:
-        self._until_look -= 1
-        if self._until_look <= 0:
-            self._until_look = _LINES_PER_LOOK
-            self._left()
+    def _check_sometimes(self) -> None:
+        self._until_check -= 1
+        if self._until_check <= 0:
+            self._until_check = _LINES_PER_CHECK
+            self._seconds_left()
+
+
+def _line_at(text: str, position: int) -> tuple[int, int]:
+    end = text.find("\n", position)
+    return text.rfind("\n", 0, position) + 1, len(text) if end < 0 else end
+
+
+def _is_behind_last_line(text: str, position: int) -> bool:
+    """Return whether a position is the end of a text whose last line has ended, where no line is."""
+    return position == len(text) and (position == 0 or text.endswith("\n"))
+
+
+def _lines(text: str, start: int = 0) -> Iterator[tuple[int, int]]:
+    while start < len(text):
+        end = text.find("\n", start)
+        end = len(text) if end < 0 else end
+        yield start, end
+        start = end + 1
+
+
+def _chunks(text: str) -> Iterator[tuple[int, int]]:
+    """Cut a text at line ends into chunks, longer than usual only where a line is."""
+    start = 0
+    while start < len(text):
+        end = text.find("\n", start + _CHUNK - 1)
+        end = len(text) if end < 0 else end + 1
+        yield start, end
+        start = end
+
+
+def _joined(text: str, lines: Iterable[tuple[int, int]]) -> str:
+    return "\n".join([text[start:end] for start, end in lines])
+
+
+def _lines_with(text: str, literals: tuple[str, ...]) -> Iterator[tuple[int, int]]:
+    """Yield the lines that have one of some literals."""
+    find, end_of_text = substring_finder(text, literals), len(text) + 1
+    if len(literals) == 1:
+        at = find(text, literals[0], 0)
+        while at >= 0:
+            start, end = _line_at(text, at)
+            yield start, end
+            at = find(text, literals[0], end)
+        return
+    following = [end_of_text if (at := find(text, each, 0)) < 0 else at for each in literals]
+    while (at := min(following)) < end_of_text:
+        start, end = _line_at(text, at)
+        yield start, end
+        for index, position in enumerate(following):
+            if position <= end:
+                following[index] = end_of_text if (at := find(text, literals[index], end)) < 0 else at

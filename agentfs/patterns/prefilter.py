@@ -1,101 +1,86 @@
-"""The sieve that most files of a search fall through: their bytes are passed over in place, unseen as text.
+"""The test of a file's bytes, in the buffer that they were read to, that most files of a search fail.
 
-Most files have no match, so the way to "no" is what counts: a file is read into a buffer that is made once,
-and is looked through for the plan's needles there (where case is ignored, by the literal search of `regex`).
-Only a file that has them is looked at more.
+A file without the literals that every match contains, or in which RE2 finds no match, is not decoded.
 """
 
 from collections.abc import Callable
-from typing import Any, Literal, TypeAlias, cast
+from functools import cache
+from importlib import import_module
+from typing import Any, Literal, TypeAlias
 
 from agentfs.errors import BinaryError, EncodingError
 from agentfs.fs import ReadBuffer
-from agentfs.patterns.compile import LARGEST_FOLDED, MOST_FOLDED, Pattern, in_either_case
-from agentfs.patterns.re2_filter import re2_filter
-from agentfs.patterns.substring import Has, has_string, has_string_before_nul
+from agentfs.patterns.compile import Pattern, compile_folded
+from agentfs.patterns.rust_syntax import rust_syntax
 from agentfs.text import codec_name, decode, is_binary, lf_view
 
 _HEAD = 8192
 _UTF8_BOM = b"\xef\xbb\xbf"
 _WIDE_BOM_STARTS = (0xFF, 0xFE, 0x00)  # how the marks of UTF-16 and UTF-32 begin
+# A longer literal goes to `find`, which then skips most bytes, and takes linear time whatever the text.
+_MAX_LITERAL = 64
+# The search of a literal in either case takes at worst the product of both lengths, and cannot be stopped.
+_MAX_FOLDED_LITERAL = 24
+_MAX_FOLDED_TEXT = 2 * 1024 * 1024
+_RE2_MEMORY = 64 * 1024 * 1024
 
 Verdict = Literal["may_match", "binary", "too_large", "undecodable"]
 Classify: TypeAlias = Callable[[int], Verdict | None]
+_Contains: TypeAlias = Callable[[int], bool]  # whether so many bytes of the buffer contain it
 
 
 class Prefilter:
-    """What of one file after the other may have a match, and what that is as text."""
+    """Classifies the files that are read to a buffer one after the other, and decodes those that may match.
+
+    Args:
+        contents: The buffer.
+        encoding: The codec of files that have no byte order mark and are not UTF-8, or None. With UTF-8 such
+            files are
+            not searched.
+    """
 
     def __init__(self, contents: ReadBuffer, encoding: str | None = None) -> None:
-        """Name the buffer.
-
-        Args:
-            contents: Where each file is read to.
-            encoding: The codec of files that have no byte order mark and are not UTF-8, or None. UTF-8 means
-                that such a file is none to be searched.
-        """
         self._contents = contents
         self._strict = encoding is not None and codec_name(encoding) == "utf-8"
         self._encoding = None if self._strict else encoding
 
-    def judge_of(self, pattern: Pattern) -> Classify:
-        """Return the judge of a pattern.
-
-        It is not kept here: a circle would keep the buffer, too, until the garbage collector comes round.
-
-        Args:
-            pattern: What is searched for.
-
-        Returns:
-            A function that, given the length of what is in the buffer (-1 for more than its limit), tells
-            what is to be done with the file; None only when there is certainly no match.
-        """
+    def classifier(self, pattern: Pattern) -> Classify:
+        """Return a function of the length in the buffer (-1: over its limit); None from it: no match."""
         if self._encoding is not None:  # bytes of any meaning, and its text may have NULs
             return lambda length: "too_large" if length < 0 else "may_match"
-        judge = self._by_needles(pattern) if pattern.plan.needles else self._by_content(re2_filter(pattern))
-        return self._strictly(judge) if self._strict else judge
+        classify = self._by_literals(pattern) if pattern.plan.literals else self._by_re2(pattern)
+        if not self._strict:
+            return classify
 
-    def _by_needles(self, pattern: Pattern) -> Classify:
+        def strict(length: int) -> Verdict | None:
+            verdict = classify(length)
+            return "undecodable" if verdict is None and not self._is_utf8() else verdict
+
+        return strict
+
+    def _by_literals(self, pattern: Pattern) -> Classify:
         contents, data, find = self._contents, self._contents.data, self._contents.data.find
-        has = self._has(pattern, has_string_before_nul)
-        has_besides_nul = has if pattern.ignore_case else self._has(pattern, has_string)
+        make = _contains_folded if pattern.ignore_case else _contains
+        tests = [make(contents, literal.encode()) for literal in pattern.plan.literals]
+        tests += [_contains_rare(contents, each.encode()) for each in pattern.plan.case_fold_extras]
+        contains = tests[0] if len(tests) == 1 else _any_of(tests)
 
-        def judge(length: int) -> Verdict | None:
+        def classify(length: int) -> Verdict | None:
             if length < 0:
                 return "too_large"
             nul = find(0, 0, length)
-            if nul >= 0:
-                if nul < _HEAD and is_binary(_head(contents)):
-                    return "binary"
-                if has_besides_nul(length):
-                    return "may_match"
-            elif has(length):
+            if 0 <= nul < _HEAD and is_binary(_head(contents)):
+                return "binary"
+            if contains(length):
                 return "may_match"
             return "may_match" if data[0] in _WIDE_BOM_STARTS and self._is_wide() else None
 
-        return judge
+        return classify
 
-    def _has(self, pattern: Pattern, test_for: Callable[[ReadBuffer, bytes], Has]) -> Has:
-        """Return a test for what a match must have.
+    def _by_re2(self, pattern: Pattern) -> Classify:
+        contents, search = self._contents, _re2_search(pattern)
 
-        Args:
-            pattern: What is searched for.
-            test_for: Makes a test for one string in the case in which it is written.
-        """
-        contents = self._contents
-        needles = tuple(needle.encode() for needle in pattern.plan.needles)
-        also = tuple(needle.encode() for needle in pattern.plan.also)
-        if pattern.ignore_case:
-            strangers = tuple(_has_rare(contents, each.encode()) for each in pattern.plan.strangers)
-            one, others = ([_has_folded(contents, each) for each in some] for some in (needles, also))
-            return _either((_one_and_all(tuple(one), tuple(others)), *strangers))
-        one, others = ([test_for(contents, each) for each in some] for some in (needles, also))
-        return _one_and_all(tuple(one), tuple(others))
-
-    def _by_content(self, search: Callable[[bytes], object] | None) -> Classify:
-        contents = self._contents
-
-        def judge(length: int) -> Verdict | None:
+        def classify(length: int) -> Verdict | None:
             if length < 0:
                 return "too_large"
             if is_binary(_head(contents)):
@@ -106,23 +91,7 @@ class Prefilter:
             plain = content.isascii() and b"\r" not in content
             return None if plain and search(content) is None else "may_match"
 
-        return judge
-
-    def _strictly(self, judge: Classify) -> Classify:
-        def strict(length: int) -> Verdict | None:
-            verdict = judge(length)
-            return "undecodable" if verdict is None and not self._is_utf8() else verdict
-
-        return strict
-
-    def ascii(self) -> bytes | None:
-        r"""Return the content of an ASCII file with `\n` for every line end, or None for any other file."""
-        content = self._contents.copy()
-        if self._encoding is not None or not content.isascii():
-            return None
-        if b"\r" in content:
-            return lf_view(str(content, "ascii")).encode()
-        return content
+        return classify
 
     def text(self) -> str | None:
         r"""Return the text of the file with `\n` for every line end, or None when it cannot be decoded."""
@@ -139,62 +108,81 @@ class Prefilter:
             return None if self._strict else lf_view(str(content, "latin-1"))
 
     def _is_utf8(self) -> bool:
-        """Tell whether the file is UTF-8, or says by its mark what else it is."""
-        content = self._contents.copy()
-        return content.isascii() or self.text() is not None
+        """Return whether the file is UTF-8, or has the mark of another encoding."""
+        return self._contents.copy().isascii() or self.text() is not None
 
     def _is_wide(self) -> bool:
-        """Tell whether the file begins as UTF-16 or UTF-32 does; the rest is for `decode` to judge."""
+        """Return whether the file begins as UTF-16 or UTF-32 does; `decode` checks the rest."""
         head = bytes(self._contents.data[: min(self._contents.length, 4)])
         return len(head) >= 2 and head[0] in _WIDE_BOM_STARTS and not is_binary(head + b"\x00")
 
 
-def _either(tests: tuple[Has, ...]) -> Has:
-    if len(tests) == 1:
-        return tests[0]
+def substring_finder(text: str, literals: tuple[str, ...]) -> Callable[[str, str, int], int]:
+    """Return the fastest `find(text, literal, start)`: stringzilla's counts bytes, so in ASCII only."""
+    fast = _stringzilla_find() if text.isascii() and max(map(len, literals)) <= _MAX_LITERAL else None
+    return fast or str.find
 
-    def has(length: int) -> bool:
+
+@cache
+def _stringzilla_find() -> Any:
+    try:
+        return import_module("stringzilla").find
+    except ImportError:  # a platform for which it could not be built
+        return None
+
+
+def _contains(contents: ReadBuffer, literal: bytes) -> _Contains:
+    data = contents.data
+    find = (_stringzilla_find() if len(literal) <= _MAX_LITERAL else None) or bytearray.find
+    return lambda length: find(data, literal, 0, length) >= 0
+
+
+def _contains_rare(contents: ReadBuffer, literal: bytes) -> _Contains:
+    """Return a test for what hardly any file has: its first byte alone is found ten times as fast."""
+    find, first = contents.data.find, literal[0]
+    return lambda length: find(first, 0, length) >= 0 and find(literal, 0, length) >= 0
+
+
+def _contains_folded(contents: ReadBuffer, literal: bytes) -> _Contains:
+    data, search = contents.data, compile_folded(literal[:_MAX_FOLDED_LITERAL]).search
+
+    def contains(length: int) -> bool:
+        if length > _MAX_FOLDED_TEXT:
+            return literal in contents.copy().lower()
+        return search(data, 0, length) is not None
+
+    return contains
+
+
+def _any_of(tests: list[_Contains]) -> _Contains:
+    def contains(length: int) -> bool:
         for each in tests:  # noqa: SIM110 - `any` over a generator takes twice as long
             if each(length):
                 return True
         return False
 
-    return has
-
-
-def _one_and_all(one: tuple[Has, ...], others: tuple[Has, ...]) -> Has:
-    """Return a test that one of some tests, and all of others, must pass."""
-    either = _either(one)
-    if not others:
-        return either
-
-    def has(length: int) -> bool:
-        if not either(length):
-            return False
-        for each in others:  # noqa: SIM110 - as above
-            if not each(length):
-                return False
-        return True
-
-    return has
-
-
-def _has_rare(contents: ReadBuffer, string: bytes) -> Has:
-    """Return a test for what hardly any file has: its first byte alone is found ten times as fast."""
-    find, first = contents.data.find, string[0]
-    return lambda length: find(first, 0, length) >= 0 and find(string, 0, length) >= 0
-
-
-def _has_folded(contents: ReadBuffer, string: bytes) -> Has:
-    data, search = contents.data, cast("Any", in_either_case(string[:MOST_FOLDED])).search
-
-    def has(length: int) -> bool:
-        if length > LARGEST_FOLDED:
-            return string in contents.copy().lower()
-        return search(data, 0, length) is not None
-
-    return has
+    return contains
 
 
 def _head(contents: ReadBuffer) -> bytes:
     return bytes(contents.data[: min(contents.length, _HEAD)])
+
+
+def _re2_search(pattern: Pattern) -> Callable[[bytes], Any] | None:
+    r"""Return RE2's search in ASCII text without `\r`; None if not installed, or other than `regex`."""
+    source = None if pattern.multiline else rust_syntax(pattern.pattern, ignore_case=pattern.ignore_case)
+    if source is None:
+        return None
+    try:
+        re2 = import_module("re2")
+    except ImportError:
+        return None
+    options: Any = re2.Options()
+    options.encoding = re2.Options.Encoding.LATIN1
+    options.max_mem = _RE2_MEMORY
+    options.log_errors = False
+    try:
+        search: Callable[[bytes], Any] = re2.compile(source.encode(), options=options).search
+    except re2.error:
+        return None
+    return search

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from sys import getsizeof
 
-from agentfs.patterns.line_matches import LineMatch, as_text
+from agentfs.patterns.line_search import LineMatch
 from agentfs.results import Match
 from agentfs.text import cut_line
 
@@ -16,7 +16,7 @@ class Excerpts:
 
     Args:
         path: The path that the matches name.
-        text: The text of the file, or its ASCII bytes, with `\n` for every line end.
+        text: The text of the file, with `\n` for every line end.
         before: Lines to take before each.
         after: Lines to take after each.
         line_chars: Characters after which a line is cut.
@@ -24,10 +24,10 @@ class Excerpts:
     """
 
     def __init__(
-        self, path: str, text: str | bytes, *, before: int, after: int, line_chars: int, whole_context: bool
+        self, path: str, text: str, *, before: int, after: int, line_chars: int, whole_context: bool
     ) -> None:
         self._path = path
-        self._text = as_text(text)
+        self._text = text
         self._before = before
         self._after = after
         self._line_chars = line_chars

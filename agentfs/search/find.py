@@ -386,7 +386,7 @@ def _regex_test(call: _Call, pattern: str, case: Case, *, full_path: bool) -> Ca
     check_choice("case", case, get_args(Case))
     smart = case == "smart" and not has_capital(pattern)
     compiled = compile_pattern(pattern, ignore_case=case == "insensitive" or smart)
-    search = compiled.form.expression.search
+    search = compiled.expression.search
     repeats = compiled.plan.repeats
     free_length = 0 if repeats is None else int(_FREE_STEPS ** (1 / (repeats + 1)))
     starts = [call.root.entry(path).path for path in call.paths[:1]] if full_path else []

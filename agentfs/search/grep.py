@@ -11,9 +11,7 @@ from agentfs.errors import AccessError, AgentFSError
 from agentfs.fs import Directory, ReadBuffer, Root, display_name, quote, size_of, typed
 from agentfs.limits import Limits
 from agentfs.messages import Joined, NextCall
-from agentfs.patterns.compile import S
-from agentfs.patterns.line_matches import Counts, LineMatch, lines_within
-from agentfs.patterns.line_search import Search
+from agentfs.patterns.line_search import Counts, LineMatch, LineSearch
 from agentfs.patterns.prefilter import Prefilter
 from agentfs.results import FileCount, GrepResult, Match, Skipped
 from agentfs.search.excerpts import Excerpts, bytes_of, spans_window
@@ -91,26 +89,22 @@ class _Grep:
         self.root = root
         self.limits = limits
         self.request = request
-        self.pattern = pattern = request.compiled()
+        pattern = request.compiled()
         self.began = began
         self.deadline = call_context.deadline(request.seconds(limits))
         self.sources = SearchFiles(root, limits, request, self.deadline, left_out=left_out)
         self.most_bytes = request.file_bytes(limits)
         self.contents = ReadBuffer(self.most_bytes)
-        self.sieve = Prefilter(self.contents, request.encoding)
-        self.judge = self.sieve.judge_of(pattern)
-        window = spans_window(limits.grep_line_chars)
-        self.in_text = Search(pattern, pattern.form, self.deadline, window=window)
-        self.in_ascii = (
-            None if pattern.ascii is None else Search(pattern, pattern.ascii, self.deadline, window=window)
-        )
+        self.prefilter = Prefilter(self.contents, request.encoding)
+        self.classify = self.prefilter.classifier(pattern)
+        self.line_search = LineSearch(pattern, self.deadline, window=spans_window(limits.grep_line_chars))
         self.by_line = request.output_mode == "content"
         offset = 0 if request.output_mode == "total" else request.offset
         self.page = page_of(request.limit, offset, limits.grep_results, limits)
         self.entries = 0
         self.matches: list[Match] = []
         # Hits of files whose context is not yet known.
-        self.pending: list[tuple[str, str | bytes, list[LineMatch]]] = []
+        self.pending: list[tuple[str, str, list[LineMatch]]] = []
         self.excerpts: Excerpts | None = None  # those of the file that is searched, where it has many hits
         self.counts: dict[str, FileCount] = {}
         self.total_matches = self.total_lines = self.total_files = self.searched = 0
@@ -132,7 +126,7 @@ class _Grep:
             if kept is not None:
                 self.of_text = True
                 self.searched += 1
-                self._search(self.request.paths[0], kept, self.in_text)
+                self._search(self.request.paths[0], kept)
             elif self.rg is not None:
                 self._nominate(self.rg)
             for run in self.sources.runs() if kept is None else ():
@@ -166,7 +160,7 @@ class _Grep:
             if run.directory is not None and self.nominated is not None:
                 some = self._among_nominated(run.directory, some, self.nominated)
             self.searched += len(some)  # what turns out not to be is taken off again
-            for name, outcome in run.sift(some, self.contents.fill, self.judge):
+            for name, outcome in run.sift(some, self.contents.fill, self.classify):
                 try:
                     self._judged(run, name, outcome)
                 finally:
@@ -209,16 +203,14 @@ class _Grep:
         self.searched -= 1
 
     def _content(self, path: str) -> None:
-        content = None if self.in_ascii is None else self.sieve.ascii()
-        if content is not None and self.in_ascii is not None:
-            self._search(display_name(path), content, self.in_ascii)
-        elif (text := self.sieve.text()) is None:
+        text = self.prefilter.text()
+        if text is None:
             self._leave_out("undecodable")
         else:
-            self._search(display_name(path), text, self.in_text)
+            self._search(display_name(path), text)
 
-    def _search(self, path: str, text: S, search: Search[S]) -> None:
-        tally = Counts()
+    def _search(self, path: str, text: str) -> None:
+        search, tally = self.line_search, Counts()
         kept: list[LineMatch] = []
         entries, page, too_long = self.entries, self.page, search.too_long
         try:
@@ -236,7 +228,7 @@ class _Grep:
                             self._settle()
                             self._excerpt(path, text, kept[:-1], kept[-1].start)
                             del kept[:-1]
-                    tally.add(hit, lines_within(text, hit) if self.pattern.multiline else 0)
+                    tally.add(hit, text.count("\n", hit.start, hit.end))
                     if most is not None and tally.lines >= most:
                         break
         except TimeoutError:
@@ -258,7 +250,7 @@ class _Grep:
         """Tell whether the next file is an entry of the page, where files are the entries."""
         return self.page.first <= self.entries < self.page.end
 
-    def _found(self, path: str, text: str | bytes, count: FileCount, kept: list[LineMatch]) -> None:
+    def _found(self, path: str, text: str, count: FileCount, kept: list[LineMatch]) -> None:
         self.total_files += 1
         self.total_lines += count.lines
         self.total_matches += count.matches
@@ -304,9 +296,7 @@ class _Grep:
             return most, most
         return self.request.around(self.limits)
 
-    def _excerpt(
-        self, path: str, text: str | bytes, hits: list[LineMatch], following: int | None = None
-    ) -> None:
+    def _excerpt(self, path: str, text: str, hits: list[LineMatch], following: int | None = None) -> None:
         """Turn hits of a file into matches, for as long as there is memory for them."""
         if self.excerpts is None:
             before, after = self._context()

@@ -9,7 +9,7 @@ from agentfs.errors import AgentFSError
 from agentfs.fs import Root
 from agentfs.limits import Limits
 from agentfs.messages import FirstOf, Message, Retry
-from agentfs.patterns.compile import MOST_CHARACTERS, escape
+from agentfs.patterns.compile import MAX_CHARACTERS, escape
 from agentfs.search.request import Request
 from agentfs.search.skip_report import OPENED, why_left_out
 from agentfs.tree.walk import MOST_LEFT_OUT, Excluded
@@ -110,7 +110,7 @@ def _advised(fact: str, retry: Retry) -> str:
 
 
 def _may_be_literal(pattern: str) -> bool:
-    return "\\" not in pattern and escape(pattern) != pattern and len(escape(pattern)) <= MOST_CHARACTERS
+    return "\\" not in pattern and escape(pattern) != pattern and len(escape(pattern)) <= MAX_CHARACTERS
 
 
 def _lines(found: Probe) -> str:

@@ -82,13 +82,13 @@ def nominated(rg: str, root: str, paths: list[str], request: Request, seconds: f
     if request.sort != "path":
         return None  # the files are then opened one by one, in another order than that of directories
     pattern = request.compiled()
-    asked = rust_syntax(pattern.written, ignore_case=pattern.ignore_case)
+    asked = rust_syntax(pattern.pattern, ignore_case=pattern.ignore_case)
     if asked is None:
         return None
     plan = pattern.plan
     odd = _ODD
-    if plan.needles and min(map(len, plan.needles)) > 1:
-        texts = (*map(escaped, plan.needles), *plan.strangers)
+    if plan.literals and min(map(len, plan.literals)) > 1:
+        texts = (*map(escaped, plan.literals), *plan.case_fold_extras)
         asked, odd = ("(?i)" if pattern.ignore_case else "") + "|".join(texts), _WIDE
     options = [
         "--no-config",

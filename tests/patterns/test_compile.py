@@ -10,7 +10,7 @@ from agentfs.patterns.compile import compile_pattern, escape
 
 
 def matched(pattern, text, **kwargs):
-    return [m.span() for m in compile_pattern(pattern, **kwargs).form.expression.finditer(text)]
+    return [m.span() for m in compile_pattern(pattern, **kwargs).expression.finditer(text)]
 
 
 @pytest.mark.parametrize(
@@ -106,8 +106,8 @@ def test_whatever_the_compiler_raises_is_invalid_pattern(pattern):
 
 
 @pytest.mark.parametrize("text", ["a.b(c)*[d]{2}^$|\\ +?", "(?i)", "日本 {e}"])
-def test_an_escaped_text_matches_itself_and_is_planned_whole(text):
+def test_an_escaped_text_matches_itself_and_is_planned_as_a_literal(text):
     pattern = compile_pattern(escape(text))
-    assert pattern.form.expression.search(text).span() == (0, len(text))
+    assert pattern.expression.search(text).span() == (0, len(text))
     assert regex.fullmatch(escape(text), text)
-    assert pattern.plan.whole or not text.isascii()
+    assert pattern.plan.is_literal or not text.isascii()

@@ -8,8 +8,7 @@ import pytest
 
 from agentfs import Workspace, call_context
 from agentfs.patterns.compile import compile_pattern
-from agentfs.patterns.line_matches import Counts
-from agentfs.patterns.line_search import Search
+from agentfs.patterns.line_search import Counts, LineSearch
 
 HOSTILE = "^(a|aa)+$"
 LONG = "a" * 80 + "b"
@@ -40,10 +39,9 @@ TEXT = "".join(f"a{'ab' * (n % 4)} {n} b\n\n" for n in range(30)) + "last ab"
 @pytest.mark.parametrize("pattern", ["[ab]+", "b$|[0-9]+", r"(?<=a)b", r"\s*$", "x|^$", r"\w+\Z", "^"])
 def test_lines_are_searched_alone_when_the_search_of_all_at_once_takes_too_long(pattern, after):
     compiled = compile_pattern(pattern)
-    expected = hits(Search(compiled, compiled.form, time.monotonic() + 20), TEXT)
-    search = Search(compiled, compiled.form, time.monotonic() + 20)
-    search._sweep = Tired(search._sweep, after)
-    search._trial.over, search._trial.gain = True, -1
+    expected = hits(LineSearch(compiled, time.monotonic() + 20), TEXT)
+    search = LineSearch(compiled, time.monotonic() + 20)
+    search._line_regex, search._has_literals = Tired(search._line_regex, after), False
     assert hits(search, TEXT) == expected
 
 
@@ -54,12 +52,12 @@ def too_late(*_):
 
 @pytest.mark.parametrize("after", range(1, 12))
 def test_what_was_found_at_once_stands_when_there_is_no_time_to_look_again(after, monkeypatch):
-    compiled = compile_pattern("[ab]+")
-    monkeypatch.setattr(Search, "_confirmed", too_late)
+    compiled = compile_pattern("[ab]+ [0-9]*")
+    monkeypatch.setattr(LineSearch, "_spans_in", too_late)
 
     def tired():
-        search = Search(compiled, compiled.form, time.monotonic() + 20)
-        search._sweep, search._never_empty = Tired(search._sweep, after), True
+        search = LineSearch(compiled, time.monotonic() + 20)
+        search._line_regex, search._has_literals = Tired(search._line_regex, after), False
         return search
 
     found, tally = [], Counts()
@@ -73,12 +71,10 @@ def test_what_was_found_at_once_stands_when_there_is_no_time_to_look_again(after
 @pytest.mark.parametrize("after", range(5))
 def test_time_that_others_have_used_up_is_given_again(after):
     compiled = compile_pattern(r"a\n*b?|\d\n", multiline=True)
-    expected = hits(Search(compiled, compiled.form, time.monotonic() + 20), TEXT)
-    search = Search(compiled, compiled.form, time.monotonic() + 20)
-    tired = Tired(compiled.form.expression, after, times=3)
-    assert [m.span() for m in search._patiently(tired, TEXT)] == [
-        m.span() for m in compiled.form.expression.finditer(TEXT)
-    ]
+    expected = hits(LineSearch(compiled, time.monotonic() + 20), TEXT)
+    search = LineSearch(compiled, time.monotonic() + 20)
+    tired = Tired(compiled.expression, after, times=3)
+    assert list(search._sliced(tired, TEXT)) == [m.span() for m in compiled.expression.finditer(TEXT)]
     assert expected
 
 
@@ -156,7 +152,7 @@ def test_a_long_literal_in_either_case_takes_no_longer_than_its_time(tmp_path, o
 def test_a_search_that_nobody_waits_for_ends_soon():
     call = call_context.Call("grep")
     compiled = compile_pattern(HOSTILE)
-    search = Search(compiled, compiled.form, time.monotonic() + 60)
+    search = LineSearch(compiled, time.monotonic() + 60)
 
     def run():
         call_context.current.set(call)

@@ -1,0 +1,108 @@
+"""The test of a file's bytes: the same with stringzilla and without, wherever the file ends in its buffer."""
+
+import contextlib
+import os
+import sys
+import tempfile
+import time
+from unittest import mock
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from agentfs.fs import ReadBuffer
+from agentfs.patterns import prefilter
+from agentfs.patterns.compile import compile_pattern
+from agentfs.patterns.line_search import LineSearch
+
+TEXTS = st.lists(
+    st.sampled_from([b"a", b"b", b"ab", b"\n", b"\0", "é".encode(), b"aab" * 7]), max_size=30
+).map(b"".join)
+LITERALS = st.lists(st.sampled_from(["a", "b", "ab" * 40]), min_size=1, max_size=5).map("".join)
+WAYS = pytest.mark.parametrize("installed", [True, False], ids=["stringzilla", "find"])
+
+
+@pytest.fixture(autouse=True)
+def _forget_the_library():
+    prefilter._stringzilla_find.cache_clear()
+    yield
+    prefilter._stringzilla_find.cache_clear()
+
+
+@contextlib.contextmanager
+def library(installed):
+    """Have stringzilla, or a platform without it."""
+    prefilter._stringzilla_find.cache_clear()
+    with contextlib.nullcontext() if installed else mock.patch.dict(sys.modules, {"stringzilla": None}):
+        yield
+
+
+def loaded(content, before=b""):
+    """Return a buffer that has the content where something longer stood before."""
+    buffer = ReadBuffer(10**6)
+    with tempfile.TemporaryFile() as file:
+        for each in (before, content):
+            file.seek(0)
+            file.truncate()
+            file.write(each)
+            file.flush()
+            assert buffer.fill(file.fileno()) == len(each)
+    return buffer
+
+
+@WAYS
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(content=TEXTS, behind=TEXTS, literal=LITERALS)
+@example(content=b"a", behind=b"abab", literal="ab")
+@example(content=b"", behind=b"ab", literal="ab")
+def test_a_file_may_match_when_its_bytes_have_the_literal(installed, content, behind, literal):
+    buffer = loaded(content, content + behind)
+    with library(installed):
+        verdict = prefilter.Prefilter(buffer).classifier(compile_pattern(literal))(len(content))
+    expected = "may_match" if literal.encode() in content else None
+    assert verdict == ("binary" if b"\0" in content else expected)
+
+
+@WAYS
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(text=TEXTS.map(bytes.decode), literal=LITERALS, start=st.integers(0, 200))
+@example(text="é ab", literal="ab", start=0)
+def test_the_finder_finds_what_find_finds(installed, text, literal, start):
+    start = min(start, len(text))
+    with library(installed):
+        find = prefilter.substring_finder(text, (literal,))
+        assert find(text, literal, start) == text.find(literal, start)
+
+
+@given(st.text("ab\n", max_size=40), st.lists(st.text("ab", min_size=1, max_size=3), min_size=1, max_size=3))
+def test_the_lines_with_a_string_are_those_that_have_one(text, strings):
+    expected = [line for line in text.split("\n") if any(string in line for string in strings)]
+    search = LineSearch(compile_pattern("|".join(strings)), time.monotonic() + 20)
+    assert [text[hit.start : hit.end] for hit in search.hits(text)] == expected
+
+
+@pytest.mark.parametrize("ignore_case", [False, True])
+def test_a_match_behind_a_nul_far_into_a_text_is_found(ignore_case):
+    pattern = compile_pattern("needle", ignore_case=ignore_case)
+    for content, verdict in (
+        (b"x" * 9000 + b"\0 needle", "may_match"),
+        (b"x" * 9000 + b"\0", None),
+        (b"\0 needle", "binary"),
+    ):
+        buffer = loaded(content)
+        assert prefilter.Prefilter(buffer).classifier(pattern)(buffer.length) == verdict
+
+
+def test_a_literal_is_found_in_the_buffer_after_it_has_grown():
+    buffer = ReadBuffer(10**7)
+    classify = prefilter.Prefilter(buffer).classifier(compile_pattern("needle"))
+    with tempfile.TemporaryFile() as file:
+        for size in (10, 2**18 - 6, 2**18 - 5, 2**20, 3):
+            file.seek(0)
+            file.truncate()
+            file.write(b"x" * size + b"needle")
+            file.flush()
+            assert classify(buffer.fill(file.fileno())) == "may_match"
+            os.ftruncate(file.fileno(), size + 5)
+            assert classify(buffer.fill(file.fileno())) is None
