@@ -18,7 +18,7 @@ from agentfs.history.state import read_journal, root_of
 from agentfs.policy import Policy
 from agentfs.providers import FORMATS
 from agentfs.results import ToolResult
-from agentfs.text import shown_controls, to_json
+from agentfs.text import escape_controls, to_json
 from agentfs.tools.spec import Tool, exposable, make_tool
 from agentfs.tools.types import EnumOf, Kind, ListOf, OptionalOf, Parameter, Scalar, UnionOf
 from agentfs.workspace import Workspace
@@ -410,7 +410,7 @@ def _progress() -> Callable[[int], None] | None:
 def _print_text(text: str, *, coloured: bool = False) -> None:
     """Print on standard output: in colour and without control characters where that is a terminal."""
     if sys.stdout.isatty():
-        text = shown_controls(text)
+        text = escape_controls(text)
     print(_in_colour(text) if coloured and _takes_colour() else text)
 
 
@@ -424,7 +424,7 @@ def _print_error(text: str) -> None:
     if sys.stderr is None:  # pyright: ignore[reportUnnecessaryComparison] - what Python makes of a closed one
         return
     try:
-        print(shown_controls(text) if sys.stderr.isatty() else text, file=sys.stderr, flush=True)
+        print(escape_controls(text) if sys.stderr.isatty() else text, file=sys.stderr, flush=True)
     except OSError:
         sys.stderr = None  # the exit status says it; Python would try again at exit, and change that
 

@@ -7,8 +7,8 @@ forgotten counts as never read, which makes `write` ask for a read: the safe sid
 
 import sys
 from collections import OrderedDict
-from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from threading import Lock
 from typing import Literal, NamedTuple
 
@@ -20,7 +20,7 @@ from agentfs.line_ranges import (
     record_of,
     unchanged_ranges,
 )
-from agentfs.text import bodies_of, carried_ids, count_lines, fresh_ids
+from agentfs.text import bodies_of, carry_line_ids, count_lines, new_line_ids
 
 MAX_FILES = 4096
 MAX_VERSIONS = 16
@@ -95,10 +95,10 @@ class TextCache:
         taken = {name for ids in versions.values() for name in ids.split()}
         salt = str(self.generation) if self.generation else ""
         if not versions:
-            return fresh_ids(bodies_of(text), taken, salt)
+            return new_line_ids(bodies_of(text), taken, salt)
         before = before or next(reversed(versions))
         old = bodies_of(self.texts[path, before])
-        return carried_ids(old, versions[before].split(), bodies_of(text), taken, salt, changes)
+        return carry_line_ids(old, versions[before].split(), bodies_of(text), taken, salt, changes)
 
     def drop(self, key: Key) -> list[Key]:
         """Drop a text and its ids; return its key if it was there."""
@@ -313,11 +313,9 @@ class ReadTracker:
                 valid = revision is not None and self._cache.ids_of((path, revision)) is not None
                 self._set_latest_ids(path, revision if valid else None)
 
-    @contextmanager
-    def _updating(self) -> Generator[None]:
-        """Hold the lock for one change of the history."""
-        with self._lock:
-            yield
+    def _updating(self) -> AbstractContextManager[object]:
+        """Return what holds the lock for one change of the history."""
+        return self._lock
 
     def _changed(self, table: Table, path: str, revision: str) -> None:
         """Note that an entry was added, changed or dropped, for subclasses that copy the history."""

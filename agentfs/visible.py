@@ -99,7 +99,7 @@ def to_json(value: Any, **options: Any) -> str:
     return text if _is_plain(text) else _hidden(name=False, bracket=False).sub(_escape, text)
 
 
-def shown_controls(text: str) -> str:
+def escape_controls(text: str) -> str:
     """Show hidden characters in a text that may have been made visible before, whose `⟦U+202E⟧` stay."""
     return _hidden(name=False, bracket=False).sub(_show, text)
 

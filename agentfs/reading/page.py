@@ -19,8 +19,8 @@ from agentfs.text import (
     fitted,
     footer,
     line_start,
-    number_shown,
-    visible_bodies,
+    number_lines,
+    visible_lines,
 )
 
 _MAX_NAMED = 5  # of the lines that were cut
@@ -220,11 +220,11 @@ def _fit_bytes(lines: LineSlice, limits: Limits) -> Page:
         # Nothing is formatted in fewer bytes than it has characters, so no more than this is made visible.
         id_width = max(map(len, ids[: len(bodies)]), default=-1) + 1
         bodies = _fitting(bodies, len, first, limits.read_bytes, id_width)
-        formatted = _fitting(visible_bodies(bodies), _size, first, limits.read_bytes, id_width)
+        formatted = _fitting(visible_lines(bodies), _size, first, limits.read_bytes, id_width)
     else:
-        formatted = visible_bodies(bodies)
+        formatted = visible_lines(bodies)
     last = first + len(formatted) - 1
-    formatted = number_shown(formatted, first)
+    formatted = number_lines(formatted, first)
     if ids:
         formatted = [
             line.replace("|", f" {line_id}|", 1) for line, line_id in zip(formatted, ids, strict=False)

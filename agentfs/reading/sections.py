@@ -9,7 +9,7 @@ from agentfs.limits import Limits
 from agentfs.messages import FirstOf, Joined, Message, NextCall, ToolName
 from agentfs.reading.page import ReadRequest
 from agentfs.results import Image, ReadResult
-from agentfs.text import Step, continuation, cut_line, fitted, footer, lf_view, visible_bodies
+from agentfs.text import Step, continuation, cut_line, fitted, footer, lf_view, visible_lines
 
 _MAX_IMAGES = 10
 _AS_JSON = Message(ToolName("edit"), " works on its JSON")
@@ -92,7 +92,7 @@ def _head(lines: Sequence[str], count: int, more: int = 0) -> Sequence[str]:
 
 def _cut(section: Section, limits: Limits) -> Section:
     """Cut long lines, and a section that no result could hold."""
-    lines = [cut_line(line, limits.line_chars) for line in visible_bodies(section.lines)]
+    lines = [cut_line(line, limits.line_chars) for line in visible_lines(section.lines)]
     left = limits.read_bytes
     for number, line in enumerate(lines):
         left -= _size(line)

@@ -22,21 +22,20 @@ from agentfs.text.diff import (
     hunks,
     unified_diff,
 )
-from agentfs.text.fit import Step, fits, fitted, most_that_fit
-from agentfs.text.line_ids import bodies_of, carried_ids, fresh_ids
+from agentfs.text.line_ids import bodies_of, carry_line_ids, new_line_ids
 from agentfs.text.lines import count_lines, end_of, lf_view, line_start, newline_of, split_lines, without_end
 from agentfs.text.render import (
     continuation,
     cut_line,
     footer,
     line_ranges,
-    number_shown,
+    number_lines,
     numbered,
     plural,
-    visible_bodies,
+    visible_lines,
 )
-from agentfs.text.tokens import estimate_tokens
-from agentfs.visible import one_line, quoted, shown_controls, to_json, unvisible, visible
+from agentfs.text.tokens import Step, estimate_tokens, fits, fitted, most_that_fit
+from agentfs.visible import escape_controls, one_line, quoted, to_json, unvisible, visible
 
 __all__ = [
     "HEAD",
@@ -47,7 +46,7 @@ __all__ = [
     "bodies_of",
     "bom_of",
     "bounded_lines",
-    "carried_ids",
+    "carry_line_ids",
     "changed_lines",
     "codec_name",
     "codec_of",
@@ -61,29 +60,29 @@ __all__ = [
     "decode_in",
     "encode",
     "end_of",
+    "escape_controls",
     "estimate_tokens",
     "fits",
     "fitted",
     "footer",
-    "fresh_ids",
     "hunks",
     "is_binary",
     "lf_view",
     "line_ranges",
     "line_start",
     "most_that_fit",
+    "new_line_ids",
     "newline_of",
-    "number_shown",
+    "number_lines",
     "numbered",
     "one_line",
     "plural",
     "quoted",
-    "shown_controls",
     "split_lines",
     "to_json",
     "unified_diff",
     "unvisible",
     "visible",
-    "visible_bodies",
+    "visible_lines",
     "without_end",
 ]

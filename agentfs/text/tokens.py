@@ -1,10 +1,30 @@
-"""About how many tokens a text costs a model."""
+"""How many tokens a text costs a model, and how much of a result a budget of tokens holds."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Generic, NamedTuple, TypeVar
+
+from agentfs.limits import Limits
+from agentfs.results import Result
+
+R = TypeVar("R", bound=Result)
 
 _LETTERS = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _DIGITS = b"0123456789"
 _FIRST_BYTES = bytes(range(0xC0, 0x100))  # that a character outside of ASCII begins with, in UTF-8
 # Hundredths of a token for each character of a kind, fitted to two tokenizers: `benchmarks/calibrate.py`.
 _LETTER, _DIGIT, _SPACE, _LINE, _OTHER, _WIDE, _WIDER = 21, 79, 9, 21, 63, 58, 16
+_GUESSES = 4
+
+
+class Step(NamedTuple, Generic[R]):
+    """One way to make a result smaller: `render` makes it with 1 to `most` of something.
+
+    The result reports what it left out, and its `next` continues there; with fewer its text is not longer.
+    """
+
+    most: int
+    render: Callable[[int], R]
 
 
 def estimate_tokens(text: str) -> int:
@@ -12,12 +32,6 @@ def estimate_tokens(text: str) -> int:
 
     Letters come four or five to a token, digits and punctuation hardly more than one, and blanks mostly go
     with the word behind them; outside of ASCII the bytes of a character in UTF-8 tell how rare it is.
-
-    Args:
-        text: Any text.
-
-    Returns:
-        The estimate, at least 1 for a text that is not empty.
     """
     raw = text.encode("utf-8", "surrogatepass")
     size = len(raw)
@@ -28,13 +42,71 @@ def estimate_tokens(text: str) -> int:
     more = size - len(text)
     wide = size - len(raw.translate(None, _FIRST_BYTES)) if more else 0
     others = len(text) - wide - letters - digits - spaces - lines
-    hundredths = (
-        _LETTER * letters
-        + _DIGIT * digits
-        + _SPACE * spaces
-        + _LINE * lines
-        + _OTHER * others
-        + _WIDE * wide
-        + _WIDER * more
-    )
-    return -(-hundredths // 100)
+    hundredths = _LETTER * letters + _DIGIT * digits + _SPACE * spaces + _LINE * lines
+    return -(-(hundredths + _OTHER * others + _WIDE * wide + _WIDER * more) // 100)
+
+
+def fits(text: str, limits: Limits) -> bool:
+    """Tell whether a text is within `Limits.output_tokens`."""
+    # No tokenizer makes more tokens than there are bytes, so short texts need no count.
+    return len(text) * 4 <= limits.output_tokens or _count(text, limits) <= limits.output_tokens
+
+
+def fitted(limits: Limits, *steps: Step[R]) -> R:
+    """Return the largest result that fits the budget, by the first step that makes one.
+
+    The first step with all that it has is the whole result; a smaller one has the whole text in `whole`.
+    Where nothing fits, the last step makes the smallest.
+    """
+    whole: str | None = None
+    smallest: R | None = None
+    for step in steps:
+        result = step.render(step.most)
+        if fits(result.text, limits):
+            return result if whole is None else replace(result, whole=whole)
+        whole = result.text if whole is None else whole
+        found, smallest = _largest(limits, step, result)
+        if found is not None:
+            return replace(found, whole=whole)
+    if smallest is None:
+        msg = "a result needs a step that makes it"
+        raise ValueError(msg)
+    return replace(smallest, whole=whole)
+
+
+def most_that_fit(most: int, render: Callable[[int], str], limits: Limits) -> int:
+    """Return how many of `most` things a text can have within the budget."""
+    if fits(render(most), limits):
+        return most
+    low, high = 0, most  # as far as known, `low` fits and `high` does not
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if fits(render(middle), limits) else (low, middle)
+    return low
+
+
+def _count(text: str, limits: Limits) -> int:
+    return (limits.count_tokens or estimate_tokens)(text)
+
+
+def _largest(limits: Limits, step: Step[R], result: R) -> tuple[R | None, R]:
+    """Return the largest result of a step that fits, if one does, and the smallest that was tried.
+
+    Parts of a result mostly cost alike, so the first tries go where the budget would end if all did; when
+    they do not close in, halving goes on.
+    """
+    found: R | None = None
+    low, high = 0, step.most  # as far as known, `low` fits and `high` does not
+    low_tokens, high_tokens = 0, _count(result.text, limits)
+    guesses = _GUESSES
+    while high - low > 1:
+        share = (limits.output_tokens - low_tokens) / max(high_tokens - low_tokens, 1) if guesses else 0.5
+        guesses -= guesses > 0
+        middle = min(max(low + int((high - low) * share), low + 1), high - 1)
+        tried = step.render(middle)
+        tokens = _count(tried.text, limits)
+        if tokens <= limits.output_tokens:
+            found, low, low_tokens = tried, middle, tokens
+        else:
+            result, high, high_tokens = tried, middle, tokens
+    return found, result

@@ -3,7 +3,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentfs.text import bodies_of, carried_ids, count_lines, fresh_ids, split_lines
+from agentfs.text import bodies_of, carry_line_ids, count_lines, new_line_ids, split_lines
 
 LINES = st.lists(st.sampled_from(["", "a", "b", "}", "    return x"]), max_size=12)
 
@@ -17,15 +17,15 @@ def test_bodies_are_the_lines_of_the_one_splitter(text):
 
 @given(LINES)
 def test_ids_are_short_unique_and_made_from_the_content(lines):
-    ids = fresh_ids(lines, set())
+    ids = new_line_ids(lines, set())
     assert len(set(ids)) == len(ids) == len(lines)
     assert all(re.fullmatch(r"[0-9a-f]{6,}", name) for name in ids)
-    assert ids == fresh_ids(lines, set())
+    assert ids == new_line_ids(lines, set())
 
 
 def test_half_a_million_lines_have_half_a_million_ids():
     lines = [str(number % 400_000) for number in range(500_000)]
-    ids = fresh_ids(lines, set())
+    ids = new_line_ids(lines, set())
     assert len(set(ids)) == 500_000
     assert min(map(len, ids)) == 6
     assert max(map(len, ids)) <= 7  # collisions of six digits are certain here
@@ -37,17 +37,17 @@ def test_a_line_outside_a_change_keeps_its_id_and_no_id_changes_hands(lines, sta
     end = min(start + count, len(lines))
     after = lines[:start] + inserted + lines[end:]
     taken: set[str] = set()
-    ids = fresh_ids(lines, taken)
+    ids = new_line_ids(lines, taken)
     exact = [(start, end, start, start + len(inserted))]
     for changes in (exact, None):
-        now = carried_ids(lines, ids, after, set(taken), changes=changes)
+        now = carry_line_ids(lines, ids, after, set(taken), changes=changes)
         assert len(set(now)) == len(now) == len(after)
         for name, line in zip(now, after, strict=True):
             if name in ids:
                 assert lines[ids.index(name)] == line
         kept = [name for name in now if name in ids]
         assert kept == sorted(kept, key=ids.index)
-    now = carried_ids(lines, ids, after, set(taken), changes=exact)
+    now = carry_line_ids(lines, ids, after, set(taken), changes=exact)
     assert now[:start] == ids[:start]
     assert now[len(now) - (len(lines) - end) :] == ids[end:]
 
@@ -56,8 +56,8 @@ def test_a_brace_put_before_others_does_not_take_their_ids():
     """Made from the content and the position alone, the ids of all lines below would change hands."""
     lines = ["{", "a", "}", "{", "b", "}"]
     taken: set[str] = set()
-    ids = fresh_ids(lines, taken)
+    ids = new_line_ids(lines, taken)
     after = ["{", "new", "}", *lines]
-    now = carried_ids(lines, ids, after, taken, changes=[(0, 0, 0, 3)])
+    now = carry_line_ids(lines, ids, after, taken, changes=[(0, 0, 0, 3)])
     assert now[3:] == ids
     assert not set(now[:3]) & set(ids)

@@ -22,8 +22,8 @@ def test_lines_are_numbered_without_their_ends(lines, first, shown):
     assert numbered(lines, first) == shown
 
 
-def test_width_and_mark_can_be_given():
-    assert numbered(["a\n"], 7, width=4, mark=": ") == ["   7: a"]
+def test_a_width_can_be_given():
+    assert numbered(["a\n"], 7, width=4) == ["   7|a"]
 
 
 @given(st.integers(1, 2000), st.integers(0, 300))
