@@ -2,17 +2,18 @@
 
 import errno
 import os
+import re
 import stat
 from contextlib import suppress
 
 from agentfs.errors import AgentFSError, BusyError, FileIOError, InvalidArgumentError, RefusedError
 from agentfs.fs import oserrors
 from agentfs.fs.lock import try_lock
-from agentfs.fs.mounts import is_mounted_below
 from agentfs.fs.path import quote
 from agentfs.fs.syscalls import open_flags
 
 _LOCK = "lock"
+_MOUNTS = "/proc/self/mountinfo"
 _CREATED_BY_THE_SYSTEM = {"lost+found"}
 _FLAGS = open_flags("O_NOFOLLOW", "O_CLOEXEC", "O_NONBLOCK")
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
@@ -23,19 +24,8 @@ _USE_ANOTHER = "Give the path of a directory, or one that does not exist yet."
 class StateDirectory:
     """A state directory, locked against other workspaces until it is closed.
 
-    It is created if it is missing. It must lie outside the tree, and only this user may write to it.
-
-    Args:
-        path: The directory.
-        root_path: The root of the tree.
-        main_file: The file that marks a state directory; without it, nothing but `other_files` may be there.
-        other_files: The other files that belong there.
-
-    Raises:
-        InvalidArgumentError: invalid_argument: it is not outside the tree, or is another program's.
-        RefusedError: refused: it is another user's, or others may write to it.
-        BusyError: busy: another workspace uses it.
-        FileIOError: io: also where the file system has no locks.
+    It is created if it is missing. It must lie outside the tree, and only this user may write to it. Its
+    `main_file` marks it; without that, nothing but `other_files` may be there.
     """
 
     def __init__(
@@ -54,11 +44,10 @@ class StateDirectory:
             self._check_owned()  # another program may have begun to use it just before the lock
             if not os.path.lexists(self.file):
                 os.close(os.open(self.file, os.O_RDWR | os.O_CREAT | os.O_EXCL | _FLAGS, 0o600))
-        except OSError as error:
+        except BaseException as error:
             self.close()
-            raise _failed(error, self.path) from None
-        except BaseException:
-            self.close()
+            if isinstance(error, OSError):
+                raise _failed(error, self.path) from None
             raise
 
     def __del__(self) -> None:
@@ -165,9 +154,9 @@ def _real_path(path: str | os.PathLike[str]) -> str:
 
 def _check_apart(state: str, root: str) -> None:
     """Refuse a state directory inside or around the tree, also through links and mounts."""
-    if _is_below(state, root) or is_mounted_below(state, root):
+    if _is_below(state, root) or _is_mounted_below(state, root):
         where, reason = "inside of the workspace", "the model could read and change it there"
-    elif _is_below(root, state) or is_mounted_below(root, state):
+    elif _is_below(root, state) or _is_mounted_below(root, state):
         where, reason = "around the workspace", "the workspace would be a part of it"
     else:
         return
@@ -190,19 +179,49 @@ def _is_below(path: str, top: str) -> bool:
         path = parent
 
 
+def _is_mounted_below(path: str, top: str) -> bool:
+    """Tell whether a mount in a tree leads to a directory, by what Linux lists; elsewhere False."""
+    try:
+        with open(_MOUNTS, "rb") as table:
+            rows = [os.fsdecode(line).split(" ") for line in table]
+    except OSError:
+        return False
+    # The number of a file system, the part of it that is mounted, and where.
+    mounts = [(row[2], _unescape(row[3]), _unescape(row[4])) for row in rows]
+
+    def locate(path: str) -> tuple[str, str] | None:
+        """Return the file system of a path, and the path in it."""
+        over = [mount for mount in mounts if _starts_with(path, mount[2])]
+        if not over:
+            return None
+        device, part, point = max(reversed(over), key=lambda mount: len(mount[2]))  # the later one hides
+        return device, part.rstrip("/") + path[len(point.rstrip("/")) :] or "/"
+
+    target = locate(path)
+    trees = [locate(top), *((device, part) for device, part, point in mounts if _starts_with(point, top))]
+    return target is not None and any(
+        tree is not None and target[0] == tree[0] and _starts_with(target[1], tree[1]) for tree in trees
+    )
+
+
+def _starts_with(path: str, top: str) -> bool:
+    return path == top or path.startswith(top.rstrip("/") + "/")
+
+
+def _unescape(text: str) -> str:
+    return re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), text)
+
+
 def _invalid(message: str, path: str) -> InvalidArgumentError:
     return InvalidArgumentError(message, hint=_USE_ANOTHER, details={"parameter": "state", "path": path})
 
 
 def _failed(error: OSError, path: str) -> AgentFSError:
-    if isinstance(error, AgentFSError):  # several of them are also an OSError
-        return error
-    if isinstance(error, PermissionError):
+    if isinstance(error, AgentFSError | PermissionError):  # several of the former are also an OSError
         return oserrors.from_oserror(error, path)
+    room = "Make room there, or give another one."
     return FileIOError(
         f"The state directory failed: {error.strerror or error} ({quote(path)}).",
-        hint="Make room there, or give another one."
-        if error.errno in _FULL
-        else "Check the disk, or give another directory.",
+        hint=room if error.errno in _FULL else "Check the disk, or give another directory.",
         details={"errno": error.errno, "error": error.strerror, "path": path},
     )
