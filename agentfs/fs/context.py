@@ -73,7 +73,7 @@ class RootContext:
             None for the whole root.
         access: The permission rules of the call under way; None where there are none.
         staged: What a transaction has staged; None outside of one.
-        swept: The directories where stray temporaries were looked for.
+        cleaned: The directories where stray temporaries were looked for.
     """
 
     shared_handle: SharedHandle
@@ -87,7 +87,7 @@ class RootContext:
     only: tuple[str, ...] | None = None
     access: Access | None = None
     staged: StagedNodes | None = None
-    swept: set[tuple[int, int]] = field(default_factory=set[tuple[int, int]])
+    cleaned: set[tuple[int, int]] = field(default_factory=set[tuple[int, int]])
     _identities: dict[NameMatcher, tuple[tuple[int, int], _Identities]] = field(
         default_factory=dict[NameMatcher, tuple[tuple[int, int], _Identities]]
     )

@@ -30,11 +30,13 @@ class StagedUpdate(FileUpdate):
         self.current = current
 
     def replace(self, after: bytes, *, preview: bool = False) -> Changed:
-        """Stage a new content of the file."""
+        """Stage a new content of the file, or check only that it could be staged."""
+        real_path, before = self.current.real_path, self._before
         if after != self.current.data:
-            self._root.stage_content(
-                self._requested, self.current.real_path, self._before, after, preview=preview
-            )
+            self._root.check_replaceable(real_path, self._requested)
+            if not preview:
+                mode = new_file_mode() if before is None else before.mode
+                self._root.stage(Change(real_path, before, FileNode.of(mode, after)))
         return Changed.of(self.current, after, [])
 
 
@@ -113,8 +115,8 @@ class OverlayRoot(Root):
                 return Entry(displayed, name, "file", is_dir=False, size=node.size, ext=ext, target=None)
 
     def _path_on_disk(self, path: str, real_path: str) -> str:
-        # By its own name where it leads there on disk too: that is what an error then speaks of.
-        return (real_path or ".") if self._staged.relinked else self.path_from_top(path)
+        # Through no directory or link that is only staged; else by its own name, which an error then gives.
+        return (real_path or ".") if self._staged.relinked or ".." in path else self.path_from_top(path)
 
     def node(self, real_path: str, *, max_bytes: int) -> Node | None:
         """Return what is at a path, as it is staged."""
@@ -136,17 +138,13 @@ class OverlayRoot(Root):
         data = None if node is None else node.load()
         yield StagedUpdate(self, path, Current(displayed, real_path, data), node)
 
-    def stage_content(
-        self, path: str, real_path: str, before: FileNode | None, after: bytes, *, preview: bool
-    ) -> None:
-        """Stage a new content of a file, or check only that it could be staged."""
-        if before is not None and not before.mode & 0o222:
-            raise oserrors.write_protected(path, before.mode)
+    def check_replaceable(self, real_path: str, path: str) -> None:
+        """Refuse to give a file a new content where that would fail when the transaction ends."""
+        staged = self._staged.nodes.get(real_path)
+        if isinstance(staged, FileNode) and not staged.mode & 0o222:
+            raise oserrors.write_protected(path, staged.mode)
         if not self.is_staged(real_path):
             self._disk.check_replaceable(real_path, path)
-        if not preview:
-            mode = new_file_mode() if before is None else before.mode
-            self._stage((Change(real_path, before, FileNode.of(mode, after)),), self.recorder)
 
     def apply(
         self,
@@ -168,10 +166,12 @@ class OverlayRoot(Root):
             present = self.node(change.path, max_bytes=max_bytes)
             if present != change.before:
                 raise conflict(change, present)
-        self._stage(tuple(changes), recorder or self.recorder)
+        self.stage(*changes, recorder=recorder)
         return ()
 
-    def _stage(self, changes: tuple[Change, ...], recorder: Recorder | None) -> None:
+    def stage(self, *changes: Change, recorder: Recorder | None = None) -> None:
+        """Stage changes that were checked, and record them."""
+        recorder = recorder or self.recorder
         with nullcontext(changes) if recorder is None else recorder.recording(changes) as recorded:
             for change in recorded:
                 self._staged.add(change)

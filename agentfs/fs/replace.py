@@ -4,8 +4,7 @@ import errno
 import os
 import stat
 import unicodedata
-from collections.abc import Generator
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import NamedTuple
 
 from agentfs import call_context
@@ -14,11 +13,16 @@ from agentfs.fs import oserrors, syscalls
 from agentfs.fs.context import RootContext
 from agentfs.fs.directory import metadata_of
 from agentfs.fs.file import open_regular
-from agentfs.fs.lock import ATTEMPTS, file_lock
 from agentfs.fs.node import Change, DirectoryNode, FileMetadata, FileNode, Recorder, revision_of
-from agentfs.fs.path import ParsedPath, display_name, quote
+from agentfs.fs.path import display_name, quote
 from agentfs.fs.resolve import ResolvedPath
-from agentfs.fs.temporary import create_temporary, new_temporary, overwrite, sweep, sync_directories
+from agentfs.fs.temporary import (
+    create_temporary,
+    new_temporary,
+    overwrite,
+    remove_stale_temporaries,
+    sync_directories,
+)
 
 
 class Current(NamedTuple):
@@ -153,7 +157,7 @@ class FileUpdate:
     def _create(self, temporary: str, after: bytes) -> list[str]:
         context, resolved = self._context, self._resolved
         parent, name = resolved.parent, resolved.name
-        sweep(context, parent)
+        remove_stale_temporaries(context, parent)
         create_temporary(context, parent, temporary, after, None)
         with self._recording(after, syscalls.lstat(parent, temporary).st_mode):
             call_context.complete()
@@ -162,7 +166,7 @@ class FileUpdate:
 
     def _swap(self, original: _Original, temporary: str, after: bytes) -> list[str]:
         context, parent = self._context, self._resolved.parent
-        sweep(context, parent)
+        remove_stale_temporaries(context, parent)
         lost = create_temporary(context, parent, temporary, after, original.metadata)
         with self._recording(after, syscalls.lstat(parent, temporary).st_mode):
             self._check_unchanged(original)
@@ -200,43 +204,6 @@ class FileUpdate:
         now = self._read()
         if now is None or now.data != original.data:
             raise ConcurrentChange
-
-
-@contextmanager
-def open_for_update(
-    context: RootContext,
-    root_path: str,
-    path: str,
-    parsed: ParsedPath,
-    *,
-    max_bytes: int,
-    recorder: Recorder | None,
-) -> Generator[FileUpdate]:
-    """Do the work of `Root.open_for_update`."""
-    try:
-        for _ in range(ATTEMPTS):
-            with _resolve_target(context, path, parsed) as resolved:
-                _check_target(context, resolved, path)
-                key = resolved.lock_key
-            with file_lock(key, path, root_path), _resolve_target(context, path, parsed) as resolved:
-                _check_target(context, resolved, path)
-                # The path may lead elsewhere since the lock was waited for; then it is the wrong lock.
-                if resolved.lock_key == key:
-                    yield FileUpdate(context, resolved, max_bytes, recorder)
-                    return
-    except OSError as error:
-        raise oserrors.from_oserror(error, path) from None
-    raise oserrors.kept_changing(path)
-
-
-def _resolve_target(context: RootContext, path: str, parsed: ParsedPath) -> ResolvedPath:
-    return ResolvedPath(context, path, parsed, follow_last=True, create_parents=True)
-
-
-def _check_target(context: RootContext, resolved: ResolvedPath, path: str) -> None:
-    if resolved.name == ".":
-        raise oserrors.not_a_file(path)
-    check_may_change(context, resolved, path)
 
 
 def check_may_change(context: RootContext, resolved: ResolvedPath, path: str) -> None:

@@ -36,28 +36,6 @@ class ResolvedPath:
         missing: The directories between `parent` and the name that do not exist yet.
     """
 
-    __slots__ = (
-        "_after_link",
-        "_context",
-        "_create_parents",
-        "_directories",
-        "_directory_meant",
-        "_follow",
-        "_follow_last",
-        "_last_link",
-        "_link_count",
-        "_made",
-        "_parsed",
-        "_path",
-        "_pending",
-        "_real",
-        "_retries",
-        "_root",
-        "missing",
-        "name",
-        "parent",
-    )
-
     def __init__(
         self,
         context: RootContext,
@@ -78,7 +56,7 @@ class ResolvedPath:
         self._root = context.handle
         self._path = path
         self._parsed = parsed
-        self._pending = list(reversed(parsed.parts))
+        self._pending = [*reversed(parsed.parts)]
         self._directory_meant = parsed.directory
         self._follow_last = follow_last
         self._create_parents = create_parents
@@ -205,11 +183,10 @@ class ResolvedPath:
 
     def error(self, error: OSError, name: str | None = None) -> AgentFSError:
         """Return the typed form of an error at a name in the parent; by default at the last name."""
-        name = self.name if name is None else name
-        real_path = self._real_path(None if name == "." else name)
-        failed_at = self._context.display_path(real_path) or "."
         if isinstance(error, AgentFSError):  # several of them are also an OSError
             return error
+        name = self.name if name is None else name
+        failed_at = self._context.display_path(self._real_path(None if name == "." else name)) or "."
         if error.errno == errno.ENOENT and name != ".":
             return oserrors.missing(self._path, failed_at, self._similar(name))
         if error.errno == errno.ENOTDIR and name != ".":
@@ -319,6 +296,7 @@ class ResolvedPath:
         if target.startswith("/"):
             self._close_directories()
             self._real.clear()
+            self.missing.clear()
             self.parent = self._root.fd
         if not self._pending:
             self._directory_meant = self._directory_meant or parsed.directory

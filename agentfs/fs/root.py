@@ -20,11 +20,11 @@ from agentfs.fs import oserrors, syscalls
 from agentfs.fs.context import Access, RootContext, RootHandle, SharedHandle
 from agentfs.fs.directory import Directory, entry_of, node_at
 from agentfs.fs.file import OpenFile, open_regular
-from agentfs.fs.lock import lock_directory
+from agentfs.fs.lock import ATTEMPTS, file_lock, lock_directory
 from agentfs.fs.node import Change, Conflict, Node, Recorder
 from agentfs.fs.path import ParsedPath, absolute_parts, display_name, is_simple, quote, split_path
 from agentfs.fs.protect import name_matcher
-from agentfs.fs.replace import FileUpdate, check_replaceable, open_for_update
+from agentfs.fs.replace import FileUpdate, check_may_change, check_replaceable
 from agentfs.fs.resolve import ResolvedPath, resolve_real
 from agentfs.policy import VIEWED, Policy
 from agentfs.results import Containment, Entry
@@ -263,10 +263,27 @@ class Root:
         parsed = self._split(path)
         if self.policy.read_only:
             raise oserrors.read_only(path)
-        with open_for_update(
-            self._context, self.path, path, parsed, max_bytes=max_bytes, recorder=self.recorder
-        ) as update:
-            yield update
+        try:
+            for _ in range(ATTEMPTS):
+                with self._resolve_target(path, parsed) as resolved:
+                    key = resolved.lock_key
+                with file_lock(key, path, self.path), self._resolve_target(path, parsed) as resolved:
+                    # The path may lead elsewhere since the lock was waited for; then it is the wrong lock.
+                    if resolved.lock_key == key:
+                        yield FileUpdate(self._context, resolved, max_bytes, self.recorder)
+                        return
+        except OSError as error:
+            raise oserrors.from_oserror(error, path) from None
+        raise oserrors.kept_changing(path)
+
+    @contextmanager
+    def _resolve_target(self, path: str, parsed: ParsedPath) -> Generator[ResolvedPath]:
+        context = self._context
+        with ResolvedPath(context, path, parsed, follow_last=True, create_parents=True) as resolved:
+            if resolved.name == ".":
+                raise oserrors.not_a_file(path)
+            check_may_change(context, resolved, path)
+            yield resolved
 
     def apply(
         self,

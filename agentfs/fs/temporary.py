@@ -14,14 +14,14 @@ from agentfs.fs.node import FileMetadata
 
 STALE = 3600.0  # seconds after which a temporary is nobody's: a change takes a fraction of one
 _TEMPORARY = re.compile(r"\.agentfs-[0-9a-f]{16}\.tmp")
-_MAX_SWEPT = 10_000
+_MAX_CLEANED = 10_000
 _ACL = "system.posix_acl_access"
 _FATAL = {errno.ENOSPC, errno.EDQUOT, errno.EIO}
 _SPOOL = "the journal's temporary file"
 
 
 def new_temporary(suffix: str = "tmp") -> str:
-    """Return a name for a temporary; `sweep` recognises those that end in `.tmp`."""
+    """Return a name for a temporary; `remove_stale_temporaries` recognises those that end in `.tmp`."""
     return f".agentfs-{os.urandom(8).hex()}.{suffix}"
 
 
@@ -103,16 +103,16 @@ def sync_directories(context: RootContext, handles: list[int]) -> list[str]:
     return []
 
 
-def sweep(context: RootContext, handle: int) -> None:
+def remove_stale_temporaries(context: RootContext, handle: int) -> None:
     """Remove temporaries that a killed process has left in a directory, when it is first changed."""
     names: list[str] = []
     with suppress(OSError):
         here = syscalls.lstat(handle, ".")
-        if (here.st_dev, here.st_ino) in context.swept:
+        if (here.st_dev, here.st_ino) in context.cleaned:
             return
-        if len(context.swept) >= _MAX_SWEPT:
-            context.swept.clear()
-        context.swept.add((here.st_dev, here.st_ino))
+        if len(context.cleaned) >= _MAX_CLEANED:
+            context.cleaned.clear()
+        context.cleaned.add((here.st_dev, here.st_ino))
         names = [name for name in syscalls.first_names(handle) if _TEMPORARY.fullmatch(name)]
     for name in names:
         with suppress(OSError):  # another process may have removed it just now

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from agentfs.errors import AgentFSError, NoMatchError
-from agentfs.fs import Root, lock, replace, revision_of, revision_of_stat, syscalls
+from agentfs.fs import Root, lock, revision_of, revision_of_stat, syscalls
+from agentfs.fs import root as root_module
 from agentfs.policy import Policy
 from tests.fs.mechanisms import change, replace_calls
 
@@ -411,7 +412,7 @@ def test_a_link_that_turns_while_the_lock_is_waited_for_is_walked_again(tree, mo
             (tree / "l").symlink_to("a/t")
         return lock.file_lock(key, *args)
 
-    monkeypatch.setattr(replace, "file_lock", turning)
+    monkeypatch.setattr(root_module, "file_lock", turning)
     with Root(tree, Policy()) as root:
         assert put(root, "l", b"new").real_path == "a/t"
     assert taken == ["f", "t"]
