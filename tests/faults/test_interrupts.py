@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -93,34 +92,56 @@ def test_a_change_interrupted_after_each_call_is_whole_and_leaves_nothing(tmp_pa
     interrupt_each(tmp_path, interrupting, name, 1)
 
 
-def test_a_change_that_is_interrupted_while_it_waits_for_a_lock_ends_first(tmp_path):
-    """Another interrupt is raised at once, and the change goes on by itself."""
+def test_an_interrupt_waits_for_the_end_of_the_change(tmp_path):
     (tmp_path / "f").write_text("old\n")
-    held, free = threading.Event(), threading.Event()
+    steps = []
 
     def spans(text):
-        held.set()
-        free.wait(20)
+        for _ in range(2):  # an impatient user
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.01)
+            steps.append("after an interrupt")
         return [(0, 3, "new")]
 
-    def interrupt():
-        held.wait(20)
-        time.sleep(0.1)
-        os.kill(os.getpid(), signal.SIGINT)
-        time.sleep(0.1)
-        os.kill(os.getpid(), signal.SIGINT)
-
+    handler = signal.getsignal(signal.SIGINT)
     with Workspace(tmp_path) as ws:
-        thread = threading.Thread(target=interrupt)
-        thread.start()
         with pytest.raises(KeyboardInterrupt):
             ws.splice("f", spans)
-        thread.join()
-        assert (tmp_path / "f").read_text() == "old\n"
-        free.set()
-        assert ws.write("f", "x\n", overwrite=True).diff.count("-new") == 1, (
-            "the change was made before the next"
-        )
+        assert steps == ["after an interrupt"] * 2
+        assert (tmp_path / "f").read_text() == "new\n"
+        assert signal.getsignal(signal.SIGINT) is handler
+        ws.undo()
+    assert (tmp_path / "f").read_text() == "old\n"
+
+
+def test_the_handlers_of_several_signals_run_after_the_change_even_if_each_raises(tmp_path):
+    called = []
+
+    def handler(number, frame):
+        called.append((number, (tmp_path / "f").exists()))
+        raise ConnectionError(number)
+
+    numbers = (signal.SIGTERM, signal.SIGALRM, signal.SIGHUP)
+    before = {number: signal.signal(number, handler) for number in numbers}
+    try:
+        with Workspace(tmp_path) as ws:
+            ws.write("g", "old\n")
+
+            def spans(text):
+                for number in numbers:
+                    os.kill(os.getpid(), number)
+                    time.sleep(0.01)
+                ws.write("f", "x\n")
+                return [(0, 3, "new")]
+
+            with pytest.raises(ConnectionError):
+                ws.splice("g", spans)
+            assert all(signal.getsignal(number) is handler for number in numbers)
+    finally:
+        for number, old in before.items():
+            signal.signal(number, old)
+    assert sorted(called) == [(number, True) for number in sorted(numbers)]
+    assert (tmp_path / "g").read_text() == "new\n"
 
 
 SOAK = """
