@@ -224,3 +224,9 @@ def test_the_pages_of_a_pdf_that_were_read_before_the_deadline_are_shown(tmp_pat
         assert 0 < result.end_line < 900
         assert (result.truncated_by, result.next["arguments"]["offset"]) == ("time", result.end_line + 1)
         assert "there was no time for more" in result.text
+
+
+def test_the_parsing_of_one_page_ends_at_the_deadline(tmp_path):
+    (tmp_path / "long.pdf").write_bytes(pdf([b"BT " + b"(text) Tj " * 300_000 + b"ET"], pages=1))
+    with Workspace(tmp_path, limits=Limits(timeout=0.2)) as ws:
+        assert "in the time that is left" in refused(ws.read, "long.pdf").message

@@ -2,6 +2,7 @@
 
 import importlib
 import logging
+import time
 from functools import partial
 from io import BytesIO
 from typing import Any
@@ -20,8 +21,10 @@ _LIMITS = {
     "run_length_maximum_output_length": 8_000_000,
     "array_based_stream_maximum_output_length": 8_000_000,
     "zlib_maximum_recovery_input_length": 200_000,
-    "stream_parsing_work_maximum_count": 200_000,
 }
+# Tokens of one page, which are parsed without a look at the clock; a second takes more than 150,000.
+_MAX_TOKENS = 200_000
+_TOKENS_PER_SECOND = 100_000
 _MAX_ARRAY_ELEMENTS = 20_000  # in the content of a page: arrays are read without a look at the clock
 _CHECK_EVERY = 256  # reads between two looks at the clock: pypdf reads byte by byte
 
@@ -78,14 +81,23 @@ class Pdf:
 
     def section(self, number: int) -> Section:
         """Return a page, from 1; the lines of a broken one say what is wrong with it."""
+        in_time = int((call_context.deadline() - time.monotonic()) * _TOKENS_PER_SECOND)
+        max_tokens = max(1, min(_MAX_TOKENS, in_time))
         try:
             with self._limited():
                 page = self._reader.pages[number - 1]
-            with self._limited(array_maximum_element_count=_MAX_ARRAY_ELEMENTS):
+            with self._limited(
+                array_maximum_element_count=_MAX_ARRAY_ELEMENTS, stream_parsing_work_maximum_count=max_tokens
+            ):
                 text = lf_view(str(page.extract_text(visitor_operand_before=_check_time))).strip("\n")
         except DeadlineExceededError:
             raise
         except Exception as error:  # noqa: BLE001 - as above
+            if max_tokens < _MAX_TOKENS and type(error).__name__ == "LimitReachedError":
+                raise DeadlineExceededError(
+                    f"Page {number} of {quote(self._path)} cannot be read in the time that is left.",
+                    hint="Read fewer pages at once.",
+                ) from None
             return Section(f"page {number}", [f"|⟦not readable: {_reason(error)}⟧"])
         if not text:
             return Section(f"page {number}", ["|⟦no text⟧"])
