@@ -1,6 +1,7 @@
 """The command line: every tool as a command, the history of a state directory, schemas, and an MCP server."""
 
 import argparse
+import contextlib
 import json
 import os
 import re
@@ -28,9 +29,30 @@ FAILED = 2
 INTERRUPTED = 130
 _TYPES: dict[str, Callable[[str], Any]] = {"string": str, "integer": int, "number": float}
 _PROGRESS_AFTER = 1.0  # seconds
+_DIFF_COLOURS = {"+": "32", "-": "31", "@": "36"}
 _TIME = "%Y-%m-%d %H:%M:%S"
-# Methods that need earlier calls, and so a state directory; `_add_history` has their commands.
-_HISTORY = {"undo", "redo", "checkpoint", "rollback", "changes"}
+_INTEGER = {"type": int, "nargs": "?", "default": 1, "metavar": "N", "help": "how many (default: 1)"}
+# Methods that need earlier calls, and so a state directory: the description, and the argument for argparse.
+_HISTORY_COMMANDS: dict[str, tuple[str, dict[str, Any]]] = {
+    "undo": ("undo the last steps, all of them or none", _INTEGER),
+    "redo": ("make undone steps again, all of them or none", _INTEGER),
+    "checkpoint": (
+        "name the present state, for rollback and diff",
+        {"nargs": "?", "metavar": "NAME", "help": "the name (default: a number)"},
+    ),
+    "rollback": (
+        "return the files to a checkpoint, backward or forward",
+        {"metavar": "CHECKPOINT", "help": "its name"},
+    ),
+}
+# Options of several commands.
+_COMMON: dict[str, dict[str, Any]] = {
+    "--root": {"default": ".", "metavar": "DIR", "help": "the workspace (default: here)"},
+    "--state": {"default": None, "metavar": "DIR", "help": "persist journal and read history in DIR"},
+    "--json": {"action": "store_true", "default": False, "help": "print the whole result as JSON"},
+    "--dialect": {"default": "agentfs", "metavar": "NAME", "help": "whose names, arguments and output"},
+}
+_OTHER_COMMANDS = {*_HISTORY_COMMANDS, "changes"}  # methods that are no commands by their own schema
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -84,37 +106,33 @@ def _parser() -> argparse.ArgumentParser:
 
     call = commands.add_parser("call", help="run one tool with the arguments a model would send")
     call.add_argument("name", metavar="NAME", help="the tool, such as read")
-    call.add_argument(
-        "arguments", metavar="JSON", help="its arguments as a JSON object; - reads standard input"
-    )
-    call.add_argument("--json", action="store_true", help="print the whole result as JSON")
+    json_help = "its arguments as a JSON object; - reads standard input"
+    call.add_argument("arguments", metavar="JSON", help=json_help)
+    _add_common(call, "--json", "--dialect", "--root", "--state")
     call.set_defaults(run=_call)
 
     schemas = commands.add_parser("schemas", help="print the tools' schemas as JSON")
     schemas.add_argument("--format", default="openai", choices=FORMATS, help="the provider (default: openai)")
     schemas.add_argument("--strict", action="store_true", help="schemas for the provider's strict mode")
+    _add_common(schemas, "--dialect", "--root")
     schemas.set_defaults(run=_schemas)
 
     mcp = commands.add_parser("mcp", help="serve the tools over MCP on standard input and output")
     mcp.add_argument("--read-only", action="store_true", help="change nothing")
     mcp.add_argument("--tools", metavar="NAMES", help="the tools to offer, separated by commas")
     mcp.add_argument("--prefix", default="", help="a prefix for each tool's name")
-    mcp.add_argument(
-        "--structured",
-        action="store_true",
-        help="send typed data beside the text, for clients that are programs",
-    )
+    structured_help = "send typed data beside the text, for clients that are programs"
+    mcp.add_argument("--structured", action="store_true", help=structured_help)
+    _add_common(mcp, "--dialect", "--root", "--state")
     mcp.set_defaults(run=_mcp)
 
-    for command in (call, schemas, mcp):
-        command.add_argument(
-            "--dialect", default="agentfs", metavar="NAME", help="whose names, arguments and output"
-        )
-        _add_root(command)
-    for command in (call, mcp):
-        _add_state(command)
     _add_history(commands)
     return parser
+
+
+def _add_common(command: Any, *names: str) -> None:
+    for name in names:
+        command.add_argument(name, **_COMMON[name])
 
 
 def _add_history(commands: Any) -> None:
@@ -123,36 +141,18 @@ def _add_history(commands: Any) -> None:
             name, help=description, description=description.capitalize() + "."
         )
         command.add_argument("--state", required=True, metavar="DIR", help="the state directory")
-        command.add_argument(
-            "--root", metavar="DIR", help="the workspace (default: that of the state directory)"
-        )
-        command.add_argument("--json", action="store_true", help="print the whole result as JSON")
+        root_help = "the workspace (default: that of the state directory)"
+        command.add_argument("--root", metavar="DIR", help=root_help)
+        _add_common(command, "--json")
         command.set_defaults(run=run, method=name)
         return command
 
     log = add("log", "list the steps that were made, the latest first", _log)
     log.add_argument("--limit", type=int, metavar="N", help="most steps to show (default: all)")
-    for name, description in (("undo", "undo the last steps"), ("redo", "make undone steps again")):
-        command = add(name, f"{description}, all of them or none", _run_history)
-        command.add_argument(
-            "argument", type=int, nargs="?", default=1, metavar="N", help="how many (default: 1)"
-        )
     diff = add("diff", "print all that was changed as one patch, which git apply takes", _diff)
     diff.add_argument("--since", metavar="CHECKPOINT", help="only what was changed since (default: all)")
-    checkpoint = add("checkpoint", "name the present state, for rollback and diff", _run_history)
-    checkpoint.add_argument("argument", nargs="?", metavar="NAME", help="the name (default: a number)")
-    rollback = add("rollback", "return the files to a checkpoint, backward or forward", _run_history)
-    rollback.add_argument("argument", metavar="CHECKPOINT", help="its name")
-
-
-def _add_root(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--root", default=".", metavar="DIR", help="the workspace (default: here)")
-
-
-def _add_state(command: argparse.ArgumentParser) -> None:
-    command.add_argument(
-        "--state", default=None, metavar="DIR", help="persist journal and read history in DIR"
-    )
+    for name, (description, argument) in _HISTORY_COMMANDS.items():
+        add(name, description, _run_history).add_argument("argument", **argument)
 
 
 def _tools() -> list[Tool]:
@@ -164,7 +164,7 @@ def _tools() -> list[Tool]:
 
 def _names(workspace: Workspace) -> list[str]:
     """Return the names of the methods that are commands."""
-    return [name for name in workspace.tool_names() if name not in _HISTORY]
+    return [name for name in workspace.tool_names() if name not in _OTHER_COMMANDS]
 
 
 def _add_tool(commands: Any, tool: Tool) -> None:
@@ -179,9 +179,7 @@ def _add_tool(commands: Any, tool: Tool) -> None:
     for parameter in tool.parameters:
         _add_parameter(command, parameter)
     group = command.add_argument_group("about the command")
-    group.add_argument("--json", action="store_true", default=False, help="print the whole result as JSON")
-    _add_root(group)
-    _add_state(group)
+    _add_common(group, "--json", "--root", "--state")
     command.set_defaults(run=_run_tool, tool=tool)
 
 
@@ -239,9 +237,8 @@ def _run_tool(arguments: argparse.Namespace) -> int:
         given["content"] = _standard_input()
     with _open(arguments.root, arguments.state) as workspace:
         # All these are commands, so an error may advise any of them.
-        tools = workspace.tools(
-            _names(workspace), expose={tool.name: exposable(getattr(workspace, tool.name))}
-        )
+        expose = {tool.name: exposable(getattr(workspace, tool.name))}
+        tools = workspace.tools(_names(workspace), expose=expose)
         token = call_context.current.set(call_context.Call(tool.name, on_progress=_progress()))
         try:
             result = tools.call(tool.name, given)
@@ -266,11 +263,9 @@ def _show(result: ToolResult, *, as_json: bool) -> int:
         _print_error(result.content)
     if not result.success:
         return FAILED
-    data: Any = result.data
-    found: Any = None
-    if isinstance(data, dict):
-        facts = cast("dict[str, Any]", data)
-        found = facts.get("total_matches", facts.get("total") if "files" in facts else None)
+    facts: Any = result.data
+    data = cast("dict[str, Any]", facts) if isinstance(facts, dict) else {}
+    found = data.get("total_matches", data.get("total") if "files" in data else None)
     return NOTHING_FOUND if found == 0 else 0
 
 
@@ -292,30 +287,25 @@ def _log(arguments: argparse.Namespace) -> int:
 
 def _rows(journal: Journal) -> Iterator[tuple[dict[str, Any], str]]:
     """Yield each step, the latest first, with the checkpoints after it; at last those of the beginning."""
-    done, first = journal.steps, journal.merged
-    steps: list[Step] = [*done, *journal.undone_steps]
-    names: dict[int, list[str]] = {}
-    for name, place in journal.checkpoints.items():
-        names.setdefault(place, []).append(name)
-    for number, step in reversed(list(enumerate(steps, first + 1))):
-        row = {
+    first, last = journal.merged, journal.merged + len(journal.steps)
+    checkpoints: dict[int, list[str]] = {}
+    for name, position in journal.checkpoints.items():
+        checkpoints.setdefault(position, []).append(name)
+
+    def row(number: int, changes: Any, seconds: float | None) -> dict[str, Any]:
+        return {
             "step": number,
-            "time": step.time,
-            "undone": number > first + len(done),
-            "checkpoints": names.get(number, []),
-            "files": [vars(file) for file in file_changes(step.changes, count_lines=False)],
+            "time": seconds,
+            "undone": number > last,
+            "checkpoints": checkpoints.get(number, []),
+            "files": [vars(file) for file in file_changes(changes, count_lines=False)],
         }
-        yield row, describe_step(step)
-    if first or 0 in names:
-        files = [vars(file) for file in file_changes(journal.base.changes, count_lines=False)]
-        row = {
-            "step": first,
-            "time": None,
-            "undone": False,
-            "checkpoints": names.get(first, []),
-            "files": files,
-        }
-        yield row, "the steps up to here, merged"
+
+    steps: list[Step] = [*journal.steps, *journal.undone_steps]
+    for number, step in reversed(list(enumerate(steps, first + 1))):
+        yield row(number, step.changes, step.time), describe_step(step)
+    if first or 0 in checkpoints:
+        yield row(first, journal.base.changes, None), "the steps up to here, merged"
 
 
 def _run_history(arguments: argparse.Namespace) -> int:
@@ -363,21 +353,17 @@ def _mcp(arguments: argparse.Namespace) -> int:
             raise
         _print_error("agentfs: the server needs the official SDK: pip install 'agentfs-workspace[mcp]'")
         return FAILED
-    names = [name.strip() for name in arguments.tools.split(",")] if arguments.tools else None
-    policy = Policy(read_only=arguments.read_only)
     server = WorkspaceServer(
         arguments.root,
-        names=names,
+        names=[name.strip() for name in arguments.tools.split(",")] if arguments.tools else None,
         prefix=arguments.prefix,
         dialect=arguments.dialect,
-        policy=policy,
+        policy=Policy(read_only=arguments.read_only),
         state=arguments.state,
         structured=arguments.structured,
     )
-    try:
+    with contextlib.suppress(KeyboardInterrupt):
         asyncio.run(server.serve())
-    except KeyboardInterrupt:
-        return 0
     return 0
 
 
@@ -438,9 +424,8 @@ def _in_colour(text: str) -> str:
     in_diff = False
     for line in text.split("\n"):
         in_diff = in_diff or line.startswith("@@ ")
-        if in_diff and line[:1] in ("+", "-", "@"):
-            code = {"+": "32", "-": "31", "@": "36"}[line[0]]
-            lines.append(f"\033[{code}m{line}\033[0m")
+        if in_diff and line[:1] in _DIFF_COLOURS:
+            lines.append(f"\033[{_DIFF_COLOURS[line[0]]}m{line}\033[0m")
         elif line.startswith("[") and line.endswith("]"):
             lines.append(f"\033[2m{line}\033[0m")
         else:
