@@ -53,9 +53,6 @@ class WorkspaceServer:
             state: The directory where journal and read history outlive the server.
             structured: Send the typed data of each result too, and its schema. Some clients then show their
                 model the data instead of the text.
-
-        Raises:
-            AgentFSError: The root is no directory, or a name is no tool; as `Workspace` for `state`.
         """
         self._policy = policy or Policy()
         self._names = names
@@ -103,11 +100,8 @@ class WorkspaceServer:
 
     async def _list(self, context: _Context, params: Any) -> types.ListToolsResult:
         del context, params
-        tools = [
-            types.Tool.model_validate(tool)
-            for tool in self._tools.schemas("mcp-structured" if self._structured else "mcp")
-        ]
-        return types.ListToolsResult(tools=tools)
+        schemas = self._tools.schemas("mcp-structured" if self._structured else "mcp")
+        return types.ListToolsResult(tools=[types.Tool.model_validate(schema) for schema in schemas])
 
     async def _call(self, context: _Context, params: types.CallToolRequestParams) -> types.CallToolResult:
         try:
@@ -195,14 +189,9 @@ def _path_of(root: types.Root) -> str | None:
 def _progress_reporter(context: _Context) -> Callable[[int], None]:
     """Return a callback that sends progress from a call's thread; the SDK drops what was not requested."""
     loop = asyncio.get_running_loop()
-    pending: set[asyncio.Task[None]] = set()
-
-    def send(entries: int) -> None:
-        task = loop.create_task(context.session.report_progress(entries, None, f"{entries:,} entries"))
-        pending.add(task)
-        task.add_done_callback(pending.discard)
 
     def report(entries: int) -> None:
-        loop.call_soon_threadsafe(send, entries)
+        message = context.session.report_progress(entries, None, f"{entries:,} entries")
+        asyncio.run_coroutine_threadsafe(message, loop)
 
     return report

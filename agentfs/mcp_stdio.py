@@ -14,8 +14,8 @@ import signal
 import sys
 import threading
 from collections.abc import AsyncGenerator, Callable, Generator, Iterator
-from types import TracebackType
-from typing import NamedTuple, Self
+from functools import partial
+from typing import Any, NamedTuple, Self
 
 import anyio
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
@@ -38,17 +38,11 @@ Incoming = MemoryObjectReceiveStream[SessionMessage | Exception]
 
 
 class _Envelope(NamedTuple):
-    """What the outermost object of a frame has; the id is as it is written, or null where it is none."""
+    """What the outermost object of a frame has."""
 
-    id: bytes
+    id: bytes  # as it is written, or null where it is none
     has_id: bool
-    has_method: bool
-    has_answer: bool
-
-    @property
-    def wants_answer(self) -> bool:
-        """Whether it may be a request: no notification, and no answer itself."""
-        return not self.has_answer and (self.has_id or not self.has_method)
+    may_be_request: bool  # neither a notification nor a response
 
 
 class _Line(NamedTuple):
@@ -78,14 +72,7 @@ class Outgoing:
         _in_thread(self._write, "agentfs-mcp-output")
 
     async def send(self, item: SessionMessage, /) -> None:
-        """Send a message.
-
-        Args:
-            item: The message.
-
-        Raises:
-            BrokenResourceError: The client has gone.
-        """
+        """Send a message; `BrokenResourceError` where the client has gone."""
         try:
             text = item.message.model_dump_json(by_alias=True, exclude_unset=True)
         except ValueError:  # a text with half of a surrogate pair
@@ -95,13 +82,7 @@ class Outgoing:
         await self._send(text.encode())
 
     async def refuse(self, identity: bytes, code: int, message: str) -> None:
-        """Answer what cannot be answered otherwise.
-
-        Args:
-            identity: The id of the request, as JSON.
-            code: The code of JSON-RPC.
-            message: What is wrong.
-        """
+        """Answer a request, by its id in JSON, with an error of JSON-RPC."""
         error = json.dumps({"code": code, "message": message}).encode()
         await self._send(b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (identity, error))
 
@@ -114,12 +95,7 @@ class Outgoing:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc_val: BaseException | None,
-        exc_tb: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, exc_type: Any, exc_val: Any, exc_tb: Any) -> None:
         await self.aclose()
 
     async def _send(self, frame: bytes) -> None:
@@ -134,30 +110,23 @@ class Outgoing:
 
     def _write(self) -> None:
         while (work := self._work.get()) is not None:
-            frame, written = work
+            rest, written = memoryview(work[0]), work[1]
             failure: OSError | None = None
             try:
-                rest = memoryview(frame)
                 while rest:
                     rest = rest[os.write(self._fd, rest) :]
             except OSError as error:
                 failure = error
             with contextlib.suppress(RuntimeError):  # the loop has ended
-                self._loop.call_soon_threadsafe(_settle, written, failure)
+                self._loop.call_soon_threadsafe(_set_result, written, failure)
 
 
 @contextlib.asynccontextmanager
 async def stdio() -> AsyncGenerator[tuple[Incoming, Outgoing]]:
-    """Give the streams for a server on standard input and output.
+    """Give the streams for a server on standard input and output: what comes, and where to send.
 
     Meanwhile standard input is empty and standard output is standard error, so that nothing else gets among
     the frames.
-
-    Yields:
-        What comes, and where to send.
-
-    Raises:
-        FileIOError: `io`: one of the two is closed.
     """
     if sys.stdin is None or sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison] - as Python has it
         raise FileIOError("The server speaks over standard input and output, and one of them is closed.")
@@ -168,7 +137,8 @@ async def stdio() -> AsyncGenerator[tuple[Incoming, Outgoing]]:
         outgoing = Outgoing(outgoing_fd)
         into, incoming = anyio.create_memory_object_stream[SessionMessage | Exception]()
         lines: asyncio.Queue[_Line] = asyncio.Queue()
-        _in_thread(_line_reader(incoming_fd, lines), "agentfs-mcp-input")
+        loop = asyncio.get_running_loop()
+        _in_thread(partial(_read_lines, incoming_fd, lines, loop), "agentfs-mcp-input")
         taking = asyncio.create_task(_take(lines, into, outgoing))
         try:
             with _ended_by_interrupt(lines):
@@ -213,7 +183,7 @@ async def _take(
                     message = _message_of(line.text)
                 except _NoMessageError as error:
                     envelope = _envelope(line.text)
-                    if envelope.wants_answer:
+                    if envelope.may_be_request:
                         await outgoing.refuse(envelope.id, error.code, error.message)
                 else:
                     await into.send(SessionMessage(message))
@@ -251,29 +221,23 @@ def _envelope(frame: bytes) -> _Envelope:
             key = b""
         last = token
         depth += (token in _OPEN) - (token in _CLOSE)
-    written = found.get(b'"id"', b"")
+    identity, has_id = found.get(b'"id"', b""), b'"id"' in found
+    is_response = b'"result"' in found or b'"error"' in found
+    is_notification = b'"method"' in found and not has_id
     return _Envelope(
-        written if _ID.fullmatch(written) else b"null",
-        has_id=b'"id"' in found,
-        has_method=b'"method"' in found,
-        has_answer=b'"result"' in found or b'"error"' in found,
+        identity if _ID.fullmatch(identity) else b"null", has_id, not (is_response or is_notification)
     )
 
 
-def _line_reader(fd: int, lines: "asyncio.Queue[_Line]") -> Callable[[], None]:
-    """Return what reads lines in a thread, each once the one before was taken, and hands over their end."""
-    loop = asyncio.get_running_loop()
-
-    def read() -> None:
-        taken = threading.Event()
-        with contextlib.suppress(RuntimeError):  # the loop has ended: nobody listens any more
-            for line in _lines(fd):
-                taken.clear()
-                loop.call_soon_threadsafe(lines.put_nowait, _Line(line, taken))
-                taken.wait()
-            loop.call_soon_threadsafe(lines.put_nowait, _Line(None, taken))
-
-    return read
+def _read_lines(fd: int, lines: "asyncio.Queue[_Line]", loop: asyncio.AbstractEventLoop) -> None:
+    """Hand over lines and their end, each once the one before was taken."""
+    taken = threading.Event()
+    with contextlib.suppress(RuntimeError):  # the loop has ended: nobody listens any more
+        for line in _lines(fd):
+            taken.clear()
+            loop.call_soon_threadsafe(lines.put_nowait, _Line(line, taken))
+            taken.wait()
+        loop.call_soon_threadsafe(lines.put_nowait, _Line(None, taken))
 
 
 def _lines(fd: int) -> Iterator[bytes]:
@@ -297,7 +261,7 @@ def _lines(fd: int) -> Iterator[bytes]:
 
 @contextlib.contextmanager
 def _diverted(fd: int, instead: int) -> Generator[int]:
-    """Give what a descriptor stands for under another one; meanwhile it stands for something else."""
+    """Give a duplicate of a descriptor, which meanwhile is a duplicate of another one."""
     kept = os.dup(fd)
     os.set_blocking(kept, True)
     os.dup2(instead, fd)
@@ -313,10 +277,6 @@ def _in_thread(target: Callable[[], None], name: str) -> None:
     threading.Thread(target=target, name=name, daemon=True).start()
 
 
-def _settle(written: asyncio.Future[None], failure: OSError | None) -> None:
-    if written.cancelled():
-        return
-    if failure is None:
-        written.set_result(None)
-    else:
-        written.set_exception(failure)
+def _set_result(written: asyncio.Future[None], failure: OSError | None) -> None:
+    if not written.cancelled():
+        written.set_result(None) if failure is None else written.set_exception(failure)
