@@ -855,7 +855,6 @@ class Workspace:
         path = texts(path)
         kept = self._outputs.get(path) if isinstance(path, str) else None
         text = None if kept is None or kept.path else kept.text
-        named = line_ids and not text
         request = Request(
             pattern,
             kept.path if kept is not None and kept.path else path,
@@ -890,12 +889,15 @@ class Workspace:
             line_id_source(
                 self._root, self._read_tracker, self.limits, fresh=self._dialect_options.fresh_line_ids
             )
-            if named
+            if line_ids and text is None
             else None
         )
-        return self._with_full_text(
-            grep(self._root, self.limits, request, kept=text, engine=self.engine, name_lines=name_lines)
-        )
+        found = grep(self._root, self.limits, request, kept=text, engine=self.engine, name_lines=name_lines)
+        if line_ids and text is not None:
+            from agentfs.cache import NO_LINE_IDS
+
+            found = replace(found, text=Joined("\n", found.text, f"[{NO_LINE_IDS}]"))
+        return self._with_full_text(found)
 
     @tool(effect="change")
     def undo(self, steps: int = 1) -> UndoResult:

@@ -84,6 +84,16 @@ def check_parameters(ws):
     assert caught.value.message == f'`encoding` does not apply to "{name}", which is text.'
 
 
+def test_a_search_of_a_kept_text_says_that_its_lines_have_no_ids(tmp_path):
+    """`line_ids=True` gave neither ids nor a word about it."""
+    with Workspace(tmp_path) as ws:
+        name = ws.keep("first\nsecond\n")
+        result = ws.grep("second", path=name, line_ids=True)
+        assert [match.line_id for match in result.matches] == [None]
+        assert result.text.endswith("\n[no line ids: this is no file, and cannot be edited]")
+        assert "no line ids" not in ws.grep("second", path=name).text
+
+
 def test_names_of_another_kind(ws):
     name = ws.keep(ws.read("file_001.txt"), kind="file")
     assert name.startswith("@file_")

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from agentfs.cache import FileCache
+from agentfs.cache import NO_LINE_IDS, FileCache
 from agentfs.errors import (
     AgentFSError,
     BinaryError,
@@ -86,7 +86,7 @@ def read_text(name: str, text: str, limits: Limits, request: ReadRequest) -> Rea
     first = request.first(name, total)
     if not total:
         return empty_result(info)
-    notes = ["no line ids: this is no file, and cannot be edited"] if request.line_ids else []
+    notes = [NO_LINE_IDS] if request.line_ids else []
     lines = slice_text(text, first, max_lines(request.limit, limits), request)
     return render_page(info, lines, limits, request, notes)[1]
 
