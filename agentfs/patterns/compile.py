@@ -13,8 +13,7 @@ from typing import Any, Protocol, cast
 from agentfs.errors import InvalidPatternError
 from agentfs.messages import Message, Retry
 from agentfs.patterns.literals import Plan, make_plan
-from agentfs.patterns.recursion import left_recursion
-from agentfs.patterns.syntax import Syntax, is_call, read_syntax
+from agentfs.patterns.syntax import Syntax, Token, is_call, read_syntax
 from agentfs.text import visible
 
 MAX_CHARACTERS = 1000
@@ -30,6 +29,9 @@ _GROUP_COST = 8  # the engine's work for groups grows with their square
 _EXCERPT = 60  # characters of the pattern shown on either side of a mistake
 _MAX_REPAIRS = 12
 _LOOKS_LIKE_REGEX = re.compile(r"\\[A-Za-z]|[.\])][*+?]|\||^\^|\$$|\[[^\]]+\]|\(\?")
+_CALLED_GROUP = re.compile(r"\(\?(?:P?[>&]([^)]*)|(R)|([+-]?)([0-9]+))\)")
+_GROUP_NAME = re.compile(r"\(\?P?<([^>]*)>")
+_WHOLE = "0"  # the group that `(?R)` calls
 _SPECIAL = re.compile(r"[\\.*+?^$|()\[\]{}]")
 
 
@@ -117,12 +119,7 @@ def compile_pattern(
     if plan.line_regex is not None and not multiline:
         compiled = _compile(engine, plan.line_regex, flags | engine.M)
         line_regex = None if isinstance(compiled, Exception) else compiled
-    if (endless := left_recursion(syntax)) is not None:
-        raise InvalidPatternError(
-            "A group of the pattern calls itself before it has matched a character, and so without end.",
-            hint="Put what it must match before the call.",
-            details={"position": endless.start},
-        )
+    _check_recursion(syntax)
     stack = _stack_per_character(syntax)
     return Pattern(
         pattern=pattern,
@@ -220,6 +217,85 @@ def _stack_per_character(syntax: Syntax) -> int:
     return most
 
 
+@dataclass(slots=True)
+class _OpenGroup:
+    name: str  # by which it is called; "" where nothing can call it
+    is_look: bool = False  # a lookaround, after which the position is the one before
+    consumes: bool = False  # whether its present alternative has matched a character by now
+    others_consume: bool = True  # whether all alternatives before have
+    last_consumes: bool = False  # whether the last token matches a character
+
+
+def _check_recursion(syntax: Syntax) -> None:
+    """Refuse a pattern in which a group calls itself before it has matched a character."""
+    if not any(token.kind == "other" and is_call(token) for token in syntax.tokens):
+        return
+    edges = _group_edges(syntax)
+    called: dict[str, list[str]] = {}
+    for outer, inner, _ in edges:
+        called.setdefault(outer, []).append(inner)
+    for outer, inner, token in edges:
+        reached, pending = set[str](), [inner]
+        while pending:
+            name = pending.pop()
+            if name not in reached:
+                reached.add(name)
+                pending += called.get(name, ())
+        if outer in reached:
+            raise InvalidPatternError(
+                "A group of the pattern calls itself before it has matched a character, and so without end.",
+                hint="Put what it must match before the call.",
+                details={"position": token.start},
+            )
+
+
+def _group_edges(syntax: Syntax) -> list[tuple[str, str, Token]]:
+    """Return each group that is called or opened in another before that has matched a character."""
+    groups = [_OpenGroup(_WHOLE)]
+    edges: list[tuple[str, str, Token]] = []
+    numbers = {_WHOLE: _WHOLE}  # of the groups, also by name
+
+    def enter(name: str, token: Token) -> None:
+        for group in reversed(groups):
+            if group.consumes or group.last_consumes:
+                return
+            if group.name:
+                edges.append((group.name, name, token))
+                return
+
+    for token in syntax.tokens:
+        group = groups[-1]
+        if token.kind == "repeat":
+            group.last_consumes = group.last_consumes and token.low > 0
+            continue
+        if token.kind == "comment":
+            continue
+        group.consumes = group.consumes or group.last_consumes
+        group.last_consumes = token.kind in {"character", "class", "set", "property", "any"}
+        if token.kind in {"open", "look"}:
+            name = ""
+            named = _GROUP_NAME.fullmatch(token.text)
+            if named is not None or token.text == "(":
+                name = str(len(numbers))
+                numbers[name] = name
+                if named is not None:
+                    numbers.setdefault(named[1], name)
+                enter(name, token)
+            groups.append(_OpenGroup(name, token.kind == "look"))
+        elif token.kind == "close" and len(groups) > 1:
+            closed = groups.pop()
+            groups[-1].last_consumes = closed.consumes and closed.others_consume and not closed.is_look
+        elif token.kind == "or":
+            group.others_consume, group.consumes = group.others_consume and group.consumes, False
+        elif is_call(token) and (call := _CALLED_GROUP.fullmatch(token.text)) is not None:
+            name = call[1] or (_WHOLE if call[2] else call[4])
+            if call[3]:
+                before = sum(each.isdecimal() for each in numbers) - 1
+                name = str(before + int(name) if call[3] == "+" else before + 1 - int(name))
+            enter(name, token)
+    return [(outer, numbers.get(name, name), token) for outer, name, token in edges]
+
+
 def _invalid(engine: Any, syntax: Syntax, error: Exception) -> InvalidPatternError:
     """Say what is wrong with a pattern, where, and how to write what was probably meant."""
     written = syntax.pattern
@@ -254,8 +330,8 @@ def _mistake(syntax: Syntax, error: Exception) -> tuple[int, str]:
             "this [ is never closed"
         )
     if reason.startswith(("bad escape", "incomplete escape", "undefined character", "unknown property")):
-        held = [t.start for t in syntax.tokens if t.text.startswith("\\") and t.start < max(position, 1)]
-        return (held[-1] if held else position), reason
+        escapes = [t.start for t in syntax.tokens if t.text.startswith("\\") and t.start < max(position, 1)]
+        return (escapes[-1] if escapes else position), reason
     return min(position, max(end - 1, 0)), reason
 
 

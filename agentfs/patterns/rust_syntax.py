@@ -1,7 +1,7 @@
-r"""A pattern in the words that RE2 and Rust's regex know too, for ASCII lines: to nominate, never to decide.
+r"""A pattern in the syntax that RE2 and Rust's regex share, to find candidates in ASCII text.
 
-Both are linear in time and have no lookaround. A pattern is rewritten only when every piece means the same on
-one line of ASCII in all three; classes are spelled out, because RE2's `\s` lacks the vertical tab.
+Both are linear in time and have no lookaround. A pattern is rewritten only when every token means the same on
+one line of ASCII in all three; classes are written out, because RE2's `\s` lacks the vertical tab.
 """
 
 import re
@@ -17,43 +17,27 @@ _CLASSES = {
     "\\S": "[^\\t-\\r ]",
 }
 _IN_SET = {"\\d": "0-9", "\\w": "0-9A-Za-z_", "\\s": "\\t\\x0b-\\r\\x20"}
-_SET_PIECE = re.compile(r"\\.|.", re.DOTALL)
+_SET_MEMBER = re.compile(r"\\.|.", re.DOTALL)
 _SIMPLE_SET = re.compile(r"\[\^?(?:[^\\\[\]\n&~]|\\[dws\[\]\\^.\-tr])+\]")
 _RANGE_OF_CLASS = re.compile(r"\\[dws]-(?!\])|[^\\\[^]-\\[dws]|--")
 
 
 def rust_syntax(pattern: str, *, ignore_case: bool) -> str | None:
-    """Rewrite a pattern.
-
-    Args:
-        pattern: The pattern as it was written.
-        ignore_case: Whether letters match in either case.
-
-    Returns:
-        A pattern that matches in an ASCII line exactly when the given one does, or None.
-    """
+    """Return a pattern that matches in an ASCII line exactly when the given one does, or None."""
     syntax = read_syntax(pattern)
-    if syntax.opaque or syntax.unclosed:
+    parts = [_rewrite(token) for token in syntax.tokens]
+    known = [part for part in parts if part is not None]
+    if syntax.opaque or syntax.unclosed or len(known) < len(parts):
         return None
-    written: list[str] = ["(?im)" if ignore_case else "(?m)"]
-    for token in syntax.tokens:
-        piece = _piece(token)
-        if piece is None:
-            return None
-        written.append(piece)
-    return "".join(written)
+    return ("(?im)" if ignore_case else "(?m)") + "".join(known)
 
 
 def escaped(text: str) -> str:
-    """Write a text as a pattern that matches it.
-
-    Args:
-        text: ASCII text.
-    """
+    """Return a pattern that matches an ASCII text."""
     return "".join(each if each.isalnum() or each in " _" else f"\\x{ord(each):02x}" for each in text)
 
 
-def _piece(token: Token) -> str | None:
+def _rewrite(token: Token) -> str | None:
     match token.kind:
         case "character" if token.value.isascii() and token.value not in "\r\n":
             return escaped(token.value)
@@ -86,8 +70,8 @@ def _piece(token: Token) -> str | None:
 def _set(text: str) -> str | None:
     if not text.isascii() or not _SIMPLE_SET.fullmatch(text) or _RANGE_OF_CLASS.search(text):
         return None
-    pieces: list[str] = _SET_PIECE.findall(text[1:-1])
-    body = "".join([_IN_SET.get(piece, piece) for piece in pieces])
+    members: list[str] = _SET_MEMBER.findall(text[1:-1])
+    body = "".join([_IN_SET.get(each, each) for each in members])
     return f"[{body}\\n]" if body.startswith("^") else f"[{body}]"
 
 

@@ -1,8 +1,8 @@
-r"""The language of `grep`, cut into tokens: that of the `regex` module, without its fuzzy matching.
+r"""Tokens of a pattern in the syntax of the `regex` module, without its fuzzy matching.
 
 `regex` reads `${e}` and `foo{d}` as fuzzy constraints, and finds almost anything. Here a `{` that opens no
-numeric quantifier is a literal brace, which is what whoever wrote the pattern meant. The tokens serve three
-readers: the bounds before compiling, the plan of a search, and the messages about a bad pattern.
+numeric quantifier is a literal brace. The bounds before compiling, the plan of a search and the messages
+about a bad pattern read the tokens.
 """
 
 import re
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 Kind = Literal[
-    "character",  # stands for itself; `value` is it
+    "character",  # matches itself; `value` is it
     "class",  # \d \D \s \S \w \W
     "set",  # [...]
     "property",  # \p{…}, \N{…}: one character of some sort
@@ -36,7 +36,7 @@ _ANGLED = re.compile(r"<[^>]*>")
 _FLAGS = re.compile(r"\(\?([abefiLmprsuVwx01]*)(-[abefiLmprsuVwx01]+)?([:)])")
 _LOOK = re.compile(r"\(\?<?[=!]")
 _PLAIN_GROUP = re.compile(r"\(\?(?::|>|P?<[^>=!)]*>)")
-_ODD_GROUP = re.compile(r"\(\?(?:\||\([^?)]*\))")
+_OPAQUE_GROUP = re.compile(r"\(\?(?:\||\([^?)]*\))")
 _CALL = re.compile(r"\(\?(?:P[=>&][^)]*|&[^)]*|R|[+-]?[0-9]+)\)|\(\*[A-Za-z]+\)")
 _CAPTURE = re.compile(r"\(|\(\?P?<[^>]*>")
 _COMMENT = re.compile(r"\(\?#(?:[^)\\]|\\.)*\)", re.DOTALL)
@@ -44,19 +44,21 @@ _SET_ESCAPE = re.compile(
     r"\\x([0-9A-Fa-f]{2})|\\[uU]([0-9A-Fa-f]{4,8})|\\[pPN]\{[^}]*\}|\\[pP].|\[:[^\]]*:\]|\\[A-Za-z]"
 )
 _CONTROLS = {"a": "\a", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
+_DIGITS = "0123456789"
+_HEX = "0123456789abcdefABCDEF"
 _HEX_DIGITS = {"x": 2, "u": 4, "U": 8}
 _REPEATS = {"*": (0, None), "+": (1, None), "?": (0, 1)}
 
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """One piece of a pattern.
+    """One token of a pattern.
 
     Attributes:
-        kind: What it is.
-        text: What the engine is given for it.
-        start: Where it begins in the pattern as it was written.
-        value: The character that a "character" stands for; the letters of "flags" and of a group's flags.
+        kind: Its kind.
+        text: The text for the engine.
+        start: Its position in the pattern as it was written.
+        value: The character that a "character" matches; the letters of "flags" and of a group's flags.
         low: Fewest times, of a "repeat".
         high: Most times, of a "repeat"; None for any number.
     """
@@ -75,9 +77,9 @@ class Syntax:
 
     Attributes:
         pattern: The pattern as it was written.
-        tokens: Its pieces, in order.
-        opaque: Whether it holds something that only the engine understands, so that nothing may be planned.
-        unclosed: Where each parenthesis begins that is never closed.
+        tokens: Its tokens, in order.
+        opaque: Whether it has something that only the engine understands, so that nothing can be planned.
+        unclosed: The positions of the parentheses that are never closed.
     """
 
     pattern: str
@@ -87,7 +89,7 @@ class Syntax:
 
     @property
     def source(self) -> str:
-        """What the engine is given."""
+        """The pattern for the engine."""
         return "".join(token.text for token in self.tokens)
 
     def without_captures(self) -> "Syntax":
@@ -101,14 +103,7 @@ class Syntax:
         return replace(self, tokens=tokens)
 
     def written_position(self, position: int) -> int:
-        """Turn a position in `source` into the one in the pattern as it was written.
-
-        Args:
-            position: A position that the engine reports.
-
-        Returns:
-            The position in `pattern`.
-        """
+        """Return the position in `pattern` of a position in `source`."""
         at = 0
         for token in self.tokens:
             if position < at + len(token.text):
@@ -118,57 +113,37 @@ class Syntax:
 
 
 def read_syntax(pattern: str) -> Syntax:
-    """Cut a pattern into tokens; a wrong pattern too, as the engine will say what is wrong with it.
-
-    Args:
-        pattern: The pattern as it was written.
-
-    Returns:
-        Its tokens.
-    """
+    """Return the tokens of a pattern, also of a wrong one: the engine reports what is wrong."""
     syntax = _Reader(pattern, verbose=False).read()
-    # A flag in the middle holds for all of the pattern, also for what stands before it.
+    # A flag in the middle applies to all of the pattern, also to what is before it.
     if any(token.kind == "other" and "x" in token.value for token in syntax.tokens):
         syntax = _Reader(pattern, verbose=True).read()
     return syntax
 
 
 def has_capital(pattern: str) -> bool:
-    """Tell whether a pattern has a capital among the characters that it matches, for smart case.
-
-    Args:
-        pattern: The pattern as it was written; names of groups, classes and properties do not count.
-    """
-    return any(letter.isupper() for token in read_syntax(pattern).tokens for letter in _letters(token))
-
-
-def _letters(token: Token) -> str:
-    """Return the characters that a token spells out."""
-    if token.kind != "set":
-        return token.value if token.kind == "character" else ""
-    return _SET_ESCAPE.sub(_spelled, token.text)
+    """Return whether a pattern has a capital among the characters that it matches, for smart case."""
+    for token in read_syntax(pattern).tokens:
+        letters = token.value if token.kind == "character" else ""
+        if token.kind == "set":
+            letters = _SET_ESCAPE.sub(_escaped_character, token.text)
+        if any(map(str.isupper, letters)):
+            return True
+    return False
 
 
-def _spelled(escape: re.Match[str]) -> str:
+def _escaped_character(escape: re.Match[str]) -> str:
     code = int(escape[1] or escape[2] or "0", 16)
     return chr(code) if code <= 0x10FFFF else ""
 
 
 def is_call(token: Token) -> bool:
-    """Tell whether a token calls a group, which may so contain itself.
-
-    Args:
-        token: One that only the engine understands.
-    """
+    """Return whether a token calls a group, which may so contain itself."""
     return token.text.startswith("(?") and _CALL.fullmatch(token.text) is not None
 
 
 def has_slash(pattern: str) -> bool:
-    """Tell whether a pattern spells out a `/`.
-
-    Args:
-        pattern: The pattern as it was written.
-    """
+    """Return whether a pattern has a `/` among its characters."""
     return any(token.value == "/" for token in read_syntax(pattern).tokens if token.kind == "character")
 
 
@@ -235,14 +210,11 @@ class _Reader:
         if found is None:
             self._add("character", 1, text="\\{", value="{")
             return
-        # The numbers are only weighed here; thousands of digits are the bounds' business, not int's.
+        # Nine digits are enough to exceed a bound, and thousands would be slow to convert.
         first, comma, second, _, only = (part and part[:9] for part in found.groups())
-        if only:
-            self._repeat(len(found[0]), 0, int(only))
-        elif comma:
-            self._repeat(len(found[0]), int(first), int(second) if second else None)
-        else:
-            self._repeat(len(found[0]), int(first), int(first))
+        low = int(first or 0)
+        high = int(only or second or 0) if only or second else None if comma else low
+        self._repeat(len(found[0]), low, high)
 
     def _repeat(self, length: int, low: int, high: int | None) -> None:
         if self.pattern[self.at + length : self.at + length + 1] in ("?", "+"):
@@ -259,19 +231,14 @@ class _Reader:
             found = (_NAME if char == "N" else _PROPERTY).match(pattern, at + 2)
             self._add("property" if found else "other", 2 + (len(found[0]) if found else 0))
         elif char in _HEX_DIGITS:
-            end = at + 2
-            while end < len(pattern) and end < at + 2 + _HEX_DIGITS[char] and pattern[end] in _HEX:
-                end += 1
+            end = self._end_of(_HEX, at + 2, _HEX_DIGITS[char])
             code = int(pattern[at + 2 : end] or "110000", 16)
             if code <= 0x10FFFF:
                 self._add("character", end - at, value=chr(code))
             else:
                 self._add("other", end - at)
-        elif char in "0123456789":
-            end = at + 2
-            while end < len(pattern) and end < at + 4 and pattern[end] in "0123456789":
-                end += 1
-            self._add("other", end - at)
+        elif char in _DIGITS:
+            self._add("other", self._end_of(_DIGITS, at + 2, 2) - at)
         elif char in "dDsSwW":
             self._add("class", 2)
         elif char in "AZz":
@@ -285,10 +252,14 @@ class _Reader:
         else:
             self._add("character", 2, value=char)
 
+    def _end_of(self, characters: str, start: int, most: int) -> int:
+        rest = self.pattern[start : start + most]
+        return start + len(rest) - len(rest.lstrip(characters))
+
     def _set(self) -> None:
         pattern = self.pattern
         end = self.at + (2 if pattern.startswith("[^", self.at) else 1)
-        first = True  # where a `]` stands for itself
+        first = True  # where a `]` is a member
         while end < len(pattern) and (first or pattern[end] != "]"):
             posix = _POSIX.match(pattern, end)
             if posix:
@@ -308,13 +279,13 @@ class _Reader:
             self._opened("look", len(found[0]))
         elif found := _PLAIN_GROUP.match(pattern, at):
             self._opened("open", len(found[0]))
-        elif found := _ODD_GROUP.match(pattern, at):
+        elif found := _OPAQUE_GROUP.match(pattern, at):
             self._opened("open", len(found[0]), opaque=True)
         elif found := _FLAGS.match(pattern, at):
             self._flags(found)
         else:
-            odd = pattern.startswith("(?", at)
-            self._opened("open", 2 if odd else 1, opaque=odd)
+            unknown = pattern.startswith("(?", at)
+            self._opened("open", 2 if unknown else 1, opaque=unknown)
 
     def _opened(self, kind: Kind, length: int, *, value: str = "", opaque: bool = False) -> None:
         self.open.append(self.at)
@@ -324,7 +295,7 @@ class _Reader:
 
     def _flags(self, found: re.Match[str]) -> None:
         on, off, end = found[1], found[2] or "", found[3]
-        # `m` may not be turned off: the sweep of a plan stands on it.
+        # `m` may not be turned off: the line regex of a plan needs it.
         simple = set(on) <= set("ims") and set(off) <= set("-is")
         if end == ":":
             self._opened("open", len(found[0]), value=on, opaque=not simple)
@@ -332,6 +303,3 @@ class _Reader:
         else:
             leading = simple and not off and not self.syntax.tokens
             self._add("flags" if leading else "other", len(found[0]), value=on)
-
-
-_HEX = frozenset("0123456789abcdefABCDEF")
