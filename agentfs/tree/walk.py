@@ -1,9 +1,10 @@
-"""The one walk under `ls`, `glob`, `find` and `grep`: in order, confined to the root, counting skips."""
+"""The one walk under `ls`, `glob`, `find` and `grep`: ordered, confined to the root, counting its omissions."""
 
 import math
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from heapq import nsmallest
 from operator import attrgetter
@@ -17,14 +18,12 @@ from agentfs.tree.gitignore import OUTSIDE, IgnoreRules, Listed, Rule
 from agentfs.tree.ignore_sources import RuleReader, slashed
 
 VCS_NAMES = frozenset({".git", ".hg", ".svn", ".jj", ".bzr"})
-MAX_OPEN = 64
+MAX_OPEN = 64  # directories that are open at a time
 PART = 20_000  # entries of one directory that are taken at a time
-_MOST_HELD = (
-    192 * 1024 * 1024
-)  # bytes of the names that a walk holds, of all directories that it is inside of
-_ENTRY_BYTES = 160  # of what a scan says of a name, without the name
-
 MOST_LEFT_OUT = 1000  # of what was left out that is kept by name
+_MAX_MEMORY = 192 * 1024 * 1024  # bytes of the names of all directories that a walk is inside of
+_ENTRY_BYTES = 160  # of an entry, without its name
+_SAFE_LENGTH = min(2 * (MAX_PARTS - 3), MAX_PATH_BYTES // 4 - 2 * MAX_NAME_BYTES)
 
 Select = Callable[[Directory, str, list[Listed]], list[Listed]]
 
@@ -33,39 +32,22 @@ _by_name = attrgetter("name")
 
 @dataclass(slots=True)
 class Visit:
-    """A run of files of one directory, with no directory between them in the order of the walk.
+    """A run of files of one directory, with no directory between them in the order of the walk."""
 
-    Attributes:
-        directory: The directory, open for as long as this visit is the current one.
-        path: Its path relative to the root; "" for the root.
-        below: Its path relative to the start of the walk with a `/` at its end; "" for the start.
-        depth: 1 for the start of the walk, 2 for the directories in it.
-        files: The files of this run in order; links and special files too if the walk was asked for them.
-        child: The directory in it that comes next in order, if the walk was asked for directories; the
-            visits of that one follow, if it is entered.
-        more: Files behind these that were not kept.
-    """
-
-    directory: Directory
-    path: str
-    below: str
-    depth: int
-    files: list[Listed]
-    child: Listed | None = None
-    more: int = 0
+    directory: Directory  # open for as long as this visit is the current one
+    path: str  # of the directory, relative to the root; "" for the root
+    below: str  # the same relative to the start of the walk, with a `/` at its end; "" for the start
+    depth: int  # 1 for the start of the walk, 2 for the directories in it
+    files: list[Listed]  # in order; with links and special files where the walk has `others`
+    child: Listed | None = None  # the directory in it that comes next, where the walk has `directories`
+    more: int = 0  # files behind these that were not kept
 
 
 class Excluded(NamedTuple):
-    """A name that a walk left out because it is hidden or ignored.
+    """A name that a walk left out because it is hidden or ignored."""
 
-    Attributes:
-        path: Its path relative to the root.
-        below: Its path below the start of the walk.
-        listed: What the scan said of it.
-    """
-
-    path: str
-    below: str
+    path: str  # relative to the root
+    below: str  # relative to the start of the walk
     listed: Listed
 
 
@@ -76,69 +58,63 @@ class _Frame:
     directory: Directory | None
     path: str
     below: str
-    real: str
+    real_path: str
     rules: IgnoreRules
     directories: list[Listed] = field(default_factory=list[Listed])
     files: list[Listed] = field(default_factory=list[Listed])
     more: int = 0
-    held: int = 0
+    memory: int = 0
     next_directory: int = 0
     next_file: int = 0
+
+    @property
+    def remaining(self) -> list[Listed]:
+        """What has not been visited yet."""
+        return self.files[self.next_file :] + self.directories[self.next_directory :]
+
+    def files_before(self, child: Listed | None, *, directories_first: bool) -> list[Listed]:
+        """Take the files that come before a directory, or the rest."""
+        first, files = self.next_file, self.files
+        end = len(files)
+        if child is not None:
+            end = first
+            while not directories_first and end < len(files) and files[end].name < child.name:
+                end += 1
+        self.next_file = end
+        return files if end - first == len(files) else files[first:end]
 
 
 class Walk:
     """One walk below a directory, or below several: iterate it once, then ask what it left out.
 
-    Args:
-        root: The confined root.
-        path: Where to start; entered even if it is hidden or ignored. Where several overlap, a file is
-            visited from each, and what is left out counts once.
-        max_entries: Names to look at before the walk ends early.
-        deadline: The `time.monotonic()` at which it ends early, or None.
-        hidden: Whether names that begin with a dot are walked, or a test of such a name.
-        ignored: Whether ignored names are walked.
-        depth: Levels to list, or 0 for all.
-        others: Whether visits have links and special files too; otherwise they count as left out.
-        directories: Whether visits have directories.
-        listing: Whether the directories of a directory come before its files, links to directories among
-            them; otherwise all names are in one order, which makes that of the paths.
-        follow: Whether links are followed where they lead inside, and not in a circle.
-        enter: A test which directories may be entered, given the path below the start.
-        exclude: A test of what is left out uncounted, given the path below the start and whether it is a
-            directory.
-        select: What to keep of files of one directory (with its path below the start), in their order.
-        keep: The most files to keep of one directory; the others are only counted.
-        key: What each directory's names are ordered by, with `listing`.
-
-    Raises:
-        AgentFSError: `path` cannot be opened as a directory: not_found, not_a_directory, outside_workspace, …
-            (when the iteration begins).
+    Where several starts overlap, a file is visited from each, and what is left out counts once. A start that
+    cannot be opened as a directory raises when the iteration begins.
     """
 
     def __init__(
         self,
         root: Root,
-        path: str | Sequence[str],
+        path: str | Sequence[str],  # where to start; entered even if it is hidden or ignored
         *,
-        max_entries: int,
-        deadline: float | None,
-        hidden: bool | Callable[[str], bool] = False,
-        ignored: bool = False,
-        depth: int = 0,
-        others: bool = False,
-        directories: bool = False,
-        listing: bool = False,
-        follow: bool = False,
-        enter: Callable[[str], bool] | None = None,
-        exclude: Callable[[str, bool], bool] | None = None,
-        select: Select | None = None,
-        keep: int | None = None,
-        key: Callable[[Listed], Any] = _by_name,
+        max_entries: int,  # names to look at before the walk ends early
+        deadline: float | None,  # the `time.monotonic()` at which it ends early
+        hidden: bool | Callable[[str], bool] = False,  # whether to walk names that begin with a dot, or which
+        ignored: bool = False,  # whether to walk ignored names
+        depth: int = 0,  # levels to list, or 0 for all
+        others: bool = False,  # whether visits have links and special files; otherwise they count as skipped
+        directories: bool = False,  # whether visits have directories
+        listing: bool = False,  # directories, and links to them, before files; else all in the order of paths
+        follow: bool = False,  # whether links are followed where they lead inside, and not in a circle
+        enter: Callable[[str], bool] | None = None,  # which directories to enter, by the path below the start
+        exclude: Callable[[str, bool], bool] | None = None,  # what is left out uncounted: path below, is_dir
+        select: Select | None = None,  # which files of a directory (and its path below the start) to keep
+        keep: int | None = None,  # the most files to keep of one directory; the others are only counted
+        key: Callable[[Listed], Any] = _by_name,  # the order of the names of a directory, with `listing`
     ) -> None:
         self._root = root
         self._starts = [path] if isinstance(path, str) else list(path)
-        self._room = max_entries
-        self._deadline = deadline
+        self._entries_left = max_entries
+        self._deadline = math.inf if deadline is None else deadline
         self._hidden = hidden
         self._ignored = ignored
         self._depth = depth
@@ -153,36 +129,24 @@ class Walk:
         self._key = key
         self._counts: Counter[str] = Counter()
         self._rules: Counter[Rule] = Counter()
-        self._seen: set[str] = set()  # with several starts: the directories whose names have been counted
+        self._counted: set[str] = set()  # with several starts: the directories whose names have been counted
         self._counting = True
-        self._until = math.inf if deadline is None else deadline
-        self._reader = RuleReader(root, self._until)
+        self._reader = RuleReader(root, self._deadline)
         self._reached: str | None = None
-        self._held = 0
+        self._memory = 0
         self.left_out: list[Excluded] = []  # the first that are hidden or ignored
 
     @property
     def skipped(self) -> Skipped:
         """What the walk has left out so far."""
+        display = self._root.display_path_if_usable
         rules: Counter[str] = Counter()
         for rule, count in self._rules.items():
-            rules[rule.text(self._root.display_path_if_usable)] += count
-        counts = self._counts
-        return Skipped(
-            hidden=counts["hidden"],
-            ignored=counts["ignored"],
-            vcs=counts["vcs"],
-            unreadable=counts["unreadable"] + self._reader.unreadable,
-            symlink=counts["symlink"],
-            special=counts["special"],
-            too_deep=counts["too_deep"],
-            rules=dict(rules),
-            unread_rules=tuple(map(self._name_of_rules, self._reader.unread)),
-            reached=self._reached,
-        )
-
-    def _name_of_rules(self, file: str) -> str:
-        return (file and self._root.display_path_if_usable(file)) or OUTSIDE
+            rules[rule.text(display)] += count
+        counts = dict(self._counts)
+        counts["unreadable"] = counts.get("unreadable", 0) + self._reader.unreadable
+        unread = tuple((file and display(file)) or OUTSIDE for file in self._reader.unread)
+        return Skipped(**counts, rules=dict(rules), unread_rules=unread, reached=self._reached)
 
     def __iter__(self) -> Iterator[Visit]:
         stack: list[_Frame] = []
@@ -202,9 +166,9 @@ class Walk:
         self._fill(stack[0])
         while stack:
             frame = stack[-1]
-            directory = self._opened(frame)
+            directory = self._reopened(frame)
             if directory is None:
-                self._held -= stack.pop().held
+                self._memory -= stack.pop().memory
                 continue
             depth = len(stack)
             child: Listed | None = None
@@ -212,50 +176,51 @@ class Walk:
                 self._directories or self._goes_below(depth)
             ):
                 child = frame.directories[frame.next_directory]
-            run = self._run(frame, child)
-            if run or (child is not None and self._directories) or (child is None and frame.more):
-                shown = child if self._directories else None
-                yield Visit(directory, frame.path, frame.below, depth, run, shown, 0 if child else frame.more)
+            files = frame.files_before(child, directories_first=self._listing)
+            visible = child if self._directories else None
+            if files or visible is not None or (child is None and frame.more):
+                more = 0 if child else frame.more
+                yield Visit(directory, frame.path, frame.below, depth, files, visible, more)
             if child is None:
-                self._held -= stack.pop().held
+                self._memory -= stack.pop().memory
                 directory.close()
                 continue
             frame.next_directory += 1
             entered = self._enter(stack, directory, child) if self._goes_below(depth) else None
             if entered is not None:
                 stack.append(entered)
-                self._park(stack)
+                if len(stack) > MAX_OPEN and (farthest := stack[-1 - MAX_OPEN]).directory is not None:
+                    farthest.directory.close()
+                    farthest.directory = None
 
     def _goes_below(self, depth: int) -> bool:
         return self._reached is None and (self._depth == 0 or depth < self._depth)
 
-    def _run(self, frame: _Frame, child: Listed | None) -> list[Listed]:
-        """Take the files that come before `child`."""
-        first, files = frame.next_file, frame.files
-        end = len(files)
-        if child is not None:
-            end = first
-            while not self._listing and end < len(files) and files[end].name < child.name:
-                end += 1
-        frame.next_file = end
-        return files if end - first == len(files) else files[first:end]
+    def _skip(self, reason: str, count: int = 1) -> None:
+        """Count names that are left out."""
+        if self._counting:
+            self._counts[reason] += count
 
     def _enter(self, stack: list[_Frame], directory: Directory, child: Listed) -> _Frame | None:
         frame, name = stack[-1], child.name
         if self._may_enter is not None and not self._may_enter(frame.below + name):
             return None
-        if len(frame.path) + len(frame.real) > _SAFE_LENGTH and _too_deep(frame, name):
-            self._counts["too_deep"] += self._counting
+        if len(frame.path) + len(frame.real_path) > _SAFE_LENGTH and _too_deep(frame, name):
+            self._skip("too_deep")
             return None
         try:
-            if child.is_symlink():
-                opened = self._behind_link(stack, name)
-                if opened is None:
-                    return None
-            else:
+            if not child.is_symlink():
                 opened = directory.open_directory(name)
+            elif not self._follow:
+                return None
+            else:
+                opened = self._root.open_directory(slashed(frame.path) + display_name(name))
+                if any(each.real_path == opened.real_path for each in stack):
+                    opened.close()
+                    self._skip("symlink")
+                    return None
         except (AgentFSError, OSError):
-            self._counts["unreadable"] += self._counting
+            self._skip("unreadable")
             return None
         entered = _Frame(opened, opened.path, f"{frame.below}{name}/", opened.real_path, frame.rules)
         if child.is_symlink() and not self._ignored:
@@ -264,57 +229,38 @@ class Walk:
         return entered
 
     def _rules_above(self, directory: Directory) -> IgnoreRules:
-        """Return the rules of the directories above one that is not come to from its parent."""
+        """Return the rules of the directories above one that is not entered from its parent."""
         try:
             return self._reader.above(directory.real_path)
         except TimeoutError:
             self._reached = "timeout"
             return IgnoreRules()
 
-    def _behind_link(self, stack: list[_Frame], name: str) -> Directory | None:
-        """Open the directory that a link leads to, unless the walk is inside of it already."""
-        if not self._follow:
-            return None
-        frame = stack[-1]
-        opened = self._root.open_directory(slashed(frame.path) + display_name(name))
-        if any(each.real == opened.real_path for each in stack):
-            opened.close()
-            self._counts["symlink"] += self._counting
-            return None
-        return opened
-
-    def _park(self, stack: list[_Frame]) -> None:
-        """Keep the number of open directories bounded, however deep the tree is."""
-        if len(stack) > MAX_OPEN:
-            frame = stack[-1 - MAX_OPEN]
-            if frame.directory is not None:
-                frame.directory.close()
-                frame.directory = None
-
-    def _opened(self, frame: _Frame) -> Directory | None:
+    def _reopened(self, frame: _Frame) -> Directory | None:
+        """Return the directory of a frame, opened again where it was closed; None when nothing is left."""
         if frame.directory is None:
-            if (
-                frame.next_file == len(frame.files)
-                and frame.next_directory == len(frame.directories)
-                and not frame.more
-            ):
+            remaining = {each.name for each in frame.remaining}
+            if not remaining and not frame.more:
                 return None
             try:
                 frame.directory = self._root.open_directory(frame.path)
-                self._refresh(frame, frame.directory)
+                # An entry is looked up where it was scanned from, so what is left is scanned again.
+                found = {
+                    each.name: each
+                    for part in frame.directory.scan_parts(PART)
+                    for each in part
+                    if each.name in remaining
+                }
             except (AgentFSError, OSError):
-                left = len(frame.files) + len(frame.directories) - frame.next_file - frame.next_directory
-                self._counts["unreadable"] += left + frame.more
+                self._counts["unreadable"] += len(remaining) + frame.more
+            else:
+                self._counts["unreadable"] += len(remaining) - len(found)
+                for entries, start in (
+                    (frame.files, frame.next_file),
+                    (frame.directories, frame.next_directory),
+                ):
+                    entries[start:] = [found[each.name] for each in entries[start:] if each.name in found]
         return frame.directory
-
-    def _refresh(self, frame: _Frame, directory: Directory) -> None:
-        """Look up what is left of a frame again: an entry is looked up where it was scanned from."""
-        left = {each.name for each in frame.files[frame.next_file :]}
-        left.update(each.name for each in frame.directories[frame.next_directory :])
-        found = {each.name: each for part in directory.scan_parts(PART) for each in part if each.name in left}
-        self._counts["unreadable"] += len(left) - len(found)
-        for listed, start in ((frame.files, frame.next_file), (frame.directories, frame.next_directory)):
-            listed[start:] = [found[each.name] for each in listed[start:] if each.name in found]
 
     def _fill(self, frame: _Frame) -> None:
         """Scan the directory of a frame and leave out what the walk leaves out."""
@@ -322,65 +268,55 @@ class Walk:
         if self._reached is not None or directory is None:
             return
         if len(self._starts) > 1:
-            self._counting = directory.real_path not in self._seen
-            self._seen.add(directory.real_path)
-        known = False
+            self._counting = directory.real_path not in self._counted
+            self._counted.add(directory.real_path)
+        first = True
         try:
             for part in directory.scan_parts(PART):
                 call_context.step(len(part))
-                if self._deadline is not None and time.monotonic() > self._deadline:
+                if time.monotonic() > self._deadline:
                     self._reached = "timeout"
                     break
-                if len(part) > self._room:
+                entries = part
+                if len(part) > self._entries_left:
                     self._reached = "walk_entries"
-                    part = sorted(part, key=_by_name)[: self._room]  # noqa: PLW2901 - what is left of it
-                self._room -= len(part)
+                    entries = sorted(part, key=_by_name)[: self._entries_left]
+                self._entries_left -= len(entries)
                 before = len(frame.files) + len(frame.directories)
-                self._take(frame, directory, part, known=known)
-                self._hold(frame, part, len(frame.files) + len(frame.directories) - before)
+                self._take(frame, directory, entries, first=first)
+                taken = len(frame.files) + len(frame.directories) - before
+                name_bytes = sum([len(entry.name) for entry in entries]) // max(len(entries), 1)
+                frame.memory += taken * (_ENTRY_BYTES + name_bytes)
+                self._memory += taken * (_ENTRY_BYTES + name_bytes)
+                if self._memory > _MAX_MEMORY:
+                    self._reached = "memory"
                 if self._reached is not None:
                     break
-                known = True
+                first = False
         except TimeoutError:  # of a test of names, or of reading rules
             self._reached = "timeout"
         except (AgentFSError, OSError):
-            self._counts["unreadable"] += self._counting
+            self._skip("unreadable")
         frame.directories.sort(key=self._key)
         frame.files.sort(key=self._key)
         self._keep_first(frame)
 
-    def _hold(self, frame: _Frame, part: list[Listed], more: int) -> None:
-        """Count the memory of what a frame holds of a part, and stop the walk where it is too much."""
-        size = more * (_ENTRY_BYTES + sum([len(entry.name) for entry in part]) // max(len(part), 1))
-        frame.held += size
-        self._held += size
-        if self._held > _MOST_HELD:
-            self._reached = "memory"
-
-    def _take(self, frame: _Frame, directory: Directory, entries: list[Listed], *, known: bool) -> None:
-        plain = [entry for entry in entries if entry.name[0] != "."]
+    def _take(self, frame: _Frame, directory: Directory, entries: list[Listed], *, first: bool) -> None:
+        """Take what the walk is to visit of a part of a directory's entries."""
+        kept = [entry for entry in entries if entry.name[0] != "."]
         dotted: dict[str, Listed] = {}
-        if len(plain) != len(entries):
+        if len(kept) != len(entries):
             dotted = {entry.name: entry for entry in entries if entry.name[0] == "."}
-        if not self._ignored and not known:
+        if not self._ignored and first:
             if len(entries) == PART:  # the rule files may be among what comes later
                 frame.rules = self._reader.inside(directory, frame.rules)
             elif dotted:
                 frame.rules = self._reader.inside(directory, frame.rules, dotted)
         if dotted:
-            plain += self._wanted_hidden(frame, dotted)
+            kept += self._visible_dotted(frame, dotted)
         if frame.rules.active and not self._ignored:
-            entries = plain
-            plain, rules, decided = frame.rules.sift(slashed(directory.real_path), plain, self._until)
-            if decided < len(entries):
-                self._reached, entries = "timeout", entries[:decided]
-            if rules:
-                stay = set(map(id, plain))
-                self._note_left_out(frame, [entry for entry in entries if id(entry) not in stay])
-            if rules and self._counting:
-                self._counts["ignored"] += len(rules)
-                self._rules.update(rules)
-        files = self._sort_out(frame, directory, plain)
+            kept = self._unignored(frame, directory, kept)
+        files = self._divide(frame, directory, kept)
         if self._select is not None and files:
             files = self._select(directory, frame.below, files)
         frame.files += files
@@ -392,35 +328,44 @@ class Walk:
             frame.more += len(frame.files) - self._keep
             frame.files = nsmallest(self._keep, frame.files, key=self._key)
 
-    def _wanted_hidden(self, frame: _Frame, dotted: dict[str, Listed]) -> list[Listed]:
-        wanted: list[Listed] = []
+    def _visible_dotted(self, frame: _Frame, dotted: dict[str, Listed]) -> list[Listed]:
+        visible: list[Listed] = []
         for name, entry in dotted.items():
             if name.lower() in VCS_NAMES:
-                self._counts["vcs"] += self._counting
+                self._skip("vcs")
             elif self._hidden is True or (self._hidden and self._hidden(name)):
-                wanted.append(entry)
+                visible.append(entry)
             else:
-                self._counts["hidden"] += self._counting
-                self._note_left_out(frame, [entry])
-        return wanted
+                self._skip("hidden")
+                self._add_left_out(frame, [entry])
+        return visible
 
-    def _note_left_out(self, frame: _Frame, entries: list[Listed]) -> None:
-        room = MOST_LEFT_OUT - len(self.left_out)
-        for entry in entries[:room] if self._counting else ():
-            self.left_out.append(Excluded(slashed(frame.path) + entry.name, frame.below + entry.name, entry))
+    def _unignored(self, frame: _Frame, directory: Directory, entries: list[Listed]) -> list[Listed]:
+        kept, rules, decided = frame.rules.sift(slashed(directory.real_path), entries, self._deadline)
+        if decided < len(entries):
+            self._reached = "timeout"
+        if rules:
+            stay = set(map(id, kept))
+            self._add_left_out(frame, [entry for entry in entries[:decided] if id(entry) not in stay])
+            self._skip("ignored", len(rules))
+            if self._counting:
+                self._rules.update(rules)
+        return kept
 
-    def _sort_out(self, frame: _Frame, directory: Directory, entries: list[Listed]) -> list[Listed]:
-        """Put the directories where they belong and return the files."""
-        files: list[Listed] = []
+    def _add_left_out(self, frame: _Frame, entries: list[Listed]) -> None:
+        if self._counting:
+            path, below = slashed(frame.path), frame.below
+            for entry in entries[: MOST_LEFT_OUT - len(self.left_out)]:
+                self.left_out.append(Excluded(path + entry.name, below + entry.name, entry))
+
+    def _divide(self, frame: _Frame, directory: Directory, entries: list[Listed]) -> list[Listed]:
+        """Add the directories to the frame and return the files."""
         exclude, below = self._exclude, frame.below
         if exclude is None:
-            try:
-                files = [entry for entry in entries if entry.is_file(follow_symlinks=False)]
-            except OSError:
-                files = []
-            if len(files) == len(entries):
-                return files
-            files = []
+            with suppress(OSError):
+                if all([entry.is_file(follow_symlinks=False) for entry in entries]):  # noqa: C419 - faster
+                    return entries
+        files: list[Listed] = []
         for entry in entries:
             try:
                 if entry.is_file(follow_symlinks=False):
@@ -430,44 +375,28 @@ class Walk:
                 is_dir = entry.is_dir(follow_symlinks=False)
                 if exclude is not None and exclude(below + entry.name, is_dir):
                     continue
-                if is_dir:
+                is_link = not is_dir and entry.is_symlink()
+                if is_dir or (is_link and (self._listing or self._follow) and directory.entry(entry).is_dir):
                     frame.directories.append(entry)
-                elif entry.is_symlink():
-                    self._sort_link(frame, directory, entry, files)
-                elif self._others:
+                elif self._others or (
+                    is_link and self._follow and directory.target_status(entry) is not None
+                ):
                     files.append(entry)
                 else:
-                    self._counts["special"] += self._counting
+                    self._skip("symlink" if is_link else "special")
             except (AgentFSError, OSError):
-                self._counts["unreadable"] += self._counting
+                self._skip("unreadable")
         return files
-
-    def _sort_link(self, frame: _Frame, directory: Directory, link: Listed, files: list[Listed]) -> None:
-        if (self._listing or self._follow) and directory.entry(link).is_dir:
-            frame.directories.append(link)
-        elif self._others or (self._follow and directory.target_status(link) is not None):
-            files.append(link)
-        else:
-            self._counts["symlink"] += self._counting
-
-
-_SAFE_LENGTH = min(2 * (MAX_PARTS - 3), MAX_PATH_BYTES // 4 - 2 * MAX_NAME_BYTES)
 
 
 def _too_deep(frame: _Frame, name: str) -> bool:
-    """Tell whether what lies in a directory could not be named by a path."""
-    paths = (frame.path, frame.real)
-    parts = 2 + max(path.count("/") for path in paths)
-    size = len(name.encode("utf-8", "surrogatepass")) + max(
-        len(path.encode("utf-8", "surrogatepass")) for path in paths
-    )
+    """Tell whether what is in a directory could not be named by a path."""
+    paths = [path.encode("utf-8", "surrogatepass") for path in (frame.path, frame.real_path)]
+    parts = 2 + max(path.count(b"/") for path in paths)
+    size = len(name.encode("utf-8", "surrogatepass")) + max(map(len, paths))
     return parts >= MAX_PARTS or size + MAX_NAME_BYTES + 2 > MAX_PATH_BYTES
 
 
 def path_order(path: str) -> str:
-    """Return the key that sorts paths as a walk meets them: part by part.
-
-    Args:
-        path: A path with `/`.
-    """
+    """Return the key that sorts paths as a walk visits them: part by part."""
     return path.replace("/", "\0")
