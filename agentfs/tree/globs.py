@@ -325,20 +325,21 @@ def _any_of(patterns: list[str], *, anchored: bool, hidden: bool) -> Matcher:
         else:
             regexes.append(to_regex([ANY_PARTS, *parts], hidden=hidden))
     others = _fullmatch(regexes) if regexes else None
+    if others is not None and not (names or extensions or suffixes):
+        return others
 
     def matches(path: str) -> bool:
         slash = path.rfind("/")
         name = path[slash + 1 :]
-        below_hidden = not hidden and slash > 0 and (path[0] == "." or "/." in path[:slash])
-        if not below_hidden:
-            if name in names:
+        matched = name in names
+        if not matched and (hidden or name[:1] != "."):
+            dot = name.rfind(".")
+            matched = dot >= 0 and name[dot + 1 :] in extensions
+            matched = matched or bool(suffixes and name.endswith(suffixes))
+        if matched:
+            directory = path[: max(slash, 0)]
+            if hidden or not (directory[:1] == "." or "/." in directory):
                 return True
-            if hidden or name[0] != ".":
-                dot = name.rfind(".")
-                if dot >= 0 and name[dot + 1 :] in extensions:
-                    return True
-                if suffixes and name.endswith(suffixes):
-                    return True
         return others is not None and others(path)
 
     return matches

@@ -1,4 +1,4 @@
-"""The one walk under `ls`, `glob`, `find` and `grep`: ordered, confined to the root, counting its omissions."""
+"""The one walk under `ls`, `glob`, `find` and `grep`: in order, inside the root, counting what it skips."""
 
 import math
 import time

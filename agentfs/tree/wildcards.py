@@ -143,8 +143,9 @@ def _translate(part: Part) -> str:
     # What is matched here ends without a slash, and is never empty, `.` or `..`.
     for guard in (r"(?=[^/])(?!\.{1,2}(?:$|[/]))", r"(?!(?:(?<=[/])|(?<=^))(?:\.{1,2})(?:$|[/]))"):
         regex = regex.replace(guard, "")
-    regex = regex.replace("(?![/]).", "[^/]")  # `?`
-    return regex.removeprefix("^(?s:").removesuffix(")$").removesuffix("[/]*?")
+    regex = regex.replace("(?![/]).", "[^/]").replace("(?![/])[^", "[^/")  # `?` and `[!…]`
+    regex = regex.removeprefix("^(?s:").removesuffix(")$").removesuffix("[/]*?")
+    return "[^/]*".join(regex.rsplit("[^/]*?", 1))  # greedy, the last star finds the end of a name sooner
 
 
 def compile_regex(regex: str) -> re.Pattern[str]:
