@@ -1,8 +1,8 @@
-"""The call under way in this thread: whether it may go on, when it has to end, whether a change may begin.
+"""The call under way in this thread: its cancellation, deadline and progress, and when it begins to change.
 
-A leaf: nothing here knows what is called. `current` is set while a tool runs, and is None when a program
-calls a method itself. The deadline is set by whichever is called first, the tool or the method, and holds for
-all that is called within; long work asks `check` again and again.
+`current` is set while a tool runs, and is None when a program calls a method itself. The deadline is set by
+whichever is called first, the tool or the method, and holds for all that is called within; long work calls
+`check` again and again.
 """
 
 import math
@@ -20,15 +20,14 @@ _REPORT_EVERY = 500
 
 
 class Cancelled(BaseException):
-    """Nobody waits for this call any more; no `except Exception` on the way is to hold it up."""
+    """Nobody waits for this call any more; no `except Exception` on the way may catch it."""
 
 
 class Call:
     """One call of a tool, shared by the thread that runs it and whoever waits for it.
 
-    Attributes:
-        tool: The name by which the tool was called.
-        loop: The event loop on which questions are asked, or None.
+    `loop` is the event loop on which questions are asked, or None; the call holds one of `slots`, except
+    while somebody is asked; `on_progress` is called from its thread with the number of entries seen.
     """
 
     def __init__(
@@ -39,30 +38,18 @@ class Call:
         slots: threading.Semaphore | None = None,
         on_progress: Callable[[int], None] | None = None,
     ) -> None:
-        """Describe a call that is about to run.
-
-        Args:
-            tool: The name by which the tool was called.
-            loop: The running event loop of whoever waits, or None.
-            slots: Of which the call holds one, except while somebody is asked.
-            on_progress: What is told, from the thread of the call, how many entries a search has seen.
-        """
         self.tool = tool
         self.loop = loop
         self._slots = slots
         self._on_progress = on_progress
-        self._seen = self._reported = 0
+        self._entries = self._reported = 0
         self._lock = threading.Lock()
         self._abandoned = False
         self._changing = False
         self._question: Any = None
 
     def abandon(self) -> bool:
-        """Give the call up.
-
-        Returns:
-            Whether it will change nothing any more; otherwise a change has begun and is brought to its end.
-        """
+        """Cancel the call; return False where a change has begun, which is completed."""
         with self._lock:
             if self._changing:
                 return False
@@ -73,46 +60,28 @@ class Call:
         return True
 
     def begin_change(self) -> None:
-        """Declare that from now on the call changes something.
-
-        Raises:
-            Abandoned: It was given up before.
-        """
+        """Note that from now on the call changes something; raise `Cancelled` if it was abandoned before."""
         with self._lock:
             if self._abandoned:
                 raise Cancelled
             self._changing = True
 
     def step(self, entries: int = 1) -> None:
-        """Declare that a search goes on.
-
-        Args:
-            entries: How many more entries it has seen.
-
-        Raises:
-            Abandoned: It was given up.
-        """
+        """Note that a search has seen more entries; raise `Cancelled` if the call was abandoned."""
         if self._abandoned:
             raise Cancelled
-        self._seen += entries
-        if self._on_progress is not None and self._seen >= self._reported + _REPORT_EVERY:
-            self._reported = self._seen
-            self._on_progress(self._seen)
+        self._entries += entries
+        if self._on_progress is not None and self._entries >= self._reported + _REPORT_EVERY:
+            self._reported = self._entries
+            self._on_progress(self._entries)
 
     def wait_for(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
-        """Return what a coroutine returns that runs on the loop of whoever waits for the call.
-
-        Args:
-            coroutine: What is awaited there; it is cancelled when the call is given up.
-
-        Raises:
-            Abandoned: The call was given up.
-        """
+        """Return what a coroutine returns on the loop of whoever waits; raise `Cancelled` with the call."""
         import asyncio  # noqa: PLC0415 - most programs that import agentfs never await it
         from concurrent.futures import CancelledError  # noqa: PLC0415 - as above
 
         if self.loop is None:
-            return _run_apart(coroutine)
+            return _run_in_thread(coroutine)
         with self._lock:
             if self._abandoned:
                 coroutine.close()
@@ -130,11 +99,8 @@ class Call:
             self._question = None
 
 
-current: ContextVar[Call | None] = ContextVar("agentfs_call", default=None)
-
-
 class _Deadline:
-    """When a call has to end: until a first file is replaced it is refused then, and afterwards completed."""
+    """When a call has to end, by `time.monotonic()`, and the seconds that it was given."""
 
     __slots__ = ("at", "seconds")
 
@@ -143,51 +109,54 @@ class _Deadline:
         self.at = time.monotonic() + seconds
 
 
+current: ContextVar[Call | None] = ContextVar("agentfs_call", default=None)
 _deadline: ContextVar[_Deadline | None] = ContextVar("agentfs_deadline", default=None)
 
 
 @contextmanager
-def limited(seconds: float, asked: float | None = None) -> Generator[None]:
+def limited(seconds: float, requested: float | None = None) -> Generator[None]:
     """Give what runs within a deadline, unless the call that it is part of has one.
 
-    Args:
-        seconds: How long it may take from now on.
-        asked: How long the caller lets it take, where that was said: then it may take no less.
+    Where the caller requested a time, that counts, also within a call that would have less left.
     """
     deadline = _deadline.get()
     if deadline is not None:
-        if asked is not None:
-            deadline.at = max(deadline.at, time.monotonic() + asked)
+        if requested is not None:
+            deadline.at = max(deadline.at, time.monotonic() + requested)
         yield
         return
-    token = _deadline.set(_Deadline(seconds if asked is None else asked))
+    token = _deadline.set(_Deadline(seconds if requested is None else requested))
     try:
         yield
     finally:
         _deadline.reset(token)
 
 
-def deadline(seconds: float = math.inf) -> float:
-    """Return the `time.monotonic()` at which work has to end that may take some seconds from now on.
+@contextmanager
+def uncounted() -> Generator[None]:
+    """Leave the time of what runs within, such as waiting for an answer, out of the deadline."""
+    deadline = _deadline.get()
+    if deadline is None:
+        yield
+        return
+    began, at = time.monotonic(), deadline.at
+    deadline.at = math.inf
+    try:
+        yield
+    finally:
+        deadline.at = at + time.monotonic() - began
 
-    Args:
-        seconds: How many; the call under way may have fewer left.
-    """
+
+def deadline(seconds: float = math.inf) -> float:
+    """Return the `time.monotonic()` at which work of some seconds has to end, or before it the call."""
     found = _deadline.get()
     at = time.monotonic() + seconds
     return at if found is None else min(at, found.at)
 
 
 def check() -> None:
-    """Declare that the call goes on; to be called again and again in what may take long.
-
-    Raises:
-        DeadlineExceededError: `timeout`: its deadline has passed.
-        Abandoned: It was given up.
-    """
-    call = current.get()
-    if call is not None:
-        call.step(0)
+    """Raise `timeout` where the deadline has passed, and `Cancelled` where the call was abandoned."""
+    step(0)
     found = _deadline.get()
     if found is not None and time.monotonic() > found.at:
         raise DeadlineExceededError(
@@ -198,12 +167,7 @@ def check() -> None:
 
 
 def complete() -> None:
-    """Declare that the first file is about to be replaced: from here on the call is brought to its end.
-
-    Raises:
-        DeadlineExceededError: `timeout`: the deadline has passed.
-        Abandoned: It was given up.
-    """
+    """Check for the last time: the first file is about to be replaced, and the call will be completed."""
     check()
     begin_change()
     found = _deadline.get()
@@ -211,51 +175,27 @@ def complete() -> None:
         found.at = math.inf
 
 
-@contextmanager
-def uncounted() -> Generator[None]:
-    """Leave the time of what runs within, such as waiting for an answer, out of the deadline."""
-    found = _deadline.get()
-    if found is None:
-        yield
-        return
-    began, at = time.monotonic(), found.at
-    found.at = math.inf
-    try:
-        yield
-    finally:
-        found.at = at + time.monotonic() - began
-
-
 def begin_change() -> None:
-    """Declare that the call under way, if there is one, changes something from now on."""
+    """Note that the call under way, if there is one, changes something from now on."""
     call = current.get()
     if call is not None:
         call.begin_change()
 
 
 def step(entries: int = 1) -> None:
-    """Declare that the search of the call under way, if there is one, goes on.
-
-    Args:
-        entries: How many more entries it has seen.
-    """
+    """Note that the search of the call under way, if there is one, has seen more entries."""
     call = current.get()
     if call is not None:
         call.step(entries)
 
 
 def wait_for(coroutine: Coroutine[Any, Any, Any]) -> Any:
-    """Return what a coroutine returns, from code that is not asynchronous itself.
-
-    Args:
-        coroutine: It runs on the loop of whoever awaits the call under way; without one, on a loop of its own
-            in a thread of its own.
-    """
+    """Return what a coroutine returns, on the loop of whoever awaits the call under way or one of its own."""
     call = current.get()
-    return call.wait_for(coroutine) if call is not None else _run_apart(coroutine)
+    return call.wait_for(coroutine) if call is not None else _run_in_thread(coroutine)
 
 
-def _run_apart(coroutine: Coroutine[Any, Any, Any]) -> Any:
+def _run_in_thread(coroutine: Coroutine[Any, Any, Any]) -> Any:
     import asyncio  # noqa: PLC0415 - as above
     from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - as above
 

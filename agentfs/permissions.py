@@ -1,4 +1,4 @@
-"""What is asked before a method acts, what may be answered, and rules that answer in advance: plain data."""
+"""Requests for permission, the answers to them, and rules that answer in advance: plain data."""
 
 import re
 from collections.abc import Awaitable, Callable, Mapping
@@ -12,7 +12,7 @@ Mode = Literal["default", "accept_edits", "plan", "bypass"]
 # What a method does to the files; one of "none" needs no permission.
 Effect = Literal["none", "read", "search", "edit", "write", "change"]
 
-# What a rule may name, with the kinds of act it stands for; a method's own name stands for that method.
+# What a rule may name besides methods, with the effects that it stands for.
 GROUPS: dict[str, tuple[Effect, ...]] = {
     "read": ("read",),
     "search": ("search",),
@@ -79,37 +79,19 @@ Permission: TypeAlias = Callable[[PermissionRequest], PermissionAnswer | Awaitab
 
 
 class Rule(NamedTuple):
-    """One rule: which methods, and where.
-
-    Attributes:
-        text: As it was written.
-        name: A method, or one of `GROUPS`.
-        glob: Where, relative to the root; None for anywhere.
-    """
+    """One rule: its text, the method or group that it names, and its glob, or None for anywhere."""
 
     text: str
     name: str
     glob: str | None
 
-    def names(self, method: str, act: Effect) -> bool:
-        """Tell whether it speaks of a method.
-
-        Args:
-            method: The method.
-            act: What it does.
-        """
-        return self.name == method or act in GROUPS.get(self.name, ())
+    def names(self, method: str, effect: Effect) -> bool:
+        """Return whether it is about a method."""
+        return self.name == method or effect in GROUPS.get(self.name, ())
 
 
-def rule_of(text: Any) -> Rule:
-    """Read a rule such as `edit(src/**)` or `delete`.
-
-    Args:
-        text: The rule.
-
-    Raises:
-        InvalidArgumentError: It is none (`invalid_argument`).
-    """
+def parse_rule(text: Any) -> Rule:
+    """Return a rule such as `edit(src/**)` or `delete`; raise `invalid_argument` if it is none."""
     found = _RULE.fullmatch(text) if isinstance(text, str) else None
     if found is None:
         raise InvalidArgumentError(

@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import ClassVar, Literal, get_args, get_origin
 
 from agentfs.errors import InvalidArgumentError
-from agentfs.permissions import Mode, Permission, Rule, rule_of
+from agentfs.permissions import Mode, Permission, Rule, parse_rule
 from agentfs.values import Value
 
 Overwrite = Literal["seen", "always", "never"]
@@ -66,14 +66,8 @@ class Protect(Value):
 
     READ: ClassVar[tuple[str, ...]] = (
         *(".env", ".env.*", "*.env", ".envrc", "!.env*.example", "!.env*.sample", "!.env*.template"),
-        *(
-            "!example.env",
-            "!sample.env",
-            "!template.env",
-            "!*.example.env",
-            "!*.sample.env",
-            "!*.template.env",
-        ),
+        *("!example.env", "!sample.env", "!template.env"),
+        *("!*.example.env", "!*.sample.env", "!*.template.env"),
         *("*.pem", "*.key", "*.p12", "*.pfx", "*.jks", "*.kdbx"),
         *("id_rsa*", "id_dsa*", "id_ecdsa*", "id_ed25519*", "!id_*.pub"),
         *(".ssh/", ".gnupg/", ".aws/", ".azure/", ".config/gcloud/", ".config/gh/", ".config/hub", ".s3cfg"),
@@ -175,12 +169,12 @@ class Policy(Value):
     @cached_property
     def allow_rules(self) -> tuple[Rule, ...]:
         """The rules of `allow`, parsed."""
-        return tuple(map(rule_of, self.allow))
+        return tuple(map(parse_rule, self.allow))
 
     @cached_property
     def deny_rules(self) -> tuple[Rule, ...]:
         """The rules of `deny`, parsed."""
-        return tuple(map(rule_of, self.deny))
+        return tuple(map(parse_rule, self.deny))
 
     @cached_property
     def guards(self) -> bool:
