@@ -388,10 +388,19 @@ class Workspace:
                 one that has changed since, `already_exists`, `encoding`, `read_only`, `outside_workspace`,
                 `not_a_file`.
         """
-        from agentfs.editing import WriteOptions, write_file
+        from agentfs.editing import write_file
 
-        options = WriteOptions(overwrite, encoding, newline, preview)
-        return write_file(self._root, self._read_tracker, self.limits, fspath(path), content, options)
+        return write_file(
+            self._root,
+            self._read_tracker,
+            self.limits,
+            fspath(path),
+            content,
+            overwrite=overwrite,
+            encoding=encoding,
+            newline=newline,
+            preview=preview,
+        )
 
     @tool(
         effect="edit",

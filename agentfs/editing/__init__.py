@@ -3,11 +3,10 @@
 from agentfs.editing.delete_move import delete_path, move_path
 from agentfs.editing.edit import EditOptions, edit_file, splice_file
 from agentfs.editing.line_ids import edit_lines_file
-from agentfs.editing.write import WriteOptions, write_file
+from agentfs.editing.write import write_file
 
 __all__ = [
     "EditOptions",
-    "WriteOptions",
     "delete_path",
     "edit_file",
     "edit_lines_file",

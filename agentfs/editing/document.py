@@ -5,11 +5,9 @@ text, so that all other bytes stay as they are. A draft keeps its text as segmen
 stretches that came in: what lies between two stretches of the file has changed.
 """
 
-from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from io import StringIO
 from itertools import accumulate
 from operator import itemgetter
@@ -29,6 +27,7 @@ from agentfs.text import (
     decode_as,
     end_of,
     lf_view,
+    newline_of,
 )
 
 # More replacements than this are not kept one by one: together they count as one change.
@@ -66,32 +65,21 @@ class LfView:
     def __init__(self, exact: str) -> None:
         self.exact = exact
         self.text = lf_view(exact)
-        self.lone = "\r" in exact and "\n" not in exact  # whether lines end at a lone CR
-        self._crlf_count = len(exact) - len(self.text)
-        # Where every line end is CRLF, it is enough to count those before an offset; most come in order.
-        self._all_crlf = 0 < self._crlf_count == self.text.count("\n")
-        self._position = self._before = 0
-
-    @cached_property
-    def _crlf_offsets(self) -> "array[int]":
-        offsets = array("Q")
-        found = self.exact.find("\r\n")
-        while found >= 0:
-            offsets.append(found - len(offsets))
-            found = self.exact.find("\r\n", found + 2)
-        return offsets
+        self.newline = newline_of(exact)
+        self.lone = self.newline == "\r"  # whether lines end at a lone CR
+        self._view_offset = self._exact_offset = 0
 
     def offset(self, position: int) -> int:
-        """Return the offset in the exact text of an offset in the view; never inside a CRLF."""
-        if not self._crlf_count:
+        """Return the offset in the exact text of an offset in the view; offsets must not go back."""
+        if len(self.exact) == len(self.text):
             return position
-        if not self._all_crlf:
-            return position + bisect_left(self._crlf_offsets, position)
-        low, high = sorted((self._position, position))
-        between = self.text.count("\n", low, high)
-        self._before += between if position > self._position else -between
-        self._position = position
-        return position + self._before
+        while (ahead := position - self._view_offset) > 0:
+            end = self._exact_offset + ahead
+            end += self.exact.startswith("\r\n", end - 1)  # never inside a CRLF
+            self._view_offset += end - self._exact_offset
+            self._view_offset -= self.exact.count("\r\n", self._exact_offset, end)
+            self._exact_offset = end
+        return self._exact_offset
 
     def splices(self, replacements: Iterable[Replacement]) -> Iterator[Replacement]:
         """Yield replacements of the exact text, without what old and new text share at either end.
@@ -110,8 +98,8 @@ class LfView:
             first, last = start + head, end - tail
             if "\n" in inserted:
                 # An insertion replaces no line: it continues the one before it in the old text.
-                spot = first - 1 if first == last and head else first
-                inserted = inserted.replace("\n", self._newline_at(self.offset(spot)))
+                line = first - 1 if first == last and head else first
+                inserted = inserted.replace("\n", self._newline_at(self.offset(line)))
             yield Replacement(self.offset(first), self.offset(last), inserted)
 
     def _newline_at(self, offset: int) -> str:
@@ -125,14 +113,12 @@ class LfView:
 
     def replaced_everywhere(self, old: str, new: str) -> str | None:
         """Return the exact text with every occurrence replaced; None where line ends differ by occurrence."""
-        if not self._crlf_count and not self.lone:
+        newline = self.newline or "\n"
+        if newline == "\n":
             return self.exact.replace(old, new)
-        if "\r" in old:  # it could match a part of a line end
-            return None
-        if not self.lone and not self._all_crlf:
-            return None if "\n" in old + new else self.exact.replace(old, new)
-        end = "\r" if self.lone else "\r\n"
-        return self.exact.replace(old.replace("\n", end), new.replace("\n", end))
+        if "\r" in old or (newline == "mixed" and "\n" in old + new):
+            return None  # a CR could match a part of a line end
+        return self.exact.replace(old.replace("\n", newline), new.replace("\n", newline))
 
 
 def splice_segments(segments: Sequence[Segment], splices: Sequence[Replacement]) -> list[Segment]:
@@ -287,18 +273,21 @@ class Draft:
         """Make replacements in the view of the present text, in order and apart; they are at most `count`."""
         text = StringIO()
         splices: list[Replacement] = []
-        start, position, made = -1, 0, 0
+        position = made = 0
         for made, splice in enumerate(view.splices(replacements), 1):
             if made % 1000 == 0:
                 call_context.check()
             text.write(self.text[position : splice.start])
             text.write(splice.new)
             self._check_size(text.tell())
-            start, position = splice.start if start < 0 else start, splice.end
-            if count <= _MOST_SEGMENTS:
+            position = splice.end
+            if count <= _MOST_SEGMENTS or not splices:
                 splices.append(splice)
         text.write(self.text[position:])
-        self._take(text.getvalue(), splices or None, start, position, made)
+        after = text.getvalue()
+        if count > _MOST_SEGMENTS:
+            splices = [self._whole(after, splices[0].start, position)]
+        self._take(after, splices, made)
 
     def replace_all(self, view: LfView, old: str, new: str, count: int) -> None:
         """Replace all `count` occurrences of a text from left to right, none overlapping the one before."""
@@ -312,13 +301,13 @@ class Draft:
             return
         start = view.offset(view.text.find(old))
         end = view.offset(view.text.rfind(old) + len(old))
-        self._take(text, None, start, end, count)
+        self._take(text, [self._whole(text, start, end)], count)
 
-    def _take(
-        self, text: str, splices: Sequence[Replacement] | None, start: int, end: int, count: int
-    ) -> None:
-        if splices is None:  # the range from `start` to `end` counts as replaced as a whole
-            splices = [Replacement(start, end, text[start : len(text) - (len(self.text) - end)])]
+    def _whole(self, text: str, start: int, end: int) -> Replacement:
+        """Return the replacement of the range from `start` to `end` that makes the present text this one."""
+        return Replacement(start, end, text[start : len(text) - (len(self.text) - end)])
+
+    def _take(self, text: str, splices: Sequence[Replacement], count: int) -> None:
         self._segments = splice_segments(self._segments, splices)
         self.text = text
         self._replacements += count

@@ -1,7 +1,6 @@
 """`write`: the whole content of a file, new or replaced, and only over what has been read."""
 
 import codecs
-from dataclasses import dataclass
 from typing import Literal, NamedTuple, get_args
 
 from agentfs import call_context
@@ -36,19 +35,6 @@ _CODECS_WITH_BOM = {
 _NEWLINE_NAMES = {"\n": "LF", "\r\n": "CRLF", "\r": "CR", "mixed": "mixed"}
 
 
-@dataclass(frozen=True)
-class WriteOptions:
-    """How a file is written: each as the parameter of `Workspace.write`."""
-
-    overwrite: bool | None = None
-    encoding: str | None = None
-    newline: LineEnds = "keep"
-    preview: bool = False
-
-    def __post_init__(self) -> None:
-        check_choice(self.newline, get_args(LineEnds), "newline")
-
-
 class _Content(NamedTuple):
     """The new bytes and their text, the text replaced, what was adapted, and the diff."""
 
@@ -65,38 +51,42 @@ def write_file(
     limits: Limits,
     path: str,
     content: str,
-    options: WriteOptions | None = None,
+    *,
+    overwrite: bool | None = None,
+    encoding: str | None = None,
+    newline: LineEnds = "keep",
+    preview: bool = False,
 ) -> WriteResult:
     """Create a file, or replace the whole content of one that has been read."""
-    options = options or WriteOptions()
+    check_choice(newline, get_args(LineEnds), "newline")
     check_new_text(content, "content")
     if len(content) > limits.file_bytes:
         raise _too_large(path, limits.file_bytes)
-    overwrite: Overwrite = root.policy.overwrite
-    if options.overwrite is not None:
-        overwrite = "always" if options.overwrite else "never"
+    replaced: Overwrite = root.policy.overwrite
+    if overwrite is not None:
+        replaced = "always" if overwrite else "never"
 
     def compute(current: Current) -> _Content:
-        made = _fitted(content, current.data, current.path, options)
+        made = _fitted(content, current.data, current.path, encoding, newline)
         if len(made.data) > limits.file_bytes:
             raise _too_large(current.path, limits.file_bytes)
         if current.data is not None and current.data != made.data:
-            check_overwrite(current, tracker, overwrite, limits)
+            check_overwrite(current, tracker, replaced, limits)
         call_context.check()
         diff = unified_diff(made.before, made.text, current.path)
         call_context.check()
         return made._replace(diff=diff)
 
-    changed, made = update_file(root, path, limits, compute, preview=options.preview)
-    if not options.preview:
+    changed, made = update_file(root, path, limits, compute, preview=preview)
+    if not preview:
         tracker.record_write(changed.real_path, changed.revision, made.text)
     unchanged = changed.before == changed.after
     same = ("the file held this content already; nothing was written",) if unchanged else ()
     notes = (*changed.notes, *made.notes, *same)
     size = f"{plural(count_lines(made.text), 'line')}, {plural(len(changed.after), 'byte')}"
     done = "Created" if changed.created else "Unchanged:" if unchanged else "Replaced"
-    preview = "Preview, nothing was written. " if options.preview else ""
-    head = f"{preview}{done} {quote(changed.path)} ({size})."
+    prefix = "Preview, nothing was written. " if preview else ""
+    head = f"{prefix}{done} {quote(changed.path)} ({size})."
     result = WriteResult(
         path=changed.path,
         created=changed.created,
@@ -109,14 +99,14 @@ def write_file(
     return with_diff(result, limits, "" if changed.created else made.diff, [head, *notes])
 
 
-def _fitted(content: str, data: bytes | None, path: str, options: WriteOptions) -> _Content:
+def _fitted(content: str, data: bytes | None, path: str, encoding: str | None, newline: LineEnds) -> _Content:
     """Fit a content to the file that it replaces: its encoding, byte order mark, and CRLF throughout."""
     notes: list[str] = []
     before = None
     if data is not None:
-        before, note = _text_before(data, options.encoding)
+        before, note = _text_before(data, encoding)
         notes += note
-    target = _target_encoding(data, options.encoding, exact=options.newline == "given")
+    target = _target_encoding(data, encoding, exact=newline == "given")
     if target.encoding == UNKNOWN_8BIT and not content.isascii():
         edit = Message("Call ", ToolName("edit"), " to change the ASCII parts of it and keep the rest.")
         raise EncodingError(
@@ -125,11 +115,11 @@ def _fitted(content: str, data: bytes | None, path: str, options: WriteOptions) 
             details={"path": path, "encoding": UNKNOWN_8BIT},
         )
     text = content.removeprefix("\ufeff") if target.bom else content
-    if options.encoding is None and target.bom:
+    if encoding is None and target.bom:
         notes.append(f"the byte order mark of the file was kept ({target.encoding})")
-    elif options.encoding is None and target.encoding != "utf-8":
+    elif encoding is None and target.encoding != "utf-8":
         notes.append(f"the encoding of the file was kept ({target.encoding})")
-    text, note = _with_newlines(text, before, options.newline)
+    text, note = _with_newlines(text, before, newline)
     return _Content(target.bom + target.encode(text), text, before, (*notes, *note))
 
 

@@ -7,25 +7,22 @@ from types import SimpleNamespace
 
 import pytest
 
-from agentfs.editing import edit_file, write_file
-from agentfs.errors import AgentFSError
-from agentfs.fs import Root, revision_of
-from agentfs.limits import Limits
-from agentfs.policy import Policy
-from agentfs.read_tracker import ReadTracker
-from agentfs.results import Edit
+from agentfs import AgentFSError, Edit, Limits, Workspace
+from agentfs.fs import revision_of
 from tests.conftest import needs
 
 
 @pytest.fixture
-def room(tmp_path):
-    """One file, f.txt, and the calls on it."""
-    shown = ReadTracker()
-    with Root(tmp_path, Policy()) as root:
+def env(tmp_path):
+    """A workspace with one file, f.txt, and the calls on it."""
+    with Workspace(tmp_path) as ws:
 
-        def edits(*pairs, limits=None, path="f.txt"):
-            made = [Edit(*pair) for pair in pairs]
-            return edit_file(root, shown, limits or Limits(), path, made)
+        def edit(*pairs, limits=None, path="f.txt"):
+            edits = [Edit(*pair) for pair in pairs]
+            if limits is None:
+                return ws.multi_edit(path, edits)
+            with Workspace(tmp_path, limits=limits) as limited:
+                return limited.multi_edit(path, edits)
 
         def put(data):
             (tmp_path / "f.txt").write_bytes(data)
@@ -33,15 +30,15 @@ def room(tmp_path):
         def get():
             return (tmp_path / "f.txt").read_bytes()
 
-        yield SimpleNamespace(root=root, shown=shown, edit=edits, put=put, get=get, path=tmp_path)
+        yield SimpleNamespace(ws=ws, edit=edit, put=put, get=get, path=tmp_path)
 
 
-def failure(room, *pairs, **keywords):
-    before = room.get()
+def failure(env, *pairs, **keywords):
+    before = env.get()
     with pytest.raises(AgentFSError) as caught:
-        room.edit(*pairs, **keywords)
-    assert room.get() == before
-    assert [name for name in os.listdir(room.path) if name.startswith(".agentfs")] == []
+        env.edit(*pairs, **keywords)
+    assert env.get() == before
+    assert [name for name in os.listdir(env.path) if name.startswith(".agentfs")] == []
     return caught.value
 
 
@@ -87,10 +84,10 @@ def failure(room, *pairs, **keywords):
         (b"\xef\xbb\xbfa\xff\n", "a", "b", b"\xef\xbb\xbfb\xff\n"),
     ],
 )  # fmt: skip
-def test_one_edit_to_the_byte(room, before, old, new, after):
-    room.put(before)
-    result = room.edit((old, new))
-    assert room.get() == after
+def test_one_edit_to_the_byte(env, before, old, new, after):
+    env.put(before)
+    result = env.edit((old, new))
+    assert env.get() == after
     assert result.revision == revision_of(after)
     assert (result.path, result.replacements, result.applied_via) == ("f.txt", 1, "exact")
 
@@ -112,28 +109,28 @@ def test_one_edit_to_the_byte(room, before, old, new, after):
         (b"", "a", "b", "no_match"),
     ],
 )
-def test_what_is_refused_writes_nothing(room, before, old, new, code):
-    room.put(before)
-    error = failure(room, (old, new))
+def test_what_is_refused_writes_nothing(env, before, old, new, code):
+    env.put(before)
+    error = failure(env, (old, new))
     assert error.code == code
     assert error.hint or code == "binary"
 
 
-def test_a_missing_file_is_not_found_and_no_directory_is_made(room):
+def test_a_missing_file_is_not_found_and_no_directory_is_made(env):
     with pytest.raises(AgentFSError) as caught:
-        room.edit(("a", "b"), path="new/f.txt")
+        env.edit(("a", "b"), path="new/f.txt")
     assert caught.value.code == "not_found"
-    assert os.listdir(room.path) == []
+    assert os.listdir(env.path) == []
 
 
-def test_no_edits_at_all(room):
-    room.put(b"a")
-    assert failure(room).code == "invalid_argument"
+def test_no_edits_at_all(env):
+    env.put(b"a")
+    assert failure(env).code == "invalid_argument"
 
 
-def test_ambiguous_names_each_place(room):
-    room.put(b"def f():\n    return 1\n\ndef g():\n    return 1\n")
-    error = failure(room, ("return 1", "return 2"))
+def test_ambiguous_names_each_match(env):
+    env.put(b"def f():\n    return 1\n\ndef g():\n    return 1\n")
+    error = failure(env, ("return 1", "return 2"))
     assert error.details["count"] == 2
     assert error.details["lines"] == [2, 5]
     assert error.places() == [
@@ -142,19 +139,19 @@ def test_ambiguous_names_each_place(room):
     ]
     assert "replace_all" in error.hint
     second = error.details["unique"][1]["old_string"]
-    room.edit((second, second.replace("1", "2")))
-    assert room.get() == b"def f():\n    return 1\n\ndef g():\n    return 2\n"
+    env.edit((second, second.replace("1", "2")))
+    assert env.get() == b"def f():\n    return 1\n\ndef g():\n    return 2\n"
 
 
-def test_ambiguous_is_bounded_and_says_how_many_more(room):
-    room.put(b"same\n" * 25)
-    error = failure(room, ("same", "other"))
+def test_ambiguous_is_bounded_and_says_how_many_more(env):
+    env.put(b"same\n" * 25)
+    error = failure(env, ("same", "other"))
     assert error.details["count"] == 25
     assert len(error.places()) == 11
     assert error.places()[0] == " 1|same"
     assert error.places()[-1] == "[and 15 more]"
-    room.put(b"a" * 5000)
-    error = failure(room, ("aa", "b"))
+    env.put(b"a" * 5000)
+    error = failure(env, ("aa", "b"))
     assert error.details["exact"] is False
     assert "at least 1000 times" in error.message
 
@@ -168,62 +165,62 @@ def test_ambiguous_is_bounded_and_says_how_many_more(room):
         (b"\xe9a\xe9a", ("a", ""), b"\xe9\xe9", 2),
     ],
 )
-def test_replace_all_goes_from_left_to_right(room, before, edit, after, count):
-    room.put(before)
-    result = room.edit((*edit, True))
-    assert room.get() == after
+def test_replace_all_goes_from_left_to_right(env, before, edit, after, count):
+    env.put(before)
+    result = env.edit((*edit, True))
+    assert env.get() == after
     assert result.replacements == count
 
 
-def test_multi_edit_applies_each_to_the_outcome_of_the_one_before(room):
-    room.put(b"one\r\ntwo\r\nthree\r\n")
-    result = room.edit(("one", "1\n1b"), ("1b\ntwo", "2"), ("three", "3"))
-    assert room.get() == b"1\r\n2\r\n3\r\n"
+def test_multi_edit_applies_each_to_the_outcome_of_the_one_before(env):
+    env.put(b"one\r\ntwo\r\nthree\r\n")
+    result = env.edit(("one", "1\n1b"), ("1b\ntwo", "2"), ("three", "3"))
+    assert env.get() == b"1\r\n2\r\n3\r\n"
     assert result.replacements == 3
     assert result.changed == ((1, 3),)
 
 
-def test_multi_edit_is_all_or_nothing_and_numbers_the_failure(room):
-    room.put(b"one\ntwo\n")
-    error = failure(room, ("one", "1"), ("four", "4"), ("two", "2"))
+def test_multi_edit_is_all_or_nothing_and_numbers_the_failure(env):
+    env.put(b"one\ntwo\n")
+    error = failure(env, ("one", "1"), ("four", "4"), ("two", "2"))
     assert error.code == "no_match"
     assert error.message.startswith("Edit 2 of 3: ")
     assert (error.details["edit"], error.details["edits"]) == (2, 3)
     assert "None of the edits was applied" in error.hint
-    assert failure(room, ("one", "1"), ("", "x")).message.startswith("Edit 2 of 2: ")
+    assert failure(env, ("one", "1"), ("", "x")).message.startswith("Edit 2 of 2: ")
 
 
-def test_multi_edit_says_when_an_earlier_edit_caused_the_miss(room):
-    room.put(b"one\ntwo\n")
-    error = failure(room, ("one", "1"), ("one\ntwo", "x"))
+def test_multi_edit_says_when_an_earlier_edit_made_one_fail(env):
+    env.put(b"one\ntwo\n")
+    error = failure(env, ("one", "1"), ("one\ntwo", "x"))
     assert error.details["caused_by_earlier_edit"] is True
-    error = failure(room, ("one", "two"), ("two", "x"))
+    error = failure(env, ("one", "two"), ("two", "x"))
     assert (error.code, error.details["caused_by_earlier_edit"]) == ("ambiguous", True)
 
 
-def test_a_later_miss_says_how_its_line_numbers_count(room):
-    room.put(b"one\ntwo words\n")
-    error = failure(room, ("one", "1\n1"), ("  two words\n", "x"))
+def test_a_later_failure_says_how_its_line_numbers_count(env):
+    env.put(b"one\ntwo words\n")
+    error = failure(env, ("one", "1\n1"), ("  two words\n", "x"))
     assert error.details["lines"] == [3, 3]
     assert "count the edits before it as applied" in error.hint
 
 
-def test_edits_that_undo_one_another_are_no_change(room):
-    room.put(b"one\n")
-    assert failure(room, ("one", "two"), ("two", "one")).code == "no_change"
+def test_edits_that_undo_one_another_are_no_change(env):
+    env.put(b"one\n")
+    assert failure(env, ("one", "two"), ("two", "one")).code == "no_change"
 
 
-def test_an_edit_may_not_grow_a_file_over_the_limit(room):
-    room.put(b"a" * 100)
-    error = failure(room, ("a", "b" * 1000, True), limits=Limits(file_bytes=5000))
+def test_an_edit_may_not_grow_a_file_over_the_limit(env):
+    env.put(b"a" * 100)
+    error = failure(env, ("a", "b" * 1000, True), limits=Limits(file_bytes=5000))
     assert error.code == "too_large"
-    room.put(b"a" * 6000)
-    assert failure(room, ("a", "b", True), limits=Limits(file_bytes=5000)).code == "too_large"
+    env.put(b"a" * 6000)
+    assert failure(env, ("a", "b", True), limits=Limits(file_bytes=5000)).code == "too_large"
 
 
-def test_a_hostile_growth_is_refused_before_it_is_made(room):
-    room.put(b"a" * 100_000)
-    assert failure(room, ("a", "b" * 100_000, True)).code == "too_large"
+def test_a_hostile_growth_is_refused_before_it_is_made(env):
+    env.put(b"a" * 100_000)
+    assert failure(env, ("a", "b" * 100_000, True)).code == "too_large"
 
 
 @pytest.mark.parametrize(
@@ -247,20 +244,20 @@ def test_a_hostile_growth_is_refused_before_it_is_made(room):
         ),
     ],
 )
-def test_a_miss_shows_what_is_close(room, before, old, cause, lines, suggestion, different):
-    room.put(before)
-    error = failure(room, (old, "y"))
+def test_a_failed_edit_shows_what_is_close(env, before, old, cause, lines, suggestion, different):
+    env.put(before)
+    error = failure(env, (old, "y"))
     assert (error.details["cause"], error.details["lines"]) == (cause, lines)
     assert error.details["suggestion"] == suggestion
     shown = [f"{number}|{line}" for number, line in enumerate(suggestion.split("\n"), lines[0])]
     assert error.places() == [*shown, different]
-    room.edit((suggestion, "y"))
+    env.edit((suggestion, "y"))
 
 
 @pytest.mark.parametrize(("before", "old"), [(b"a\nb\n", "zebra crossing"), (b"a\n", "\n\n\n"), (b"", "a")])
-def test_a_miss_with_nothing_close_says_so(room, before, old):
-    room.put(before)
-    error = failure(room, (old, "x"))
+def test_a_failed_edit_with_nothing_close_says_so(env, before, old):
+    env.put(before)
+    error = failure(env, (old, "x"))
     assert error.details["cause"] == "absent"
     assert "suggestion" not in error.details
 
@@ -276,95 +273,97 @@ def test_a_miss_with_nothing_close_says_so(room, before, old):
         (b"a\r\nb\r\n", "b", "b\nc", ((2, 3),)),
     ],
 )
-def test_changed_lines_of_the_file_as_it_is_now(room, before, old, new, changed):
-    room.put(before)
-    assert room.edit((old, new)).changed == changed
+def test_changed_lines_of_the_file_as_it_is_now(env, before, old, new, changed):
+    env.put(before)
+    assert env.edit((old, new)).changed == changed
 
 
-def test_changed_names_each_range(room):
-    room.put(b"a\nb\na\nb\na\n")
-    assert room.edit(("a", "A\nA", True)).changed == ((1, 2), (4, 5), (7, 8))
+def test_changed_names_each_range(env):
+    env.put(b"a\nb\na\nb\na\n")
+    assert env.edit(("a", "A\nA", True)).changed == ((1, 2), (4, 5), (7, 8))
 
 
 @needs("git")
-def test_the_diff_is_one_that_git_applies(room, tmp_path_factory):
+def test_the_diff_is_one_that_git_applies(env, tmp_path_factory):
     lines = [f"line {number}\n" for number in range(60)]
     before = "".join(lines).encode()
-    room.put(before)
-    result = room.edit(("line 7\n", "seven\nand more\n"), ("line 50\n", ""))
+    env.put(before)
+    result = env.edit(("line 7\n", "seven\nand more\n"), ("line 50\n", ""))
     other = tmp_path_factory.mktemp("other")
     (other / "f.txt").write_bytes(before)
     subprocess.run(["git", "apply"], input=result.diff.encode(), cwd=other, check=True)
-    assert (other / "f.txt").read_bytes() == room.get()
+    assert (other / "f.txt").read_bytes() == env.get()
     assert "-line 50" in result.text
     assert "+seven" in result.text
 
 
-def test_the_text_is_short_and_the_diff_whole(room):
-    room.put(b"a\n" * 5000)
-    result = room.edit(("a", "b" * 50, True))
+def test_the_text_is_short_and_the_diff_whole(env):
+    env.put(b"a\n" * 5000)
+    result = env.edit(("a", "b" * 50, True))
     assert len(result.text) < 10_000
     assert "more lines of the diff" in result.text
     assert result.diff.count("\n") > 10_000
 
 
-def test_content_cannot_forge_the_answer(room):
-    room.put(b"a\n")
-    result = room.edit(("a", "b\x1b[2K\u202e"))
+def test_content_cannot_forge_the_result(env):
+    env.put(b"a\n")
+    result = env.edit(("a", "b\x1b[2K\u202e"))
     assert "\x1b" not in result.text
     assert "⟦U+202E⟧" in result.text
 
 
-def test_carriage_returns_are_no_noise_in_the_text(room):
-    room.put(b"a\r\nb\r\n")
-    result = room.edit(("b", "c"))
+def test_carriage_returns_are_no_noise_in_the_text(env):
+    env.put(b"a\r\nb\r\n")
+    result = env.edit(("b", "c"))
     assert "⟦U+000D⟧" not in result.text
     assert "+c\r\n" in result.diff
 
 
-def test_an_edit_neither_gives_nor_takes_seen(room):
-    room.put(b"one\ntwo\n")
-    room.edit(("one", "1"))
-    assert not room.shown.fully_read("f.txt", revision_of(room.get()))
-    write_file(room.root, room.shown, Limits(), "g.txt", "one\n")
-    room.edit(("one", "1"), path="g.txt")
-    write_file(room.root, room.shown, Limits(), "g.txt", "all new\n")
-    assert (room.path / "g.txt").read_bytes() == b"all new\n"
+def test_an_edited_file_is_as_read_or_unread_as_before(env):
+    env.put(b"one\ntwo\n")
+    env.edit(("one", "1"))
+    with pytest.raises(AgentFSError) as caught:
+        env.ws.write("f.txt", "all new\n")
+    assert caught.value.code == "unread"
+    env.ws.write("g.txt", "one\n")
+    env.edit(("one", "1"), path="g.txt")
+    env.ws.write("g.txt", "all new\n")
+    assert (env.path / "g.txt").read_bytes() == b"all new\n"
 
 
-def test_an_edit_through_a_link_changes_what_it_leads_to(room):
-    room.put(b"one\n")
-    os.symlink("f.txt", room.path / "link")
-    result = room.edit(("one", "two"), path="link")
+def test_an_edit_through_a_link_changes_what_it_leads_to(env):
+    env.put(b"one\n")
+    os.symlink("f.txt", env.path / "link")
+    result = env.edit(("one", "two"), path="link")
     assert result.path == "link"
-    assert room.get() == b"two\n"
-    assert (room.path / "link").is_symlink()
+    assert env.get() == b"two\n"
+    assert (env.path / "link").is_symlink()
 
 
-def test_the_mode_stays(room):
-    room.put(b"#!/bin/sh\n")
-    os.chmod(room.path / "f.txt", 0o755)
-    room.edit(("sh", "bash"))
-    assert stat.S_IMODE(os.stat(room.path / "f.txt").st_mode) == 0o755
+def test_the_mode_stays(env):
+    env.put(b"#!/bin/sh\n")
+    os.chmod(env.path / "f.txt", 0o755)
+    env.edit(("sh", "bash"))
+    assert stat.S_IMODE(os.stat(env.path / "f.txt").st_mode) == 0o755
 
 
-def test_thirty_edits_at_once_all_land(room):
-    room.put("".join(f"<{number}>\n" for number in range(30)).encode())
+def test_thirty_edits_at_once_are_all_made(env):
+    env.put("".join(f"<{number}>\n" for number in range(30)).encode())
     threads = [
-        threading.Thread(target=room.edit, args=((f"<{number}>", f"[{number}]"),)) for number in range(30)
+        threading.Thread(target=env.edit, args=((f"<{number}>", f"[{number}]"),)) for number in range(30)
     ]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert room.get() == "".join(f"[{number}]\n" for number in range(30)).encode()
+    assert env.get() == "".join(f"[{number}]\n" for number in range(30)).encode()
 
 
-def test_the_diff_agrees_with_difflib_on_the_lines_changed(room):
+def test_the_diff_agrees_with_difflib_on_the_lines_changed(env):
     before = [f"{number}\n" for number in range(40)]
-    room.put("".join(before).encode())
-    result = room.edit(("\n10\n", "\nten\n"), ("\n20\n21\n", "\n"), ("\n30\n", "\n30\n30b\n"))
-    after = room.get().decode().splitlines(keepends=True)
+    env.put("".join(before).encode())
+    result = env.edit(("\n10\n", "\nten\n"), ("\n20\n21\n", "\n"), ("\n30\n", "\n30\n30b\n"))
+    after = env.get().decode().splitlines(keepends=True)
     codes = difflib.SequenceMatcher(None, before, after, autojunk=False).get_opcodes()
     expected = tuple((j1 + 1, max(j1 + 1, j2)) for tag, _, _, j1, j2 in codes if tag != "equal")
     assert result.changed == expected

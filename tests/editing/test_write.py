@@ -3,64 +3,59 @@ from types import SimpleNamespace
 
 import pytest
 
-from agentfs import Workspace
-from agentfs.editing import WriteOptions, edit_file, write_file
-from agentfs.errors import AgentFSError
-from agentfs.fs import Root, revision_of
-from agentfs.limits import Limits
-from agentfs.policy import Policy
-from agentfs.read_tracker import ReadTracker
-from agentfs.results import Edit
+from agentfs import AgentFSError, Limits, Policy, Workspace
+from agentfs.fs import revision_of
 
 
 @pytest.fixture
-def room_of(tmp_path):
-    """Returns a function that makes the room under a policy."""
-    roots = []
+def env_of(tmp_path):
+    """Returns a function that opens a workspace with one file, f.txt, under a policy."""
+    opened = []
 
     def make(**policy):
-        root, shown = Root(tmp_path, Policy(**policy)), ReadTracker()
-        roots.append(root)
+        ws = Workspace(tmp_path, policy=Policy(**policy))
+        opened.append(ws)
 
-        def write(content, path="f.txt", limits=None):
-            return write_file(root, shown, limits or Limits(), path, content)
+        def write(content, path="f.txt", limits=None, **options):
+            if limits is None:
+                return ws.write(path, content, **options)
+            with Workspace(tmp_path, limits=limits) as limited:
+                return limited.write(path, content, overwrite=True, **options)
 
         def put(data):
             (tmp_path / "f.txt").write_bytes(data)
 
         def read(data, first=1, last=None):
-            total = len(data.splitlines())
-            shown.record_read("f.txt", revision_of(data), data.decode("latin-1"), first, last or total, total)
+            put(data)
+            ws.read("f.txt", first, None if last is None else last + 1 - first)
 
         def get():
             return (tmp_path / "f.txt").read_bytes()
 
-        return SimpleNamespace(
-            root=root, shown=shown, write=write, put=put, get=get, read=read, path=tmp_path
-        )
+        return SimpleNamespace(ws=ws, write=write, put=put, get=get, read=read, path=tmp_path)
 
     yield make
-    for root in roots:
-        root.close()
+    for ws in opened:
+        ws.close()
 
 
 @pytest.fixture
-def room(room_of):
-    return room_of()
+def env(env_of):
+    return env_of()
 
 
-def failure(room, content, **keywords):
-    before = room.get()
+def failure(env, content, **keywords):
+    before = env.get()
     with pytest.raises(AgentFSError) as caught:
-        room.write(content, **keywords)
-    assert room.get() == before
-    assert os.listdir(room.path) == ["f.txt"]
+        env.write(content, **keywords)
+    assert env.get() == before
+    assert os.listdir(env.path) == ["f.txt"]
     return caught.value
 
 
-def test_a_new_file_with_its_directories(room):
-    result = room.write("a\nb\n", path="new/deep/f.txt")
-    assert (room.path / "new/deep/f.txt").read_bytes() == b"a\nb\n"
+def test_a_new_file_with_its_directories(env):
+    result = env.write("a\nb\n", path="new/deep/f.txt")
+    assert (env.path / "new/deep/f.txt").read_bytes() == b"a\nb\n"
     assert (result.path, result.created, result.bytes_written) == ("new/deep/f.txt", True, 4)
     assert result.revision == revision_of(b"a\nb\n")
     assert result.diff.startswith("--- /dev/null\n+++ b/new/deep/f.txt\n")
@@ -68,34 +63,34 @@ def test_a_new_file_with_its_directories(room):
     assert "+a" not in result.text
 
 
-def test_an_empty_file(room):
-    assert room.write("").created
-    assert room.get() == b""
-    room.write("x")
-    assert room.get() == b"x"
+def test_an_empty_file(env):
+    assert env.write("").created
+    assert env.get() == b""
+    env.write("x")
+    assert env.get() == b"x"
 
 
-def test_unread_is_refused(room):
-    room.put(b"a\nb\n")
-    error = failure(room, "c\n")
+def test_unread_is_refused(env):
+    env.put(b"a\nb\n")
+    error = failure(env, "c\n")
     assert error.code == "unread"
     assert "read" in error.hint
 
 
-def test_a_part_read_is_refused_and_the_rest_named(room):
-    room.put(b"a\nb\nc\nd\n")
-    room.read(b"a\nb\nc\nd\n", 1, 2)
-    error = failure(room, "c\n")
+def test_a_part_read_is_refused_and_the_rest_named(env):
+    env.put(b"a\nb\nc\nd\n")
+    env.read(b"a\nb\nc\nd\n", 1, 2)
+    error = failure(env, "c\n")
     assert error.code == "unread"
     assert error.details["unread_lines"] == [[3, 4]]
     assert 'read(path="f.txt", offset=3, limit=2)' in error.hint
-    room.read(b"a\nb\nc\nd\n", 3, 4)
-    room.write("c\n")
-    assert room.get() == b"c\n"
+    env.read(b"a\nb\nc\nd\n", 3, 4)
+    env.write("c\n")
+    assert env.get() == b"c\n"
 
 
 @pytest.mark.parametrize("limits", [Limits(), Limits(line_chars=100), Limits(output_tokens=40)])
-def test_a_line_that_no_read_shows_whole_is_not_asked_for_again(tmp_path, limits):
+def test_no_second_read_is_suggested_for_a_line_that_none_shows_whole(tmp_path, limits):
     (tmp_path / "f.txt").write_text(f"a\n{'word ' * 1000}\nb\n")
     with Workspace(tmp_path, limits=limits) as ws:
         for offset in (1, 2, 3):
@@ -111,10 +106,10 @@ def test_a_line_that_no_read_shows_whole_is_not_asked_for_again(tmp_path, limits
     assert (tmp_path / "f.txt").read_text() == "c\n"
 
 
-def test_a_changed_file_is_stale_and_the_change_shown(room):
-    room.read(b"a\nb\n")
-    room.put(b"a\nB\n")
-    error = failure(room, "c\n")
+def test_a_changed_file_is_stale_and_the_change_shown(env):
+    env.read(b"a\nb\n")
+    env.put(b"a\nB\n")
+    error = failure(env, "c\n")
     assert error.code == "stale"
     assert "-b" in error.places()
     assert "+B" in error.places()
@@ -124,27 +119,27 @@ def test_a_changed_file_is_stale_and_the_change_shown(room):
 
 
 @pytest.mark.parametrize("now", [b"a\x00b", b"\xff\n"])
-def test_stale_over_content_that_is_hard_to_show(room, now):
-    room.read(b"a\nb\n")
-    room.put(now)
-    assert failure(room, "c\n").code == "stale"
+def test_stale_over_content_that_is_hard_to_show(env, now):
+    env.read(b"a\nb\n")
+    env.put(now)
+    assert failure(env, "c\n").code == "stale"
 
 
-def test_what_was_written_may_be_written_again(room):
-    room.write("one\n")
-    room.write("two\n")
-    assert room.get() == b"two\n"
-    room.put(b"three\n")
-    assert failure(room, "four\n").code == "stale"
+def test_what_was_written_may_be_written_again(env):
+    env.write("one\n")
+    env.write("two\n")
+    assert env.get() == b"two\n"
+    env.put(b"three\n")
+    assert failure(env, "four\n").code == "stale"
 
 
-def test_the_same_content_is_no_offence_and_said(room):
-    room.put(b"a\n")
-    before = os.stat(room.path / "f.txt")
-    result = room.write("a\n")
+def test_the_same_content_is_allowed_and_reported(env):
+    env.put(b"a\n")
+    before = os.stat(env.path / "f.txt")
+    result = env.write("a\n")
     assert any("nothing was written" in note for note in result.notes)
     assert (result.created, result.diff) == (False, "")
-    assert os.stat(room.path / "f.txt").st_ino == before.st_ino
+    assert os.stat(env.path / "f.txt").st_ino == before.st_ino
     assert result.text.startswith("Unchanged")
 
 
@@ -163,14 +158,14 @@ def test_the_same_content_is_no_offence_and_said(room):
         (b"\xe9\n", "abc\n", b"abc\n", "unknown-8bit"),
     ],
 )
-def test_replacing_keeps_what_the_file_was(room, before, content, after, note):
-    room.put(before)
-    room.read(before)
-    result = room.write(content)
-    assert room.get() == after
+def test_replacing_keeps_what_the_file_was(env, before, content, after, note):
+    env.put(before)
+    env.read(before)
+    result = env.write(content)
+    assert env.get() == after
     assert result.bytes_written == len(after)
     assert any(note in said for said in result.notes) if note else not result.notes
-    room.write("again\n")
+    env.write("again\n")
 
 
 @pytest.mark.parametrize(
@@ -182,51 +177,51 @@ def test_replacing_keeps_what_the_file_was(room, before, content, after, note):
         ("ä" * 51, "too_large", Limits(file_bytes=100)),
     ],
 )
-def test_what_is_refused_writes_nothing(room, content, code, limits):
-    room.write("old\n")
-    assert failure(room, content, limits=limits).code == code
+def test_what_is_refused_writes_nothing(env, content, code, limits):
+    env.write("old\n")
+    assert failure(env, content, limits=limits).code == code
 
 
-def test_an_unknown_encoding_takes_no_other_than_ascii(room):
-    room.put(b"\xe9\n")
-    room.read(b"\xe9\n")
-    assert failure(room, "é\n").code == "encoding"
+def test_an_unknown_encoding_takes_no_other_than_ascii(env):
+    env.put(b"\xe9\n")
+    env.read(b"\xe9\n")
+    assert failure(env, "é\n").code == "encoding"
 
 
-def test_the_policy_always_replaces(room_of):
-    room = room_of(overwrite="always")
-    room.put(b"a\n")
-    room.write("b\n")
-    assert room.get() == b"b\n"
-    room.put(b"\x00\x01")
-    assert any("binary" in note for note in room.write("text\n").notes)
-    assert room.get() == b"text\n"
+def test_the_policy_always_replaces(env_of):
+    env = env_of(overwrite="always")
+    env.put(b"a\n")
+    env.write("b\n")
+    assert env.get() == b"b\n"
+    env.put(b"\x00\x01")
+    assert any("binary" in note for note in env.write("text\n").notes)
+    assert env.get() == b"text\n"
 
 
-def test_the_policy_never_replaces(room_of):
-    room = room_of(overwrite="never")
-    room.write("a\n")
-    assert failure(room, "b\n").code == "already_exists"
-    edit_file(room.root, room.shown, Limits(), "f.txt", [Edit("a", "b")])
-    assert room.get() == b"b\n"
+def test_the_policy_never_replaces(env_of):
+    env = env_of(overwrite="never")
+    env.write("a\n")
+    assert failure(env, "b\n").code == "already_exists"
+    env.ws.edit("f.txt", "a", "b")
+    assert env.get() == b"b\n"
 
 
-def test_a_read_only_workspace(room_of):
-    room = room_of(read_only=True)
-    room.put(b"a\n")
-    assert failure(room, "b\n").code == "read_only"
+def test_a_read_only_workspace(env_of):
+    env = env_of(read_only=True)
+    env.put(b"a\n")
+    assert failure(env, "b\n").code == "read_only"
 
 
-def test_a_file_seen_under_one_name_may_be_written_under_another(room):
-    room.write("one\n")
-    os.symlink("f.txt", room.path / "link")
-    room.write("two\n", path="link")
-    assert room.get() == b"two\n"
-    assert (room.path / "link").is_symlink()
+def test_a_file_read_under_one_name_may_be_written_under_another(env):
+    env.write("one\n")
+    os.symlink("f.txt", env.path / "link")
+    env.write("two\n", path="link")
+    assert env.get() == b"two\n"
+    assert (env.path / "link").is_symlink()
 
 
 @pytest.mark.parametrize(
-    ("before", "content", "terms", "after"),
+    ("before", "content", "options", "after"),
     [
         (None, "é\n", {"encoding": "cp1252"}, b"\xe9\n"),
         (None, "é\n", {"encoding": "utf-8-sig"}, b"\xef\xbb\xbf\xc3\xa9\n"),
@@ -242,25 +237,25 @@ def test_a_file_seen_under_one_name_may_be_written_under_another(room):
         (b"a\x00\xff", "b\n", {"encoding": "utf-8"}, b"b\n"),
     ],
 )
-def test_explicit_terms_to_the_byte(room, before, content, terms, after):
+def test_explicit_options_to_the_byte(env, before, content, options, after):
     if before is not None:
-        room.put(before)
-    write_file(room.root, room.shown, Limits(), "f.txt", content, WriteOptions(overwrite=True, **terms))
-    assert room.get() == after
+        env.put(before)
+    env.write(content, overwrite=True, **options)
+    assert env.get() == after
 
 
-def test_overwrite_stands_above_the_policy(room_of):
-    room = room_of(overwrite="always")
-    room.put(b"a\n")
+def test_overwrite_takes_precedence_over_the_policy(env_of):
+    env = env_of(overwrite="always")
+    env.put(b"a\n")
     with pytest.raises(AgentFSError) as caught:
-        write_file(room.root, room.shown, Limits(), "f.txt", "b\n", WriteOptions(overwrite=False))
+        env.write("b\n", overwrite=False)
     assert caught.value.code == "already_exists"
-    assert room.get() == b"a\n"
+    assert env.get() == b"a\n"
 
 
-@pytest.mark.parametrize("terms", [{"newline": "\n\n"}, {"encoding": "klingon"}])
-def test_unknown_terms_are_refused(room, terms):
+@pytest.mark.parametrize("options", [{"newline": "\n\n"}, {"encoding": "klingon"}])
+def test_unknown_options_are_refused(env, options):
     with pytest.raises(AgentFSError) as caught:
-        write_file(room.root, room.shown, Limits(), "f.txt", "b\n", WriteOptions(**terms))
+        env.write("b\n", **options)
     assert caught.value.code == "invalid_argument"
-    assert os.listdir(room.path) == []
+    assert os.listdir(env.path) == []
