@@ -66,4 +66,5 @@ class Limits(Value):
 
 # A caller may raise these two only so far: one file is in memory at once, and one search blocks a loop.
 HARD_FILE_BYTES = 200 * MIB
-_CAPS = {"file_bytes": HARD_FILE_BYTES, "timeout": 30.0}
+MAX_TIMEOUT = 30.0
+_CAPS = {"file_bytes": HARD_FILE_BYTES, "timeout": MAX_TIMEOUT}

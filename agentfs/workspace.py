@@ -291,16 +291,15 @@ class Workspace:
             target = kept.path if kept is not None else path
             return read_file(self._root, self._read_tracker, self.limits, target, request, self._indexes)
         except NotAFileError:
-            from agentfs.search import list_directory
+            from agentfs.search import ListOptions, list_directory
 
-            listing = list_directory(
-                self._root, self.limits, path, 1, limit, max(offset - 1, 0), include_ignored=False
-            )
+            options = ListOptions(path, limit=limit, offset=max(offset - 1, 0))
+            listing = list_directory(self._root, self.limits, options)
             return directory_result(path, listing)
         except NotFoundError as error:
-            from agentfs.search import add_suggestions
+            from agentfs.search import suggest_files
 
-            add_suggestions(self._root, path, error)
+            suggest_files(self._root, path, error)
             raise
 
     @tool(effect="read")
@@ -320,7 +319,7 @@ class Workspace:
         """
         from agentfs.fs import quote
         from agentfs.reading import read_files
-        from agentfs.search import glob_files
+        from agentfs.search import GlobOptions, glob_files
 
         until = call_context.deadline(self.limits.timeout / 2)  # the rest is for reading
         named: list[str] = []
@@ -332,7 +331,7 @@ class Workspace:
                 patterns = asked[number:]
                 break
             if any(mark in path for mark in "*?[{") and not self._root.exists(path):
-                found = glob_files(self._root, self.limits, path, limit=_MOST_NAMED)
+                found = glob_files(self._root, self.limits, GlobOptions(path, limit=_MOST_NAMED))
                 named += [entry.path for entry in found.files]
                 if found.truncated or not found.exact:
                     notes.append(f"{quote(path)} matches more files; narrow it")
@@ -627,22 +626,10 @@ class Workspace:
         Raises:
             AgentFSError: `not_found`, `not_a_directory`, `outside_workspace`, `past_end`.
         """
-        from agentfs.search import list_directory
+        options = _given(locals())
+        from agentfs.search import ListOptions, list_directory
 
-        return self._with_full_text(
-            list_directory(
-                self._root,
-                self.limits,
-                texts(path),
-                depth,
-                limit,
-                offset,
-                include_ignored,
-                ignore=ignore,
-                hidden=hidden,
-                sort=sort,
-            )
-        )
+        return self._with_full_text(list_directory(self._root, self.limits, ListOptions(**options)))
 
     @tool(effect="search", default=True, advice="Find files by name with {glob}.")
     def glob(
@@ -681,26 +668,11 @@ class Workspace:
         Raises:
             AgentFSError: `invalid_pattern`, `not_found`, `not_a_directory`, `outside_workspace`, `past_end`.
         """
-        from agentfs.search import glob_files
+        options = _given(locals())
+        from agentfs.search import GlobOptions, glob_files
 
-        return self._with_full_text(
-            glob_files(
-                self._root,
-                self.limits,
-                pattern,
-                texts(path),
-                limit,
-                offset,
-                include_ignored,
-                sort=sort,
-                hidden=hidden,
-                exclude=exclude,
-                anchored=anchored,
-                types=types,
-                timeout=timeout,
-                dialect=self._dialect_options,
-            )
-        )
+        found = glob_files(self._root, self.limits, GlobOptions(**options, dialect=self._dialect_options))
+        return self._with_full_text(found)
 
     @tool(effect="search")
     def find(
@@ -757,35 +729,11 @@ class Workspace:
         Raises:
             AgentFSError: As `glob`, and `invalid_argument` for a type, size or time that is none.
         """
-        from agentfs.search import find_files
+        options = _given(locals())
+        from agentfs.search import FindOptions, find_files
 
-        return self._with_full_text(
-            find_files(
-                self._root,
-                self.limits,
-                texts(path),
-                pattern=pattern,
-                glob=glob,
-                types=types,
-                extensions=extensions,
-                exclude=exclude,
-                min_depth=min_depth,
-                max_depth=max_depth,
-                follow_symlinks=follow_symlinks,
-                hidden=hidden,
-                include_ignored=include_ignored,
-                size=size,
-                changed_within=changed_within,
-                changed_before=changed_before,
-                full_path=full_path,
-                dialect=self._dialect_options,
-                case=case,
-                sort=sort,
-                limit=limit,
-                offset=offset,
-                timeout=timeout,
-            )
-        )
+        found = find_files(self._root, self.limits, FindOptions(**options, dialect=self._dialect_options))
+        return self._with_full_text(found)
 
     @tool(effect="search", default=True, advice="Search contents with {grep} before you read.")
     def grep(
@@ -859,49 +807,23 @@ class Workspace:
             AgentFSError: `invalid_pattern` with the place of the mistake, `not_found`, `outside_workspace`,
                 `invalid_argument`, `past_end`.
         """
-        from agentfs.search import Request, grep, line_id_source
+        options = _given(locals())
+        from agentfs.search import GrepOptions, grep
 
-        path = texts(path)
-        kept = self._outputs.get(path) if isinstance(path, str) else None
+        kept = self._outputs.get(options["path"]) if isinstance(options["path"], str) else None
+        if kept is not None and kept.path:
+            options["path"] = kept.path
+        if not isinstance(files, GlobResult) and files is not None:
+            options["files"] = texts(files)
         text = None if kept is None or kept.path else kept.text
-        request = Request(
-            pattern,
-            kept.path if kept is not None and kept.path else path,
-            glob,
-            type,
-            output_mode,
-            ignore_case,
-            context,
-            multiline,
-            limit,
-            offset,
-            include_ignored,
-            before=before,
-            after=after,
-            line_numbers=line_numbers,
-            fixed_strings=fixed_strings,
-            word=word,
-            smart_case=smart_case,
-            exclude=exclude,
-            files=files if files is None or isinstance(files, GlobResult) else texts(files),
-            hidden=hidden,
-            follow_symlinks=follow_symlinks,
-            max_depth=max_depth,
-            max_count=max_count,
-            max_filesize=max_filesize,
-            encoding=encoding,
-            sort=sort,
-            timeout=timeout,
-            dialect=self._dialect_options,
+        found = grep(
+            self._root,
+            self.limits,
+            GrepOptions(**options, dialect=self._dialect_options),
+            tracker=self._read_tracker,
+            text=text,
+            engine=self.engine,
         )
-        name_lines = (
-            line_id_source(
-                self._root, self._read_tracker, self.limits, fresh=self._dialect_options.fresh_line_ids
-            )
-            if line_ids and text is None
-            else None
-        )
-        found = grep(self._root, self.limits, request, kept=text, engine=self.engine, name_lines=name_lines)
         if line_ids and text is not None:
             from agentfs.cache import NO_LINE_IDS
 
@@ -1118,6 +1040,12 @@ def view_for_dialect(workspace: Workspace, **options: Any) -> Workspace:
     view = workspace.view()
     view._dialect_options = replace(view._dialect_options, **options)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - its own module
     return view
+
+
+def _given(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of a search, which are its `locals()`, as fields of its options."""
+    given = {name: value for name, value in arguments.items() if name != "self"}
+    return {**given, "path": texts(given["path"])}
 
 
 def texts(path: Paths) -> str | list[str]:

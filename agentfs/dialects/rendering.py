@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from agentfs.errors import AgentFSError, PastEndError
 from agentfs.fs import quote
 from agentfs.results import Match, ReadResult, Skipped, ToolResult
-from agentfs.search.excerpts import without_marks
+from agentfs.search.searcher import without_marks
 from agentfs.tools.spec import RenderContext
 from agentfs.visible import to_json
 from agentfs.workspace import Workspace

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from agentfs import call_context
 from agentfs.patterns.compile import CompiledRegex, Pattern, RegexMatch
+from agentfs.patterns.literals import Plan
 from agentfs.patterns.prefilter import substring_finder
 
 # A search without a timeout is five times cheaper. It is used where the steps cannot exceed this.
@@ -92,8 +93,7 @@ class LineSearch:
         self._until_check = 0
         # One character is in too many lines to find candidates by it.
         self._has_literals = bool(plan.literals) and min(map(len, plan.literals)) > 1
-        # With n repeats of varying length the steps grow at most with the length to the power n + 1.
-        self._untimed_length = 0 if plan.repeats is None else int(_UNTIMED_STEPS ** (1 / (plan.repeats + 1)))
+        self._untimed_length = untimed_length(plan)
         self._rest_of_line: re.Pattern[str] | None = None
         if plan.is_literal and len(plan.literals) == 1:
             self._rest_of_line = re.compile(re.escape(plan.literals[0]) + "[^\\n]*")
@@ -362,6 +362,12 @@ class LineSearch:
         if self._until_check <= 0:
             self._until_check = _LINES_PER_CHECK
             self._seconds_left()
+
+
+def untimed_length(plan: Plan) -> int:
+    """Return the length up to which a text is searched without a timeout, as its steps are bounded."""
+    # With n repeats of varying length the steps grow at most with the length to the power n + 1.
+    return 0 if plan.repeats is None else int(_UNTIMED_STEPS ** (1 / (plan.repeats + 1)))
 
 
 def _line_at(text: str, position: int) -> tuple[int, int]:

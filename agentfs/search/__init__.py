@@ -1,18 +1,18 @@
-"""Search: the walk, ignore rules, globs, and the methods that stand on them."""
+"""Search: ls, glob, find and grep, over the walk, ignore rules, globs and patterns."""
 
-from agentfs.search.find import find_files, glob_files
+from agentfs.search.diagnose import suggest_files
+from agentfs.search.find import find_files, glob_files, list_directory
 from agentfs.search.grep import grep
-from agentfs.search.line_ids import line_id_source
-from agentfs.search.ls import list_directory
-from agentfs.search.request import Request
-from agentfs.search.suggestions import add_suggestions
+from agentfs.search.options import FindOptions, GlobOptions, GrepOptions, ListOptions
 
 __all__ = [
-    "Request",
-    "add_suggestions",
+    "FindOptions",
+    "GlobOptions",
+    "GrepOptions",
+    "ListOptions",
     "find_files",
     "glob_files",
     "grep",
-    "line_id_source",
     "list_directory",
+    "suggest_files",
 ]

@@ -1,29 +1,218 @@
-"""What `glob` and `find` share: a walk, filtered, put in order, and cut to a page."""
+"""From paths to a page of entries: a walk, filtered, put in order and cut, for `ls`, `glob` and `find`."""
 
+import os
+import re
+import stat
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
-from agentfs.errors import AgentFSError
+from agentfs import call_context
+from agentfs.errors import AgentFSError, InvalidArgumentError, OutsideWorkspaceError, PastEndError
 from agentfs.fs import Directory, Root, display_name
+from agentfs.limits import Limits
+from agentfs.messages import Message, ParameterName
 from agentfs.policy import NO_DIALECT, DialectOptions
 from agentfs.results import Entry, Skipped
-from agentfs.search.filters import Filter
-from agentfs.search.paging import ENTRY_BYTES, Page
 from agentfs.tree.gitignore import Listed
 from agentfs.tree.ignore_sources import slashed
 from agentfs.tree.walk import PART, Visit, Walk, path_order
+from agentfs.visible import literal
 
-_MOST_KEYED = 500_000  # paths that are held with their keys to be put in order, of some 300 bytes each
-_BETWEEN_LOOKS = 256  # entries between two looks at the clock
+PAGE_BYTES = 64 * 1024 * 1024  # of the typed data of one page
+ENTRY_BYTES = 560  # of an entry, at least, and of what is kept of it meanwhile, as measured
+_BYTES_PER_TOKEN = 1024  # of a page, for each token that a model can be shown
+_MAX_SORTED = 500_000  # paths that are kept with their sort keys, of some 300 bytes each
+_ENTRIES_PER_CHECK = 256  # entries between two checks of the clock
+_LITERAL_START = re.compile(r"/+([^*?\[\]{}\\/]+)/")
 
-Sort = Literal["path", "modified", "size"]
+_T = TypeVar("_T")
+
+
+class Page:
+    """The entries of a search that are returned, by number: those before memory or time runs out."""
+
+    def __init__(self, first: int, size: int, max_bytes: int) -> None:
+        self._bytes_left = max_bytes
+        self.first = first
+        self.end = first + min(size, max_bytes // ENTRY_BYTES)
+
+    def part(self, entries: list[_T], number: int) -> list[_T]:
+        """Return those of consecutive entries that are on the page, given the number of the first."""
+        return entries[max(self.first - number, 0) : max(self.end - number, 0)]
+
+    def take(self, number: int, size: int) -> None:
+        """Count the bytes of an entry, after which the page ends if none are left."""
+        self._bytes_left -= size
+        if self.is_full:
+            self.end_before(number + 1)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether there is no memory left for more."""
+        return self._bytes_left <= 0
+
+    def end_before(self, number: int) -> None:
+        """End the page before an entry, if it does not end sooner."""
+        self.end = min(self.end, max(number, self.first))
+
+
+def page_of(limit: int | None, offset: int, default: int, limits: Limits) -> Page:
+    """Return the page of a call; a call from a model gets no more entries than it can be shown."""
+    if limit is not None and limit < 1:
+        raise InvalidArgumentError(
+            Message(ParameterName("limit", quoted=True), f" must be at least 1, not {limit}."),
+            hint="Leave it out for the usual number.",
+        )
+    if offset < 0:
+        raise InvalidArgumentError(
+            Message(ParameterName("offset", quoted=True), f" must be 0 or more, not {offset}."),
+            hint="It counts the entries to skip; 0 is the start.",
+        )
+    size = default if limit is None else limit
+    if call_context.current.get() is None:
+        return Page(offset, size, PAGE_BYTES)
+    tokens = limits.output_tokens
+    return Page(offset, min(size, tokens), min(_BYTES_PER_TOKEN * tokens, PAGE_BYTES))
+
+
+def check_offset(offset: int, total: int, noun: str) -> None:
+    """Raise `past_end` for an offset behind the last entry; 0 is always a start."""
+    if offset and offset >= total:
+        raise PastEndError(
+            Message(
+                ParameterName("offset", quoted=True), f" {offset} lies behind the last of {total} {noun}."
+            ),
+            hint="Use a smaller one; 0 is the start.",
+            details={"offset": offset, "total": total},
+        )
+
+
+def bind_globs(root: Root, globs: list[str], paths: Sequence[str], argument: str = "glob") -> list[str]:
+    """Make absolute globs inside the root relative to the directories that are searched."""
+    bound = [[_bound(root, glob, path) for glob in globs] for path in paths]
+    if any(each != bound[0] for each in bound):
+        raise InvalidArgumentError(
+            "An absolute glob means something else for each of several paths.",
+            hint="Make it relative.",
+            details={"argument": argument},
+        )
+    return bound[0] if bound else globs
+
+
+def _bound(root: Root, glob: str, path: str) -> str:
+    negation = "!" if glob.startswith("!") else ""
+    rest = glob.removeprefix("!")
+    top = root.path.rstrip("/")
+    if rest.startswith(f"{top}/"):
+        with root.top.open_directory(root.path_from_top(path)) as directory:
+            base = f"/{directory.path}/" if directory.path else "/"
+        if not rest.startswith(top + base):
+            raise OutsideWorkspaceError(
+                f"The glob {literal(rest)} does not lie in the search directory {literal(path)}.",
+                hint=Message(
+                    "Leave out ", ParameterName("path", quoted=True), ", or make the glob relative to it."
+                ),
+                details={"pattern": rest},
+            )
+        return negation + rest[len(top + base) - 1 :]
+    start = None if negation else _LITERAL_START.match(rest)
+    if start and start[1] != ".." and not _exists(root, f"{path}/{start[1]}"):
+        raise OutsideWorkspaceError(
+            f"The glob {literal(glob)} begins with '/', which means the search directory, "
+            f"and there is no {literal(start[1])} in it.",
+            hint=Message(
+                "Only the workspace can be searched: leave out the '/', and put a directory in ",
+                ParameterName("path", quoted=True),
+                ".",
+            ),
+            details={"pattern": glob},
+        )
+    return glob
+
+
+def _exists(root: Root, path: str) -> bool:
+    try:
+        return root.exists(path)
+    except AgentFSError:
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """What an entry must be; the parts that are not set let everything through.
+
+    Attributes:
+        types: Letters of `ENTRY_TYPES`.
+        sizes: Tests of the size of a regular file; nothing else has one.
+        after: The file must have been changed after this moment.
+        before: The file must have been changed before this moment.
+        follow: Whether a link counts as what it leads to.
+        links_as_files: Whether a link that leads to no directory counts as a file too.
+    """
+
+    types: frozenset[str] = frozenset()
+    sizes: tuple[Callable[[int], bool], ...] = ()
+    after: float | None = None
+    before: float | None = None
+    follow: bool = False
+    links_as_files: bool = False
+
+    @property
+    def kinds(self) -> frozenset[str]:
+        """The letters of `f d l` that may pass; "o" is any other kind."""
+        kinds = self.types & {"f", "d", "l"}
+        if "x" in self.types:
+            kinds |= {"f"}
+        return kinds or frozenset("fd" if "e" in self.types else "fdlo")
+
+    def takes(self, directory: Directory, listed: Listed) -> bool:
+        """Tell whether an entry of an open directory passes; one that vanished does not."""
+        try:
+            return self._takes(directory, listed)
+        except (AgentFSError, OSError):
+            return False
+
+    def _takes(self, directory: Directory, listed: Listed) -> bool:
+        status: os.stat_result | None = None
+        kind = "o"
+        if listed.is_file(follow_symlinks=False):
+            kind = "f"
+        elif listed.is_dir(follow_symlinks=False):
+            kind = "d"
+        elif listed.is_symlink():
+            kind = "l"
+            if self.follow and (status := directory.target_status(listed)) is not None:
+                mode = status.st_mode
+                kind = "f" if stat.S_ISREG(mode) else "d" if stat.S_ISDIR(mode) else "o"
+            elif self.links_as_files and "l" not in self.types and not directory.entry(listed).is_dir:
+                kind = "f"
+        if kind not in self.kinds:
+            return False
+        if not (self.sizes or self.types & {"x", "e"} or self.after is not None or self.before is not None):
+            return True
+        if status is None:
+            status = listed.stat(follow_symlinks=False)
+        return not (
+            ("x" in self.types and not status.st_mode & 0o111)
+            or ("e" in self.types and not _is_empty(directory, listed, kind, status))
+            or (self.sizes and (kind != "f" or not all(fits(status.st_size) for fits in self.sizes)))
+            or (self.after is not None and status.st_mtime <= self.after)
+            or (self.before is not None and status.st_mtime >= self.before)
+        )
+
+
+def _is_empty(directory: Directory, listed: Listed, kind: str, status: os.stat_result) -> bool:
+    if kind != "d" or listed.is_symlink():
+        return kind == "f" and status.st_size == 0
+    with directory.open_directory(listed.name) as opened:
+        return not any(opened.scan_parts(1))
 
 
 @dataclass(frozen=True)
-class FindQuery:
-    """What is looked for.
+class Query:
+    """What `glob` and `find` look for.
 
     Attributes:
         paths: The directories to search.
@@ -38,7 +227,7 @@ class FindQuery:
         exclude: What is excluded, given that path and whether it is a directory.
         min_depth: The first level that counts; 1 is the directory itself.
         max_depth: The last level, or 0 for all.
-        count_others: Whether links and special files that match but for their type count as left out.
+        count_others: Whether links and special files that match but for their type count as skipped.
         dialect: What a dialect asks for besides.
     """
 
@@ -46,7 +235,7 @@ class FindQuery:
     matches: Callable[[str], bool] | None
     matches_directory: Callable[[str], bool] | None
     filter: Filter
-    sort: Sort = "path"
+    sort: Literal["path", "modified", "size"] = "path"
     hidden: bool | Callable[[str], bool] = False
     ignored: bool = False
     follow: bool = False
@@ -59,208 +248,184 @@ class FindQuery:
 
 
 @dataclass
-class Collection:
-    """What was found.
+class Found:
+    """One page of entries, how many there are in all, how many of the page vanished, and what was skipped."""
 
-    Attributes:
-        total: How many entries.
-        page: Those of the page.
-        skipped: What was left out.
-    """
-
+    entries: list[Entry] = field(default_factory=list[Entry])
     total: int = 0
-    page: list[Entry] = field(default_factory=list[Entry])
+    vanished: int = 0
     skipped: Skipped = field(default_factory=Skipped)
+    reached: str | None = None
+
+    def add_skipped(self, skipped: Skipped, **more: int) -> None:
+        """Set what was skipped: what the walk counted, what vanished, and more by reason."""
+        counts = {**more, "unreadable": self.vanished}
+        summed = {name: getattr(skipped, name) + count for name, count in counts.items()}
+        self.skipped = replace(skipped, reached=skipped.reached or self.reached, **summed)
 
 
-def add_entries(
-    entries: list[Entry], page: Page, directory: Directory, listed: list[Listed], number: int, deadline: float
-) -> int:
-    """Add those of some names of a directory that are of the page, and return how many of them have vanished.
-
-    Args:
-        entries: The entries of the page so far.
-        page: The page, which ends when memory or time does.
-        directory: The directory.
-        listed: The names, in order.
-        number: The number of the first.
-        deadline: The `time.monotonic()` at which the page ends.
-    """
-    vanished = 0
-    for at, each in enumerate(page.part(listed, number), max(number, page.first)):
-        if at % _BETWEEN_LOOKS == 0 and at > page.first and time.monotonic() > deadline:
-            page.end_before(at)
-        if at >= page.end:
-            break
-        try:
-            entries.append(directory.entry(each))
-        except AgentFSError:
-            vanished += 1
-        else:
-            page.take(at, ENTRY_BYTES + 2 * len(entries[-1].path))
-    return vanished
+def collect_in_order(
+    names: Iterable[tuple[Directory, list[Listed], int]], page: Page, deadline: float
+) -> Found:
+    """Collect a page of names that come in order: of each directory some names, and how many follow them."""
+    found = Found()
+    try:
+        for directory, listed, more in names:
+            start = max(found.total, page.first)
+            for number, each in enumerate(page.part(listed, found.total), start):
+                if not _goes_on(page, number, deadline):
+                    break
+                try:
+                    found.entries.append(directory.entry(each))
+                except AgentFSError:
+                    found.vanished += 1
+                else:
+                    page.take(number, ENTRY_BYTES + 2 * len(found.entries[-1].path))
+            found.total += len(listed) + more
+    except TimeoutError:
+        found.reached = "timeout"
+    return found
 
 
-def collect(root: Root, wanted: FindQuery, page: Page, *, max_entries: int, deadline: float) -> Collection:
-    """Search and return one page of what is found.
+def _goes_on(page: Page, number: int, deadline: float) -> bool:
+    if number % _ENTRIES_PER_CHECK == 0 and number > page.first and time.monotonic() > deadline:
+        page.end_before(number)
+    return number < page.end
 
-    Args:
-        root: The confined root.
-        wanted: What is looked for.
-        page: The page, which ends when memory or time does.
-        max_entries: Names to look at.
-        deadline: The `time.monotonic()` at which the search ends early.
 
-    Raises:
-        AgentFSError: Those of the paths: not_found, not_a_directory, outside_workspace, …
-    """
-    return _Collector(root, wanted, page, deadline).run(max_entries)
+def collect(root: Root, query: Query, page: Page, *, max_entries: int, deadline: float) -> Found:
+    """Search, and return one page of what is found; memory and time can end the page early."""
+    collector = _Collector(query, page)
+    walk = Walk(
+        root,
+        query.paths,
+        max_entries=max_entries,
+        deadline=deadline,
+        hidden=query.hidden,
+        ignored=query.ignored,
+        depth=query.max_depth,
+        others=True,
+        directories="d" in query.filter.kinds,
+        follow=query.follow,
+        enter=query.enter,
+        exclude=query.exclude,
+        select=collector.select,
+        keep=page.end if collector.in_order else None,
+    )
+    if collector.in_order:
+        found = collect_in_order(collector.names(walk), page, deadline)
+    else:
+        found = collector.collect_sorted(root, walk, deadline)
+    found.add_skipped(walk.skipped, symlink=collector.links, special=collector.special)
+    return found
 
 
 class _Collector:
-    def __init__(self, root: Root, wanted: FindQuery, page: Page, deadline: float) -> None:
-        self.root = root
-        self.wanted = wanted
+    """The filter of one walk, and the paths found by it where all must be known before the first."""
+
+    def __init__(self, query: Query, page: Page) -> None:
+        self.query = query
         self.page = page
-        self.deadline = deadline
-        # One walk in path order meets the page in its order; else all must be known before the first.
-        once, plain_order = wanted.dialect.unique_files, wanted.dialect.plain_order
-        self.streams = wanted.sort == "path" and len(wanted.paths) == 1 and not once and not plain_order
-        self.found = Collection()
-        self.keyed: list[tuple[Any, str]] = []  # where all must be known before the first
+        self.unique = query.dialect.unique_files
+        # One walk in path order meets the page in its order; otherwise all is collected, then sorted.
+        self.in_order = (
+            query.sort == "path"
+            and len(query.paths) == 1
+            and not self.unique
+            and not query.dialect.plain_order
+        )
+        self.links = self.special = self.total = self.vanished = 0
+        self.keyed: list[tuple[Any, str]] = []
         self.seen: set[str] = set()
-        self.links = self.special = self.vanished = 0
-        kinds = wanted.filter.kinds
-        self.directories = "d" in kinds
-        self.plain_files = wanted.filter == Filter(types=frozenset("f"), links_as_files=True)
+        self.plain_files = query.filter == Filter(types=frozenset("f"), links_as_files=True)
 
-    def run(self, max_entries: int) -> Collection:
-        wanted = self.wanted
-        walk = Walk(
-            self.root,
-            wanted.paths,
-            max_entries=max_entries,
-            deadline=self.deadline,
-            hidden=wanted.hidden,
-            ignored=wanted.ignored,
-            depth=wanted.max_depth,
-            others=True,
-            directories=self.directories,
-            follow=wanted.follow,
-            enter=wanted.enter,
-            exclude=wanted.exclude,
-            select=self._select,
-            keep=self.page.end if self.streams else None,
-        )
-        reached: str | None = None
-        try:
-            for visit in walk:
-                if self.streams:
-                    self._stream(visit)
-                elif visit.child is not None and self._takes_child(visit):
-                    self._keep(visit.directory, [visit.child], files=False)
-        except TimeoutError:
-            reached = "timeout"
-        except MemoryError:
-            reached = "memory"
-        self._cut()
-        skipped = walk.skipped
-        self.found.skipped = replace(
-            skipped,
-            symlink=skipped.symlink + self.links,
-            special=skipped.special + self.special,
-            unreadable=skipped.unreadable + self.vanished,
-            reached=skipped.reached or reached,
-        )
-        return self.found
-
-    def _select(self, directory: Directory, below: str, files: list[Listed]) -> list[Listed]:
-        """Return the files of a directory that are wanted, or keep them where all are sorted at the end."""
-        wanted = self.wanted
-        if wanted.min_depth > 1 and below.count("/") + 1 < wanted.min_depth:
+    def select(self, directory: Directory, below: str, files: list[Listed]) -> list[Listed]:
+        """Return the files of a directory that are wanted, or keep them where all is sorted at the end."""
+        query = self.query
+        if query.min_depth > 1 and below.count("/") + 1 < query.min_depth:
             return []
-        matches = wanted.matches
-        if matches is not None:
+        if (matches := query.matches) is not None:
             files = [listed for listed in files if matches(below + listed.name)]
         taken: list[Listed] = []
         for listed in files:
-            if (self.plain_files and listed.is_file(follow_symlinks=False)) or wanted.filter.takes(
-                directory, listed
-            ):
+            is_file = listed.is_file(follow_symlinks=False)
+            if (self.plain_files and is_file) or query.filter.takes(directory, listed):
                 taken.append(listed)
-            elif wanted.count_others and not listed.is_file(follow_symlinks=False):
+            elif query.count_others and not is_file:
                 self.links += listed.is_symlink()
                 self.special += not listed.is_symlink()
-        if self.streams:
+        if self.in_order:
             return taken
         self._keep(directory, taken)
         return []
 
-    def _takes_child(self, visit: Visit) -> bool:
-        wanted, child = self.wanted, visit.child
-        matches = wanted.matches_directory
-        return (
-            child is not None
-            and visit.depth >= wanted.min_depth
-            and (matches is None or matches(visit.below + child.name))
-            and wanted.filter.takes(visit.directory, child)
-        )
+    def names(self, walk: Walk) -> Iterator[tuple[Directory, list[Listed], int]]:
+        """Yield what is found in each directory."""
+        for visit in walk:
+            yield visit.directory, [*visit.files, *self._child(visit)], visit.more
 
-    def _stream(self, visit: Visit) -> None:
-        found = self.found
-        files = visit.files
-        if visit.child is not None and self._takes_child(visit):
-            files = [*files, visit.child]
-        self.vanished += add_entries(
-            found.page, self.page, visit.directory, files, found.total, self.deadline
-        )
-        found.total += len(files) + visit.more
+    def _child(self, visit: Visit) -> list[Listed]:
+        """Return the child directory of a visit, if it is wanted."""
+        query, child = self.query, visit.child
+        if child is None or visit.depth < query.min_depth:
+            return []
+        matches = query.matches_directory
+        wanted = matches is None or matches(visit.below + child.name)
+        return [child] if wanted and query.filter.takes(visit.directory, child) else []
+
+    def collect_sorted(self, root: Root, walk: Walk, deadline: float) -> Found:
+        """Collect all paths, put them in order, and return the entries of the page."""
+        found = Found()
+        try:
+            for visit in walk:
+                self._keep(visit.directory, self._child(visit), files=False)
+        except TimeoutError:
+            found.reached = "timeout"
+        except MemoryError:
+            found.reached = "memory"
+        self._keep_first()
+        page = self.page
+        for number, (_, path) in enumerate(self.keyed[page.first :], page.first):
+            if not _goes_on(page, number, deadline):
+                break
+            try:
+                found.entries.append(root.entry(path))
+            except AgentFSError:
+                self.vanished += 1
+            else:
+                page.take(number, ENTRY_BYTES + 2 * len(path))
+        found.total, found.vanished = self.total, self.vanished
+        return found
 
     def _keep(self, directory: Directory, found: list[Listed], *, files: bool = True) -> None:
-        """Keep the paths of what was found in a directory, each with what it is sorted by."""
-        wanted = self.wanted
-        prefix, real = slashed(directory.path), slashed(directory.real_path)
-        once = wanted.dialect.unique_files
+        """Keep the paths of what was found in a directory, each with its sort key."""
+        query, unique = self.query, self.unique
+        prefix, real_prefix = slashed(directory.path), slashed(directory.real_path)
         for listed in found:
-            if once or len(wanted.paths) > 1:
-                follows = once and files
-                found_as = directory.real_path_of(listed) if follows else real + listed.name
-                if found_as in self.seen:
-                    continue
-                self.seen.add(found_as)
-            self.found.total += 1
             path = prefix + display_name(listed.name)
-            key: Any = path if wanted.dialect.plain_order else path_order(path)
-            if wanted.sort in ("modified", "size"):
+            key: Any = path if query.dialect.plain_order else path_order(path)
+            if unique or len(query.paths) > 1:
+                real_path = real_prefix + listed.name
+                if unique and files:
+                    real_path = directory.real_path_of(listed)
+                if real_path in self.seen:
+                    continue
+                self.seen.add(real_path)
+            if query.sort != "path":
                 try:
                     status = listed.stat(follow_symlinks=False)
                 except OSError:
-                    self.found.total -= 1
                     self.vanished += 1
                     continue
-                key = (-(status.st_mtime if wanted.sort == "modified" else status.st_size), key)
+                key = (-(status.st_mtime if query.sort == "modified" else status.st_size), key)
+            self.total += 1
             self.keyed.append((key, path))
-        if len(self.keyed) > min(2 * self.page.end + PART, _MOST_KEYED):
+        if len(self.keyed) > min(2 * self.page.end + PART, _MAX_SORTED):
             self._keep_first()
-            if len(self.keyed) + len(self.seen) > _MOST_KEYED - PART:
+            if len(self.keyed) + len(self.seen) > _MAX_SORTED - PART:
                 raise MemoryError
 
     def _keep_first(self) -> None:
         """Drop what comes after the page."""
         self.keyed.sort()
         del self.keyed[self.page.end :]
-
-    def _cut(self) -> None:
-        self._keep_first()
-        page = self.page
-        for number, (_, path) in enumerate(self.keyed[page.first :], page.first):
-            if number % _BETWEEN_LOOKS == 0 and number > page.first and time.monotonic() > self.deadline:
-                page.end_before(number)
-            if number >= page.end:
-                break
-            try:
-                self.found.page.append(self.root.entry(path))
-            except AgentFSError:
-                self.vanished += 1
-            else:
-                page.take(number, ENTRY_BYTES + 2 * len(path))

@@ -1,402 +1,246 @@
-"""`glob` and `find`: the files whose names match, in order, a page at a time."""
+"""`ls`, `glob` and `find`: entries by name, type, size and time, a page at a time."""
 
-import re
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
-from typing import Any, Literal, get_args
+from operator import attrgetter
+from typing import Any, TypeVar
 
 from agentfs import call_context
-from agentfs.errors import AgentFSError, InvalidArgumentError, OutsideWorkspaceError
-from agentfs.fs import Root
+from agentfs.fs import Directory, Root, unicode_duplicates_among
 from agentfs.limits import Limits
-from agentfs.messages import Joined, Message, NextCall, ParameterName, Retry
+from agentfs.messages import Joined, Message, ParameterName, Retry
 from agentfs.patterns.compile import compile_pattern
-from agentfs.patterns.syntax import has_capital, has_slash
-from agentfs.policy import NO_DIALECT, DialectOptions
-from agentfs.results import GlobResult
-from agentfs.search.collect import Collection, FindQuery, Sort, collect
-from agentfs.search.filters import Filter, all_of, parse_extensions, parse_moment, parse_sizes, parse_types
-from agentfs.search.paging import (
+from agentfs.patterns.line_search import untimed_length
+from agentfs.patterns.syntax import has_slash
+from agentfs.results import Entry, GlobResult, ListResult
+from agentfs.search.collect import (
     PAGE_BYTES,
+    Filter,
+    Found,
     Page,
-    as_list,
-    check_choice,
+    Query,
+    bind_globs,
     check_offset,
-    check_timeout,
-    next_page,
+    collect,
+    collect_in_order,
     page_of,
-    paths_of,
 )
-from agentfs.search.skip_report import OPENED, describe_skipped, describe_stop, why_left_out
-from agentfs.search.suggestions import suggesting
+from agentfs.search.diagnose import SECOND_LOOK_ENTRIES, SECOND_LOOK_SECONDS, suggest_directories, why_skipped
+from agentfs.search.options import (
+    FindOptions,
+    GlobOptions,
+    ListOptions,
+    as_list,
+    next_page,
+    opens_hidden,
+    parse_extensions,
+    parse_moment,
+    parse_size,
+    parse_types,
+    paths_of,
+    seconds_of,
+)
+from agentfs.search.render import OPEN_IGNORED, skip_report, stop_report
 from agentfs.text import Step, continuation, fitted, footer
+from agentfs.tree.gitignore import Listed
 from agentfs.tree.globs import compile_descent, compile_exclude, compile_globs, hidden_names
-from agentfs.visible import literal, one_line
+from agentfs.tree.ignore_sources import slashed
+from agentfs.tree.walk import Walk
+from agentfs.visible import one_line
 
-Case = Literal["smart", "sensitive", "insensitive"]
-OneOrMore = str | Sequence[str]
-
-SECOND_LOOK_ENTRIES = 200_000
-SECOND_LOOK_SECONDS = 0.5
-
-_LITERAL_START = re.compile(r"/+([^*?\[\]{}\\/]+)/")
-_FREE_STEPS = 50_000  # what a search may take without a timeout, which costs five times as much
+_NameTest = Callable[[str], bool]
+_R = TypeVar("_R", ListResult, GlobResult)
 
 
-def glob_files(
-    root: Root,
-    limits: Limits,
-    pattern: OneOrMore,
-    path: OneOrMore = ".",
-    limit: int | None = None,
-    offset: int = 0,
-    include_ignored: bool = False,
-    *,
-    sort: Sort = "path",
-    hidden: bool | None = None,
-    exclude: OneOrMore | None = None,
-    anchored: bool = False,
-    types: OneOrMore = "f",
-    timeout: float | None = None,
-    dialect: DialectOptions = NO_DIALECT,
-) -> GlobResult:
-    """Find the files that match a glob.
-
-    Args:
-        root: The confined root.
-        limits: The bounds of the answer.
-        pattern: One glob or several; see `compile_globs`.
-        path: The directory to search, or several.
-        limit: Files of a page, or None for the usual number.
-        offset: Files before the page.
-        include_ignored: Whether hidden and ignored files are searched too.
-        sort: The order.
-        hidden: Whether hidden files are searched; None: as `include_ignored`.
-        exclude: Globs of what is left out; an excluded directory is not entered.
-        anchored: Whether every pattern is bound to the search directory.
-        types: What is found: letters of `f d l x e`.
-        timeout: Seconds that the search may take, or None for the usual.
-        dialect: What a dialect asks for besides.
-
-    Returns:
-        The page.
-
-    Raises:
-        AgentFSError: invalid_pattern, outside_workspace, invalid_argument, past_end, and those of the path:
-            not_found, not_a_directory, …
-    """
-    call = _Call(
-        root, limits, "glob", time.monotonic(), path, limit, offset, include_ignored, hidden, timeout
+def list_directory(root: Root, limits: Limits, options: ListOptions) -> ListResult:
+    """List a directory, or several; each directory in it is followed by what lies in that."""
+    page = page_of(options.limit, options.offset, limits.list_entries, limits)
+    paths = paths_of(options.path)
+    exclude = as_list(options.ignore)
+    deadline = call_context.deadline(limits.timeout)
+    walk = Walk(
+        root,
+        paths,
+        max_entries=limits.walk_entries,
+        deadline=deadline,
+        hidden=opens_hidden(options),
+        ignored=options.include_ignored,
+        depth=options.depth,
+        others=True,
+        directories=True,
+        listing=True,
+        exclude=compile_exclude(bind_globs(root, exclude, paths[:1])) if exclude else None,
+        keep=page.end if len(paths) == 1 else None,
+        key=_SORT_KEYS[options.sort],
     )
-    call.arguments = {
-        "pattern": (pattern, None),
-        "sort": (sort, "path"),
-        "exclude": (exclude, None),
-        "anchored": (anchored, False),
-        "types": (types, "f"),
-    }
-    call.asked = as_list(pattern)
-    globs = call.bound(call.asked)
-    opened = hidden_names(globs)
-    kind = Filter(types=parse_types(types), links_as_files=True)
+    with suggest_directories(root):
+        found = collect_in_order(_listed_names(walk, several=len(paths) > 1), page, deadline)
+    found.add_skipped(walk.skipped)
+    skipped, entries = found.skipped, found.entries
+    lines = [entry_line(entry) for entry in entries]
+    has, is_ = ("has", "is") if len(paths) == 1 else ("have", "are")
+    nothing = f"{has} nothing to show" if skipped else f"{is_} empty"
+    nothing = f"{', '.join(map(one_line, paths))} {nothing}."
+    alike = ", ".join(one_line(path) for path in unicode_duplicates_among(entry.path for entry in entries))
+    if alike:
+        alike = f"names that look the same, in two Unicode forms: {alike}"
+    result = ListResult(entries, found.total, skipped)
+    return _fitted_page(limits, options, page, found, result, lines, nothing, "entries", alike)
 
-    def wanted(everything: bool) -> FindQuery:
+
+def _listed_names(walk: Walk, *, several: bool) -> Iterator[tuple[Directory, list[Listed], int]]:
+    """Yield the names in each directory, with several paths those that were not in one before."""
+    seen: set[str] = set()
+    for visit in walk:
+        names = visit.files if visit.child is None else [visit.child, *visit.files]
+        if several:
+            real_prefix = slashed(visit.directory.real_path)
+            names = [listed for listed in names if real_prefix + listed.name not in seen]
+            seen.update(real_prefix + listed.name for listed in names)
+        yield visit.directory, names, visit.more
+
+
+def _by_change(listed: Listed) -> Any:
+    try:
+        return -listed.stat(follow_symlinks=False).st_mtime, listed.name
+    except OSError:
+        return 0.0, listed.name
+
+
+def _by_size(listed: Listed) -> Any:
+    try:
+        size = 0 if listed.is_dir(follow_symlinks=False) else listed.stat(follow_symlinks=False).st_size
+    except OSError:
+        size = 0
+    return -size, listed.name
+
+
+_SORT_KEYS: dict[str, Callable[[Listed], Any]] = {
+    "name": attrgetter("name"),
+    "modified": _by_change,
+    "size": _by_size,
+}
+
+
+def entry_line(entry: Entry) -> str:
+    """Return how `ls` shows an entry: a path, and a size, a target or a kind."""
+    shown = one_line(entry.path)
+    if entry.protected and not entry.is_dir:
+        shown += "  (protected)"
+    if entry.type == "symlink":
+        return f"{shown} -> {'(outside the workspace)' if entry.target is None else one_line(entry.target)}"
+    if entry.is_dir:
+        return f"{shown}/"
+    return f"{shown}  {'(special file)' if entry.type == 'other' else _size_text(entry.size or 0)}"
+
+
+def _size_text(size: int) -> str:
+    amount = float(size)
+    for unit in ("B", "KB", "MB", "GB"):
+        if amount < 1024:
+            return f"{amount:.0f} {unit}" if unit == "B" or amount >= 10 else f"{amount:.1f} {unit}"
+        amount /= 1024
+    return f"{amount:.0f} TB"
+
+
+def glob_files(root: Root, limits: Limits, options: GlobOptions) -> GlobResult:
+    """Find the files whose path matches a glob."""
+    patterns = as_list(options.pattern)
+    hint = ""
+    if any("[" in each.replace("\\[", "") for each in patterns):
+        hint = "[ ] stands for one character of a set: write \\[ for the bracket itself"
+    paths = paths_of(options.path)
+    globs = bind_globs(root, patterns, paths, "pattern")
+    exclude = bind_globs(root, as_list(options.exclude), paths, "pattern")
+    opened = hidden_names(globs)
+    kind = Filter(types=parse_types(options.types), links_as_files=True)
+
+    def query(everything: bool) -> Query:
+        hidden = everything or opens_hidden(options)
         # A walk that opens no hidden name meets none, so the matcher need not look for one either.
-        open_names = everything or call.opens_hidden or opened is None
-        compiled = partial(compile_globs, globs, anchored=anchored, hidden=open_names)
-        return replace(
-            call.wanted(opened, everything=everything),
+        compiled = partial(compile_globs, globs, anchored=options.anchored, hidden=hidden or opened is None)
+        return Query(
+            paths,
             matches=compiled(),
             matches_directory=compiled(directories=True) if "d" in kind.kinds else None,
             filter=kind,
-            sort=check_choice("sort", sort, get_args(Sort)),
-            enter=compile_descent(globs, anchored=anchored),
-            exclude=call.exclusion(exclude),
-            dialect=dialect,
+            sort=options.sort,
+            hidden=hidden or opened or False,
+            ignored=everything or options.include_ignored,
+            enter=compile_descent(globs, anchored=options.anchored),
+            exclude=compile_exclude(exclude) if exclude else None,
             count_others=True,
+            dialect=options.dialect,
         )
 
-    return call.answer(wanted)
+    return _search(root, limits, options, query, "files", patterns, hint)
 
 
-def find_files(
-    root: Root,
-    limits: Limits,
-    path: OneOrMore = ".",
-    *,
-    pattern: str | None = None,
-    glob: OneOrMore | None = None,
-    types: OneOrMore | None = None,
-    extensions: OneOrMore | None = None,
-    exclude: OneOrMore | None = None,
-    min_depth: int | None = None,
-    max_depth: int | None = None,
-    follow_symlinks: bool = False,
-    hidden: bool | None = None,
-    include_ignored: bool = False,
-    size: OneOrMore | None = None,
-    changed_within: str | None = None,
-    changed_before: str | None = None,
-    full_path: bool = False,
-    dialect: DialectOptions = NO_DIALECT,
-    case: Case = "smart",
-    sort: Sort = "path",
-    limit: int | None = None,
-    offset: int = 0,
-    timeout: float | None = None,
-) -> GlobResult:
-    """Find entries by name, type, size and time, as fd does.
-
-    Args:
-        root: The confined root.
-        limits: The bounds of the answer.
-        path: The directory to search, or several.
-        pattern: A regular expression to be found in the name, or with `full_path` in the path.
-        glob: One glob or several; see `compile_globs`.
-        types: Letters of `f d l x e`, or None for all.
-        extensions: One extension or several.
-        exclude: Globs of what is left out; an excluded directory is not entered.
-        min_depth: The first level; 1 is what lies in `path` itself.
-        max_depth: The last level.
-        follow_symlinks: Whether links are followed where they lead inside.
-        hidden: Whether hidden names are searched; None: as `include_ignored`.
-        include_ignored: Whether hidden and ignored names are searched too.
-        size: One size or several, as `+10M`; all must fit.
-        changed_within: A duration or a date; only what was changed since.
-        changed_before: A duration or a date; only what was changed before.
-        full_path: Whether `pattern` is tested on the path relative to the root.
-        dialect: What a dialect asks for besides.
-        case: How `pattern` takes letters: "smart" ignores case unless there is a capital in it.
-        sort: The order.
-        limit: Entries of a page, or None for the usual number.
-        offset: Entries before the page.
-        timeout: Seconds that the search may take, or None for the usual.
-
-    Returns:
-        The page.
-
-    Raises:
-        AgentFSError: As `glob_files`.
-    """
-    call = _Call(
-        root, limits, "find", time.monotonic(), path, limit, offset, include_ignored, hidden, timeout
-    )
-    call.arguments = {
-        "pattern": (pattern, None),
-        "glob": (glob, None),
-        "types": (types, None),
-        "extensions": (extensions, None),
-        "exclude": (exclude, None),
-        "min_depth": (min_depth, None),
-        "max_depth": (max_depth, None),
-        "follow_symlinks": (follow_symlinks, False),
-        "size": (size, None),
-        "changed_within": (changed_within, None),
-        "changed_before": (changed_before, None),
-        "full_path": (full_path, False),
-        "case": (case, "smart"),
-        "sort": (sort, "path"),
-    }
-    for name, level in (("min_depth", min_depth), ("max_depth", max_depth)):
-        if level is not None and level < 1:
-            raise InvalidArgumentError(
-                Message(ParameterName(name, quoted=True), f" must be at least 1, not {level}."),
-                hint="1 is what lies in the directory itself.",
-                details={"argument": name},
-            )
-    call.asked = [*as_list(glob), *as_list(pattern)]
-    globs = call.bound(as_list(glob))
+def find_files(root: Root, limits: Limits, options: FindOptions) -> GlobResult:
+    """Find entries by name, type, size and time, as fd does."""
+    pattern, paths = options.pattern, paths_of(options.path)
+    globs = bind_globs(root, as_list(options.glob), paths)
+    exclude = bind_globs(root, as_list(options.exclude), paths)
+    deadline = call_context.deadline(seconds_of(options.timeout, limits))
+    by_name = _regex_test(root, options, deadline) if pattern else None
+    ends = None if options.extensions is None else parse_extensions(options.extensions)
+    hint = ""
+    if pattern and not options.full_path and has_slash(pattern):
+        retry = Message(Retry({"full_path": True}), " to look in paths, or use ", ParameterName("glob"))
+        hint = Joined(": ", "no name has a '/' in it", retry)
     opened = hidden_names(globs)
-    by_name = _regex_test(call, pattern, case, full_path=full_path) if pattern else None
-    if pattern and not full_path and has_slash(pattern):
-        in_paths = Message(Retry({"full_path": True}), " to look in paths, or use ", ParameterName("glob"))
-        call.reason = Joined(": ", "no name has a '/' in it", in_paths)
-    by_extension = _of_name(parse_extensions(extensions)) if extensions is not None else None
+    within, before = options.changed_within, options.changed_before
+    sizes = [options.size] if isinstance(options.size, str) else options.size or ()
     kind = Filter(
-        parse_types(types),
-        tuple(parse_sizes(size)) if size is not None else (),
-        after=parse_moment(changed_within, "changed_within") if changed_within is not None else None,
-        before=parse_moment(changed_before, "changed_before") if changed_before is not None else None,
-        follow=follow_symlinks,
+        parse_types(options.types),
+        tuple(map(parse_size, sizes)),
+        after=None if within is None else parse_moment(within, "changed_within"),
+        before=None if before is None else parse_moment(before, "changed_before"),
+        follow=options.follow_symlinks,
     )
 
-    def wanted(everything: bool) -> FindQuery:
-        open_names = everything or call.opens_hidden or opened is None
+    def query(everything: bool) -> Query:
+        hidden = everything or opens_hidden(options)
 
-        def tests(*, directories: bool) -> Callable[[str], bool] | None:
-            by_glob = compile_globs(globs, hidden=open_names, directories=directories) if globs else None
-            return all_of((by_extension, by_glob, by_name))
+        def test(*, directories: bool) -> _NameTest | None:
+            in_hidden = hidden or opened is None
+            by_glob = compile_globs(globs, hidden=in_hidden, directories=directories) if globs else None
+            return _all_of(ends, by_glob, by_name)
 
-        return replace(
-            call.wanted(opened, everything=everything),
-            matches=tests(directories=False),
-            matches_directory=tests(directories=True) if "d" in kind.kinds else None,
+        return Query(
+            paths,
+            matches=test(directories=False),
+            matches_directory=test(directories=True) if "d" in kind.kinds else None,
             filter=kind,
-            sort=check_choice("sort", sort, get_args(Sort)),
-            follow=follow_symlinks,
-            dialect=dialect,
+            sort=options.sort,
+            hidden=hidden or opened or False,
+            ignored=everything or options.include_ignored,
+            follow=options.follow_symlinks,
             enter=compile_descent(globs),
-            exclude=call.exclusion(exclude),
-            min_depth=min_depth or 1,
-            max_depth=max_depth or 0,
+            exclude=compile_exclude(exclude) if exclude else None,
+            min_depth=options.min_depth or 1,
+            max_depth=options.max_depth or 0,
+            dialect=options.dialect,
         )
 
-    return call.answer(wanted)
+    return _search(root, limits, options, query, "entries", [*as_list(options.glob), *as_list(pattern)], hint)
 
 
-@dataclass
-class _Call:
-    """What one call of `glob` or `find` was asked for, and how it answers."""
-
-    root: Root
-    limits: Limits
-    name: Literal["glob", "find"]
-    began: float
-    path: OneOrMore
-    limit: int | None
-    offset: int
-    include_ignored: bool
-    hidden: bool | None
-    timeout: float | None
-    arguments: dict[str, tuple[Any, Any]] = field(default_factory=dict[str, tuple[Any, Any]])
-    asked: list[str] = field(default_factory=list[str])
-    reason: str = ""  # why nothing can match, where that is known
-
-    def __post_init__(self) -> None:
-        self.page = page_of(self.limit, self.offset, self.limits.glob_results, self.limits)
-        self.seconds = check_timeout(self.timeout, self.limits.timeout)
-        self.paths = paths_of(self.path)
-        self.opens_hidden = self.include_ignored if self.hidden is None else self.hidden
-        self.deadline = call_context.deadline(self.seconds)
-
-    def bound(self, globs: list[str]) -> list[str]:
-        """Make absolute globs relative to where is searched."""
-        bound = [bind_to_search(self.root, globs, path) for path in self.paths]
-        if any(each != bound[0] for each in bound):
-            raise InvalidArgumentError(
-                "An absolute glob means something else for each of several paths.",
-                hint="Make it relative.",
-                details={"argument": "pattern" if self.name == "glob" else "glob"},
-            )
-        return bound[0]
-
-    def exclusion(self, exclude: OneOrMore | None) -> Callable[[str, bool], bool] | None:
-        """Return the test for `exclude`."""
-        globs = as_list(exclude)
-        return compile_exclude(self.bound(globs)) if globs else None
-
-    def wanted(self, opened: Callable[[str], bool] | None, *, everything: bool) -> FindQuery:
-        """Return what both methods look for, with all hidden and ignored names or as the call has it."""
-        return FindQuery(
-            self.paths,
-            None,
-            None,
-            Filter(),
-            hidden=everything or self.opens_hidden or opened or False,
-            ignored=everything or self.include_ignored,
-        )
-
-    def answer(self, wanted: Callable[[bool], FindQuery]) -> GlobResult:
-        """Search, and put the answer together; `wanted(True)` is asked for a second look at everything."""
-        with suggesting(self.root):
-            found = collect(
-                self.root,
-                wanted(False),
-                self.page,
-                max_entries=self.limits.walk_entries,
-                deadline=self.deadline,
-            )
-        total, skipped = found.total, found.skipped
-        first, end = self.offset, min(self.page.end, total)
-        noun = "files" if self.name == "glob" else "entries"
-        if total and skipped.reached is None:
-            check_offset(first, total, noun)
-        lines = [one_line(entry.path) + ("/" if entry.type == "directory" else "") for entry in found.page]
-        nothing = "" if total else self._say_nothing(found, wanted, noun)
-
-        counted = total if skipped.reached is None else f"at least {total}"
-
-        def answer(count: int) -> GlobResult:
-            shown_to = end if count >= len(lines) else first + count
-            following = self._following(shown_to) if shown_to < total else None
-            notes = footer(
-                f"{noun} {first + 1}-{shown_to} of {counted}"
-                if total and (first or following or skipped.reached)
-                else "",
-                continuation(following),
-                describe_skipped(skipped, can_open=not self.include_ignored),
-                describe_stop(skipped, self.seconds),
-            )
-            return GlobResult(
-                found.page,
-                total,
-                skipped,
-                exact=skipped.reached is None,
-                truncated=following is not None,
-                elapsed_ms=int((time.monotonic() - self.began) * 1000),
-                next=following,
-                text=Joined("\n", "\n".join(lines[:count]) if total else nothing, notes),
-            )
-
-        return fitted(self.limits, Step(max(min(len(lines), self.limits.output_tokens), 1), answer))
-
-    def _following(self, offset: int) -> NextCall:
-        before = ("pattern",) if self.name == "glob" else ()
-        return next_page(
-            self.name,
-            offset,
-            **{name: self.arguments[name] for name in before},
-            path=(self.path or ".", "."),
-            **{name: value for name, value in self.arguments.items() if name not in before},
-            limit=(self.limit, None),
-            include_ignored=(self.include_ignored, False),
-            hidden=(self.hidden, None),
-            timeout=(self.timeout, None),
-        )
-
-    def _say_nothing(self, found: Collection, wanted: Callable[[bool], FindQuery], noun: str) -> str:
-        """Say that nothing matched, and where something would have."""
-        pattern = ", ".join(one_line(each) for each in self.asked)
-        where = "" if self.paths == ["."] else f" in {', '.join(one_line(each) for each in self.paths)}"
-        said = f"0 {noun} match {pattern}{where}" if pattern else f"0 {noun} match{where}"
-        if not self.include_ignored and (found.skipped.hidden or found.skipped.ignored):
-            again = collect(
-                self.root,
-                wanted(True),
-                Page(0, 1, PAGE_BYTES),
-                max_entries=SECOND_LOOK_ENTRIES,
-                deadline=call_context.deadline(SECOND_LOOK_SECONDS),
-            )
-            if again.total:
-                count = f"{again.total}{'' if again.skipped.reached is None else ' or more'}"
-                why = why_left_out(self.root, again.page[0].path) if again.page else ""
-                among = f"{count} among hidden and ignored{f', as in {why}' if why else ''}"
-                return Joined(": ", f"{said}; {among}", OPENED)
-        if self.reason:
-            return Joined("; ", said, self.reason)
-        if self.name == "glob" and any("[" in each.replace("\\[", "") for each in self.asked):
-            return f"{said}; [ ] stands for one character of a set: write \\[ for the bracket itself"
-        return f"{said}."
-
-
-def _regex_test(call: _Call, pattern: str, case: Case, *, full_path: bool) -> Callable[[str], bool]:
-    """Return the test of a path below the search directory for a regular expression."""
-    check_choice("case", case, get_args(Case))
-    smart = case == "smart" and not has_capital(pattern)
-    compiled = compile_pattern(pattern, ignore_case=case == "insensitive" or smart)
+def _regex_test(root: Root, options: FindOptions, deadline: float) -> _NameTest:
+    """Return the test of a path below the search directory for the regular expression."""
+    compiled = compile_pattern(options.pattern or "", ignore_case=options.ignore_case)
     search = compiled.expression.search
-    repeats = compiled.plan.repeats
-    free_length = 0 if repeats is None else int(_FREE_STEPS ** (1 / (repeats + 1)))
-    starts = [call.root.entry(path).path for path in call.paths[:1]] if full_path else []
-    prefix = f"{starts[0]}/" if starts and starts[0] != "." else ""
+    untimed = untimed_length(compiled.plan)
+    start = root.entry(paths_of(options.path)[0]).path if options.full_path else "."
+    prefix = "" if start == "." else f"{start}/"
 
     def matches(path: str) -> bool:
-        text = prefix + path if full_path else path[path.rfind("/") + 1 :]
-        if len(text) <= free_length:
+        text = prefix + path if options.full_path else path[path.rfind("/") + 1 :]
+        if len(text) <= untimed:
             return search(text) is not None
-        left = call.deadline - time.monotonic()
+        left = deadline - time.monotonic()
         if left <= 0:
             raise TimeoutError
         return search(text, timeout=left, concurrent=True) is not None
@@ -404,62 +248,96 @@ def _regex_test(call: _Call, pattern: str, case: Case, *, full_path: bool) -> Ca
     return matches
 
 
-def _of_name(test: Callable[[str], bool]) -> Callable[[str], bool]:
-    return lambda path: test(path[path.rfind("/") + 1 :])
+def _all_of(
+    ends: tuple[str, ...] | None, by_glob: _NameTest | None, by_name: _NameTest | None
+) -> _NameTest | None:
+    """Return the test of a path for the end of its name and two other tests; None for no test at all."""
+    if ends is None and (by_glob is None or by_name is None):
+        return by_glob or by_name
+    return lambda path: (
+        (ends is None or path[path.rfind("/") + 1 :].lower().endswith(ends, 1))
+        and (by_glob is None or by_glob(path))
+        and (by_name is None or by_name(path))
+    )
 
 
-def bind_to_search(root: Root, globs: Sequence[str], path: str) -> list[str]:
-    """Make absolute globs inside the root relative to the search directory, and refuse those outside.
+def _search(
+    root: Root,
+    limits: Limits,
+    options: GlobOptions | FindOptions,
+    query: Callable[[bool], Query],
+    noun: str,
+    patterns: Sequence[str],
+    hint: str,
+) -> GlobResult:
+    """Search, look among hidden and ignored names when nothing was found, and render."""
+    began = time.monotonic()
+    page = page_of(options.limit, options.offset, limits.glob_results, limits)
+    deadline = call_context.deadline(seconds_of(options.timeout, limits))
+    with suggest_directories(root):
+        found = collect(root, query(False), page, max_entries=limits.walk_entries, deadline=deadline)
+    nothing = ""
+    if not found.total:
+        paths = paths_of(options.path)
+        nothing = f"0 {noun} match"
+        nothing += f" {', '.join(map(one_line, patterns))}" if patterns else ""
+        nothing += "" if paths == ["."] else f" in {', '.join(map(one_line, paths))}"
+        if not options.include_ignored and (found.skipped.hidden or found.skipped.ignored):
+            hint = _hint_of_skipped(root, query(True)) or hint
+        nothing = Joined("; ", nothing, hint) if hint else f"{nothing}."
+    lines = [one_line(entry.path) + ("/" if entry.type == "directory" else "") for entry in found.entries]
+    result = GlobResult(
+        found.entries,
+        found.total,
+        found.skipped,
+        exact=found.skipped.reached is None,
+        elapsed_ms=int((time.monotonic() - began) * 1000),
+    )
+    return _fitted_page(limits, options, page, found, result, lines, nothing, noun)
 
-    Args:
-        root: The confined root.
-        globs: Globs as they were given.
-        path: The search directory as it was given.
 
-    Raises:
-        OutsideWorkspaceError: A glob that takes in begins with `/` and a directory that is neither under the
-            root nor in the search directory (outside_workspace).
-    """
-    bound: list[str] = []
-    for glob in globs:
-        negation = "!" if glob.startswith("!") else ""
-        rest = glob.removeprefix("!")
-        if rest.startswith(f"{root.path.rstrip('/')}/"):
-            bound.append(negation + _relative(root, rest, path))
-            continue
-        start = None if negation else _LITERAL_START.match(rest)
-        if start and start[1] != ".." and not _exists(root, path, start[1]):
-            raise OutsideWorkspaceError(
-                f"The glob {literal(glob)} begins with '/', which means the search directory, "
-                f"and there is no {literal(start[1])} in it.",
-                hint=Message(
-                    "Only the workspace can be searched: leave out the '/', and put a directory in ",
-                    ParameterName("path", quoted=True),
-                    ".",
-                ),
-                details={"pattern": glob},
-            )
-        bound.append(glob)
-    return bound
+def _hint_of_skipped(root: Root, query: Query) -> str:
+    """Say what a short search among hidden and ignored names finds too; "" for nothing."""
+    deadline = call_context.deadline(SECOND_LOOK_SECONDS)
+    page = Page(0, 1, PAGE_BYTES)
+    found = collect(root, query, page, max_entries=SECOND_LOOK_ENTRIES, deadline=deadline)
+    if not found.total:
+        return ""
+    count = f"{found.total}{'' if found.skipped.reached is None else ' or more'}"
+    why = why_skipped(root, found.entries[0].path) if found.entries else ""
+    return Joined(": ", f"{count} among hidden and ignored{f', as in {why}' if why else ''}", OPEN_IGNORED)
 
 
-def _relative(root: Root, glob: str, path: str) -> str:
-    below = glob[len(root.path.rstrip("/")) :]
-    with root.top.open_directory(root.path_from_top(path)) as directory:
-        base = f"/{directory.path}/" if directory.path else "/"
-    if not below.startswith(base):
-        raise OutsideWorkspaceError(
-            f"The glob {literal(glob)} does not lie in the search directory {literal(path)}.",
-            hint=Message(
-                "Leave out ", ParameterName("path", quoted=True), ", or make the glob relative to it."
-            ),
-            details={"pattern": glob},
+def _fitted_page(
+    limits: Limits,
+    options: ListOptions | GlobOptions | FindOptions,
+    page: Page,
+    found: Found,
+    result: _R,
+    lines: list[str],
+    nothing: str,
+    noun: str,
+    note: str = "",
+) -> _R:
+    """Give a result its text, as much as the budget holds, and the call for the rest."""
+    total, skipped, first = found.total, found.skipped, page.first
+    reached = skipped.reached is not None
+    if not reached and (total or options.method == "ls"):
+        check_offset(first, total, noun)
+    counted = f"at least {total}" if reached else f"{total}"
+    seconds = limits.timeout if isinstance(options, ListOptions) else seconds_of(options.timeout, limits)
+
+    def answer(count: int) -> _R:
+        end = min(page.end, total) if count >= len(lines) else first + count
+        following = next_page(options, end) if end < total else None
+        notes = footer(
+            f"{noun} {first + 1}-{end} of {counted}" if total and (first or following or reached) else "",
+            continuation(following),
+            skip_report(skipped, can_open=not options.include_ignored),
+            stop_report(skipped, seconds),
+            note,
         )
-    return below[len(base) - 1 :]
+        text = Joined("\n", "\n".join(lines[:count]) if lines else nothing, notes)
+        return replace(result, truncated=following is not None, next=following, text=text)
 
-
-def _exists(root: Root, path: str, name: str) -> bool:
-    try:
-        return root.exists(f"{path}/{name}")
-    except AgentFSError:
-        return False
+    return fitted(limits, Step(max(min(len(lines), limits.output_tokens), 1), answer))

@@ -1,129 +1,321 @@
-"""What a model is shown of a search: matches by file, and what there is besides."""
+"""The text of a search, as much of it as its budget of tokens holds, and what it says of what was skipped."""
 
+import json
+import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import islice
 
-from agentfs.results import FileCount, GrepResult, Match
-from agentfs.text import visible
+from agentfs.fs import display_name, quote
+from agentfs.limits import Limits
+from agentfs.messages import Joined, Message, ParameterName, Retry
+from agentfs.results import FileCount, GlobResult, GrepResult, Match, Skipped
+from agentfs.search.collect import check_offset
+from agentfs.search.options import GrepOptions, next_page, paths_of, seconds_of
+from agentfs.search.searcher import Found
+from agentfs.text import Step, continuation, fitted, footer, visible
 from agentfs.visible import one_line
 
+OPEN_IGNORED = Retry({"include_ignored": True})  # searches hidden and ignored names in the same call
+RULE_CHARS = 80
+_MAX_RULES = 2
+_CHARS_PER_TOKEN = 256  # of matches that are tried to be shown
 
-def content_lines(matches: Sequence[Match], *, numbers: bool = True) -> list[str]:
-    """Show matches grouped by file: `{n}|{line}` where it matches, `{n}-{line}` around it.
+_REASONS = (
+    ("hidden", "hidden"),
+    ("ignored", "ignored"),
+    ("vcs", "version control"),
+    ("protected", "protected"),
+    ("binary", "binary"),
+    ("too_large", "too large"),
+    ("undecodable", "undecodable"),
+    ("unreadable", "unreadable"),
+    ("symlink", "links"),
+    ("special", "special files"),
+    ("too_deep", "too deep to name"),
+    ("long_lines", "with lines too long for a pattern that repeats groups"),
+)
+_REACHED = {
+    "walk_entries": "the most entries that one walk looks at",
+    "memory": "the most memory that one call may take",
+}
 
-    Args:
-        matches: The matches in order.
-        numbers: Whether lines have their numbers.
 
-    Returns:
-        The lines to show.
+def skip_report(skipped: Skipped, *, can_open: bool) -> str:
+    """Say what was skipped, and with `can_open` how to search what is hidden or ignored; "" for nothing."""
+    counted: list[str] = []
+    for name, words in _REASONS:
+        if count := getattr(skipped, name):
+            counted.append(f"{count} {words}{_rules(skipped.rules) if name == 'ignored' else ''}")
+    report = f"left out: {', '.join(counted)}" if counted else ""
+    if can_open and (skipped.hidden or skipped.ignored):
+        report = Joined(" ", report, Message("(", OPEN_IGNORED, " for hidden and ignored)"))
+    unread = ", ".join(one_line(display_name(file)) for file in skipped.unread_rules[:_MAX_RULES])
+    if unread:
+        unread = f"rule files not read, as they are too large or cannot be: {unread}"
+        more = len(skipped.unread_rules) - _MAX_RULES
+        unread += f" and {more} more" if more > 0 else ""
+    return Joined("; ", report, unread)
+
+
+def _rules(rules: dict[str, int]) -> str:
+    ordered = sorted(rules, key=lambda rule: (-rules[rule], rule))
+    shown = ", ".join(one_line(rule)[:RULE_CHARS] for rule in ordered[:_MAX_RULES])
+    more = f" and {len(rules) - _MAX_RULES} more rules" if len(rules) > _MAX_RULES else ""
+    return f" by {shown}{more}" if rules else ""
+
+
+def stop_report(skipped: Skipped, timeout: float) -> str:
+    """Say which limit ended a search early; "" when it came to its end."""
+    if skipped.reached is None:
+        return ""
+    limit = f"{timeout:g} s" if skipped.reached == "timeout" else _REACHED[skipped.reached]
+    advice = Message("search a smaller directory with ", ParameterName("path", quoted=True))
+    return Joined(": ", f"stopped early after {limit}, so there may be more", advice)
+
+
+def render(
+    limits: Limits, options: GrepOptions, found: Found, hints: Sequence[str], elapsed_ms: int
+) -> GrepResult:
+    """Return the result of a search, with as much text as the budget of tokens holds.
+
+    Where not all fits, it shows less context, then fewer matches or files, then counts, then totals.
     """
-    shown: list[str] = []
+    by_line, page = options.by_line, found.page
+    if found.exact and found.entries:
+        check_offset(page.first, found.entries, "matches" if by_line else "files")
+    matches, counts, end = found.matches, found.counts, page.end
+    result = GrepResult(
+        matches=matches,
+        counts=counts,
+        total_matches=found.total_matches,
+        total_lines=found.total_lines,
+        total_files=found.total_files,
+        skipped=found.skipped,
+        exact=found.exact,
+        searched_files=found.searched,
+        engine=found.engine,
+        elapsed_ms=elapsed_ms,
+    )
+    most = _most_shown(matches, limits) if by_line else limits.output_tokens
+    if most < len(matches if by_line else counts):
+        end = page.first + most
+        matches = matches[:most] if by_line else matches
+        counts = counts if by_line else dict(islice(counts.items(), most))
+    totals = totals_text(found)
+
+    def answer(
+        shown: Sequence[Match], files: Mapping[str, FileCount], end: int, note: str = ""
+    ) -> GrepResult:
+        following = None
+        if options.output_mode != "total" and end < found.entries:
+            following = next_page(options, end)
+        body, heading = _body(options, found, shown, files, hints), totals
+        if not found.total_lines or options.output_mode == "total":
+            heading = ""
+        last = min(end, found.entries)
+        place = ""
+        if following is not None or page.first:
+            place = (
+                f"shown: {page.first + 1}-{last}" if last > page.first else "nothing shown from this offset"
+            )
+        below = footer(
+            heading,
+            Joined("; ", place, continuation(following)),
+            note,
+            _stop(limits, options, found),
+            _context_note(limits, options),
+            _empty_group_note(options),
+            skip_report(found.skipped, can_open=not options.include_ignored),
+        )
+        text = Joined("\n", *body, below)
+        return replace(result, text=text, next=following, truncated=following is not None)
+
+    tokens = f"as {limits.output_tokens} tokens hold no"
+    first_files = list(counts)
+
+    def with_context(count: int) -> GrepResult:
+        return answer(
+            [_with_context(match, count - 1) for match in matches],
+            counts,
+            end,
+            f"at most {count - 1} lines of context, {tokens} more",
+        )
+
+    def with_matches(count: int) -> GrepResult:
+        return answer([_with_context(match, 0) for match in matches[:count]], counts, page.first + count)
+
+    def with_files(count: int) -> GrepResult:
+        return answer(matches, {path: counts[path] for path in first_files[:count]}, page.first + count)
+
+    def only_counts(count: int) -> GrepResult:
+        lines = _count_lines({path: counts[path] for path in first_files[:count]})
+        more = f"{len(counts) - count} more files" if count < len(counts) else ""
+        below = footer(f"only counts, {tokens} match", more, continuation(whole.next))
+        return replace(whole, text=Joined("\n", *lines, below))
+
+    whole = answer(matches, counts, end)
+
+    def only_totals(_: int) -> GrepResult:
+        return replace(whole, text=_sentence(totals))
+
+    def everything(_: int) -> GrepResult:
+        return whole
+
+    steps = [Step(1, everything)]
+    if by_line and matches:
+        deepest = max(max(len(match.before), len(match.after)) for match in matches)
+        steps += [Step(deepest, with_context)] if deepest else []
+        steps += [Step(len(matches), with_matches), Step(len(counts), only_counts)]
+    elif counts:
+        steps.append(Step(len(counts), with_files))
+    if found.total_lines:
+        steps.append(Step(1, only_totals))
+    return fitted(limits, *steps)
+
+
+def _body(
+    options: GrepOptions,
+    found: Found,
+    matches: Sequence[Match],
+    counts: Mapping[str, FileCount],
+    hints: Sequence[str],
+) -> list[str]:
+    """Return what is shown above the footer."""
+    if not found.total_lines:
+        named = None if isinstance(options.files, GlobResult) else options.listed
+        where = ", ".join(map(quote, named or paths_of(options.path)))
+        pattern = one_line(json.dumps(options.pattern, ensure_ascii=False))
+        return [f"No matches for {pattern} in {where} ({_plural(found.searched, 'file')} searched).", *hints]
+    match options.output_mode:
+        case "content":
+            return ["\n".join(_content_lines(matches, numbers=options.line_numbers))]
+        case "files_with_matches":
+            return [one_line(path) for path in counts]
+        case "count":
+            return _count_lines(counts)
+        case "summary":
+            return _summary_lines(matches, counts)
+        case _:
+            return [_sentence(totals_text(found))]
+
+
+def _most_shown(matches: Sequence[Match], limits: Limits) -> int:
+    """Return how many matches are worth a try: each takes a token at least, and some characters a token."""
+    characters = _CHARS_PER_TOKEN * limits.output_tokens
+    for number, match in enumerate(matches):
+        characters -= len(match.text) + sum(map(len, match.before)) + sum(map(len, match.after))
+        if characters < 0 or number == limits.output_tokens:
+            return max(number, 1)
+    return len(matches)
+
+
+def _with_context(match: Match, lines: int) -> Match:
+    """Return a match with at most some lines around it."""
+    before = match.before[max(len(match.before) - lines, 0) :]
+    return replace(match, before=before, after=match.after[:lines]) if match.before or match.after else match
+
+
+def _stop(limits: Limits, options: GrepOptions, found: Found) -> str:
+    report = stop_report(found.skipped, seconds_of(options.timeout, limits))
+    if not found.ended_in:
+        return report
+    return Joined(" ", report, f"(it was searching {one_line(display_name(found.ended_in))})")
+
+
+def _context_note(limits: Limits, options: GrepOptions) -> str:
+    requested = max(options.context or 0, options.before or 0, options.after or 0)
+    most = limits.context_lines
+    return f"context is at most {most}" if requested > most and options.by_line else ""
+
+
+_EMPTY_GROUP = re.compile(r"(\w)\(\)")  # no backslash can precede it
+
+
+def _empty_group_note(options: GrepOptions) -> str:
+    """Say that `()` matches nothing, where it follows a name and so was probably meant as it is written."""
+    if options.fixed_strings or not _EMPTY_GROUP.search(options.pattern):
+        return ""
+    meant = _EMPTY_GROUP.sub(r"\1\\(\\)", options.pattern)
+    return Message("() in a pattern matches nothing: to match it, ", Retry({"pattern": meant}))
+
+
+def _content_lines(matches: Sequence[Match], *, numbers: bool) -> list[str]:
+    """Return matches by file: `{n}|{line}` where it matches, `{n}-{line}` around it."""
+    lines: list[str] = []
+    for path, group in _by_file(matches).items():
+        lines += ["", one_line(path)] if lines else [one_line(path)]
+        lines += _numbered_matches(group, numbers=numbers)
+    return lines
+
+
+def _summary_lines(matches: Sequence[Match], counts: Mapping[str, FileCount]) -> list[str]:
+    """Return the counts of each file with its first matches."""
+    samples = _by_file(matches)
+    lines: list[str] = []
+    for path, count in counts.items():
+        lines += _count_lines({path: count})
+        lines += [f"  {line}" for line in _numbered_matches(samples.get(path, []))]
+    return lines
+
+
+def _by_file(matches: Sequence[Match]) -> dict[str, list[Match]]:
     groups: dict[str, list[Match]] = {}
     for match in matches:
         groups.setdefault(match.path, []).append(match)
-    for path, group in groups.items():
-        if shown:
-            shown.append("")
-        shown.append(one_line(path))
-        shown += numbered_matches(group, numbers=numbers)
-    return shown
+    return groups
 
 
-def numbered_matches(group: Sequence[Match], *, numbers: bool = True) -> list[str]:
-    """Show the matches of one file, without its path.
-
-    Args:
-        group: The matches, in order.
-        numbers: Whether lines have their numbers.
-
-    Returns:
-        Numbered lines, with `--` between stretches when lines around the matches are shown.
-    """
-    rows: list[tuple[int, str, str]] = []
-    named: dict[int, str] = {}
-    for match in group:
-        if match.line_id is not None:
-            named[match.line] = f" {match.line_id}"
-        rows += [
-            (match.line - len(match.before) + place, "-", line) for place, line in enumerate(match.before)
-        ]
+def _numbered_matches(matches: Sequence[Match], *, numbers: bool = True) -> list[str]:
+    """Return the numbered lines of the matches of one file, with `--` where lines between are not shown."""
+    rows: dict[int, tuple[str, str]] = {}  # a line near several matches is shown once
+    ids: dict[int, str] = {}
+    for match in matches:
         body = match.text.split("\n")
-        rows += [(match.line + place, "|", line) for place, line in enumerate(body)]
-        rows += [(match.line + len(body) + place, "-", line) for place, line in enumerate(match.after)]
-    # Where each match has its whole context, a line may stand near several: it is shown once.
-    once: dict[int, tuple[int, str, str]] = {}
-    for each in rows:
-        if each[1] == "|" or each[0] not in once:
-            once[each[0]] = each
-    rows = [once[number] for number in sorted(once)]
-    width = len(str(rows[-1][0])) if rows else 1
-    bodies = visible("\n".join(line for _, _, line in rows)).split("\n")
-    apart = any(mark == "-" for _, mark, _ in rows)
-    shown: list[str] = []
-    last = rows[0][0] if rows else 0
-    for (number, mark, _), shown_line in zip(rows, bodies, strict=True):
-        if apart and number > last + 1:
-            shown.append("--")
-        row = f"{number:>{width}}{named.get(number, '')}{mark}{shown_line}"
-        shown.append(row if numbers else shown_line)
+        if match.line_id is not None:
+            ids[match.line] = f" {match.line_id}"
+        for number, line in enumerate(match.before, match.line - len(match.before)):
+            rows.setdefault(number, ("-", line))
+        rows.update({number: ("|", line) for number, line in enumerate(body, match.line)})
+        for number, line in enumerate(match.after, match.line + len(body)):
+            rows.setdefault(number, ("-", line))
+    ordered = sorted(rows)
+    width = len(str(ordered[-1])) if ordered else 1
+    bodies = visible("\n".join(rows[number][1] for number in ordered)).split("\n")
+    has_context = any(mark == "-" for mark, _ in rows.values())
+    lines: list[str] = []
+    last = ordered[0] if ordered else 0
+    for number, line in zip(ordered, bodies, strict=bool(ordered)):
+        if has_context and number > last + 1:
+            lines.append("--")
+        head = f"{number:>{width}}{ids.get(number, '')}{rows[number][0]}" if numbers else ""
+        lines.append(head + line)
         last = number
-    return shown
+    return lines
 
 
-def count_lines_shown(counts: Mapping[str, FileCount]) -> list[str]:
-    """Show the counts of files, one a line.
-
-    Args:
-        counts: What was found, by path.
-
-    Returns:
-        `path: 3`, and the number of matches where it differs from that of lines.
-    """
-    return [f"{one_line(path)}: {count_shown(found)}" for path, found in counts.items()]
+def _count_lines(counts: Mapping[str, FileCount]) -> list[str]:
+    """Return `path: 3` for each file, with the number of matches where it differs from that of lines."""
+    return [
+        f"{one_line(path)}: {count.lines}"
+        + ("" if count.matches == count.lines else f" ({_plural(count.matches, 'match', 'matches')})")
+        for path, count in counts.items()
+    ]
 
 
-def count_shown(found: FileCount) -> str:
-    """Show the count of one file."""
-    if found.matches == found.lines:
-        return str(found.lines)
-    return f"{found.lines} ({_count(found.matches, 'match', 'matches')})"
-
-
-def totals_shown(matches: int, lines: int, files: int, *, exact: bool) -> str:
-    """Show the totals of a search.
-
-    Args:
-        matches: Matches.
-        lines: Matching lines.
-        files: Files with a match.
-        exact: Whether that is all there is.
-
-    Returns:
-        One phrase.
-    """
-    least = "" if exact else "at least "
-    where = f"in {_count(files, 'file', 'files')}"
+def totals_text(found: Found) -> str:
+    """Return the totals of a search in one phrase."""
+    matches, lines = found.total_matches, found.total_lines
+    where = f"in {_plural(found.total_files, 'file')}"
+    least = "" if found.exact else "at least "
     if matches == lines:
-        return f"{least}{_count(lines, 'matching line', 'matching lines')} {where}"
-    counted = _count(matches, "match", "matches")
-    return f"{least}{counted} on {_count(lines, 'line', 'lines')} {where}"
+        return f"{least}{_plural(lines, 'matching line')} {where}"
+    return f"{least}{_plural(matches, 'match', 'matches')} on {_plural(lines, 'line')} {where}"
 
 
-def _count(number: int, one: str, many: str) -> str:
-    return f"{number:,} {one if number == 1 else many}"
+def _sentence(phrase: str) -> str:
+    return f"{phrase[0].upper()}{phrase[1:]}."
 
 
-def summary_lines(result: GrepResult) -> list[str]:
-    """Show the counts of each file with its first matches.
-
-    Args:
-        result: A search that was asked for a summary.
-    """
-    samples: dict[str, list[Match]] = {}
-    for match in result.matches:
-        samples.setdefault(match.path, []).append(match)
-    shown: list[str] = []
-    for path, count in result.counts.items():
-        shown.append(f"{one_line(path)}: {count_shown(count)}")
-        shown += [f"  {line}" for line in numbered_matches(samples.get(path, []))]
-    return shown
+def _plural(number: int, noun: str, plural: str = "") -> str:
+    return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"

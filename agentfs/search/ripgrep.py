@@ -1,9 +1,9 @@
-r"""The opt-in ripgrep engine: `rg` says which files may have a match; what is shown is read through the root.
+r"""The opt-in ripgrep engine: `rg` says which files may have a match; results come from the confined root.
 
-`rg` opens paths by itself, and so loses races that the confined root does not. It only names files. Those
-are opened, judged and searched as every file is, and answers are the same as without it. Nothing rests on
-what it makes of encodings and line ends: where a match must contain some plain text, it is asked for that and
-for what may be binary or UTF-16; else for the pattern and for every file that is no plain ASCII with `\n`.
+`rg` opens paths by itself, and so loses races that the confined root does not. It only names files, which are
+then opened, classified and searched as every file is, so that results are the same without it. They do not
+depend on its encodings and line ends: where a match must contain some plain text, it searches for that and
+for what may be binary or UTF-16; else for the pattern and for every file that is not plain ASCII with `\n`.
 Ignore rules are left to the walk.
 """
 
@@ -15,21 +15,18 @@ import sysconfig
 from functools import cache
 
 from agentfs.errors import InvalidArgumentError
+from agentfs.patterns.compile import Pattern
 from agentfs.patterns.rust_syntax import escaped, rust_syntax
-from agentfs.search.request import Request
+from agentfs.search.options import GrepOptions
 
 _LEAST_VERSION = 13
-_ODD = r"[\x00\r\x80-\xff]"  # no plain text, or line ends that are not `\n`
+_UNUSUAL = r"[\x00\r\x80-\xff]"  # no plain text, or line ends that are not `\n`
 _WIDE = r"[\x00\xfe\xff]"  # what is binary, and UTF-16 and UTF-32 with a byte order mark, has one of these
 _NAME = "rg.exe" if os.name == "nt" else "rg"
 
 
 def find_rg() -> str:
-    """Return the path of `rg`: from `AGENTFS_RG`, the `[rg]` extra, or PATH.
-
-    Raises:
-        InvalidArgumentError: There is none, or it is older than version 13 (invalid_argument).
-    """
+    """Return the path of `rg`, at least version 13: from `AGENTFS_RG`, the `[rg]` extra, or PATH."""
     named = os.environ.get("AGENTFS_RG")
     bundled = os.path.join(sysconfig.get_path("scripts"), _NAME)
     found = named or (bundled if os.path.isfile(bundled) else shutil.which("rg"))
@@ -60,37 +57,28 @@ def _version(path: str) -> int:
     return int(found[1]) if found else 0
 
 
-def nominated(rg: str, root: str, paths: list[str], request: Request, seconds: float) -> set[str] | None:
-    """Ask which files may have a match.
+def candidates(
+    rg: str, root: str, paths: list[str], options: GrepOptions, pattern: Pattern, seconds: float
+) -> set[str] | None:
+    """Ask which files below some real paths may have a match; return their real paths.
 
-    Args:
-        rg: The program.
-        root: The directory to run in.
-        paths: The directories to search, as the system spells them, relative to the root; "" is the root.
-        request: What is searched for.
-        seconds: How long it may take.
-
-    Returns:
-        The paths relative to the root, as the system spells them; None when the pattern may mean something
-        else there, or `rg` failed: then Python searches all.
-
-    Raises:
-        TimeoutError: The seconds are over.
+    None where the pattern may mean something else to `rg`, or it failed: then Python searches all files.
+    Raises TimeoutError when the seconds are over.
     """
-    if request.multiline or request.word or request.encoding or request.follow_symlinks or request.files:
+    if options.multiline or options.word or options.encoding or options.follow_symlinks or options.files:
         return None
-    if request.sort != "path":
+    if options.sort != "path":
         return None  # the files are then opened one by one, in another order than that of directories
-    pattern = request.compiled()
-    asked = rust_syntax(pattern.pattern, ignore_case=pattern.ignore_case)
-    if asked is None:
+    expression = rust_syntax(pattern.pattern, ignore_case=pattern.ignore_case)
+    if expression is None:
         return None
     plan = pattern.plan
-    odd = _ODD
+    unusual = _UNUSUAL
     if plan.literals and min(map(len, plan.literals)) > 1:
         texts = (*map(escaped, plan.literals), *plan.case_fold_extras)
-        asked, odd = ("(?i)" if pattern.ignore_case else "") + "|".join(texts), _WIDE
-    options = [
+        expression = ("(?i)" if pattern.ignore_case else "") + "|".join(texts)
+        unusual = _WIDE
+    arguments = [
         "--no-config",
         "--encoding=none",
         "--files-with-matches",
@@ -101,8 +89,8 @@ def nominated(rg: str, root: str, paths: list[str], request: Request, seconds: f
         "--color=never",
     ]
     if not any(".git" in path.split("/") for path in paths):
-        options.append("--glob=!.git")
-    command = [rg, *options, "--no-messages", "-e", asked, "-e", f"(?-u){odd}", "--"]
+        arguments.append("--glob=!.git")
+    command = [rg, *arguments, "--no-messages", "-e", expression, "-e", f"(?-u){unusual}", "--"]
     try:
         run = subprocess.run(  # noqa: S603 - a list, no shell; the pattern stands behind -e, paths behind --
             [*command, *(path or "." for path in paths)],

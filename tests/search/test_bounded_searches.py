@@ -8,7 +8,7 @@ import pytest
 
 from agentfs import Limits, Workspace
 from agentfs.errors import InvalidPatternError
-from agentfs.search import collect, paging
+from agentfs.search import collect
 from agentfs.tree import walk
 
 MIB = 1 << 20
@@ -146,7 +146,7 @@ def test_a_search_whose_page_ends_with_its_memory_goes_on_where_it_stopped(
         (Path(ws.root) / name).write_text("".join(f"{name} {n} x\n" for n in range(1500)))
     everything = [(match.path, match.line) for match in ws.grep("x", limit=9000, context=1).matches]
     assert len(everything) == 4500
-    monkeypatch.setattr(paging, "PAGE_BYTES", MIB)
+    monkeypatch.setattr(collect, "PAGE_BYTES", MIB)
     result = ws.grep("x", limit=9000, context=1)
     found: list[tuple[str, int]] = []
     assert result.truncated
@@ -166,7 +166,7 @@ def test_files_of_a_search_are_bounded_by_memory(
 ) -> None:
     for number in range(60):
         (Path(ws.root) / f"f{number:02}").write_text("x\n")
-    monkeypatch.setattr(paging, "PAGE_BYTES", 10_000)
+    monkeypatch.setattr(collect, "PAGE_BYTES", 10_000)
     found: list[str] = []
     for _ in range(60):
         result = ws.grep("x", output_mode=mode, limit=10**9, offset=len(found))  # type: ignore[arg-type]
@@ -199,7 +199,7 @@ def test_regression_a_page_of_entries_is_bounded_by_memory(
 
     everything = entries(calls[search](0))
     assert len(everything) >= 80
-    monkeypatch.setattr(paging, "PAGE_BYTES", 20_000)
+    monkeypatch.setattr(collect, "PAGE_BYTES", 20_000)
     found: list[str] = []
     for _ in range(100):
         result = calls[search](len(found))
@@ -255,7 +255,7 @@ def test_a_sorted_search_that_would_hold_too_many_paths_ends_and_says_so(
         (Path(ws.root) / f"f{number:03}").touch()
     monkeypatch.setattr(walk, "PART", 50)
     monkeypatch.setattr(collect, "PART", 50)
-    monkeypatch.setattr(collect, "_MOST_KEYED", 100)
+    monkeypatch.setattr(collect, "_MAX_SORTED", 100)
     assert ws.glob("*", sort="size", limit=5).total == 300
     result = ws.glob("*", sort="size", limit=200, offset=250)
     assert (result.skipped.reached, result.exact, result.files) == ("memory", False, [])

@@ -9,7 +9,7 @@ from agentfs.errors import AgentFSError
 from agentfs.fs import Root
 from agentfs.limits import Limits
 from agentfs.policy import Policy
-from agentfs.search import glob_files
+from agentfs.search import GlobOptions, glob_files
 
 NAMES = ["src/a.py", "src/b/c.py", "src/b.c", "a.py", "docs/x.md", "out/a.pyc", "out/b.pyc", ".env", "s.py/k"]
 
@@ -23,10 +23,9 @@ def glob(tmp_path):
     (tmp_path / ".gitignore").write_text("# made\n*.pyc\n")
 
     def call(pattern, path=".", limit=None, offset=0, include_ignored=False, more=None, **limits):
+        options = GlobOptions(pattern, path, limit, offset, include_ignored, **(more or {}))
         with Root(tmp_path, Policy()) as root:
-            return glob_files(
-                root, Limits(**limits), pattern, path, limit, offset, include_ignored, **(more or {})
-            )
+            return glob_files(root, Limits(**limits), options)
 
     return call
 

@@ -6,11 +6,12 @@ import time
 
 import pytest
 
+from agentfs import Workspace
 from agentfs.errors import AgentFSError
 from agentfs.fs import Root
 from agentfs.limits import Limits
 from agentfs.policy import Policy
-from agentfs.search import Request, grep
+from agentfs.search import GrepOptions, grep
 
 
 @pytest.fixture
@@ -30,7 +31,7 @@ def search(tmp_path):
     root = Root(tmp_path, Policy())
 
     def run(pattern, limits=None, **kwargs):
-        return grep(root, limits or Limits(), Request(pattern, **kwargs))
+        return grep(root, limits or Limits(), GrepOptions(pattern, **kwargs))
 
     yield run
     root.close()
@@ -364,11 +365,11 @@ def test_a_hostile_pattern_ends_in_time_with_what_was_found(tree, search):
         ({"pattern": "a", "path": "pipe"}, "not_regular"),
     ],
 )
-def test_what_is_wrong_with_a_call_has_its_code(tree, search, tmp_path, kwargs, code):
+def test_what_is_wrong_with_a_call_has_its_code(tree, tmp_path, kwargs, code):
     tree({"f": "a\n"})
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(AgentFSError) as caught:
-        search(**kwargs)
+    with Workspace(tmp_path) as ws, pytest.raises(AgentFSError) as caught:
+        ws.grep(**kwargs)
     assert caught.value.code == code
 
 

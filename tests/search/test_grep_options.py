@@ -9,7 +9,7 @@ import pytest
 from agentfs import Limits, Policy, Workspace
 from agentfs.errors import InvalidArgumentError, NotFoundError, OutsideWorkspaceError, RefusedError
 from agentfs.fs import ReadBuffer
-from agentfs.search.excerpts import without_marks
+from agentfs.search.searcher import without_marks
 from agentfs.workspace import view_for_dialect
 
 FILES = {

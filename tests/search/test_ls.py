@@ -9,7 +9,7 @@ from agentfs.errors import AgentFSError
 from agentfs.fs import Root
 from agentfs.limits import Limits
 from agentfs.policy import Policy
-from agentfs.search import list_directory
+from agentfs.search import ListOptions, list_directory
 
 
 @pytest.fixture
@@ -21,8 +21,9 @@ def ls(tmp_path):
     (tmp_path / ".gitignore").write_text("*.log\n")
 
     def call(path=".", depth=1, limit=None, offset=0, include_ignored=False, **more):
+        options = ListOptions(path, depth, limit, offset, include_ignored, **more)
         with Root(tmp_path, Policy()) as root:
-            return list_directory(root, Limits(), path, depth, limit, offset, include_ignored, **more)
+            return list_directory(root, Limits(), options)
 
     return call
 

@@ -1,6 +1,5 @@
 """The ripgrep engine and the RE2 filter: the same answers, or Python's; and nothing hidden when rg fails."""
 
-import importlib
 import os
 import sys
 import time
@@ -13,10 +12,8 @@ from agentfs import Workspace
 from agentfs.errors import InvalidArgumentError
 from agentfs.patterns.compile import compile_pattern
 from agentfs.patterns.rust_syntax import rust_syntax
-from agentfs.search import ripgrep
+from agentfs.search import ripgrep, searcher
 from tests.conftest import needs
-
-grep_module = importlib.import_module("agentfs.search.grep")  # `search.grep` is the function
 
 PATTERNS = [
     *[
@@ -219,7 +216,7 @@ def test_files_that_rg_did_not_name_do_not_use_up_more_than_the_time(tmp_path, t
         time.sleep(0.01)
         return os.fstat(fd).st_size
 
-    monkeypatch.setattr(grep_module, "size_of", slowly)
+    monkeypatch.setattr(searcher, "size_of", slowly)
     monkeypatch.setenv("AGENTFS_RG", stand_in(tmp_path_factory.mktemp("bin"), "sys.exit(1)"))
     with Workspace(tmp_path, engine="ripgrep") as ws:
         result = ws.grep("value", timeout=1)

@@ -133,13 +133,13 @@ def test_regression_directories_that_became_files_meanwhile_end_in_no_index_erro
     (Path(ws.root) / ".hidden").write_text("needle\n")
     from agentfs.search import files
 
-    among = files.SearchFiles._among
+    excluded = files.FileSource._excluded
 
-    def replaced(self: files.SearchFiles, left_out: object):
+    def replaced(self: files.FileSource, among: object):
         shutil.rmtree(ws.root + "/src")
         Path(ws.root, "src").write_text("x")
-        return among(self, left_out)  # type: ignore[arg-type]
+        return excluded(self, among)  # type: ignore[arg-type]
 
     (Path(ws.root) / "src/.hidden").write_text("needle\n")
-    monkeypatch.setattr(files.SearchFiles, "_among", replaced)
+    monkeypatch.setattr(files.FileSource, "_excluded", replaced)
     assert ws.grep("needle", "src", glob="*.txt").total_lines == 0

@@ -17,7 +17,7 @@ from agentfs.dialects.dominds.rg_args import read_arguments
 from agentfs.dialects.rendering import cut_lines, left_out, lines_of, problem_of, without_empty
 from agentfs.limits import Limits
 from agentfs.results import Entry, GrepResult, ListResult, Match, ReadResult, Skipped, ToolResult
-from agentfs.search.excerpts import without_marks
+from agentfs.search.searcher import without_marks
 from agentfs.text import most_that_fit
 from agentfs.tools.spec import RenderContext
 from agentfs.visible import visible

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from agentfs.errors import InvalidArgumentError
 from agentfs.messages import Retry
 from agentfs.patterns.compile import compile_pattern, escape
-from agentfs.search.filters import parse_filesize
+from agentfs.search.options import parse_filesize
 from agentfs.visible import literal
 
 _SORTS = {"path": "path", "modified": "oldest", "none": "path"}

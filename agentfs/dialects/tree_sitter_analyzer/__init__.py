@@ -36,7 +36,7 @@ from agentfs.errors import AgentFSError, InvalidPatternError, OutsideWorkspaceEr
 from agentfs.limits import HARD_FILE_BYTES
 from agentfs.messages import Message, Retry
 from agentfs.results import GlobResult, GrepResult, ToolResult
-from agentfs.search.filters import parse_filesize, parse_types
+from agentfs.search.options import parse_filesize, parse_types
 from agentfs.tools.result import first_line
 from agentfs.tools.spec import RenderContext, ToolSpec
 from agentfs.tree.globs import compile_globs

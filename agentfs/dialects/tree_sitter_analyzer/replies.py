@@ -18,8 +18,8 @@ from agentfs.dialects.tree_sitter_analyzer.contract import (
 )
 from agentfs.messages import say
 from agentfs.results import Entry, GlobResult, GrepResult, Match, Skipped, ToolResult
-from agentfs.search.excerpts import without_marks
-from agentfs.search.skip_report import describe_skipped
+from agentfs.search.render import skip_report
+from agentfs.search.searcher import without_marks
 from agentfs.text import estimate_tokens, to_json
 from agentfs.workspace import Workspace
 
@@ -187,7 +187,7 @@ def _time_note(skipped: Skipped, advice: str) -> list[str]:
 
 
 def _skip_note(skipped: Skipped, given: FileFilter | SearchContent) -> list[str]:
-    note = describe_skipped(skipped, can_open=False)
+    note = skip_report(skipped, can_open=False)
     if not (given.hidden and given.no_ignore) and (skipped.hidden or skipped.ignored):
         note += " (hidden=true and no_ignore=true search hidden and ignored names)"
     return [note] if note else []

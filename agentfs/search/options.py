@@ -1,0 +1,368 @@
+"""The arguments of ls, glob, find and grep: one dataclass for each method, checked and parsed here."""
+
+import re
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from datetime import datetime
+from typing import Any, ClassVar, Literal
+
+from agentfs.errors import InvalidArgumentError
+from agentfs.limits import HARD_FILE_BYTES, MAX_TIMEOUT, Limits
+from agentfs.messages import Message, NextCall, ParameterName
+from agentfs.patterns.compile import Pattern, compile_pattern, escape
+from agentfs.patterns.syntax import has_capital
+from agentfs.policy import NO_DIALECT, DialectOptions
+from agentfs.results import GlobResult
+from agentfs.text import codec_name
+from agentfs.visible import literal
+
+OneOrMore = str | Sequence[str]
+Case = Literal["smart", "sensitive", "insensitive"]
+OutputMode = Literal["content", "files_with_matches", "count", "summary", "total"]
+
+ENTRY_TYPES = {"f": "file", "d": "directory", "l": "symlink", "x": "executable", "e": "empty"}
+
+_NOT_REPEATED = ("offset", "dialect")  # fields that the call for the next page does not take from this one
+_LEADING_FLAGS = re.compile(r"\(\?[aims]+\)")
+_SIZE = re.compile(r"([+-]?)(\d{1,18})(?:b|([kmgt])(i?)b?)?", re.IGNORECASE)
+_FILESIZE = re.compile(r"(\d{1,18})([KMG]?)", re.IGNORECASE)
+_DURATION = re.compile(r"(\d{1,12})\s*([a-zA-Z]+)\s*")
+# Months and years as fd counts them: mean ones.
+_SECONDS: dict[str, float] = {
+    **dict.fromkeys(("nsec", "ns"), 1e-9),
+    **dict.fromkeys(("usec", "us"), 1e-6),
+    **dict.fromkeys(("msec", "ms"), 1e-3),
+    **dict.fromkeys(("seconds", "second", "secs", "sec", "s"), 1),
+    **dict.fromkeys(("minutes", "minute", "mins", "min", "m"), 60),
+    **dict.fromkeys(("hours", "hour", "hrs", "hr", "h"), 3600),
+    **dict.fromkeys(("days", "day", "d"), 86_400),
+    **dict.fromkeys(("weeks", "week", "w"), 7 * 86_400),
+    **dict.fromkeys(("months", "month", "M"), 30.44 * 86_400),
+    **dict.fromkeys(("years", "year", "y"), 365.25 * 86_400),
+}
+
+
+@dataclass(frozen=True)
+class ListOptions:
+    """The arguments of `Workspace.ls`."""
+
+    method: ClassVar[str] = "ls"
+    path: OneOrMore = "."
+    depth: int = 1
+    limit: int | None = None
+    offset: int = 0
+    include_ignored: bool = False
+    ignore: OneOrMore | None = None
+    hidden: bool | None = None
+    sort: Literal["name", "modified", "size"] = "name"
+
+    def __post_init__(self) -> None:
+        hint = "1 lists the directory itself, 2 what lies in its directories too, 0 all levels."
+        _check_least("depth", self.depth, 0, hint)
+
+
+@dataclass(frozen=True)
+class GlobOptions:
+    """The arguments of `Workspace.glob`; as a program may pass it, `pattern` can be several globs."""
+
+    method: ClassVar[str] = "glob"
+    pattern: OneOrMore
+    path: OneOrMore = "."
+    limit: int | None = None
+    offset: int = 0
+    include_ignored: bool = False
+    sort: Literal["path", "modified", "size"] = "path"
+    hidden: bool | None = None
+    exclude: OneOrMore | None = None
+    anchored: bool = False
+    types: OneOrMore = "f"
+    timeout: float | None = None
+    dialect: DialectOptions = NO_DIALECT
+
+
+@dataclass(frozen=True)
+class FindOptions:
+    """The arguments of `Workspace.find`."""
+
+    method: ClassVar[str] = "find"
+    path: OneOrMore = "."
+    pattern: str | None = None
+    glob: OneOrMore | None = None
+    types: OneOrMore | None = None
+    extensions: OneOrMore | None = None
+    exclude: OneOrMore | None = None
+    min_depth: int | None = None
+    max_depth: int | None = None
+    follow_symlinks: bool = False
+    hidden: bool | None = None
+    include_ignored: bool = False
+    size: OneOrMore | None = None
+    changed_within: str | None = None
+    changed_before: str | None = None
+    full_path: bool = False
+    case: Case = "smart"
+    sort: Literal["path", "modified", "size"] = "path"
+    limit: int | None = None
+    offset: int = 0
+    timeout: float | None = None
+    dialect: DialectOptions = NO_DIALECT
+
+    def __post_init__(self) -> None:
+        _check_least("min_depth", self.min_depth, 1, "1 is what lies in the directory itself.")
+        _check_least("max_depth", self.max_depth, 1, "1 is what lies in the directory itself.")
+
+    @property
+    def ignore_case(self) -> bool:
+        """Whether `pattern` matches letters in either case."""
+        return ignores_case(self.pattern or "", smart=self.case == "smart") or self.case == "insensitive"
+
+
+@dataclass(frozen=True)
+class GrepOptions:
+    """The arguments of `Workspace.grep`, and what a dialect asks for besides."""
+
+    method: ClassVar[str] = "grep"
+    pattern: str
+    path: OneOrMore = "."
+    glob: OneOrMore | None = None
+    type: OneOrMore | None = None
+    output_mode: OutputMode = "content"
+    ignore_case: bool = False
+    context: int | None = None
+    multiline: bool = False
+    limit: int | None = None
+    offset: int = 0
+    include_ignored: bool = False
+    before: int | None = None
+    after: int | None = None
+    line_numbers: bool = True
+    fixed_strings: bool = False
+    word: bool = False
+    smart_case: bool = False
+    exclude: OneOrMore | None = None
+    files: Sequence[str] | GlobResult | None = None
+    hidden: bool | None = None
+    follow_symlinks: bool = False
+    max_depth: int | None = None
+    max_count: int | None = None
+    max_filesize: int | str | None = None
+    encoding: str | None = None
+    sort: Literal["path", "modified", "oldest", "size"] = "path"
+    timeout: float | None = None
+    line_ids: bool = False
+    dialect: DialectOptions = NO_DIALECT
+
+    def __post_init__(self) -> None:
+        for name in ("context", "before", "after"):
+            _check_least(name, getattr(self, name), 0, "Leave it out for the usual number of lines.")
+        for name in ("max_depth", "max_count"):
+            _check_least(name, getattr(self, name), 1, "Leave it out for no such bound.")
+        if self.max_filesize is not None:
+            parse_filesize(self.max_filesize)
+        if self.encoding is not None:
+            codec_name(self.encoding)
+
+    @property
+    def listed(self) -> list[str] | None:
+        """The files to search in place of `path`, or None."""
+        if isinstance(self.files, GlobResult):
+            return [entry.path for entry in self.files.files if not entry.is_dir]
+        return None if self.files is None else list(dict.fromkeys(self.files))
+
+    @property
+    def by_line(self) -> bool:
+        """Whether the entries of a page are matches, not files."""
+        return self.output_mode == "content"
+
+    @property
+    def has_context(self) -> bool:
+        """Whether lines around a match were asked for, even none of them."""
+        return not (self.context is None and self.before is None and self.after is None)
+
+    def around(self, limits: Limits) -> tuple[int, int]:
+        """Return the lines to show before and after each match."""
+        before = (self.context or 0) if self.before is None else self.before
+        after = (self.context or 0) if self.after is None else self.after
+        return min(before, limits.context_lines), min(after, limits.context_lines)
+
+    def file_bytes(self, limits: Limits) -> int:
+        """Return the size of the largest file that is searched."""
+        if self.max_filesize is None:
+            return limits.file_bytes
+        return min(parse_filesize(self.max_filesize), HARD_FILE_BYTES)
+
+    def compile(self) -> Pattern:
+        """Compile the pattern."""
+        pattern = escape(self.pattern) if self.fixed_strings else self.pattern
+        flags: dict[str, bool] = {
+            "ignore_case": self.ignore_case or ignores_case(pattern, smart=self.smart_case),
+            "multiline": self.multiline,
+            "dot_all": self.dialect.dot_all,
+        }
+        compiled = compile_pattern(pattern, **flags)
+        if not self.word:
+            return compiled
+        # Errors of the pattern were raised above, in terms of the pattern as it was written.
+        leading = _LEADING_FLAGS.match(pattern)
+        start = leading[0] if leading and not self.fixed_strings else ""
+        return compile_pattern(f"{start}(?<!\\w)(?:{pattern[len(start) :]})(?!\\w)", **flags)
+
+
+SearchOptions = ListOptions | GlobOptions | FindOptions | GrepOptions
+
+
+def next_page(options: SearchOptions, offset: int) -> NextCall:
+    """Return the call that shows the page from an offset on; what is at its default is left out."""
+    arguments: dict[str, Any] = {}
+    for field in fields(options):
+        value: Any = getattr(options, field.name)
+        if field.name == "path":
+            value = value or "."
+        elif field.name == "files" and isinstance(options, GrepOptions):
+            value = options.listed
+        if field.name not in _NOT_REPEATED and value != field.default:
+            arguments[field.name] = (
+                value if value is None or isinstance(value, (str, int, float)) else list(value)
+            )
+    return NextCall(name=options.method, arguments={**arguments, "offset": offset})
+
+
+def ignores_case(pattern: str, *, smart: bool) -> bool:
+    """Tell whether smart case ignores case: where the pattern has no capital."""
+    return smart and not has_capital(pattern)
+
+
+def opens_hidden(options: SearchOptions) -> bool:
+    """Tell whether hidden names are searched."""
+    return options.include_ignored if options.hidden is None else options.hidden
+
+
+def paths_of(path: OneOrMore) -> list[str]:
+    """Return the paths to search; "" is the root."""
+    if isinstance(path, str):
+        return [path or "."]
+    if not path:
+        raise InvalidArgumentError(
+            "There is no path in the list.", hint='Pass one; "." is the root.', details={"argument": "path"}
+        )
+    return [each or "." for each in path]
+
+
+def as_list(value: OneOrMore | None) -> list[str]:
+    """Return one or several texts as a list; an empty text stands for none."""
+    if value is None:
+        return []
+    return [each for each in ([value] if isinstance(value, str) else value) if each]
+
+
+def seconds_of(timeout: float | None, limits: Limits) -> float:
+    """Return the seconds that a search may take."""
+    if timeout is None:
+        return limits.timeout
+    if not timeout > 0:
+        raise InvalidArgumentError(
+            Message(ParameterName("timeout", quoted=True), f" must be more than 0 seconds, not {timeout}."),
+            hint=f"Leave it out for the usual {limits.timeout:g}; at most {MAX_TIMEOUT:g} are taken.",
+            details={"argument": "timeout"},
+        )
+    return min(timeout, MAX_TIMEOUT)
+
+
+def _check_least(name: str, value: int | None, least: int, hint: str) -> None:
+    if value is not None and value < least:
+        raise InvalidArgumentError(
+            Message(ParameterName(name, quoted=True), f" must be {least} or more, not {value}."),
+            hint=hint,
+            details={"argument": name},
+        )
+
+
+def parse_types(types: OneOrMore | None) -> frozenset[str]:
+    """Return the letters of `ENTRY_TYPES` that a text ("fd") or a list of letters or words has."""
+    words = {word: letter for letter, word in ENTRY_TYPES.items()}
+    letters: set[str] = set()
+    for each in [types] if isinstance(types, str) else types or ():
+        found = [words[each]] if each in words else list(each.replace(",", "").replace(" ", ""))
+        if not found or any(letter not in ENTRY_TYPES for letter in found):
+            known = ", ".join(f"{letter} ({word})" for letter, word in ENTRY_TYPES.items())
+            raise InvalidArgumentError(
+                f"There is no type {literal(each)}.",
+                hint=f"The types are {known}.",
+                details={"argument": "types", "types": dict(ENTRY_TYPES)},
+            )
+        letters.update(found)
+    return frozenset(letters)
+
+
+def parse_extensions(extensions: OneOrMore) -> tuple[str, ...]:
+    """Return how names with one of the extensions end, in lower case."""
+    given = [extensions] if isinstance(extensions, str) else extensions
+    plain = [each.strip().lstrip("*").lstrip(".").lower() for each in given]
+    if not plain or not all(plain):
+        raise InvalidArgumentError(
+            "An extension is empty.",
+            hint='Pass extensions such as "py" or "tar.gz".',
+            details={"argument": "extensions"},
+        )
+    return tuple(f".{each}" for each in plain)
+
+
+def parse_size(text: str) -> Callable[[int], bool]:
+    """Return a test of a number of bytes, written as fd has it.
+
+    `+10M` is at least, `-10k` at most, `10ki` exactly that; k, m, g, t are powers of 1000, ki, … of 1024.
+    """
+    found = _SIZE.fullmatch(text.strip())
+    if not found:
+        raise InvalidArgumentError(
+            f"{literal(text)} is no size.",
+            hint="Pass +10M for at least, -10k for at most, or 512b for exactly that; M is 1000k, Mi 1024ki.",
+            details={"argument": "size"},
+        )
+    sign, digits, unit, binary = found.groups()
+    power = " kmgt".index(unit.lower()) if unit else 0
+    limit = int(digits) * (1024 if binary else 1000) ** power
+    if sign == "+":
+        return lambda size: size >= limit
+    return (lambda size: size <= limit) if sign else (lambda size: size == limit)
+
+
+def parse_filesize(size: int | str) -> int:
+    """Return a number of bytes from 1, or one such as `500K`, `1M`, `2G` in powers of 1024, as rg has it."""
+    found = _FILESIZE.fullmatch(str(size).strip())
+    number = int(found[1]) * 1024 ** " KMG".index(found[2].upper() or " ") if found else 0
+    if number < 1:
+        raise InvalidArgumentError(
+            Message(
+                ParameterName("max_filesize", quoted=True),
+                f" must be a number of bytes from 1, or such as 500K or 1M, not {literal(size)}.",
+            ),
+            hint="Leave it out for no such bound.",
+            details={"argument": "max_filesize"},
+        )
+    return number
+
+
+def parse_moment(text: str, argument: str) -> float:
+    """Return the seconds since 1970 of a moment so long ago (`2d`, `1h 30min`), or of a date or time.
+
+    Without an offset (`2026-11-20 10:00:00`) the time is local.
+    """
+    given = text.strip()
+    seconds, end = 0.0, 0
+    for part in _DURATION.finditer(given):
+        if part.start() != end or part[2] not in _SECONDS:
+            break
+        seconds += int(part[1]) * _SECONDS[part[2]]
+        end = part.end()
+    if given and end == len(given):
+        return time.time() - seconds
+    try:
+        return datetime.fromisoformat(given).timestamp()  # naive means local, as with fd
+    except (ValueError, OverflowError, OSError):
+        raise InvalidArgumentError(
+            f"{literal(text)} is neither a duration nor a date.",
+            hint='Pass a duration such as "2d" or "90min", or a date such as "2026-11-20 10:00:00".',
+            details={"argument": argument},
+        ) from None

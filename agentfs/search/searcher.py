@@ -1,0 +1,364 @@
+"""One search of file contents, in the order of files: exact totals, and the matches of one page."""
+
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from sys import getsizeof
+from typing import Literal
+
+from agentfs import call_context
+from agentfs.errors import AccessError, AgentFSError
+from agentfs.fs import Directory, ReadBuffer, Root, display_name, size_of, typed
+from agentfs.limits import Limits
+from agentfs.patterns.line_search import Counts, LineMatch, LineSearch
+from agentfs.patterns.prefilter import Prefilter
+from agentfs.results import FileCount, Match, Skipped
+from agentfs.search.collect import ENTRY_BYTES, Page, page_of
+from agentfs.search.files import FileBatch, FileSource, Outcome
+from agentfs.search.options import GrepOptions, paths_of, seconds_of
+from agentfs.search.ripgrep import candidates
+from agentfs.text import cut_line
+from agentfs.tree.ignore_sources import slashed
+from agentfs.tree.walk import Excluded
+
+Engine = Literal["python", "ripgrep"]
+
+# Lines around each match when none were asked for: a search that finds so little is a look at that place.
+_ADAPTIVE_CONTEXT = {1: 10, 2: 5, 3: 5}
+_MAX_WAITING = 500  # line matches of a file that wait to become matches
+_FILES_PER_CHECK = 32  # files between two checks of the clock
+_MATCH_BYTES, _SPAN_BYTES = 320, 120  # as measured
+_BLOCK_LINES = 10  # a match over several lines may be as long as this many lines
+
+
+@dataclass
+class Found:
+    """What a search has found.
+
+    Attributes:
+        page: Which entries are returned: matches, or files, as the output mode has it.
+        matches: The matches of the page, or a few of each file of a summary.
+        counts: What was found in each file of the page.
+        entries: How many entries there are.
+        total_matches: How many matches.
+        total_lines: How many matching lines.
+        total_files: How many files with a match.
+        searched: Files whose content was searched.
+        skipped: What was skipped.
+        excluded: The first hidden and ignored names that were.
+        full: Whether the search ended because the page was full.
+        ended_in: The file in which the time ran out, or "".
+        engine: What searched.
+    """
+
+    page: Page
+    matches: list[Match] = field(default_factory=list[Match])
+    counts: dict[str, FileCount] = field(default_factory=dict[str, FileCount])
+    entries: int = 0
+    total_matches: int = 0
+    total_lines: int = 0
+    total_files: int = 0
+    searched: int = 0
+    skipped: Skipped = field(default_factory=Skipped)
+    excluded: list[Excluded] = field(default_factory=list[Excluded])
+    full: bool = False
+    ended_in: str = ""
+    engine: Engine = "python"
+
+    @property
+    def exact(self) -> bool:
+        """Whether the totals are exact."""
+        return self.skipped.reached is None and not self.full
+
+
+def search(
+    root: Root,
+    limits: Limits,
+    options: GrepOptions,
+    *,
+    among: Sequence[Excluded] | None = None,
+    text: str | None = None,
+    rg: str | None = None,
+) -> Found:
+    """Search files: those of the options, those `among` what a search excluded, or a text in their place.
+
+    `rg` is the path of ripgrep, which then says which files may have a match.
+    """
+    searcher = _Searcher(root, limits, options, among)
+    reached: str | None = None
+    try:
+        if text is None:
+            searcher.search_files(rg)
+        else:
+            searcher.search_kept_text(text)
+    except TimeoutError:
+        reached = "timeout"
+    return searcher.finish(reached)
+
+
+class _Searcher:
+    def __init__(
+        self, root: Root, limits: Limits, options: GrepOptions, among: Sequence[Excluded] | None
+    ) -> None:
+        self.root = root
+        self.limits = limits
+        self.options = options
+        self.pattern = options.compile()
+        self.deadline = call_context.deadline(seconds_of(options.timeout, limits))
+        self.source = FileSource(root, limits, options, self.deadline, among)
+        self.buffer = ReadBuffer(options.file_bytes(limits))
+        self.prefilter = Prefilter(self.buffer, options.encoding)
+        self.classify = self.prefilter.classifier(self.pattern)
+        # How far behind the first match of a line another can still be shown.
+        window = limits.grep_line_chars * _BLOCK_LINES
+        self.line_search = LineSearch(self.pattern, self.deadline, window=window)
+        self.by_line = options.by_line
+        offset = 0 if options.output_mode == "total" else options.offset
+        self.found = Found(page_of(options.limit, offset, limits.grep_results, limits))
+        self.skipped: Counter[str] = Counter()
+        self.around = options.around(limits)
+        # Where no context was asked for, that of the first matches depends on how many there are.
+        self.adaptive = self.by_line and not options.has_context and options.offset == 0
+        self.waiting: list[tuple[_Excerpts, list[LineMatch]]] = []
+        self.stops_when_full = options.output_mode == "files_with_matches" and options.limit is not None
+        self.samples = options.dialect.summary_samples if options.output_mode == "summary" else 0
+
+    def search_kept_text(self, text: str) -> None:
+        self.found.searched = 1
+        self._search_text(paths_of(self.options.path)[0], text)
+
+    def search_files(self, rg: str | None) -> None:
+        among = None
+        if rg is not None:
+            directories = self.source.directories()
+            seconds = self.deadline - time.monotonic()
+            if directories:
+                among = candidates(rg, self.root.path, directories, self.options, self.pattern, seconds)
+            self.found.engine = "python" if among is None else "ripgrep"
+        for batch in self.source.batches():
+            self._search_batch(batch, among)
+            if self.found.full:
+                break
+
+    def finish(self, reached: str | None) -> Found:
+        """Return what was found, with what was skipped."""
+        if self.waiting:
+            lines = min(_ADAPTIVE_CONTEXT.get(self.found.entries, 0), self.limits.context_lines)
+            self._keep_waiting(lines, lines)
+        skipped = self.source.skipped
+        more = {name: getattr(skipped, name) + count for name, count in self.skipped.items()}
+        self.found.skipped = replace(skipped, reached=reached or skipped.reached, **more)
+        self.found.excluded = self.source.excluded
+        return self.found
+
+    def _search_batch(self, batch: FileBatch, among: set[str] | None) -> None:
+        found = self.found
+        for first in range(0, len(batch.names), _FILES_PER_CHECK):
+            names = batch.names[first : first + _FILES_PER_CHECK]
+            call_context.step(0)  # the walk has counted them
+            if time.monotonic() > self.deadline:
+                found.ended_in = batch.prefix + names[0]
+                raise TimeoutError
+            if batch.directory is not None and among is not None:
+                names = self._candidates(batch.directory, names, among)
+            found.searched += len(names)  # what turns out not to be is taken off again
+            for name, outcome in batch.read(names, self.buffer.fill, self.classify):
+                try:
+                    self._search_file(batch, name, outcome)
+                finally:
+                    if found.full or found.ended_in:
+                        found.searched -= len(names) - names.index(name) - 1
+                if found.full:
+                    return
+
+    def _candidates(self, directory: Directory, names: list[str], among: set[str]) -> list[str]:
+        """Return the names that rg found; the others are opened all the same, to count what is skipped."""
+        prefix = slashed(directory.real_path)
+        others = [name for name in names if f"{prefix}{name}" not in among]
+        self.found.searched += len(others)
+        limit = self.buffer.limit
+        for _, outcome in directory.read_files(
+            others, size_of, lambda size: "too_large" if size > limit else None
+        ):
+            self._skip(outcome)
+        return [name for name in names if f"{prefix}{name}" in among]
+
+    def _search_file(self, batch: FileBatch, name: str, outcome: Outcome) -> None:
+        """Search a file that was read, or count it as skipped."""
+        if outcome != "may_match":
+            if batch.named and not isinstance(outcome, str):
+                raise typed(outcome, batch.prefix + name) from None
+            self._skip(outcome)
+            return
+        if (text := self.prefilter.text()) is None:
+            self._skip("undecodable")
+        else:
+            self._search_text(display_name(batch.prefix + name), text)
+
+    def _skip(self, outcome: str | OSError | AgentFSError) -> None:
+        if not isinstance(outcome, str):
+            outcome = "protected" if isinstance(outcome, AccessError) else "unreadable"
+        self.skipped[outcome] += 1
+        self.found.searched -= 1
+
+    def _search_text(self, path: str, text: str) -> None:
+        """Search a text, count its matches, and keep those of the page."""
+        line_search, max_count = self.line_search, self.options.max_count
+        found, page = self.found, self.found.page
+        counts, first = Counts(), found.entries
+        samples = self.samples if page.first <= first < page.end else 0
+        kept: list[LineMatch] = []
+        excerpts = _Excerpts(path, text, self.limits.grep_line_chars, self.options.dialect.whole_context)
+        too_long = line_search.too_long
+        try:
+            if max_count is None and not samples and (not self.by_line or first >= page.end):
+                line_search.count(text, counts)
+            else:
+                for line_match in line_search.hits(text):
+                    number = first + counts.hits
+                    if page.first <= number < page.end if self.by_line else counts.hits < samples:
+                        kept.append(line_match)
+                        if len(kept) > _MAX_WAITING:
+                            self._keep_waiting(*self.around)
+                            self._keep(excerpts, kept[:-1], *self.around, following=kept[-1].start)
+                            del kept[:-1]
+                    counts.add(line_match, text.count("\n", line_match.start, line_match.end))
+                    if max_count is not None and counts.lines >= max_count:
+                        break
+        except TimeoutError:
+            found.ended_in = path
+            raise
+        except MemoryError:  # the engine's stack, on a line within the bound
+            line_search.too_long += 1
+        finally:
+            self.skipped["long_lines"] += line_search.too_long > too_long
+            if counts.lines:
+                self._add_file(path, excerpts, counts, kept)
+
+    def _add_file(self, path: str, excerpts: "_Excerpts", counts: Counts, kept: list[LineMatch]) -> None:
+        """Add what was found in one file."""
+        found, page = self.found, self.found.page
+        found.total_files += 1
+        found.total_lines += counts.lines
+        found.total_matches += counts.matches
+        on_page = bool(kept) if self.by_line else page.first <= found.entries < page.end
+        if on_page:
+            found.counts[path] = FileCount(counts.lines, counts.matches)
+        if self.by_line:
+            found.entries += counts.hits
+        if kept:
+            self.waiting.append((excerpts, kept))
+        if not self.adaptive or found.entries > max(_ADAPTIVE_CONTEXT):
+            self._keep_waiting(*self.around)
+        if not self.by_line:
+            if page.first <= found.entries < page.end:
+                page.take(found.entries, ENTRY_BYTES + 2 * len(path))
+            found.entries += 1
+            found.full = self.stops_when_full and found.entries > page.end
+
+    def _keep_waiting(self, before: int, after: int) -> None:
+        """Turn the line matches that wait for their context into matches."""
+        for excerpts, line_matches in self.waiting:
+            self._keep(excerpts, line_matches, before, after)
+        self.waiting.clear()
+
+    def _keep(
+        self,
+        excerpts: "_Excerpts",
+        line_matches: list[LineMatch],
+        before: int,
+        after: int,
+        following: int | None = None,
+    ) -> None:
+        """Turn line matches of a file into matches, for as long as there is memory for them."""
+        found, page = self.found, self.found.page
+        for match in excerpts.take(line_matches, before, after, following):
+            number = page.first + len(found.matches) if self.by_line else found.entries
+            if number >= page.end or (page.is_full and not self.by_line):
+                break
+            found.matches.append(match)
+            lines = (match.text, *match.before, *match.after)
+            page.take(number, _MATCH_BYTES + _SPAN_BYTES * len(match.spans) + sum(map(getsizeof, lines)))
+
+
+class _Excerpts:
+    """Line matches of one file as matches, in order; unless `overlap`, no line is in two of them."""
+
+    def __init__(self, path: str, text: str, line_chars: int, overlap: bool) -> None:
+        self._path = path
+        self._text = text
+        self._line_chars = line_chars
+        self._overlap = overlap
+        self._number, self._counted = 1, 0  # of the line that begins there
+        self._free = 0  # where the lines begin that no match has taken
+
+    def take(
+        self, line_matches: Sequence[LineMatch], before: int, after: int, following: int | None
+    ) -> Iterator[Match]:
+        """Yield a match for each of some line matches; `following` is where the next one begins, if any."""
+        text, line_chars = self._text, self._line_chars
+        ends = [*(each.start for each in line_matches[1:]), following]
+        for found, end in zip(line_matches, ends, strict=True):
+            self._number += text.count("\n", self._counted, found.start)
+            self._counted = found.start
+            lines_before = _lines_before(text, self._free, found.start, before)
+            end = len(text) if end is None or self._overlap else end  # noqa: PLW2901 - the end of the text
+            lines_after, taken = _lines_after(text, found.end + 1, end, after)
+            self._free = 0 if self._overlap else taken
+            shown, spans, cut = _cut_around(text[found.start : found.end], found.spans, line_chars)
+            yield Match(
+                path=self._path,
+                line=self._number,
+                text=shown,
+                spans=tuple(spans),
+                before=tuple(cut_line(line, line_chars) for line in lines_before),
+                after=tuple(cut_line(line, line_chars) for line in lines_after),
+                cut=cut,
+            )
+
+
+def _lines_before(text: str, start: int, end: int, count: int) -> list[str]:
+    lines: list[str] = []
+    while len(lines) < count and end > start:
+        begin = text.rfind("\n", 0, end - 1) + 1
+        lines.append(text[begin : end - 1])
+        end = begin
+    return lines[::-1]
+
+
+def _lines_after(text: str, start: int, stop: int, count: int) -> tuple[list[str], int]:
+    lines: list[str] = []
+    while len(lines) < count and start < stop:
+        end = text.find("\n", start)
+        end = len(text) if end < 0 else end
+        lines.append(text[start:end])
+        start = end + 1
+    return lines, start
+
+
+def without_marks(match: Match) -> tuple[str, list[tuple[int, int]]]:
+    """Return the text of a match without the marks of a cut, and the spans in it."""
+    ahead, behind = map(_cut_mark, match.cut)
+    text = match.text[len(ahead) : len(match.text) - len(behind)]
+    return text, [(start - len(ahead), end - len(ahead)) for start, end in match.spans]
+
+
+def _cut_mark(count: int) -> str:
+    return f"⟦+{count} character{'s' if count > 1 else ''}⟧" if count else ""
+
+
+def _cut_around(
+    text: str, spans: Sequence[tuple[int, int]], line_chars: int
+) -> tuple[str, list[tuple[int, int]], tuple[int, int]]:
+    """Cut a long text around its first match, say by how much, and move the spans along."""
+    limit = line_chars * _BLOCK_LINES if "\n" in text else line_chars
+    if len(text) <= limit:
+        return text, list(spans), (0, 0)
+    first = spans[0][0] if spans else 0
+    start = max(0, min(first - limit // 4, len(text) - limit))
+    end = start + limit
+    mark, rest = _cut_mark(start), len(text) - end
+    shift = len(mark) - start
+    kept = [(max(a, start) + shift, min(b, end) + shift) for a, b in spans if a <= end and b >= start]
+    return f"{mark}{text[start:end]}{_cut_mark(rest)}", kept, (start, rest)

@@ -1,0 +1,52 @@
+"""The options of each search are the parameters of its method, and make the call for the next page."""
+
+import inspect
+from dataclasses import MISSING, fields, replace
+
+import pytest
+
+from agentfs import Workspace
+from agentfs.policy import DialectOptions
+from agentfs.search import FindOptions, GlobOptions, GrepOptions, ListOptions
+from agentfs.search.options import next_page
+
+OPTIONS = [
+    (ListOptions(), Workspace.ls),
+    (GlobOptions("*"), Workspace.glob),
+    (FindOptions(), Workspace.find),
+    (GrepOptions("x"), Workspace.grep),
+]
+
+
+@pytest.mark.parametrize(("options", "method"), OPTIONS)
+def test_options_are_the_parameters_of_the_method_in_their_order(options, method):
+    parameters = list(inspect.signature(method).parameters.values())[1:]
+    expected = [(each.name, MISSING if each.default is each.empty else each.default) for each in parameters]
+    found = [(field.name, field.default) for field in fields(options) if field.name != "dialect"]
+    assert found == expected
+    assert options.method == method.__name__
+
+
+@pytest.mark.parametrize(("options", "method"), OPTIONS)
+def test_the_call_for_the_next_page_repeats_what_is_not_at_its_default(options, method):
+    required = {"pattern": options.pattern} if isinstance(options, (GlobOptions, GrepOptions)) else {}
+    assert next_page(options, 7) == {"name": method.__name__, "arguments": {**required, "offset": 7}}
+    given = replace(options, path=["a", "b"], hidden=False, include_ignored=True, limit=3, offset=4)
+    arguments = next_page(given, 7)["arguments"]
+    added = {"path": ["a", "b"], "limit": 3, "include_ignored": True, "hidden": False, "offset": 7}
+    assert arguments == {**required, **added}
+
+
+def test_what_a_dialect_asks_for_is_no_argument_of_the_next_call():
+    options = GrepOptions("x", dialect=DialectOptions(dot_all=False))
+    assert next_page(options, 1) == next_page(GrepOptions("x"), 1)
+
+
+def test_regression_the_next_page_of_a_search_for_line_ids_has_them_too(tmp_path):
+    (tmp_path / "f").write_text("x\nx\nx\n")
+    with Workspace(tmp_path) as ws:
+        page = ws.grep("x", limit=2, line_ids=True)
+        assert page.next is not None
+        rest = ws.grep(**page.next["arguments"])
+        assert [match.line for match in rest.matches] == [3]
+        assert rest.matches[0].line_id is not None
