@@ -105,6 +105,8 @@ class Message(str):
 
     def render(self, names: Names) -> str | None:
         """Return the text in other names, or None where it needs one that there is not."""
+        if names is METHODS and self:
+            return self
         return self._text(self.parts, names)
 
     def calls(self, names: Names) -> Iterator[NextCall]:
