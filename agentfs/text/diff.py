@@ -70,7 +70,11 @@ def hunks(old: str, new: str, context: int = 3, changes: Sequence[Change] | None
     elif not changes:
         old_last, new_last = first + _count(old[start:old_end]), first + _count(new[start:new_end])
         changes = [(first, old_last, first, new_last)]
-    before, after = _LineRanges(old), _LineRanges(new)
+    # Both texts are the same up to `start`; the lines of context before it are found from there.
+    line, offset = first, start
+    while line and changes and line > changes[0][0] - context:
+        line, offset = line - 1, old.rfind("\n", 0, offset - 1) + 1
+    before, after = _LineRanges(old, line, offset), _LineRanges(new, line, offset)
     total = _count(old)
     for group in _grouped(changes, context):
         (first_old, _, first_new, _), (_, last_old, _, last_new) = group[0], group[-1]
@@ -141,11 +145,10 @@ def common_suffix(one: str, other: str, most: int) -> int:
 
 
 class _LineRanges:
-    """Ranges of the lines of a text, taken from its start on without splitting it."""
+    """Ranges of the lines of a text, taken in order from a line and its offset without splitting it."""
 
-    def __init__(self, text: str) -> None:
-        self._text = text
-        self._line = self._offset = 0
+    def __init__(self, text: str, line: int, offset: int) -> None:
+        self._text, self._line, self._offset = text, line, offset
 
     def text(self, start: int, end: int) -> str:
         """Return the lines from one index up to another; they do not lie before those taken last."""
