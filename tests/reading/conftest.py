@@ -1,0 +1,69 @@
+from io import BytesIO
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from agentfs import Workspace
+from agentfs.errors import AgentFSError
+from agentfs.fs import Root, revision_of
+from agentfs.limits import Limits
+from agentfs.policy import Policy
+from agentfs.read_tracker import ReadTracker
+from agentfs.reading import ReadRequest, read_file
+
+
+class Reader:
+    """Reads below a directory of the test, with their own read tracker."""
+
+    def __init__(self, directory):
+        self.directory = Path(directory)
+        self.root = Root(directory, Policy())
+        self.tracker = ReadTracker()
+
+    def write(self, content, name="f"):
+        path = self.directory / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+
+    def read(self, offset=1, limit=None, *, path="f", limits=None, indexes=None, **more):
+        request = ReadRequest(offset, limit, **more)
+        return read_file(self.root, self.tracker, limits or Limits(), path, request, indexes)
+
+    def error(self, offset=1, limit=None, **more):
+        with pytest.raises(AgentFSError) as caught:
+            self.read(offset, limit, **more)
+        return caught.value
+
+    def fully_read(self, path="f"):
+        return self.tracker.fully_read(path, revision_of((self.directory / path).read_bytes()))
+
+    def pages(self, limit, limits):
+        """The content of all pages, by `.next` alone."""
+        result = self.read(1, limit, limits=limits)
+        content = [result.content]
+        while result.next:
+            assert result.next["name"] == "read"
+            result = self.read(**result.next["arguments"], limits=limits)
+            content.append(result.content)
+        return "".join(content)
+
+
+@pytest.fixture
+def reader(tmp_path):
+    made = Reader(tmp_path)
+    yield made
+    made.root.close()
+
+
+@pytest.fixture
+def ws(tmp_path):
+    with Workspace(tmp_path) as made:
+        yield made
+
+
+def make_image(form, size=(40, 30), **options):
+    """The bytes of an image of noise."""
+    out = BytesIO()
+    Image.effect_noise(size, 50).convert("RGB").save(out, form, **options)
+    return out.getvalue()

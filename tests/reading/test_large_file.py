@@ -1,0 +1,145 @@
+import os
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from agentfs.cache import FileCache
+from agentfs.errors import AgentFSError
+from agentfs.fs import OpenFile
+from agentfs.limits import Limits
+from agentfs.reading import large_file
+
+LOADED = Limits()
+STREAMED = Limits(file_bytes=1)
+both = pytest.mark.parametrize("limits", [LOADED, STREAMED], ids=["loaded", "streamed"])
+TEN = "".join(f"line {number}\n" for number in range(1, 11))
+
+
+pieces = st.sampled_from(["a", "\n", "\n", "\r\n", "\r", "é", "漢", "😀", "\x0c", "\u2028", "\x1b", "x" * 30])
+texts = st.lists(pieces, max_size=40).map("".join)
+encodings = st.sampled_from(["utf-8", "utf-8-sig", "utf-16", "utf-32"])
+named = st.none() | st.sampled_from(
+    ["utf-16", "utf-8", "cp1252", "shift_jis", "gb18030", "iso2022_jp", "utf-7"]
+)
+quietly = settings(
+    max_examples=150,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
+
+
+@quietly
+@given(
+    # What begins like a JPEG or a PDF is told by all of it, as far as it is held.
+    st.binary(max_size=60).filter(lambda data: not data.startswith((b"\xff\xd8\xff", b"%PDF-")))
+    | texts.map(str.encode),
+    st.integers(-9, 9).filter(bool),
+    st.none() | st.integers(1, 5),
+    st.integers(1, 9),
+    named,
+    st.just(1) | st.integers(1, 9),
+)
+def test_a_streamed_page_is_that_of_the_loaded_file(reader, content, offset, limit, chunk, encoding, column):
+    reader.write(content)
+    outcomes = []
+    for file_bytes in (10_000, 1):
+        limits = Limits(read_bytes=60, line_chars=12, read_lines=4, file_bytes=file_bytes)
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(large_file, "BLOCK", chunk)
+            try:
+                page = reader.read(offset, limit, limits=limits, encoding=encoding, column=column)
+                outcomes.append(page.to_dict() | {"text": page.text})
+            except AgentFSError as error:
+                outcomes.append({"code": error.code})
+        outcomes[-1].pop("revision", None)
+    assert outcomes[0] == outcomes[1]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+def test_a_line_too_long_to_be_loaded_is_shown_at_its_start_and_counted(reader, monkeypatch, encoding):
+    monkeypatch.setattr(large_file, "BLOCK", 64)
+    monkeypatch.setattr(large_file, "MAX_PAGE_CHARS", 1000)
+    reader.write(("first\n" + "é" * 9000 + "\nlast\n").encode(encoding))
+    limits = Limits(file_bytes=1, line_chars=100)
+    assert reader.read(1, limits=limits).content == "first\n"
+    result = reader.read(2, limits=limits)
+    assert (result.start_line, result.end_line, result.total_lines, result.truncated_by) == (2, 2, 3, "bytes")
+    held = len(result.content)
+    assert set(result.content) == {"é"}
+    assert 1000 <= held < 1100
+    rest = f"{2 * (9000 - held)} bytes" if encoding == "utf-8" else f"{9000 - held} characters"
+    assert result.text.startswith(f"2|{'é' * 100}⟦+{held - 100} characters and {rest}⟧\n")
+    assert "the rest of line 2 is longer than a page can hold" in result.text
+    assert result.next["arguments"] == {"path": "f", "offset": 3}
+    assert reader.read(3, limits=limits).content == "last\n"
+    along = reader.read(2, limits=limits, column=8951)
+    assert (along.content, along.end_line) == ("é" * 50 + "\n\n", 3)
+
+
+def test_the_lines_of_a_file_are_counted_once_a_version(reader, monkeypatch):
+    reader.write(TEN)
+    counted = []
+    build_index = large_file.build_index
+    monkeypatch.setattr("agentfs.reading.read.build_index", lambda *a: counted.append(1) or build_index(*a))
+    indexes = FileCache()
+    for offset in (1, -1, 5):
+        reader.read(offset, limits=STREAMED, indexes=indexes)
+    assert len(counted) == 1
+    reader.write(TEN + "more\n")
+    assert reader.read(-1, limits=STREAMED, indexes=indexes).content == "more\n"
+    assert len(counted) == 2
+
+
+@pytest.mark.parametrize("line", ["word " * 11 + "\n", "漢字" * 20 + "\n", "\r\n", "x" * 5000 + "\n"])
+@pytest.mark.parametrize("part", [0, 0.1, -0.5])
+def test_no_more_of_a_large_file_is_read_than_fills_the_page(reader, monkeypatch, line, part):
+    lines = 4_000_000 // len(line.encode())
+    reader.write(line * lines)
+    offset = int(part * lines) or 1
+    indexes = FileCache()
+    limits = Limits(file_bytes=1, output_tokens=10**6)
+    reader.read(limits=limits, indexes=indexes)
+    read_at, got = OpenFile.read_at, []
+
+    def counted(*arguments):
+        got.append(read_at(*arguments))
+        return got[-1]
+
+    monkeypatch.setattr(OpenFile, "read_at", counted)
+    result = reader.read(offset, 10**9, limits=limits, indexes=indexes)
+    assert result.truncated_by == "bytes"
+    # The head of the file; the block in which the page begins, for its reader; and what the page needs: a
+    # quarter of a block, and one more where most of each line is not shown.
+    needed = 8192 + large_file.BLOCK // 4 + large_file.BLOCK * line.startswith("xx")
+    assert sum(map(len, got)) <= large_file.BLOCK * (offset != 1) + needed
+    monkeypatch.undo()
+    assert result.text == reader.read(offset, 10**9, limits=Limits(output_tokens=10**6)).text
+
+
+def test_a_file_that_changes_while_it_is_streamed_does_not_count_as_read(reader, monkeypatch):
+    reader.write(TEN)
+    read_lines = large_file.read_lines
+
+    def growing(*arguments):
+        with (reader.directory / "f").open("ab") as file:
+            file.write(b"more\n")
+        return read_lines(*arguments)
+
+    monkeypatch.setattr("agentfs.reading.read.read_lines", growing)
+    result = reader.read(limits=STREAMED)
+    assert result.content == TEN
+    assert result.text.endswith("[the file changed while it was read]")
+    assert reader.tracker.last("f") is None
+
+
+def test_a_file_that_shrinks_while_it_is_streamed_is_stale(reader, monkeypatch):
+    reader.write(TEN)
+    read_lines = large_file.read_lines
+
+    def shrinking(*arguments):
+        os.truncate(reader.directory / "f", 5)
+        return read_lines(*arguments)
+
+    monkeypatch.setattr("agentfs.reading.read.read_lines", shrinking)
+    assert reader.error(5, limits=STREAMED).code == "stale"

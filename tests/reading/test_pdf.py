@@ -1,0 +1,81 @@
+from io import BytesIO
+
+import pytest
+from pypdf import PdfReader, PdfWriter
+from pypdf.generic import DecodedStreamObject, DictionaryObject, NameObject
+
+from agentfs import AgentFSError
+from agentfs.reading import images
+
+
+def pdf(pages, password=None):
+    writer = PdfWriter()
+    for text in pages:
+        page = writer.add_blank_page(300, 300)
+        stream = DecodedStreamObject()
+        stream.set_data(f"BT /F1 12 Tf 20 200 Td ({text}) Tj ET".encode())
+        page[NameObject("/Contents")] = writer._add_object(stream)
+        font = {"/Type": "/Font", "/Subtype": "/Type1", "/BaseFont": "/Helvetica"}
+        names = DictionaryObject({NameObject(key): NameObject(value) for key, value in font.items()})
+        fonts = DictionaryObject({NameObject("/F1"): names})
+        page[NameObject("/Resources")] = DictionaryObject({NameObject("/Font"): fonts})
+    if password:
+        writer.encrypt(password, algorithm="RC4-128")
+    out = BytesIO()
+    writer.write(out)
+    return out.getvalue()
+
+
+def test_a_pdf_is_read_by_pages(ws, tmp_path):
+    (tmp_path / "a.pdf").write_bytes(pdf(["one", "two", "three"]))
+    assert [page.extract_text().strip() for page in PdfReader(tmp_path / "a.pdf").pages] == [
+        "one",
+        "two",
+        "three",
+    ]
+    whole = ws.read("a.pdf")
+    assert (whole.kind, whole.total_lines, whole.next) == ("pdf", 3, None)
+    assert whole.text == "page 1\n|one\npage 2\n|two\npage 3\n|three"
+    part = ws.read("a.pdf", offset=2, limit=1)
+    assert part.text.startswith("page 2\n|two\n[page 2 of 3; more: read(")
+    assert part.next == {"name": "read", "arguments": {"path": "a.pdf", "offset": 3, "limit": 1}}
+    assert ws.read("a.pdf", offset=-1).content == "|three\n"
+    with pytest.raises(AgentFSError) as caught:
+        ws.read("a.pdf", offset=4)
+    assert (caught.value.code, caught.value.details["total_pages"]) == ("past_end", 3)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (pdf(["x"], "secret"), "encrypted with a password"),
+        (pdf(["x"])[:200], "cannot be read"),
+        (b"%PDF-1.7\n", "cannot be read"),
+        (b"%PDF-1.7\n" + b"\xff\0" * 5000, "cannot be read"),
+    ],
+)
+def test_a_pdf_that_cannot_be_read_is_a_clear_error(ws, tmp_path, content, said):
+    (tmp_path / "a.pdf").write_bytes(content)
+    result = ws.tools().call("read", {"path": "a.pdf"})
+    assert (result.success, result.error["code"]) == (False, "binary")
+    assert said in result.content
+
+
+@pytest.mark.parametrize("content", [b"%PDF-", b"%PDF-1.7\n", b"%PDF- is how a PDF begins\n"])
+def test_a_text_that_begins_like_a_pdf_is_shown_as_text(ws, tmp_path, content):
+    (tmp_path / "a.txt").write_bytes(content)
+    result = ws.read("a.txt")
+    assert (result.kind, result.content.encode()) == ("text", content)
+    assert "cannot be read" in result.text
+    (tmp_path / "b.txt").write_bytes(content + b"\0\xff")
+    with pytest.raises(AgentFSError, match="cannot be read"):
+        ws.read("b.txt")
+
+
+def test_without_the_extra_a_pdf_is_an_error_that_names_it(ws, tmp_path, monkeypatch):
+    monkeypatch.setitem(images.importlib.sys.modules, "pypdf", None)
+    (tmp_path / "a.pdf").write_bytes(pdf(["x"]))
+    with pytest.raises(AgentFSError) as caught:
+        ws.read("a.pdf")
+    assert (caught.value.code, caught.value.details["extra"]) == ("binary", "media")
+    assert "agentfs-workspace[media]" in caught.value.hint
