@@ -7,6 +7,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -54,6 +55,30 @@ def test_a_dialect_is_registered_once_and_may_be_registered_again(ws):
     assert ws.tools(dialect="small-one", prefix="fs_").names == ("fs_show", "fs_put")
     with pytest.raises(AgentFSError, match="another dialect"):
         dialects.register(Dialect("small-one", small))
+
+
+def test_a_new_dialect_of_the_package_is_one_module_and_a_row(ws, monkeypatch):
+    module = ModuleType("agentfs.dialects.small_two")
+    module.DIALECT = Dialect("small-two", small, render=lambda context, _: replace(context.result, data="x"))
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    with pytest.raises(AgentFSError, match="no dialect 'small-two'"):
+        ws.tools(dialect="small-two")
+    monkeypatch.setattr(dialects, "BUILT_IN", (*dialects.BUILT_IN, "small-two"))
+    assert dialects.names().count("small-two") == 1
+    tools = ws.tools(dialect="small-two")
+    assert tools.call("put", {"path": "a.txt", "content": "x\n"}).data == "x"
+    assert [schema["name"] for schema in tools.schemas("anthropic")] == ["show", "put"]
+
+
+def test_a_renderer_is_given_the_workspace_with_the_preset(ws):
+    given = []
+
+    def render(context, workspace):
+        given.append(workspace)
+        return context.result
+
+    Dialect("x", small, limits={"read_lines": 7}, render=render).tools(ws).call("none", {})
+    assert [(workspace.root, workspace.limits.read_lines) for workspace in given] == [(ws.root, 7)]
 
 
 def test_tools_of_a_dialect_are_chosen_by_their_names(ws):

@@ -40,6 +40,27 @@ _RANGE = re.compile(r"\s*([0-9]{0,9})\s*~\s*([0-9]{0,9})\s*")
 _NUMBER_CHARS = 8  # added to each line: its number, and the indentation of the YAML block
 
 
+# The parameters as a model sees them, and by tool where one differs.
+_DESCRIPTIONS = {
+    "path": "File or directory to search, relative to the workspace root.",
+    "max_lines": "Most lines to show, of a range too.",
+    "range": "Lines to show, from 1: `10~50`, `300~` (to the end), `~20` (the first 20) or `~` (all).",
+    "show_linenos": "Put its number before each line.",
+    "pattern": "Regular expression; escape `( ) [ . *` to match them literally.",
+    "literal": "Text to search for; it may span lines.",
+    "globs": "Only files that match one, such as `*.py` or `src/**`; `!*.md` leaves out.",
+    "case": "How letters match; smart ignores case unless the pattern has a capital.",
+    "context_before": "Lines to show before each match.",
+    "context_after": "Lines to show after each match.",
+    "rg_args": "More rg arguments, such as `-i -C2 -g '*.py'`.",
+}
+_OTHER_DESCRIPTIONS = {
+    "ls": {"path": "Directory, relative to the workspace root."},
+    "read": {"path": "File, relative to the workspace root."},
+    "ripgrep_fixed": {"case": "How letters match; smart ignores case unless the text has a capital."},
+}
+
+
 class _Lines(NamedTuple):
     """The lines that a call asks for, and how many of them at most."""
 
@@ -52,11 +73,7 @@ def specs(workspace: Workspace) -> Sequence[ToolSpec]:
     """Return the seven tools."""
 
     def ls(path: str = ".") -> ListResult:
-        """List directory contents: directories first, then files, by name.
-
-        Args:
-            path: Directory, relative to the workspace root.
-        """
+        """List directory contents: directories first, then files, by name."""
         return workspace.ls(path, include_ignored=True)
 
     def read(
@@ -65,27 +82,13 @@ def specs(workspace: Workspace) -> Sequence[ToolSpec]:
         range: str | None = None,  # noqa: A002 - the contract's name
         show_linenos: bool = True,  # noqa: ARG001 - for the renderer
     ) -> ReadResult:
-        """Read file contents.
-
-        Args:
-            path: File, relative to the workspace root.
-            max_lines: Most lines to show, of a range too.
-            range: Lines to show, from 1: `10~50`, `300~` (to the end), `~20` (the first 20) or `~` (all).
-            show_linenos: Put its number before each line.
-        """
+        """Read file contents."""
         return _read(workspace, path, _requested_lines(range, max_lines))
 
     def ripgrep_files(
         pattern: str, path: str = ".", globs: list[str] | str | None = None, case: Case = "smart"
     ) -> GrepResult:
-        r"""Search files containing matches: their paths.
-
-        Args:
-            pattern: Regular expression; escape `( ) [ . *` to match them literally.
-            path: File or directory to search, relative to the workspace root.
-            globs: Only files that match one, such as `*.py` or `src/**`; `!*.md` leaves out.
-            case: How letters match; smart ignores case unless the pattern has a capital.
-        """
+        """Search files containing matches: their paths."""
         return workspace.grep(
             pattern, path, globs, output_mode="files_with_matches", context=0, **_case(case)
         )
@@ -93,48 +96,22 @@ def specs(workspace: Workspace) -> Sequence[ToolSpec]:
     def ripgrep_snippets(
         pattern: str, path: str = ".", context_before: int = 0, context_after: int = 0, case: Case = "smart"
     ) -> GrepResult:
-        r"""Search and display matching snippets: one for each matching line.
-
-        Args:
-            pattern: Regular expression; escape `( ) [ . *` to match them literally.
-            path: File or directory to search, relative to the workspace root.
-            context_before: Lines to show before each match.
-            context_after: Lines to show after each match.
-            case: How letters match; smart ignores case unless the pattern has a capital.
-        """
+        """Search and display matching snippets: one for each matching line."""
         return workspace.grep(pattern, path, before=context_before, after=context_after, **_case(case))
 
     def ripgrep_count(pattern: str, path: str = ".", case: Case = "smart") -> GrepResult:
-        r"""Count matches in each file, and in all.
-
-        Args:
-            pattern: Regular expression; escape `( ) [ . *` to match them literally.
-            path: File or directory to search, relative to the workspace root.
-            case: How letters match; smart ignores case unless the pattern has a capital.
-        """
+        """Count matches in each file, and in all."""
         return workspace.grep(pattern, path, output_mode="count", context=0, **_case(case))
 
     def ripgrep_fixed(literal: str, path: str = ".", case: Case = "smart") -> GrepResult:
-        """Fixed string search: the text as it is, no regular expression.
-
-        Args:
-            literal: Text to search for; it may span lines.
-            path: File or directory to search, relative to the workspace root.
-            case: How letters match; smart ignores case unless the text has a capital.
-        """
+        """Fixed string search: the text as it is, no regular expression."""
         literal = literal.replace("\r\n", "\n")
         return workspace.grep(
             literal, path, context=0, multiline="\n" in literal, fixed_strings=True, **_case(case)
         )
 
     def grep(pattern: str, path: str = ".", rg_args: list[str] | str | None = None) -> GrepResult:
-        r"""Advanced rg search, with some of ripgrep's own arguments.
-
-        Args:
-            pattern: Regular expression; escape `( ) [ . *` to match them literally.
-            path: File or directory to search, relative to the workspace root.
-            rg_args: More rg arguments, such as `-i -C2 -g '*.py'`.
-        """
+        """Advanced rg search, with some of ripgrep's own arguments."""
         arguments = read_arguments(rg_args).grep(pattern)
         try:
             return workspace.grep(path=path, **arguments)
@@ -159,10 +136,15 @@ def specs(workspace: Workspace) -> Sequence[ToolSpec]:
         document: Callable[[Any, RenderContext, Limits], Document],
         **options: Any,
     ) -> ToolSpec:
-        """Return a tool, described by the first line of its docstring and the bounds of its replies."""
-        summary = f"{inspect.getdoc(tool)}".partition("\n")[0]
-        render = partial(with_document, document=document, limits=limits)
-        return ToolSpec(tool, description=f"{summary}\n{bounds}", render=render, **options)
+        """Return a tool, described by its docstring and the bounds of its replies."""
+        texts = {**_DESCRIPTIONS, **_OTHER_DESCRIPTIONS.get(tool.__name__, {})}
+        return ToolSpec(
+            tool,
+            description=f"{tool.__doc__}\n{bounds}",
+            descriptions={name: texts[name] for name in inspect.signature(tool).parameters},
+            render=partial(with_document, document=document, limits=limits),
+            **options,
+        )
 
     context = {"before": "context_before", "after": "context_after"}
     return (
