@@ -47,6 +47,15 @@ NAME = "tree-sitter-analyzer"
 _Globs = Mapping[str, list[str] | None]
 _Parameters = TypeVar("_Parameters", FileFilter, SearchContent, FindAndGrep)
 _SORT: dict[str, Literal["path", "modified", "size"]] = {"path": "path", "mtime": "modified", "size": "size"}
+# The least and the most that a number may be.
+_BOUNDS: dict[str, tuple[int, int | None]] = {
+    "depth": (1, None),
+    "limit": (1, MAX_LIMIT),
+    "context_before": (0, None),
+    "context_after": (0, None),
+    "max_count": (1, None),
+    "timeout_ms": (1, MAX_TIMEOUT_MS),
+}
 _FORMAT_OPTIONS: dict[Format, dict[str, Any]] = {
     "total_only": {"output_mode": "total"},
     "count_only_matches": {"output_mode": "count", "limit": MAX_LIMIT},
@@ -104,9 +113,8 @@ def _tool(
 
 
 def _list_files(workspace: Workspace, given: FileFilter) -> ToolResult:
-    notes: list[str] = []
-    searched = _with_unique_files(workspace) if given.follow_symlinks else workspace
-    found = _find(searched, given, "limit", notes)
+    notes = _check_numbers(workspace, given)
+    found = _find(_with_unique_files(workspace) if given.follow_symlinks else workspace, given)
     return list_reply(workspace, found, notes, given)
 
 
@@ -115,12 +123,13 @@ def _search_content(workspace: Workspace, given: SearchContent) -> ToolResult:
         raise own_error("no_place", "roots")
     if given.roots and given.files:
         raise own_error("two_places", "roots")
-    notes: list[str] = []
+    options = _grep_options(given)
+    notes = _check_numbers(workspace, given)
     found = _grep(
         _with_unique_files(workspace) if given.follow_symlinks or given.files else workspace,
         {"include_globs": given.include_globs, "exclude_globs": given.exclude_globs},
         {
-            **_grep_options(workspace, given, notes),
+            **options,
             "path": given.roots or ["."],
             "files": given.files or None,
             "glob": given.include_globs,
@@ -134,14 +143,33 @@ def _search_content(workspace: Workspace, given: SearchContent) -> ToolResult:
 
 
 def _find_and_grep(workspace: Workspace, given: FindAndGrep) -> ToolResult:
-    notes: list[str] = []
-    options = _grep_options(workspace, given, notes)
+    options = _grep_options(given)
+    notes = _check_numbers(workspace, given)
     filtered = replace(given, types=_searchable_types(given.types))
-    files = _find(_with_unique_files(workspace), filtered, "file_limit", notes, sort=_SORT[given.sort])
+    files = _find(_with_unique_files(workspace), filtered, sort=_SORT[given.sort])
     # `find` takes one list of globs: where `pattern` is a glob, the search takes the others.
     globs = given.include_globs if given.glob and given.pattern else None
     options |= {"path": given.roots, "files": files, "glob": globs}
     return search_reply(workspace, _grep(workspace, {"include_globs": globs}, options), files, notes, given)
+
+
+def _check_numbers(workspace: Workspace, given: FileFilter | Query) -> list[str]:
+    """Check the numbers of a call, and return a note for each that is over its maximum and so lowered."""
+    notes: list[str] = []
+    for field, (least, most) in _BOUNDS.items():
+        value = getattr(given, field, None)
+        name = "file_limit" if field == "limit" and isinstance(given, FindAndGrep) else field
+        if value is not None and value < least:
+            raise own_error("least", name, name=name, least=str(least), value=str(value))
+        if value is not None and most is not None and value > most:
+            notes.append(f"{name} was lowered from {value:,} to {most:,}, the most there is")
+    if isinstance(given, Query):
+        most = workspace.limits.context_lines
+        if max(given.context_before or 0, given.context_after or 0) > most:
+            notes.append(f"context was lowered to {most} lines on either side")
+        if given.max_filesize is not None and parse_filesize(given.max_filesize) > HARD_FILE_BYTES:
+            notes.append(f"max_filesize was lowered from {given.max_filesize} to 200M, the most there is")
+    return notes
 
 
 def _with_unique_files(workspace: Workspace) -> Workspace:
@@ -149,11 +177,7 @@ def _with_unique_files(workspace: Workspace) -> Workspace:
     return view_for_dialect(workspace, unique_files=True)
 
 
-def _find(
-    workspace: Workspace, given: FileFilter, limit_name: str, notes: list[str], **options: Any
-) -> GlobResult:
-    _check("depth", given.depth, 1)
-    limit = _clamped(limit_name, given.limit, MAX_LIMIT, notes)
+def _find(workspace: Workspace, given: FileFilter, **options: Any) -> GlobResult:
     includes, excludes = (given.include_globs, _excluded(given)) if isinstance(given, Query) else (None, [])
     try:
         return workspace.find(
@@ -171,7 +195,7 @@ def _find(
             changed_within=given.changed_within,
             changed_before=given.changed_before,
             full_path=given.full_path_match,
-            limit=limit,
+            limit=min(given.limit, MAX_LIMIT),
             **options,
         )
     except InvalidPatternError as error:
@@ -180,21 +204,12 @@ def _find(
         raise
 
 
-def _grep_options(workspace: Workspace, given: Query, notes: list[str]) -> dict[str, Any]:
-    """Return arguments of `grep` for those of the tools, and note those that were lowered."""
+def _grep_options(given: Query) -> dict[str, Any]:
+    """Return arguments of `grep` for those of the tools."""
     output_format = given.format
     if not given.query:
         raise own_error("no_query", "query")
-    _check("context_before", given.context_before, 0)
-    _check("context_after", given.context_after, 0)
-    _check("max_count", given.max_count, 1)
-    most = workspace.limits.context_lines
-    if max(given.context_before or 0, given.context_after or 0) > most:
-        notes.append(f"context was lowered to {most} lines on either side")
-    max_filesize = None if given.max_filesize is None else parse_filesize(given.max_filesize)
-    if max_filesize is not None and max_filesize > HARD_FILE_BYTES:
-        notes.append(f"max_filesize was lowered from {given.max_filesize} to 200M, the most there is")
-        max_filesize = HARD_FILE_BYTES
+    size = given.max_filesize
     return {
         "pattern": given.query,
         "fixed_strings": given.fixed_strings or not given.regex,
@@ -207,8 +222,8 @@ def _grep_options(workspace: Workspace, given: Query, notes: list[str]) -> dict[
         "after": given.context_after,
         "encoding": given.encoding,
         "max_count": given.max_count,
-        "max_filesize": max_filesize,
-        "timeout": _clamped("timeout_ms", given.timeout_ms, MAX_TIMEOUT_MS, notes) / 1000,
+        "max_filesize": None if size is None else min(parse_filesize(size), HARD_FILE_BYTES),
+        "timeout": min(given.timeout_ms, MAX_TIMEOUT_MS) / 1000,
         **_FORMAT_OPTIONS[output_format],
     }
 
@@ -225,18 +240,6 @@ def _grep(workspace: Workspace, globs: _Globs, arguments: Mapping[str, Any]) -> 
             hint=advice if suggestion else error.hint,
             details={**error.details, "argument": _invalid_globs(globs) or "query"},
         ) from None
-
-
-def _check(name: str, value: int | None, least: int) -> None:
-    if value is not None and value < least:
-        raise own_error("least", name, name=name, least=str(least), value=str(value))
-
-
-def _clamped(name: str, value: int, most: int, notes: list[str]) -> int:
-    _check(name, value, 1)
-    if value > most:
-        notes.append(f"{name} was lowered from {value:,} to {most:,}, the most there is")
-    return min(value, most)
 
 
 def _excluded(given: Query) -> list[str]:
