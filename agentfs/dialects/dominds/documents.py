@@ -7,8 +7,9 @@ Invisible characters, and those that could be taken for a line end, are escaped 
 still has one line of YAML for each of its lines.
 """
 
+import json
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, cast
@@ -242,25 +243,25 @@ def _skipped(skipped: Skipped) -> Document:
     return without_empty(skipped=reasons, ignored_by=rules)
 
 
-def to_yaml(value: Mapping[str, Any], *, one_line: Collection[str] = _ONE_LINE_FIELDS) -> str:
-    """Return a mapping as a YAML document; the strings of the keys in `one_line` are written on one line."""
-    return "".join(f"{line}\n" for line in _mapping(value, "", one_line))
+def to_yaml(value: Mapping[str, Any]) -> str:
+    """Return a mapping as a YAML document."""
+    return "".join(f"{line}\n" for line in _mapping(value, ""))
 
 
-def _mapping(value: Mapping[str, Any], indent: str, one_line: Collection[str]) -> Iterator[str]:
+def _mapping(value: Mapping[str, Any], indent: str) -> Iterator[str]:
     for name, item in value.items():
         head = f"{indent}{name}:"
-        if name in one_line and isinstance(item, str) and "\n" in item:
+        if name in _ONE_LINE_FIELDS and isinstance(item, str) and "\n" in item:
             yield f'{head} "{_escaped(item)}"'
         else:
-            yield from _item(head, item, indent, one_line)
+            yield from _item(head, item, indent)
 
 
-def _item(head: str, value: Any, indent: str, one_line: Collection[str]) -> Iterator[str]:
+def _item(head: str, value: Any, indent: str) -> Iterator[str]:
     """Yield the lines of a value after its key or `-`; `indent` is that of what contains it."""
     inner = indent + _STEP
     if isinstance(value, Mapping) and value:
-        lines = _mapping(cast("Mapping[str, Any]", value), inner, one_line)
+        lines = _mapping(cast("Mapping[str, Any]", value), inner)
         if head.endswith("-"):  # the first key is on the line of the dash
             yield f"{head} {next(lines).removeprefix(inner)}"
         else:
@@ -269,29 +270,19 @@ def _item(head: str, value: Any, indent: str, one_line: Collection[str]) -> Iter
     elif isinstance(value, (list, tuple)) and value:
         yield head
         for each in cast("Sequence[Any]", value):
-            yield from _item(f"{inner}-", each, inner, one_line)
+            yield from _item(f"{inner}-", each, inner)
     elif isinstance(value, str):
         yield from _string(head, value, inner)
     else:
-        yield f"{head} {_other(value)}"
-
-
-def _other(value: Any) -> str:
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, int):
-        return str(value)
-    return "{}" if isinstance(value, Mapping) else "[]"
+        yield f"{head} {json.dumps(value)}"
 
 
 def _string(head: str, text: str, inner: str) -> Iterator[str]:
-    printable = visible(text) == text and not _UNPRINTABLE.search(text)
+    printable = _is_printable(text)
     if printable and "\n" in text and text.strip(" \n\t"):
         yield from _block(head, text, inner)
     elif "\n" in text:
-        yield from _quoted_lines(head, text, inner)
+        yield _quoted_lines(head, text, inner)
     elif printable and "\t" not in text:
         yield f"{head} {_one_line(text)}"
     else:
@@ -315,35 +306,27 @@ def _block(head: str, text: str, inner: str) -> Iterator[str]:
         yield f"{inner}{line}" if line else ""
 
 
-def _quoted_lines(head: str, text: str, inner: str) -> Iterator[str]:
-    """Yield a text in double quotes, one line of YAML for each of its lines, with escaped line ends."""
-    lines = text.split("\n")
-    ended = not lines[-1]
-    start = f'{head} "'
-    for line in lines[: -2 if ended else -1]:
-        yield f"{start}{_escaped_start(line, start)}\\n\\"
-        start = inner
-    last = lines[-2] if ended else lines[-1]
-    yield f"{start}{_escaped_start(last, start)}" + ('\\n"' if ended else '"')
+def _quoted_lines(head: str, text: str, inner: str) -> str:
+    """Return a text in double quotes, one line of YAML for each of its lines, with escaped line ends."""
+    first, *others = map(_escaped, re.findall(r"[^\n]*\n|[^\n]+", text))
+    # A blank at the start of a line would be taken for indentation.
+    others = [f"\\{line}" if line.startswith(" ") else line for line in others]
+    return f'{head} "' + f"\\\n{inner}".join([first, *others]) + '"'
 
 
-def _escaped_start(line: str, start: str) -> str:
-    """Return a line escaped, also a blank at its start, which would be taken for indentation."""
-    escaped = _escaped(line)
-    return f"\\{escaped}" if escaped.startswith(" ") and not start.strip(" ") else escaped
+def _is_printable(text: str) -> bool:
+    return visible(text) == text and not _UNPRINTABLE.search(text)
 
 
 def _escaped(text: str) -> str:
-    if visible(text) == text and not _UNPRINTABLE.search(text):
+    if _is_printable(text):
         plain = text.replace("\\", "\\\\").replace('"', '\\"')
         return plain.replace("\t", "\\t").replace("\n", "\\n")
-    return "".join(map(_character, text))
+    return "".join(map(_escaped_character, text))
 
 
-def _character(char: str) -> str:
-    if char in _ESCAPES:
-        return _ESCAPES[char]
-    if not _UNPRINTABLE.match(char) and visible(char) == char:
-        return char
+def _escaped_character(char: str) -> str:
+    if char in _ESCAPES or _is_printable(char):
+        return _ESCAPES.get(char, char)
     code = ord(char)
     return f"\\x{code:02X}" if code < 256 else f"\\u{code:04X}" if code < 65536 else f"\\U{code:08X}"
