@@ -95,7 +95,7 @@ class Outgoing:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(self, *_: object) -> None:
+    async def __aexit__(self, exc_type: object, exc_val: object, exc_tb: object) -> None:
         await self.aclose()
 
     async def _send(self, frame: bytes) -> None:
