@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from agentfs.errors import InvalidArgumentError
 from agentfs.messages import Message, ParameterName
 from agentfs.tools.types import (
+    SCALAR_TESTS,
     Anything,
     EnumOf,
     InstanceOf,
@@ -24,7 +25,6 @@ from agentfs.tools.types import (
     OptionalOf,
     Record,
     Scalar,
-    TupleOf,
     UnionOf,
     describe_type,
     has_type,
@@ -48,6 +48,10 @@ class _MismatchError(Exception):
     def __init__(self, expected: str, found: str, place: str = "") -> None:
         super().__init__(expected, found, place)
         self.expected, self.found, self.place = expected, found, place
+
+    def within(self, place: str) -> "_MismatchError":
+        """Return the same with a place that is around its own."""
+        return _MismatchError(self.expected, self.found, place + self.place)
 
 
 class ArgumentChecker:
@@ -105,22 +109,29 @@ def _checked(name: str, parameter: _Parameter, value: Any) -> Any:
 
 def _check(kind: Kind, value: Any) -> Any:
     """Return a value as the method is to get it."""
-    if isinstance(kind, (OptionalOf, UnionOf)):
+    if isinstance(kind, Scalar):
+        if SCALAR_TESTS[kind.type](value):
+            return value
+    elif isinstance(kind, (EnumOf, Anything)):
+        if has_type(kind, value):
+            return value
+    elif isinstance(kind, (OptionalOf, UnionOf)):
         return _check_options(kind, value)
-    if isinstance(kind, ListOf) and _is_sequence(value):
-        return _check_items(repeat(kind.item), value)
-    if isinstance(kind, TupleOf) and _is_sequence(value) and len(value) == len(kind.items):
+    elif isinstance(kind, InstanceOf):
+        found = _fspath(value) if kind.type is PathLike and has_type(kind, value) else value
+        if isinstance(found, str if kind.type is PathLike else kind.type):
+            return found
+    elif isinstance(kind, Record):
+        if type(value) is kind.make or _has_names(value):
+            return _check_record(kind, value)
+    elif isinstance(kind, MapOf):
+        if _has_names(value):
+            return {name: _check_member(f"[{name!r}]", kind.value, each) for name, each in value.items()}
+    elif isinstance(kind, ListOf):
+        if _is_sequence(value):
+            return _check_items(repeat(kind.item), value)
+    elif _is_sequence(value) and len(value) == len(kind.items):
         return tuple(_check_items(kind.items, value))
-    if isinstance(kind, MapOf) and _has_names(value):
-        return {name: _check_part(f"[{name!r}]", kind.value, each) for name, each in value.items()}
-    if isinstance(kind, Record) and (type(value) is kind.make or _has_names(value)):
-        return _check_record(kind, value)
-    if isinstance(kind, InstanceOf) and kind.type is PathLike and has_type(kind, value):
-        path = _fspath(value)
-        if isinstance(path, str):
-            return path
-    elif isinstance(kind, (Scalar, EnumOf, InstanceOf, Anything)) and has_type(kind, value):
-        return value
     raise _mismatch(kind, short_repr(value))
 
 
@@ -137,8 +148,13 @@ def _check_options(kind: OptionalOf | UnionOf, value: Any) -> Any:
 
 
 def _check_items(kinds: Iterable[Kind], values: Sequence[Any]) -> list[Any]:
-    pairs = enumerate(zip(kinds, values, strict=False))
-    return [_check_part(index, kind, value) for index, (kind, value) in pairs]
+    checked: list[Any] = []
+    try:
+        for kind, value in zip(kinds, values, strict=False):
+            checked.append(_check(kind, value))
+    except _MismatchError as error:
+        raise error.within(f"[{len(checked)}]") from None
+    return checked
 
 
 def _check_record(kind: Record, value: Any) -> Any:
@@ -152,17 +168,15 @@ def _check_record(kind: Record, value: Any) -> Any:
         if member.required and member.name not in given:
             raise _mismatch(kind, f"one without {member.name}")
     return kind.make(
-        **{name: _check_part(f".{name}", members[name].kind, each) for name, each in given.items()}
+        **{name: _check_member(f".{name}", members[name].kind, each) for name, each in given.items()}
     )
 
 
-def _check_part(place: str | int, kind: Kind, value: Any) -> Any:
-    """Check an item (`place` is its index) or a member (its place as a message has it)."""
+def _check_member(place: str, kind: Kind, value: Any) -> Any:
     try:
         return _check(kind, value)
     except _MismatchError as error:
-        before = f"[{place}]" if isinstance(place, int) else place
-        raise _MismatchError(error.expected, error.found, before + error.place) from None
+        raise error.within(place) from None
 
 
 def _mismatch(kind: Kind, found: str) -> _MismatchError:

@@ -290,14 +290,8 @@ def plain_hint(kind: Kind) -> Any:
 def has_type(kind: Kind, value: Any) -> bool:
     """Return whether a value has the outer type of a kind, whatever is inside it; of a union none has."""
     match kind:
-        case Scalar(type="string"):
-            return isinstance(value, str)
-        case Scalar(type="boolean"):
-            return isinstance(value, bool)
-        case Scalar(type="integer"):
-            return is_integer(value)
         case Scalar():
-            return is_integer(value) or (isinstance(value, float) and math.isfinite(value))
+            return SCALAR_TESTS[kind.type](value)
         case EnumOf():
             return any(type(choice) is type(value) and choice == value for choice in kind.values)
         case ListOf() | TupleOf():
@@ -315,6 +309,14 @@ def is_integer(value: Any) -> bool:
     # A type is compared faster than found among the subclasses.
     integer = type(value) is int or (isinstance(value, int) and not isinstance(value, bool))
     return integer and -LARGEST <= value <= LARGEST
+
+
+SCALAR_TESTS: dict[str, Callable[[Any], bool]] = {
+    "string": lambda value: isinstance(value, str),
+    "integer": is_integer,
+    "number": lambda value: is_integer(value) or (isinstance(value, float) and math.isfinite(value)),
+    "boolean": lambda value: isinstance(value, bool),
+}
 
 
 def describe_type(kind: Kind, *, null: str = "null") -> str:
