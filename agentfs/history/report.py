@@ -12,7 +12,7 @@ from agentfs.history.patch import git_patch, line_counts
 from agentfs.history.timeline import NetChanges, Step, moved_file
 from agentfs.messages import Message, call
 from agentfs.results import ChangesResult, EntryType, FileChange, UndoResult
-from agentfs.text import bounded_lines, footer
+from agentfs.text import bounded_lines, first_names, footer, plural
 
 _PATCH_BYTES = 32 * 1024 * 1024
 _PATCH_LINES = 200
@@ -72,14 +72,17 @@ def changes_result(net: NetChanges, since: str | None, may_show: MayShow) -> Cha
     notes = tuple(f"{quote(path)} was also changed by somebody else meanwhile" for path in net.external)
     hidden = [file.path for file in files if file.protected]
     if hidden:
-        more = f" and {len(hidden) - _NAMES_SHOWN} more" if len(hidden) > _NAMES_SHOWN else ""
-        names = ", ".join(map(quote, hidden[:_NAMES_SHOWN]))
-        notes += (f"not in the patch, as reading it is not allowed: {names}{more}",)
+        names = first_names([quote(path) for path in hidden], _NAMES_SHOWN)
+        notes += (f"not in the patch, as reading it is not allowed: {names}",)
     if net.omitted:
-        notes += (f"left out: {_paths(net.omitted)} changed long ago, whose first state is no longer kept",)
+        notes += (
+            f"left out: {plural(net.omitted, 'path')} changed long ago, whose first state is no longer kept",
+        )
     if missing:
-        notes += (f"not in the patch, as it would be too large or take too long: {_paths(len(missing))}",)
-    head = f"{_paths(len(files))} changed." if files else "Nothing is changed."
+        notes += (
+            f"not in the patch, as it would be too large or take too long: {plural(len(missing), 'path')}",
+        )
+    head = f"{plural(len(files), 'path')} changed." if files else "Nothing is changed."
     lines = [head, *notes, *_file_lines(files), *patch_lines(patch)]
     return ChangesResult(files, patch, since, notes, text="\n".join(lines))
 
@@ -137,9 +140,8 @@ def describe_step(step: Step) -> str:
     parts: list[str] = []
     for action in ("created", "changed", "deleted"):
         paths = [quote(file.path) for file in files if file.action == action]
-        more = f" and {len(paths) - _NAMES_SHOWN} more" if len(paths) > _NAMES_SHOWN else ""
         if paths:
-            parts.append(f"{action} {', '.join(paths[:_NAMES_SHOWN])}{more}")
+            parts.append(f"{action} {first_names(paths, _NAMES_SHOWN)}")
     return "; ".join(parts)
 
 
@@ -189,10 +191,6 @@ def conflict_error(change: Change, found: Node | None, *, undoing: bool | None =
             "places": lines,
         },
     )
-
-
-def _paths(count: int) -> str:
-    return "1 path" if count == 1 else f"{count} paths"
 
 
 def _type_of(state: Node | None) -> EntryType:

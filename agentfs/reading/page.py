@@ -16,10 +16,13 @@ from agentfs.text import (
     continuation,
     cut_line,
     end_of,
+    first_names,
     fitted,
     footer,
+    line_ranges,
     line_start,
     number_lines,
+    plural,
     visible_lines,
 )
 
@@ -64,8 +67,7 @@ class ReadRequest(NamedTuple):
             f" from 1 to {total}, or a negative one to count from the end.",
         )
         raise PastEndError(
-            f"{quote(path)} has {total} {noun}{'s' if total != 1 else ''}; "
-            f"offset {self.offset} is past its end.",
+            f"{quote(path)} has {plural(total, noun)}; offset {self.offset} is past its end.",
             hint=hint if total else "It is empty: there is nothing to read.",
             details={"path": path, "offset": self.offset, f"total_{noun}s": total},
         )
@@ -325,17 +327,16 @@ def _result(
 def _range_note(page: Page, info: TextInfo, budget: str) -> str:
     if page.first == 1 and page.last == info.total and info.exact:
         return ""
-    lines = f"line {page.first}" if page.first == page.last else f"lines {page.first}-{page.last}"
+    lines = line_ranges([(page.first, page.last)])
     return f"{lines} of {info.total if info.exact else f'at least {info.total}'}{budget}"
 
 
 def _cut_note(page: Page, limit: int) -> str:
     if not page.cut:
         return ""
-    numbers = ", ".join(map(str, page.cut[:_MAX_NAMED]))
-    others = f" and {len(page.cut) - _MAX_NAMED} more" if len(page.cut) > _MAX_NAMED else ""
+    numbers = first_names([str(number) for number in page.cut], _MAX_NAMED)
     rest = f"; the rest of line {page.first} is longer than a page can hold" if page.not_loaded else ""
-    return f"cut after {limit} characters: line{'s' if len(page.cut) > 1 else ''} {numbers}{others}{rest}"
+    return f"cut after {limit} characters: line{'s' if len(page.cut) > 1 else ''} {numbers}{rest}"
 
 
 def _encoding_note(encoding: str, request: ReadRequest) -> str:

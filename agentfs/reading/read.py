@@ -29,7 +29,9 @@ from agentfs.text import (
     decode_in,
     end_of,
     estimate_tokens,
+    first_names,
     footer,
+    line_ranges,
     line_start,
     newline_of,
     one_line,
@@ -159,9 +161,8 @@ def read_files(
     if rest:
         arguments = {"paths": rest} if budget is None else {"paths": rest, "budget": budget}
         following = {"name": "read_many", "arguments": arguments}
-    more = f" and {len(rest) - _MAX_NAMED} more" if len(rest) > _MAX_NAMED else ""
-    names = ", ".join(map(quote, rest[:_MAX_NAMED])) + more
     if rest or notes:
+        names = first_names([quote(path) for path in rest], _MAX_NAMED)
         parts.append(footer(f"not read, as {reason}: {names}" if rest else "", *notes))
     text = Joined("\n", *parts) if parts else footer("no files")
     return ReadManyResult(tuple(results), failed, tuple(rest), text=text, next=following)
@@ -271,22 +272,23 @@ def _shorten_repeat(tracker: ReadTracker, real_path: str, result: ReadResult) ->
     known = tracker.last(real_path)
     if known is None or result.truncated_by == "line" or not _was_read(known, result):
         return result
-    before = "\n" * (result.start_line - 1)
+    start, end = result.start_line, result.end_line
     old = result.content
     if known.revision != result.revision:
         if known.text is None:
             return result
-        old = _lines_of(known.text, result.start_line, None if result.next is None else result.end_line)
-    one = result.start_line == result.end_line
-    lines = f"line {result.start_line}" if one else f"lines {result.start_line}-{result.end_line}"
-    subject = f"{lines} of {result.total_lines} {'is' if one else 'are'}"
+        line_end = end_of(known.text)
+        stop = None if result.next is None else line_start(known.text, end + 1, line_end)
+        old = known.text[line_start(known.text, start, line_end) : stop]
+    subject = f"{line_ranges([(start, end)])} of {result.total_lines} {'is' if start == end else 'are'}"
     if old == result.content:
-        if tracker.is_immediate_repeat(real_path, f"{result.revision}:{result.start_line}-{result.end_line}"):
+        if tracker.is_immediate_repeat(real_path, f"{result.revision}:{start}-{end}"):
             return result
         note = f"{subject} unchanged since shown; read again to see the text anyway"
         text = footer(note, continuation(result.next))
     else:
         # Blank lines on both sides stand for the lines before the page, so that the hunks have their numbers.
+        before = "\n" * (start - 1)
         diff = unified_diff(before + old, before + result.content, result.path)
         hunks = visible(diff[diff.find("\n@@ ") + 1 :].removesuffix("\n"))
         head = footer(f"{subject} changed since shown; the difference", continuation(result.next))
@@ -298,10 +300,3 @@ def _was_read(known: ReadRecord, result: ReadResult) -> bool:
     # Of a version that had fewer lines, those that it had are enough.
     last = min(result.end_line, known.total)
     return known.whole or any(first <= result.start_line and last <= end for first, end in known.ranges)
-
-
-def _lines_of(text: str, first: int, last: int | None) -> str:
-    """Return the lines of a text from one on, up to another or to its end."""
-    end = end_of(text)
-    stop = None if last is None else line_start(text, last + 1, end)
-    return text[line_start(text, first, end) : stop]

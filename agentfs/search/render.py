@@ -13,7 +13,7 @@ from agentfs.results import FileCount, GlobResult, GrepResult, Match, Skipped
 from agentfs.search.collect import check_offset
 from agentfs.search.options import GrepOptions, next_page, paths_of, seconds_of
 from agentfs.search.searcher import Found
-from agentfs.text import Step, continuation, fitted, footer, visible
+from agentfs.text import Step, continuation, first_names, fitted, footer, visible
 from agentfs.visible import one_line
 
 OPEN_IGNORED = Retry({"include_ignored": True})  # searches hidden and ignored names in the same call
@@ -50,11 +50,9 @@ def skip_report(skipped: Skipped, *, can_open: bool) -> str:
     report = f"left out: {', '.join(counted)}" if counted else ""
     if can_open and (skipped.hidden or skipped.ignored):
         report = Joined(" ", report, Message("(", OPEN_IGNORED, " for hidden and ignored)"))
-    unread = ", ".join(one_line(display_name(file)) for file in skipped.unread_rules[:_MAX_RULES])
+    unread = first_names([one_line(display_name(file)) for file in skipped.unread_rules], _MAX_RULES)
     if unread:
         unread = f"rule files not read, as they are too large or cannot be: {unread}"
-        more = len(skipped.unread_rules) - _MAX_RULES
-        unread += f" and {more} more" if more > 0 else ""
     return Joined("; ", report, unread)
 
 

@@ -27,6 +27,7 @@ from agentfs.text.lines import count_lines, end_of, lf_view, line_start, newline
 from agentfs.text.render import (
     continuation,
     cut_line,
+    first_names,
     footer,
     line_ranges,
     number_lines,
@@ -62,6 +63,7 @@ __all__ = [
     "end_of",
     "escape_controls",
     "estimate_tokens",
+    "first_names",
     "fits",
     "fitted",
     "footer",

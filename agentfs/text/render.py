@@ -65,6 +65,12 @@ def plural(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
+def first_names(names: Sequence[str], most: int) -> str:
+    """Return some names and how many more there are: "a, b and 3 more"."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
+
+
 def line_ranges(ranges: Sequence[tuple[int, int]], most: int = 10) -> str:
     """Name line ranges: "line 4", "lines 4-9, 12"."""
     names = [str(first) if first == last else f"{first}-{last}" for first, last in ranges[:most]]
