@@ -15,7 +15,7 @@ import sys
 import threading
 from collections.abc import AsyncGenerator, Callable, Generator, Iterator
 from functools import partial
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 import anyio
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
