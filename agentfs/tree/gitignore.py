@@ -36,8 +36,9 @@ MAX_RULES = 50_000
 MAX_WILDCARDS = 64 * 1024
 # Of all that apply in one directory: rules, their characters, and those of rules with wildcards.
 _MAX_TOGETHER = (2 * MAX_RULES, 4 * 1024 * 1024, 2 * MAX_WILDCARDS)
-_MAX_COMPILED_AT_ONCE = 8 * 1024  # characters of patterns between two checks of the deadline
-_RULES_PER_CHECK, _LINES_PER_CHECK, _NAMES_PER_CHECK = 64, 4096, 16
+# How much is done between two checks of the deadline.
+_RULES_PER_CHECK, _RULES_PER_TEST, _LINES_PER_CHECK, _NAMES_PER_CHECK = 64, 400, 4096, 16
+_LONG_RULE = 1000  # characters of a rule that is compiled alone
 
 _WILD = re.compile(r"[*?\[\\]")
 _BOM = b"\xef\xbb\xbf"
@@ -55,31 +56,18 @@ OUTSIDE = "a rule outside the workspace"
 
 @dataclass(eq=False, slots=True)
 class Rule:
-    """One line of a rule file.
+    """One line of a rule file."""
 
-    Attributes:
-        index: Its position in the file; a later rule outranks an earlier one.
-        source: The file and line, as `docs/.gitignore:4`; "" when outside the root: never quoted.
-        pattern: The line as written, without trailing spaces.
-        negated: Whether it begins with `!`.
-        directory_only: Whether it ends in `/`.
-        by_name: Whether it is tested on the name alone, at any depth.
-        glob: The pattern itself, one character for each byte.
-        parts: The parts of `glob`, unless it has no wildcard; those behind `prefix` if there is one.
-        prefix: The plain beginning of a pattern such as `foo**/x`, in which git takes the `**` for a whole
-            part. suffix: What must end the name, for one star and nothing wild behind it; else "".
-    """
-
-    index: int
-    source: str
-    pattern: str
-    negated: bool
-    directory_only: bool
-    by_name: bool
-    glob: str
-    parts: list[Part] = field(default_factory=list[Part])
-    prefix: str = ""
-    suffix: str = ""
+    index: int  # its position in the file; a later rule outranks an earlier one
+    source: str  # the file and line, as `docs/.gitignore:4`; "" when outside the root: never quoted
+    pattern: str  # the line as written, without trailing spaces
+    negated: bool  # whether it begins with `!`
+    directory_only: bool  # whether it ends in `/`
+    by_name: bool  # whether it is tested on the name alone, at any depth
+    glob: str  # the pattern itself, one character for each byte
+    parts: list[Part] = field(default_factory=list[Part])  # those of `glob` where it has a wildcard
+    prefix: str = ""  # the plain beginning of `foo**/x`, in which git takes `**` for a whole part of `parts`
+    suffix: str = ""  # what must end the name, for one star and nothing wild behind it
     _fullmatch: Callable[[str], object] | None = None
 
     def __str__(self) -> str:
@@ -101,30 +89,25 @@ class Rule:
             return text == self.glob
         if self.suffix:
             return text.endswith(self.suffix)
+        return self.compiled()(text) is not None
+
+    def compiled(self) -> Callable[[str], object]:
+        """Return the test of a rule that is neither literal nor a suffix."""
         if self._fullmatch is None:
-            self._fullmatch = compile_regex(self._regex()).fullmatch
-        return self._fullmatch(text) is not None
-
-    def compile(self) -> None:
-        """Compile the regex of a rule that needs one."""
-        if self.parts and not self.suffix:
-            self._fullmatch = compile_regex(self._regex()).fullmatch
-
-    def _regex(self) -> str:
-        return _pathspec_regex(self.glob) or re.escape(self.prefix) + to_regex(self.parts)
+            regex = _pathspec_regex(self.glob) or re.escape(self.prefix) + to_regex(self.parts)
+            self._fullmatch = compile_regex(regex).fullmatch
+        return self._fullmatch
 
     def last_part(self) -> Part | None:
         """Return what the rule says about the name; None for nothing."""
         if not self.parts:
             return [self.glob.rpartition("/")[2]]
-        last = self.parts[-1]
-        return None if self.prefix or last == ANY_PARTS else last
+        return None if self.prefix or self.parts[-1] == ANY_PARTS else self.parts[-1]
 
     def last_part_regex(self) -> str:
         """Return the regex of the last part."""
-        if _PATHSPEC_AGREES.fullmatch(self.glob) and (regex := _pathspec_regex(self.glob.rpartition("/")[2])):
-            return regex
-        return to_regex(self.parts[-1:])
+        by_pathspec = _PATHSPEC_AGREES.fullmatch(self.glob) and _pathspec_regex(self.glob.rpartition("/")[2])
+        return by_pathspec or to_regex(self.parts[-1:])
 
 
 def _pathspec_regex(glob: str) -> str | None:
@@ -140,7 +123,7 @@ def _pathspec_regex(glob: str) -> str | None:
 
 
 class TooManyRulesError(ValueError):
-    """A rule file has more rules or wildcards than are taken, alone or with those that apply besides."""
+    """A rule file has more rules or wildcards than are taken."""
 
 
 def read_rules(content: bytes, source: str, deadline: float = math.inf) -> list[Rule]:
@@ -220,18 +203,15 @@ def _strip_spaces(line: str) -> str:
 
 
 class _NameTest:
-    """A test whether one of some rules may match a name; translated and compiled when a name first needs it.
-
-    Attributes:
-        required: Texts of which one is in each name that passes, between line ends that stand for its start
-            and end; None when unknown.
-    """
+    """A test whether one of some rules may match a name; compiled when a name first needs it."""
 
     __slots__ = ("_fullmatch", "_rules", "required")
 
     def __init__(self, rules: list[Rule], texts: list[str]) -> None:
         self._rules = rules
         self._fullmatch: Callable[[str], object] | None = None
+        # Texts of which one is in each name that passes, between line ends for its start and end; None:
+        # unknown.
         self.required = tuple(dict.fromkeys(texts)) if all(texts) else None
 
     def compiled(self, deadline: float) -> Callable[[str], object]:
@@ -244,36 +224,22 @@ class _NameTest:
 
 
 class RuleFile:
-    """The rules of one file, indexed by what they say about a name.
-
-    Attributes:
-        base: The directory of the file with a `/` at its end, or "" for the root or one above it.
-        above: For a file above the root, the path from there to the root with a `/` at its end; else "".
-        names: Rules by the plain name that they end in, the last rule first.
-        extensions: Rules by the extension that they end in, the last rule first.
-        others: All other rules, the last first.
-        tests: For `others`, tests whether one may match a name, each with texts of which one is in each name
-            that
-            passes it, between line ends that stand for its start and end; None when unknown.
-        required: The texts of all tests, or None.
-        any_name: Whether some rule says nothing about the name, as `out/**` does.
-        size: How many rules there are, how many characters they have, and how many those with wildcards.
-    """
+    """The rules of one file, indexed by what they say about a name, the last rule first."""
 
     __slots__ = ("above", "any_name", "base", "extensions", "names", "others", "required", "size", "tests")
 
     def __init__(self, rules: list[Rule], base: str, above: str = "", deadline: float = math.inf) -> None:
-        self.size = _size_of(rules)
-        self.base = _bytewise(base)
-        self.above = _bytewise(above)
+        wildcards = sum(len(rule.glob) for rule in rules if rule.parts)
+        self.size = (len(rules), sum(len(rule.pattern) for rule in rules), wildcards)
+        self.base = _bytewise(base)  # the directory of the file with a `/` at its end, or "" from the root up
+        self.above = _bytewise(above)  # for a file above the root, the path from there with a `/` at its end
         self.names: dict[str, list[Rule]] = {}
         self.extensions: dict[str, list[Rule]] = {}
         self.others: list[Rule] = []
-        self.any_name = False
-        self.tests: list[_NameTest] = []
+        self.any_name = False  # whether some rule says nothing about the name, as `out/**` does
+        self.tests: list[_NameTest] = []  # whether one of `others` may match a name
         pending: list[Rule] = []
         texts: list[str] = []
-        size = 0
         for number, rule in enumerate(reversed(rules)):
             if number % _RULES_PER_CHECK == 0:
                 _check(deadline)
@@ -289,17 +255,17 @@ class RuleFile:
                 self.others.append(rule)
                 pending.append(rule)
                 texts.append(required_text(part))
-                size += len(rule.glob)
-                if size > _MAX_COMPILED_AT_ONCE:
+                if len(pending) == _RULES_PER_TEST or len(rule.glob) > _LONG_RULE:
                     self.tests.append(_NameTest(pending, texts))
-                    pending, texts, size = [], [], 0
+                    pending, texts = [], []
         if pending:
             self.tests.append(_NameTest(pending, texts))
-        if self.any_name:  # then each name is tested by all of these
-            for number, rule in enumerate(self.others):
-                if number % _RULES_PER_CHECK == 0:
-                    _check(deadline)
-                rule.compile()
+        # Where each name is tested by all of `others`, these are compiled at once.
+        for number, rule in enumerate(self.others if self.any_name else ()):
+            if number % _RULES_PER_CHECK == 0:
+                _check(deadline)
+            if not rule.suffix:
+                rule.compiled()
         required = [test.required for test in self.tests]
         self.required: tuple[str, ...] | None = None
         if not self.any_name and None not in required:
@@ -333,22 +299,6 @@ def _has_any(text: str, required: tuple[str, ...]) -> bool:
 
 def _bytewise(name: str) -> str:
     return name if name.isascii() else name.encode("utf-8", "surrogateescape").decode("latin-1")
-
-
-def _rule_file(
-    content: bytes, name: str, directory: str, above: str, deadline: float, others: tuple[RuleFile, ...]
-) -> RuleFile | None:
-    """Read and compile a rule file, or return None when it has no rules."""
-    rules = read_rules(content, name, deadline)
-    sizes = zip(_size_of(rules), *(each.size for each in others), strict=True)
-    if any(sum(some) > most for some, most in zip(sizes, _MAX_TOGETHER, strict=True)):
-        raise TooManyRulesError
-    return RuleFile(rules, directory, above, deadline) if rules else None
-
-
-def _size_of(rules: list[Rule]) -> tuple[int, int, int]:
-    wildcards = sum(len(rule.glob) for rule in rules if rule.parts)
-    return len(rules), sum(len(rule.pattern) for rule in rules), wildcards
 
 
 class IgnoreRules:
@@ -396,28 +346,17 @@ class IgnoreRules:
 
     def enter(
         self,
-        directory: str,
+        directory: str,  # relative to the root with a `/` at its end; "" for the root, or one above it
         *,
         gitignore: bytes | None = None,
         ignore: bytes | None = None,
-        repository: bool = False,
-        exclude: bytes | None = None,
-        quote_exclude: bool = True,
-        above: str = "",
+        repository: bool = False,  # whether one begins here; to git, no `.gitignore` above it counts
+        exclude: bytes | None = None,  # its `info/exclude`
+        quote_exclude: bool = True,  # whether that file is in the root, so that its rules may be quoted
+        above: str = "",  # for a directory above the root, the path from it to the root with a `/` at its end
         deadline: float = math.inf,
     ) -> "IgnoreRules":
-        """Return the rules that apply in a directory; raises `TimeoutError` when the deadline has passed.
-
-        Args:
-            directory: Its path relative to the root with a `/` at its end; "" for the root, or one above it.
-            gitignore: The bytes of its `.gitignore`, if it has one.
-            ignore: The bytes of its `.ignore`, if it has one.
-            repository: Whether a repository begins here; to git, no `.gitignore` above it counts.
-            exclude: The bytes of the `info/exclude` of that repository.
-            quote_exclude: Whether that file is in the root, so that its rules may be quoted.
-            above: For a directory above the root, the path from it to the root with a `/` at its end.
-            deadline: The `time.monotonic()` at which reading and compiling them ends.
-        """
+        """Return the rules that apply in a directory; raises `TimeoutError` when the deadline has passed."""
         ignore_files, git_files = self._ignore, self._git
         if repository:
             outer = self._global_excludes
@@ -429,16 +368,18 @@ class IgnoreRules:
             (gitignore, f"{directory}.gitignore" if quoted else ""),
             (ignore, f"{directory}.ignore" if quoted else ""),
         ):
-            if not content:
-                continue
             try:
-                file = _rule_file(content, name, directory, above, deadline, ignore_files + git_files)
+                rules = read_rules(content or b"", name, deadline)
             except TooManyRulesError:
                 refused.append(name)
                 continue
-            if file is not None and content is ignore:
+            file = RuleFile(rules, directory, above, deadline)
+            sizes = zip(file.size, *(each.size for each in ignore_files + git_files), strict=True)
+            if any(sum(size) > most for size, most in zip(sizes, _MAX_TOGETHER, strict=True)):
+                refused.append(name)
+            elif rules and content is ignore:
                 ignore_files = (file, *ignore_files)
-            elif file is not None:
+            elif rules:
                 git_files = (file, *git_files)
         if ignore_files is self._ignore and git_files is self._git and not refused and not self.refused:
             return self

@@ -3,48 +3,48 @@
 import math
 import os
 from collections.abc import Container
+from typing import NamedTuple
 
 from agentfs.errors import AgentFSError, NotDirectoryError, NotFoundError
 from agentfs.fs import Directory, Root
 from agentfs.fs.ignore_files import MAX_RULE_BYTES, git_directory, read_outer_rules, worktree_exclude
 from agentfs.tree.gitignore import IgnoreRules, Rule, TooManyRulesError, read_rules
 
-MOST_UNREAD = 20  # rule files that could not be read, of which the names are kept
+MAX_UNREAD = 20  # rule files that could not be read, of which the names are kept
 _REPOSITORY = frozenset({"HEAD", "objects", "refs"})  # what git wants to see in a `.git`
 
 
+class _Repository(NamedTuple):
+    """What a directory says about a repository that begins in it."""
+
+    exists: bool
+    exclude: bytes | None = None  # its `info/exclude`
+    quoted: bool = True  # whether that file is in the root, so that its rules may be quoted
+
+
 class RuleReader:
-    """Reads the rule files of directories and counts those that it cannot read.
-
-    Args:
-        root: The confined root.
-        deadline: The `time.monotonic()` at which reading ends.
-
-    Attributes:
-        unreadable: How many could not be read, or are too large.
-        unread: The first of these, relative to the root; "" for one outside.
-    """
+    """Reads the rule files of directories, until a deadline, and counts those that it cannot read."""
 
     def __init__(self, root: Root, deadline: float = math.inf) -> None:
         self._root = root.unrestricted
         self._deadline = deadline
         self.unreadable = 0
-        self.unread: list[str] = []
+        self.unread: list[str] = []  # the first of these, relative to the root; "" for one outside
 
     def _refuse(self, *files: str) -> None:
         self.unreadable += len(files)
-        self.unread += files[: MOST_UNREAD - len(self.unread)]
+        self.unread += files[: MAX_UNREAD - len(self.unread)]
 
     def around(self) -> IgnoreRules:
-        """Return the rules that hold in the root from outside: global excludes, and directories above it."""
+        """Return the rules that apply in the root from outside: global excludes, and directories above it."""
         found = read_outer_rules(self._root.path)
         self._refuse(*[""] * found.unreadable)
-        everywhere: list[Rule] = []
+        global_excludes: list[Rule] = []
         try:
-            everywhere = read_rules(found.excludes or b"", "", self._deadline)
+            global_excludes = read_rules(found.excludes or b"", "", self._deadline)
         except TooManyRulesError:
             self._refuse("")
-        rules = IgnoreRules.from_global_excludes(everywhere, self._deadline)
+        rules = IgnoreRules.from_global_excludes(global_excludes, self._deadline)
         for number, each in enumerate(found.directories):
             rules = rules.enter(
                 "",
@@ -59,26 +59,17 @@ class RuleReader:
         return rules
 
     def above(self, real_path: str, *, through: bool = False) -> IgnoreRules:
-        """Return the rules of the directories from the root down to the one above a directory.
-
-        Args:
-            real_path: The path of the directory, links resolved.
-            through: Whether to take its own rules too.
-
-        Raises:
-            TimeoutError: The deadline has passed.
-        """
+        """Return the rules of the directories above one, `through` with its own; may raise `TimeoutError`."""
         rules = self.around()
         parts = real_path.split("/") if real_path else []
+        names = ["", *parts][: len(parts) + through]
         directory: Directory | None = None
         try:
-            for count in range(len(parts) + through):
-                below = (
-                    directory.open_directory(parts[count - 1]) if directory else self._root.open_directory("")
-                )
-                if directory is not None:
-                    directory.close()
-                directory = below
+            for name in names:
+                parent = directory
+                directory = parent.open_directory(name) if parent else self._root.open_directory("")
+                if parent is not None:
+                    parent.close()
                 rules = self.inside(directory, rules)
         except TimeoutError:
             raise
@@ -92,33 +83,21 @@ class RuleReader:
     def inside(
         self, directory: Directory, rules: IgnoreRules, dotted: Container[str] | None = None
     ) -> IgnoreRules:
-        """Return the rules that hold in an open directory.
-
-        Args:
-            directory: The directory.
-            rules: Those of the directory above.
-            dotted: At least the names in it that begin with a dot; None when they are not known.
-
-        Raises:
-            TimeoutError: The deadline has passed.
-        """
-        gitignore = ignore = exclude = None
-        repository, quoted = False, True
-        if dotted is None or ".gitignore" in dotted:
-            gitignore = self._content(directory, ".gitignore")
-        if dotted is None or ".ignore" in dotted:
-            ignore = self._content(directory, ".ignore")
-        if dotted is None or ".git" in dotted:
-            repository, exclude, quoted = self._repository(directory)
-        if gitignore is None and ignore is None and not repository:
+        """Return the rules that apply in a directory, given those of its parent and the names with a dot."""
+        gitignore, ignore = (
+            self._content(directory, name) if dotted is None or name in dotted else None
+            for name in (".gitignore", ".ignore")
+        )
+        repository = self._repository(directory) if dotted is None or ".git" in dotted else _Repository(False)
+        if gitignore is None and ignore is None and not repository.exists:
             return rules
         entered = rules.enter(
             slashed(directory.real_path),
             gitignore=gitignore,
             ignore=ignore,
-            repository=repository,
-            exclude=exclude,
-            quote_exclude=quoted,
+            repository=repository.exists,
+            exclude=repository.exclude,
+            quote_exclude=repository.quoted,
             deadline=self._deadline,
         )
         if entered is not rules:
@@ -126,7 +105,7 @@ class RuleReader:
         return entered
 
     def _content(self, directory: Directory, name: str) -> bytes | None:
-        """Return a rule file; a link, a FIFO or a giant is no rule file and counts as unreadable."""
+        """Return a rule file; a link, a FIFO or a giant is none and counts as unreadable."""
         try:
             with directory.open_file(name) as opened:
                 content = opened.read(MAX_RULE_BYTES + 1)
@@ -139,54 +118,51 @@ class RuleReader:
             return None
         return content
 
-    def _repository(self, directory: Directory) -> tuple[bool, bytes | None, bool]:
-        """Tell whether a repository begins here, its `info/exclude`, and whether that may be quoted."""
+    def _repository(self, directory: Directory) -> _Repository:
         try:
             with directory.open_directory(".git") as git:
                 if not _REPOSITORY.issubset(entry.name for entry in git.scan()):
-                    return False, None, True
+                    return _Repository(False)
                 with git.open_directory("info") as info:
-                    return True, self._content(info, "exclude"), True
-        except NotFoundError:
-            # Without `.git` at all, or with a `.git` that has no `info`.
-            return _is_there(directory, ".git"), None, True
+                    return _Repository(True, self._content(info, "exclude"))
+        except NotFoundError:  # of `.git`, or of its `info`
+            return _Repository(_is_there(directory, ".git"))
         except NotDirectoryError:
-            return self._pointer(directory)
+            return self._linked_repository(directory)
         except (AgentFSError, OSError):
             self.unreadable += 1
-            return True, None, True
+            return _Repository(True)
 
-    def _pointer(self, directory: Directory) -> tuple[bool, bytes | None, bool]:
+    def _linked_repository(self, directory: Directory) -> _Repository:
         """Follow the `.git` file of a worktree or a submodule."""
         pointer = self._content(directory, ".git")
         top = os.path.normpath(os.path.join(self._root.path, directory.real_path))
-        named = git_directory(top, pointer) if pointer else None
-        if named is None:
-            return False, None, True
-        if self._inside(named) is None:
-            return True, worktree_exclude(self._root.path, top, named), False
+        git_path = git_directory(top, pointer) if pointer else None
+        if git_path is None:
+            return _Repository(False)
+        if self._below_root(git_path) is None:
+            return _Repository(True, worktree_exclude(self._root.path, top, git_path), quoted=False)
         try:
-            with self._opened(named) as git:
+            with self._open(git_path) as git:
                 common = self._content(git, "commondir") or b"."
-            place = os.path.normpath(os.path.join(named, os.fsdecode(common).rstrip("\r\n"), "info"))
-            with self._opened(place) as info:
-                return True, self._content(info, "exclude"), True
+            info_path = os.path.normpath(os.path.join(git_path, os.fsdecode(common).rstrip("\r\n"), "info"))
+            with self._open(info_path) as info:
+                return _Repository(True, self._content(info, "exclude"))
         except NotFoundError:
-            return True, None, True
+            return _Repository(True)
         except (AgentFSError, OSError, ValueError):
-            # A directory in the tree leads outside, is none, or is come to by a link.
+            # A directory in the tree leads outside, is none, or is reached by a link.
             self.unreadable += 1
-            return True, None, True
+            return _Repository(True)
 
-    def _inside(self, path: str) -> list[str] | None:
-        """Return the names that lead from the root to an absolute path; None where it lies outside."""
-        root = [name for name in self._root.path.split(os.sep) if name]
-        names = [name for name in path.split(os.sep) if name]
+    def _below_root(self, path: str) -> list[str] | None:
+        """Return the names that lead from the root to an absolute path; None where it is outside."""
+        root, names = ([name for name in each.split(os.sep) if name] for each in (self._root.path, path))
         return names[len(root) :] if names[: len(root)] == root else None
 
-    def _opened(self, path: str) -> Directory:
-        """Open a directory by its absolute path, no link on the way; ValueError where it lies outside."""
-        names = self._inside(path)
+    def _open(self, path: str) -> Directory:
+        """Open a directory by its absolute path, no link on the way; ValueError where it is outside."""
+        names = self._below_root(path)
         if names is None:
             raise ValueError(path)
         directory = self._root.open_directory("")
