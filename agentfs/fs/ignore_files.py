@@ -1,7 +1,7 @@
-"""The one thing outside of the root that is read: the rule files that git reads for a tree that lies there.
+"""The only files outside of the root that are read: the rule files that git reads for a tree that is there.
 
 They come from the directories of a repository above the root, from the repository that a worktree belongs to,
-and from the user's global excludes. Their content is for matching names only and must never be shown. The
+and from the user's global excludes. Their content is for matching names only and must never be displayed. The
 configuration of a repository is not followed, because whoever may write in the tree may write it.
 """
 
@@ -24,70 +24,62 @@ _VALUE = re.compile(r'"((?:[^"\\]|\\.)*)"|([^"#;]+)')
 
 @dataclass(slots=True)
 class Above:
-    """The rule files of one directory above the root.
+    """The rule files of one directory above the root."""
 
-    Attributes:
-        below: The path from that directory to the root, with a `/` at its end.
-        gitignore: The bytes of its `.gitignore`, or None.
-        ignore: The bytes of its `.ignore`, or None.
-        exclude: The bytes of `info/exclude` of the repository that begins there, or None.
-    """
-
-    below: str
+    below: str  # the path from that directory to the root, with a `/` at its end
     gitignore: bytes | None = None
     ignore: bytes | None = None
-    exclude: bytes | None = None
+    exclude: bytes | None = None  # `info/exclude` of the repository that begins there
 
 
 @dataclass(slots=True)
 class OuterRules:
-    """What holds in a root from outside.
+    """The rule files outside of a root that apply in it."""
 
-    Attributes:
-        directories: From the top of the repository down to the directory above the root; empty when the root
-            lies in no repository, or is the top of one.
-        excludes: The bytes of the user's global excludes, or None.
-        unreadable: Rule files that are there and could not be read.
-    """
-
+    # From the top of the repository down; empty where the root is in no repository, or is the top of one.
     directories: list[Above] = field(default_factory=list[Above])
-    excludes: bytes | None = None
+    excludes: bytes | None = None  # the user's global excludes
     unreadable: int = 0
+
+    def read(self, path: str | None, *, follow: bool = False) -> bytes | None:
+        """Read a rule file, or count it as unreadable."""
+        if path is None:
+            return None
+        try:
+            return read_bounded(path, MAX_RULE_BYTES, follow=follow)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except (OSError, ValueError):
+            self.unreadable += 1
+            return None
 
 
 def read_outer_rules(root: str) -> OuterRules:
-    """Read the rule files that hold in a root from outside."""
-    found = OuterRules()
-    reader = _Reader()
-    found.excludes = reader.read(_global_excludes(), follow=True)
+    """Read the rule files outside of a root that apply in it."""
+    rules = OuterRules()
+    rules.excludes = rules.read(_global_excludes(), follow=True)
     top = _repository_above(root)
-    directory = os.path.dirname(root)
-    while top is not None:
-        below = os.path.relpath(root, directory)
-        above = Above(f"{below}/")
-        above.gitignore = reader.read(os.path.join(directory, ".gitignore"))
-        above.ignore = reader.read(os.path.join(directory, ".ignore"))
-        found.directories.insert(0, above)
-        if directory == top:
-            above.exclude = _exclude_of(top, root, reader)
-            break
+    directory = root
+    while top is not None and directory != top:
         directory = os.path.dirname(directory)
-    found.unreadable = reader.unreadable
-    return found
+        above = Above(f"{os.path.relpath(root, directory)}/")
+        above.gitignore = rules.read(os.path.join(directory, ".gitignore"))
+        above.ignore = rules.read(os.path.join(directory, ".ignore"))
+        rules.directories.insert(0, above)
+    if top is not None:
+        git = os.path.join(top, ".git")
+        if os.path.isdir(git):
+            rules.directories[0].exclude = rules.read(os.path.join(git, "info", "exclude"))
+        elif named := git_directory(top, _config(git) or b""):
+            rules.directories[0].exclude = worktree_exclude(root, top, named)
+    return rules
 
 
 def worktree_exclude(root: str, top: str, named: str) -> bytes | None:
-    """Read the `info/exclude` of the repository outside of a root that a worktree belongs to.
+    """Read the `info/exclude` of the repository outside of a root that the worktree at `top` belongs to.
 
-    Args:
-        root: The absolute path of the root, links resolved.
-        top: The absolute path of the worktree, links resolved.
-        named: The directory that its `.git` file names, as `git_directory` returns it.
-
-    Returns:
-        The bytes; None when there is none, when a link is on the way, or when the directory lies in the root
-        or does not name this worktree in turn: whoever writes in the tree must not be able to choose what is
-        read.
+    None when the directory `named` in its `.git` file is in the root, is reached by a link or does not name
+    this worktree in turn: whoever writes in the tree must not be able to choose what is read.
     """
     try:
         with _opened(named, root) as handle:
@@ -115,14 +107,14 @@ def git_directory(top: str, pointer: bytes) -> str | None:
 @contextmanager
 def _opened(path: str, root: str) -> Generator[int]:
     """Open a directory outside of a root; OSError for one inside, and for a link on the way."""
-    here = os.stat(root)
+    root_status = os.stat(root)
     handle = syscalls.open_root("/")
     try:
         for name in filter(None, path.split("/")):
-            above, handle = handle, syscalls.enter(handle, name)
-            syscalls.close(above)
+            parent, handle = handle, syscalls.enter(handle, name)
+            syscalls.close(parent)
             # The root may have other names: those of a second mount, or in other case.
-            if os.path.samestat(syscalls.lstat(handle, "."), here):
+            if os.path.samestat(syscalls.lstat(handle, "."), root_status):
                 raise OSError(errno.EXDEV, os.strerror(errno.EXDEV), path)
         yield handle
     finally:
@@ -131,22 +123,6 @@ def _opened(path: str, root: str) -> Generator[int]:
 
 def _name_in(handle: int, name: str) -> str:
     return os.fsdecode(_content(syscalls.open_file(handle, name), _MAX_CONFIG_BYTES)).rstrip("\r\n")
-
-
-class _Reader:
-    def __init__(self) -> None:
-        self.unreadable = 0
-
-    def read(self, path: str | None, *, follow: bool = False) -> bytes | None:
-        if path is None:
-            return None
-        try:
-            return read_bounded(path, MAX_RULE_BYTES, follow=follow)
-        except (FileNotFoundError, NotADirectoryError):
-            return None
-        except (OSError, ValueError):
-            self.unreadable += 1
-            return None
 
 
 def read_bounded(path: str, limit: int, *, follow: bool) -> bytes:
@@ -166,7 +142,7 @@ def _content(fd: int, limit: int) -> bytes:
     return content
 
 
-def _small(path: str, *, follow: bool = True) -> bytes | None:
+def _config(path: str, *, follow: bool = True) -> bytes | None:
     try:
         return read_bounded(path, _MAX_CONFIG_BYTES, follow=follow)
     except (OSError, ValueError):
@@ -174,25 +150,16 @@ def _small(path: str, *, follow: bool = True) -> bytes | None:
 
 
 def _repository_above(root: str) -> str | None:
-    """Return the top of the repository that the root lies below; None when it is itself the top of one."""
-    if _is_top(root, follow=False):  # whoever writes in the tree may have put the link there
+    """Return the top of the repository that the root is below; None when it is itself the top of one."""
+    if _is_top(root, follow=False):  # whoever may write in the tree may have put the link there
         return None
     directory = os.path.dirname(root)
     while not _is_top(directory):
-        above = os.path.dirname(directory)
-        if above == directory:
+        parent = os.path.dirname(directory)
+        if parent == directory:
             return None
-        directory = above
+        directory = parent
     return directory
-
-
-def _exclude_of(top: str, root: str, reader: "_Reader") -> bytes | None:
-    """Return the `info/exclude` of the repository that begins in a directory above the root."""
-    git = os.path.join(top, ".git")
-    if os.path.isdir(git):
-        return reader.read(os.path.join(git, "info", "exclude"))
-    named = git_directory(top, _small(git) or b"")
-    return None if named is None else worktree_exclude(root, top, named)
 
 
 def _is_top(directory: str, *, follow: bool = True) -> bool:
@@ -203,7 +170,7 @@ def _is_top(directory: str, *, follow: bool = True) -> bool:
         return False
     if stat.S_ISDIR(mode):
         return all(os.path.lexists(os.path.join(git, name)) for name in ("HEAD", "objects", "refs"))
-    return git_directory(directory, _small(git, follow=follow) or b"") is not None
+    return git_directory(directory, _config(git, follow=follow) or b"") is not None
 
 
 def _global_excludes() -> str | None:
@@ -215,7 +182,7 @@ def _global_excludes() -> str | None:
     configs = [os.path.join(base, "config"), os.path.join(home, ".gitconfig")] if named is None else [named]
     path: str | None = os.path.join(base, "ignore")
     for config in configs:
-        for value in _excludes_values(os.fsdecode(_small(config) or b"")):
+        for value in _excludes_values(os.fsdecode(_config(config) or b"")):
             path = os.path.join(home, value[2:]) if value.startswith("~/") else value
             path = path if os.path.isabs(path) and "\0" not in path else None
     return path
