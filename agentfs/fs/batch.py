@@ -9,7 +9,7 @@ import errno
 import os
 import time
 from collections.abc import Callable, Container, Generator, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import replace
 from functools import partial
 
@@ -18,7 +18,7 @@ from agentfs.errors import AgentFSError, NotDirectoryError, NotFoundError
 from agentfs.fs import oserrors, syscalls
 from agentfs.fs.context import RootContext
 from agentfs.fs.directory import node_at, node_in
-from agentfs.fs.lock import ATTEMPTS, file_lock
+from agentfs.fs.lock import ATTEMPTS, file_locks
 from agentfs.fs.node import Change, Conflict, DirectoryNode, FileMetadata, FileNode, LinkNode, Node, Recorder
 from agentfs.fs.path import quote
 from agentfs.fs.recovery_log import PlannedChange, RecoveryLog, recovery_log, unfinished_batches
@@ -112,9 +112,7 @@ def _unfinished(*paths: str) -> str:
 def _lock_files(context: RootContext, root_path: str, paths: Sequence[str]) -> Generator[None]:
     for _ in range(ATTEMPTS):
         keys = {_lock_key(context, path): path for path in paths}
-        with ExitStack() as locks:
-            for key in sorted(keys):
-                locks.enter_context(file_lock(key, keys[key], root_path))
+        with file_locks(keys, root_path):
             # A path may lead elsewhere since a lock was waited for; then these are the wrong locks.
             if keys == {_lock_key(context, path): path for path in paths}:
                 yield

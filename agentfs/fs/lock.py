@@ -9,8 +9,9 @@ import re
 import stat
 import threading
 import time
-from collections.abc import Generator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Generator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 
 from agentfs.fs import oserrors, syscalls
 from agentfs.fs.node import revision_of
@@ -35,9 +36,20 @@ _thread_locks: dict[str, _ThreadLock] = {}
 
 
 @contextmanager
-def file_lock(key: str, path: str, root_path: str) -> Generator[None]:
-    """Lock a file, which `ResolvedPath.lock_key` identifies; BusyError after `WAIT` seconds."""
-    deadline = time.monotonic() + WAIT
+def file_locks(paths: Mapping[str, str], root_path: str) -> Generator[None]:
+    """Lock files, given the path of each by its `ResolvedPath.lock_key`; BusyError after `WAIT` seconds."""
+    with ExitStack() as locks:
+        for key in sorted(paths):
+            locks.enter_context(_thread_lock(key, paths[key]))
+        directory = lock_directory(root_path)
+        if directory is not None:
+            files = {os.path.join(directory, revision_of(os.fsencode(key))): paths[key] for key in paths}
+            locks.enter_context(_process_locks(files))
+        yield
+
+
+@contextmanager
+def _thread_lock(key: str, path: str) -> Generator[None]:
     with _guard:
         mine = _thread_locks.setdefault(key, _ThreadLock())
         mine.users += 1
@@ -45,8 +57,7 @@ def file_lock(key: str, path: str, root_path: str) -> Generator[None]:
         if not mine.lock.acquire(timeout=WAIT):
             raise oserrors.locked(path, WAIT)
         try:
-            with _process_lock(key, path, root_path, deadline):
-                yield
+            yield
         finally:
             mine.lock.release()
     finally:
@@ -57,25 +68,58 @@ def file_lock(key: str, path: str, root_path: str) -> Generator[None]:
 
 
 @contextmanager
-def _process_lock(key: str, path: str, root_path: str, deadline: float) -> Generator[None]:
-    directory = lock_directory(root_path)
-    if directory is None:
+def _process_locks(paths: Mapping[str, str]) -> Generator[None]:
+    """Lock lock files. Of several each is made a link to one that is locked, which takes one descriptor."""
+    fds: list[int] = []
+    names: list[str] = []
+    try:
+        if len(paths) == 1:
+            lock = partial(open_locked, flags=os.O_CREAT)
+        else:
+            first = os.path.join(os.path.dirname(next(iter(paths), "")), revision_of(os.urandom(8)))
+            lock = partial(_link_or_open_locked, first)
+            fds.append(_wait_for(partial(open_locked, first, os.O_CREAT), first))
+            names.append(first)
+        for file in sorted(paths):
+            fds.append(_wait_for(partial(lock, file), paths[file]))
+            names.append(file)
         yield
-        return
-    file = os.path.join(directory, revision_of(os.fsencode(key)))
+    finally:
+        # Removed while they are locked: whoever waits sees that the file has lost its name, and starts again.
+        for file in names:
+            with suppress(OSError):
+                os.unlink(file)
+        for fd in filter(None, fds):
+            syscalls.close(fd)
+
+
+def _wait_for(lock: Callable[[], int | None], path: str) -> int:
+    deadline = time.monotonic() + WAIT
     pause = _FIRST_PAUSE
-    while (fd := open_locked(file, os.O_CREAT)) is None:
+    while (fd := lock()) is None:
         if time.monotonic() > deadline:
             raise oserrors.locked(path, WAIT)
         time.sleep(pause)
         pause = min(pause * 2, _LONGEST_PAUSE)
+    return fd
+
+
+def _link_or_open_locked(locked: str, file: str) -> int | None:
+    """Make a lock file a link to a locked one, and return 0; a descriptor where there are no links."""
     try:
-        yield
-    finally:
-        # Removed while it is locked: whoever waits for it sees that it has lost its name, and starts again.
-        with suppress(OSError):
-            os.unlink(file)
-        syscalls.close(fd)
+        os.link(locked, file)
+    except FileExistsError:
+        with suppress(FileNotFoundError):
+            fd = open_locked(file)
+            if fd is not None:  # that of a process that died
+                os.unlink(file)
+                os.close(fd)
+        return None
+    except OSError as error:
+        if error.errno not in syscalls.NO_HARD_LINKS:
+            raise
+        return open_locked(file, os.O_CREAT)
+    return 0
 
 
 def open_locked(file: str, flags: int = 0) -> int | None:
@@ -83,7 +127,11 @@ def open_locked(file: str, flags: int = 0) -> int | None:
     fd = os.open(file, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | flags, 0o600)
     try:
         if try_lock(fd) and _still_named(fd, file):
-            return fd
+            if os.fstat(fd).st_nlink == 1:
+                return fd
+            os.unlink(
+                file
+            )  # a link that a batch has left whose process died: its other links are not to wait
     except BaseException:
         os.close(fd)
         raise

@@ -20,7 +20,7 @@ from agentfs.fs import oserrors, syscalls
 from agentfs.fs.context import Access, RootContext, RootHandle, SharedHandle
 from agentfs.fs.directory import Directory, entry_of, node_at
 from agentfs.fs.file import OpenFile, open_regular
-from agentfs.fs.lock import ATTEMPTS, file_lock, lock_directory
+from agentfs.fs.lock import ATTEMPTS, file_locks, lock_directory
 from agentfs.fs.node import Change, Conflict, Node, Recorder
 from agentfs.fs.path import ParsedPath, absolute_parts, display_name, is_simple, quote, split_path
 from agentfs.fs.protect import name_matcher
@@ -267,7 +267,7 @@ class Root:
             for _ in range(ATTEMPTS):
                 with self._resolve_target(path, parsed) as resolved:
                     key = resolved.lock_key
-                with file_lock(key, path, self.path), self._resolve_target(path, parsed) as resolved:
+                with file_locks({key: path}, self.path), self._resolve_target(path, parsed) as resolved:
                     # The path may lead elsewhere since the lock was waited for; then it is the wrong lock.
                     if resolved.lock_key == key:
                         yield FileUpdate(self._context, resolved, max_bytes, self.recorder)

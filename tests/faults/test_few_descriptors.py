@@ -83,3 +83,14 @@ def test_with_few_descriptors_a_change_is_made_or_not_made_and_no_second_name_st
             )
     assert 0 not in made
     assert 19 in made
+
+
+def test_a_transaction_over_more_files_than_there_are_descriptors(tmp_path):
+    """256 is what macOS gives a process."""
+    with Workspace(tmp_path, policy=Policy(durability="fast")) as ws, only(64):
+        with ws.transaction() as tx:
+            for number in range(200):
+                tx.write(f"f{number}", "x\n")
+        assert len(os.listdir(tmp_path)) == 200
+        ws.undo()
+    assert os.listdir(tmp_path) == []

@@ -269,3 +269,86 @@ def test_the_lock_of_a_delete_is_that_of_the_file_that_is_there_once_it_is_had(t
             thread.join(20)
     assert getattr(outcome["delete"], "code", "deleted") == "stale"
     assert (tmp_path / "d/x").read_text() == "two\n"
+
+
+DIE = """
+import os, sys
+from agentfs import Workspace
+with Workspace(sys.argv[1]) as ws:
+    real, renames = os.replace, []
+    def replace(*args, **options):
+        renames.append(args)
+        if len(renames) == 2:
+            os._exit(9)
+        return real(*args, **options)
+    with ws.transaction() as tx:
+        for name in "abcd":
+            tx.edit(name, "old", "new")
+        os.replace = replace
+"""
+
+
+@pytest.mark.parametrize("has_links", [True, False])
+def test_locks_that_a_killed_batch_leaves_are_taken_over_by_one_call_and_by_several(
+    tmp_path, monkeypatch, has_links
+):
+    tree = tmp_path / "root"
+    tree.mkdir()
+    for name in "abcd":
+        (tree / name).write_text("old")
+    assert subprocess.run([sys.executable, "-c", DIE, str(tree)], check=False).returncode == 9
+    where = lock.lock_directory(str(tree))
+    assert where is not None
+    left = [name for name in os.listdir(where) if lock._LOCK_NAME.fullmatch(name)]
+    assert len(left) == 5
+    monkeypatch.setattr(lock, "WAIT", 1.0)
+    if not has_links:
+        monkeypatch.setattr(os, "link", lambda *_, **__: (_ for _ in ()).throw(PermissionError(1, "no")))
+    with Workspace(tree) as ws:
+        assert "was taken back" in ws.recovery_notes[0]
+        ws.edit("a", "old", "one")
+        with ws.transaction() as tx:
+            for name in "bcd":
+                tx.edit(name, "old", "several")
+    assert [(tree / name).read_text() for name in "abcd"] == ["one", "several", "several", "several"]
+    remaining = set(left) & set(os.listdir(where))
+    assert len(remaining) <= 1, "only the file of the batch itself waits to be removed as a stale one"
+    for name in remaining:
+        os.unlink(os.path.join(where, name))
+
+
+@pytest.mark.parametrize("has_links", [True, False])
+def test_a_batch_and_single_changes_of_its_files_take_turns(tmp_path, monkeypatch, has_links, patient):
+    """In two processes, where only the lock files keep them apart."""
+    for name in "ab":
+        (tmp_path / name).write_bytes(b"0")
+    count = """
+import os, sys
+from agentfs import Policy, Workspace
+from agentfs.fs import lock
+lock.WAIT = 600
+if sys.argv[3] == "False":
+    def link(*_, **__):
+        raise PermissionError(1, "no links here")
+    os.link = link
+def add_one(text):
+    return [(0, len(text), str(int(text) + 1))]
+with Workspace(sys.argv[1], policy=Policy(durability="fast", overwrite="always")) as ws:
+    for _ in range(60):
+        if sys.argv[2] == "both":
+            while True:
+                try:
+                    with ws.transaction() as tx:
+                        for name in "ab":
+                            tx.splice(name, add_one)
+                    break
+                except Exception as error:
+                    if getattr(error, "code", "") != "stale":
+                        raise
+        else:
+            ws.splice("a", add_one)
+"""
+    command = [sys.executable, "-c", count, str(tmp_path)]
+    running = [subprocess.Popen([*command, kind, str(has_links)]) for kind in ("both", "one", "both")]
+    assert [each.wait() for each in running] == [0, 0, 0]
+    assert ((tmp_path / "a").read_text(), (tmp_path / "b").read_text()) == ("180", "120")

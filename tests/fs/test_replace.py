@@ -405,14 +405,14 @@ def test_a_link_that_turns_while_the_lock_is_waited_for_is_walked_again(tree, mo
     (tree / "l").symlink_to("f")
     taken = []
 
-    def turning(key, *args):
-        taken.append(key.rpartition(":")[2])
+    def turning(paths, *args):
+        taken.extend(key.rpartition(":")[2] for key in paths)
         if len(taken) == 1:
             (tree / "l").unlink()
             (tree / "l").symlink_to("a/t")
-        return lock.file_lock(key, *args)
+        return lock.file_locks(paths, *args)
 
-    monkeypatch.setattr(root_module, "file_lock", turning)
+    monkeypatch.setattr(root_module, "file_locks", turning)
     with Root(tree, Policy()) as root:
         assert put(root, "l", b"new").real_path == "a/t"
     assert taken == ["f", "t"]
