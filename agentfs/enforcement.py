@@ -26,6 +26,7 @@ from agentfs.tools.declaration import declaration_of
 
 if TYPE_CHECKING:  # a workspace loads it when it is opened
     from agentfs.cache import OutputStore
+    from agentfs.history import Journal
     from agentfs.tools.checking import ArgumentChecker
 
 _R = TypeVar("_R")
@@ -40,6 +41,7 @@ class Guarded(Protocol):
     policy: Policy
     limits: Limits
     _root: Root
+    _journal: "Journal"
     _outputs: "OutputStore"
 
 
@@ -80,13 +82,18 @@ def _guard(method: Callable[..., Any], effect: Effect) -> Callable[..., Any]:
         with call_context.limited(self.limits.timeout, seconds):
             if self.policy.guards:
                 return _GuardedCall(self, method, effect, signature().bind(self, *args, **kwargs)).run()
-            return (
-                run_to_end(lambda: method(self, *args, **kwargs))
-                if changes
-                else method(self, *args, **kwargs)
-            )
+            if not changes:
+                return method(self, *args, **kwargs)
+            return run_to_end(lambda: _flushed(self, lambda: method(self, *args, **kwargs)))
 
     return guarded
+
+
+def _flushed(workspace: Guarded, change: Callable[[], _R]) -> _R:
+    try:
+        return change()
+    finally:
+        workspace._journal.flush()
 
 
 class _GuardedCall:
@@ -180,7 +187,7 @@ class _GuardedCall:
         workspace = copy(self.workspace)
         workspace._root = root.for_call(access)
         arguments = {**self.arguments, **({"preview": True} if preview else {})}
-        return self._to_end(lambda: self.method(workspace, **arguments))
+        return self._to_end(lambda: _flushed(workspace, lambda: self.method(workspace, **arguments)))
 
     def _to_end(self, work: Callable[[], _R]) -> _R:
         return run_to_end(work) if self.changes else work()

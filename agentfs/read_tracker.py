@@ -362,8 +362,8 @@ class ReadTracker:
     def _set_latest_ids(self, real_path: str, revision: str | None) -> None:
         if revision is not None:
             self._cache.latest_ids[real_path] = revision
-        else:
-            self._cache.latest_ids.pop(real_path, None)
+        elif self._cache.latest_ids.pop(real_path, None) is None:
+            return
         self._changed("latest_ids", real_path, revision or "")
 
     def _dropped(self, keys: Sequence[Key]) -> None:

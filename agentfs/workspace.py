@@ -953,6 +953,7 @@ class Workspace:
             run_to_end(commit)
         finally:
             read_tracker.join(committed=committed)
+            self._journal.flush()
             staged.close()
             journal.close()
 

@@ -2,7 +2,7 @@
 
 import errno
 import os
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager, suppress
 from threading import RLock
 from typing import Any, Literal
@@ -65,6 +65,7 @@ class Database:
         self._syncs = durability != "fast"
         self._lock = RLock()
         self._opening = True
+        self._deferred: list[Statement] = []
         self._connection: sqlite3.Connection | None = None
         try:
             with self._typed_errors():
@@ -100,20 +101,28 @@ class Database:
                 if connection.in_transaction:
                     connection.execute("COMMIT")
 
-    def write(self, statements: Sequence[Statement], *, sync: bool = False) -> None:
-        """Carry out statements as one transaction: all of them or none.
+    def defer(self, statements: Iterable[Statement]) -> None:
+        """Make statements part of the next transaction, at the latest that of `flush`."""
+        with self._lock:
+            self._deferred += statements
 
-        Args:
-            statements: SQL and its values.
-            sync: Bring it to the disk, as far as the policy asks for it.
+    def flush(self) -> None:
+        """Carry out what was deferred; where that fails, it is part of the next transaction."""
+        if self._deferred:
+            with suppress(AgentFSError):
+                self.write(())
 
-        Raises:
-            FileIOError: io: the disk is full, or fails; the directory was removed.
+    def write(self, statements: Iterable[Statement], *, sync: bool = False) -> None:
+        """Carry out what was deferred and these statements as one transaction; raises FileIOError (io).
+
+        With `sync` it is brought to the disk, as far as the policy asks for it.
         """
         with self._lock, self._typed_errors():
             connection = self._usable()
+            statements = [*self._deferred, *statements]
             if len(statements) == 1 and not sync:
                 connection.execute(*statements[0])
+                self._deferred.clear()
                 return
             sync = sync and self._syncs
             try:
@@ -123,6 +132,7 @@ class Database:
                 for statement in statements:
                     connection.execute(*statement)
                 connection.execute("COMMIT")
+                self._deferred.clear()
             except BaseException:
                 self._roll_back(connection)
                 raise

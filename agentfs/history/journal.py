@@ -101,6 +101,10 @@ class Journal:
         with self._lock:
             self.store.close()
 
+    def flush(self) -> None:
+        """Write down what is left of the changes of a call at its end."""
+        self.store.flush()
+
     def alone(self) -> AbstractContextManager[object]:
         """Return a context in which no other thread makes a recorded change."""
         return self._lock

@@ -103,6 +103,9 @@ class MemoryStore:
     def merge(self, timeline: Timeline) -> None:
         """Write down that steps were merged into the base; never fails."""
 
+    def flush(self) -> None:
+        """Write down what is left of a change that was finished; never fails."""
+
     def close(self) -> None:
         """Drop everything."""
         with self._lock:

@@ -55,7 +55,6 @@ class SQLiteStore(MemoryStore):
     def __init__(self, database: Database) -> None:
         super().__init__()
         self._database = database
-        self._unfinished: list[Statement] = []  # what could not be written at the end of a change
         self._checkpoint_number = 0
         self._was_moved = True  # since the last step: then there may be undone steps, or an unfinished move
         self._unneeded: set[bytes] = set()
@@ -156,7 +155,7 @@ class SQLiteStore(MemoryStore):
         nodes = [node for change in step.changes for node in (change.before, change.after)]
         new = [node.load for node in nodes if isinstance(node, FileNode)]
         contents = [content for content in new if isinstance(content, Content) and content.data is not None]
-        self._write(
+        self._database.write(
             [
                 *(
                     ("INSERT OR IGNORE INTO contents VALUES (?, ?)", (bytes.fromhex(c.digest), c.data))
@@ -173,24 +172,21 @@ class SQLiteStore(MemoryStore):
     def begin_move(self, start: int, end: int) -> None:
         """Write down that steps are about to be undone or redone."""
         self._was_moved = True
-        self._write(
+        self._database.write(
             [("DELETE FROM steps WHERE number = ?", (_BEGUN,)), _meta("move", [start, end])], sync=True
         )
 
     def finish_step(self, made: Step | None, position: int, *, whole: bool) -> None:
-        """Write down what was made of a step.
-
-        It is not brought to the disk: after a power failure the tree shows it as well.
-        """
+        """Write down, with the next transaction, what was made of a step: until then the tree shows it."""
         if made is None:
-            self._finish([("DELETE FROM steps WHERE number = ?", (_BEGUN,))])
+            self._database.defer([("DELETE FROM steps WHERE number = ?", (_BEGUN,))])
             return
         statements: list[Statement] = (
             []
             if whole
             else [("UPDATE steps SET payload = ?, checksum = ? WHERE number = 0", _step_row(made))]
         )
-        self._finish(
+        self._database.defer(
             [
                 *statements,
                 *((sql, (position,)) for sql in _DROP_UNDONE if self._was_moved),
@@ -201,22 +197,22 @@ class SQLiteStore(MemoryStore):
         self._was_moved = False
 
     def finish_move(self, position: int) -> None:
-        """Write down the position after steps were undone or redone, or were not."""
-        self._finish([_END_MOVE, _meta("position", position)])
+        """Write down, with the next transaction, the position after an undo or redo, made or not."""
+        self._database.defer([_END_MOVE, _meta("position", position)])
 
     def set_checkpoint(self, name: str, position: int) -> None:
         """Write down a checkpoint; a later step brings it to the disk."""
         self._checkpoint_number += 1
         key = name.encode("utf-8", "surrogatepass")
         row = (key, position, self._checkpoint_number, checksum(key, position))
-        self._write([("INSERT OR REPLACE INTO checkpoints VALUES (?, ?, ?, ?)", row)])
+        self._database.write([("INSERT OR REPLACE INTO checkpoints VALUES (?, ?, ?, ?)", row)])
 
     def merge(self, timeline: Timeline) -> None:
         """Write down that steps were merged; where that fails, they are merged again on opening."""
         base, merged = timeline.base, timeline.merged
         plain = [merged, base.omitted, list(base.external), _plain(base.changes)]
         with suppress(AgentFSError):
-            self._write(
+            self._database.write(
                 [
                     _meta("base", plain),
                     ("DELETE FROM steps WHERE number BETWEEN 1 AND ?", (merged,)),
@@ -224,26 +220,18 @@ class SQLiteStore(MemoryStore):
                 ]
             )
 
+    def flush(self) -> None:
+        """Write down the outcome of the last change, if nothing was written since."""
+        self._database.flush()
+
     def close(self) -> None:
         """Write down what could not be written before, if there is room by now."""
-        self._finish([])
+        self._database.flush()
         super().close()
 
     def _add(self, content: Content, data: bytes) -> None:
         packed = zlib.compress(data, 1) if len(data) > _UNCOMPRESSED else data
         content.data = b"z" + packed if len(packed) < len(data) else b"-" + data
-
-    def _finish(self, statements: list[Statement]) -> None:
-        self._unfinished += statements
-        with suppress(
-            AgentFSError
-        ):  # the next to write does it, or to open the database and look at the tree
-            if self._unfinished:
-                self._write([])
-
-    def _write(self, statements: list[Statement], *, sync: bool = False) -> None:
-        self._database.write([*self._unfinished, *statements], sync=sync)
-        self._unfinished = []
 
     def _step(self, plain: Any, needed: set[str]) -> Step:
         return Step(tuple(self._change(change, needed) for change in plain["changes"]), float(plain["time"]))
