@@ -264,12 +264,12 @@ class Directory:
             The name, and what was judged; or the error for a file that cannot or must not be read.
         """
         handle, open_file, close = self.handle, syscalls.open_file, os.close
-        covers = self._context.unreadable.covers
+        is_protected = self._context.unreadable.within(self.real_path)
         access = self._context.access
         for name in names:
             outcome: Outcome | OSError | AccessError | None
             try:
-                if covers(self._real_child(name)):
+                if is_protected(name):
                     raise self._protected(name)
                 if access is not None:
                     access.check_read(self._real_child(name))

@@ -63,6 +63,14 @@ class NameMatcher:
             return False
         return any(map(self._matches_rules, _interpretations(real_path, backups=self._backups)))
 
+    def within(self, directory: str) -> Callable[[str], bool]:
+        """Return the test of the names in a directory, given its real path."""
+        prefix = f"{directory}/" if directory else ""
+        if not self._in_ordinary_directory(directory):
+            return lambda name: self.covers(prefix + name)
+        is_ordinary = self._is_ordinary
+        return lambda name: not is_ordinary(name) and self.covers(prefix + name)
+
     def _in_ordinary_directory(self, directory: str) -> bool:
         """Tell whether no pattern begins in the names of a directory's path."""
         ordinary = self._ordinary_directories.get(directory)

@@ -28,10 +28,11 @@ def count_lines(text: str) -> int:
 
 def newline_of(text: str) -> Newline | None:
     r"""Return the line end of a text, "mixed" for both `\n` and `\r\n`, or None where no line ends."""
-    feeds = text.count("\n")
-    if not feeds:
-        return "\r" if "\r" in text else None
-    pairs = text.count("\r\n")
+    if "\r" not in text:
+        return "\n" if "\n" in text else None
+    feeds, pairs = text.count("\n"), text.count("\r\n")
+    if feeds == 0:
+        return "\r"
     if pairs == 0:
         return "\n"
     return "\r\n" if pairs == feeds else "mixed"

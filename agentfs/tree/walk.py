@@ -22,7 +22,7 @@ MAX_OPEN = 64  # directories that are open at a time
 PART = 20_000  # entries of one directory that are taken at a time
 MOST_LEFT_OUT = 1000  # of what was left out that is kept by name
 _MAX_MEMORY = 192 * 1024 * 1024  # bytes of the names of all directories that a walk is inside of
-_ENTRY_BYTES = 160  # of an entry, without its name
+_ENTRY_BYTES, _NAME_BYTES = 160, 32  # of an entry without its name, and of a usual name
 _SAFE_LENGTH = min(2 * (MAX_PARTS - 3), MAX_PATH_BYTES // 4 - 2 * MAX_NAME_BYTES)
 
 Select = Callable[[Directory, str, list[Listed]], list[Listed]]
@@ -285,7 +285,9 @@ class Walk:
                 before = len(frame.files) + len(frame.directories)
                 self._take(frame, directory, entries, first=first)
                 taken = len(frame.files) + len(frame.directories) - before
-                name_bytes = sum([len(entry.name) for entry in entries]) // max(len(entries), 1)
+                name_bytes = _NAME_BYTES
+                if len(entries) > 1000:  # the memory of less is little, whatever its names
+                    name_bytes = sum([len(entry.name) for entry in entries]) // len(entries)
                 frame.memory += taken * (_ENTRY_BYTES + name_bytes)
                 self._memory += taken * (_ENTRY_BYTES + name_bytes)
                 if self._memory > _MAX_MEMORY:
