@@ -1,7 +1,7 @@
 """The call under way in this thread: its cancellation, deadline and progress, and when it begins to change.
 
 `current` is set while a tool runs, and is None when a program calls a method itself. The deadline is set by
-whichever is called first, the tool or the method, and holds for all that is called within; long work calls
+whichever is called first, the tool or the method, and applies to all that is called within; long work calls
 `check` again and again.
 """
 
@@ -26,8 +26,8 @@ class Cancelled(BaseException):
 class Call:
     """One call of a tool, shared by the thread that runs it and whoever waits for it.
 
-    `loop` is the event loop on which questions are asked, or None; the call holds one of `slots`, except
-    while somebody is asked; `on_progress` is called from its thread with the number of entries seen.
+    `loop` is the event loop on which questions are asked, or None; the call takes one of `slots`, except
+    while a question waits for its answer; `on_progress` is called from its thread with the entries seen.
     """
 
     def __init__(

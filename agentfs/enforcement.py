@@ -110,7 +110,7 @@ class _GuardedCall:
         self.name = method.__name__
         self.effect: Effect = effect
         self.changes = effect in GROUPS["change"]
-        # A method that names no file, such as `undo`, may change any: each is checked when it is reached.
+        # A method without a path, such as `undo`, may change any file: each is checked when it is opened.
         self.names_files = "path" in self.arguments or "paths" in self.arguments
 
     def run(self) -> Any:
@@ -142,7 +142,7 @@ class _GuardedCall:
         return "ask" if policy.permission is not None or (self.changes and policy.allow) else None
 
     def _ask_permission(self) -> _Granted:
-        """Ask, take over changed arguments, and make sure that what was shown is what will happen."""
+        """Ask, apply changed arguments, and make sure that the call will do what the request showed."""
         revision, diff, paths = self._to_end(self._preview)
         answer = self._answer(paths, diff)
         if isinstance(answer, Deny):
@@ -158,7 +158,7 @@ class _GuardedCall:
         elif self._diff() != diff:
             raise StaleError(
                 "What the call would do has changed since it was allowed; nothing was done.",
-                hint="Read the file again, then decide anew.",
+                hint="Read the file again, then decide again.",
             )
         return _within(paths) if paths else None
 
@@ -201,7 +201,7 @@ class _GuardedCall:
         return str(getattr(self._call(None, preview=True), "diff", ""))
 
     def _revision(self) -> str | None:
-        """Return the version that is about to be changed, for a method that can be held to one."""
+        """Return the revision that is about to be changed, for a method with `expect_revision`."""
         if self.arguments.get("expect_revision", "") is not None:  # given already, or no parameter
             return None
         limit = self.workspace.limits.file_bytes

@@ -129,6 +129,6 @@ def _as_mapping(value: Any) -> Mapping[str, Any]:
 
 
 def _is_debugging() -> bool:
-    """Return whether the logger writes details; who has not imported logging cannot have asked for them."""
+    """Return whether the logger writes details; without an import of logging nobody can have enabled it."""
     logging = sys.modules.get("logging")
     return logging is not None and logging.getLogger("agentfs").isEnabledFor(logging.DEBUG)

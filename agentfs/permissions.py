@@ -28,14 +28,14 @@ _RULE = re.compile(r"(?P<name>\*|[a-z][a-z0-9_]*)(?:\((?P<glob>[^\n]+)\))?")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PermissionRequest(Value):
-    """What a permission callback is asked.
+    """What a permission callback is given.
 
     Attributes:
         method: The method of the workspace that would act, such as "edit".
         act: What it does: "read", "search", "edit" or "write" a file, or another "change".
         arguments: What it is called with, as Python values.
-        paths: Where it acts: paths relative to the root as they were asked for, and where links lead them.
-        diff: The change as a unified diff; "" when nothing changes, or when it cannot be told beforehand.
+        paths: The paths of its arguments relative to the root, as given and with links resolved.
+        diff: The change as a unified diff; "" when nothing changes, or when it cannot be known beforehand.
         tool: The name under which a model called, or None when the program called the method itself.
     """
 
@@ -68,7 +68,7 @@ class Deny(Value):
     """Do not let the call happen.
 
     Attributes:
-        reason: Why, as the model is told.
+        reason: Why, for the model.
     """
 
     reason: str = ""

@@ -1,4 +1,4 @@
-"""What is said of each provider in a module of its own: schema rules, tool calls, and replies to them."""
+"""The interface of a provider: schema rules, the reading of tool calls, replies to them."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence

@@ -144,7 +144,7 @@ def _refuse_constant(name: str) -> NoReturn:
 
 
 class _Binder:
-    """Reads values against kinds; `where` is the parameter, or the place in it, such as `edits[0].path`."""
+    """Reads values against kinds; `where` is the parameter, or a part of it such as `edits[0].path`."""
 
     def __init__(self) -> None:
         self.coercions: list[Coercion] = []

@@ -37,7 +37,7 @@ def tool(
 
     Args:
         effect: What it does to the files; "none" needs no permission.
-        default: Whether a workspace offers it where no tools are named.
+        default: Whether `Workspace.tools()` includes it where no names are given.
         for_models: Whether a model may be offered it at all.
         advice: A sentence for the system prompt, with methods as `{grep}`; it is left out where one of them
             is not offered.

@@ -133,7 +133,7 @@ def make_tool(target: Callable[..., Any] | ToolSpec, *, prefix: str = "", expose
         )
     docstring = read_docstring(inspect.getdoc(spec.target))
     description = spec.description or docstring.description
-    problems = [] if description else ["its docstring says nothing before the sections"]
+    problems = [] if description else ["its docstring has no text before the sections"]
     if inspect.iscoroutinefunction(spec.target):
         problems.append(
             "it is a coroutine function; tools are plain functions, and `acall` runs them in a thread"
@@ -179,7 +179,7 @@ def _problem_of_hidden(declared: inspect.Parameter, spec: ToolSpec) -> list[str]
     if declared.default is not declared.empty or declared.name in spec.preset:
         return []
     if declared.kind is declared.KEYWORD_ONLY:
-        return [f"`{declared.name}` stands after the `*`, hidden from the model, and has no default"]
+        return [f"`{declared.name}` is after the `*`, hidden from the model, and has no default"]
     if declared.kind is declared.POSITIONAL_OR_KEYWORD:
         return [f"`{declared.name}` is hidden from the model and has no default"]
     return []

@@ -36,7 +36,7 @@ class Toolset:
     """Callables that a model may call by name.
 
     Any plain function or bound method joins that has type hints and a Google-style docstring. The model sees
-    the parameters that stand before the `*` of its signature; the others keep their defaults.
+    the parameters before the `*` of its signature; the others keep their defaults.
 
     A toolset may be used from many threads, as far as its callables may.
     """
@@ -55,14 +55,14 @@ class Toolset:
         """Describe callables as tools.
 
         Args:
-            callables: The callables, or offers that say how one is presented; the order is that of `names`,
-                `schemas` and `functions`.
+            callables: The callables, or specs of how one is presented, in the order of `names`, `schemas` and
+                `functions`.
             expose: For a callable, by its own name, parameters after the `*` that a model sees too.
-            prefix: What stands before the name of each tool.
-            on_event: What is told of each call, from the thread that runs it.
+            prefix: Put before the name of each tool.
+            on_event: Called with the events of each call, in the thread that runs it.
             concurrency: How many calls of `acall`, `run` and `arun` may be under way at once.
-            render: Makes each result from the one there would be, after the offer's own `render`: of answers,
-                refusals and failures alike, also where there is no such tool.
+            render: Makes the final result of each call, after the `render` of its spec: successes, refusals
+                and failures, also where there is no such tool.
             timeout: Seconds that one call may take; by default each method that it calls has its own.
 
         Raises:
@@ -108,7 +108,7 @@ class Toolset:
             One new dict for each tool, ready for JSON; the same toolset always gives the same.
 
         Raises:
-            InvalidArgumentError: The format is unknown or has no strict mode, a type cannot be said in strict
+            InvalidArgumentError: The format is unknown or has no strict mode, a type has no schema in strict
                 mode, or the tools exceed what the provider takes in strict mode (`invalid_argument`).
         """
         return tool_schemas(tuple(self._tools.values()), format, strict=strict)
@@ -122,9 +122,9 @@ class Toolset:
         return " ".join((_INSTRUCTIONS_START, *usable, *_INSTRUCTIONS_END))
 
     def call(self, name: str, arguments: str | Mapping[str, Any] | None = None) -> ToolResult:
-        """Call a tool as a model asked for it.
+        """Run a call that a model sent.
 
-        Nothing that a model can send raises: what is wrong with the call is told in the result.
+        Nothing that a model can send raises: the result says what is wrong with the call.
 
         Args:
             name: The name of the tool.
@@ -157,7 +157,7 @@ class Toolset:
         Args:
             name: The name of the tool.
             arguments: Its arguments, as JSON text or parsed; None for none.
-            on_progress: What is told, from that thread, how many entries a long search has seen.
+            on_progress: Called in that thread with the number of entries that a long search has seen.
 
         Returns:
             What `call` returns.
@@ -198,8 +198,8 @@ class Toolset:
     def run(self, calls: Iterable[Any]) -> list[Message]:
         """Run the tool calls of one turn and return the messages to append.
 
-        Calls that only read run side by side; each that may change something runs alone, in its place, so
-        that what stands before it is done and what follows sees it.
+        Calls that only read run side by side; each that may change something runs alone, after all before it
+        and before all that follow.
 
         Args:
             calls: The tool calls, each as `reply` takes it.
@@ -259,7 +259,7 @@ class Toolset:
         return [plain_function(tool, run) for tool in self._tools.values()]
 
     def accepts(self, name: str, arguments: Mapping[str, Any]) -> bool:
-        """Tell whether a call is exactly as the schema has it, with nothing to be taken leniently.
+        """Return whether a call is exactly as the schema has it, with nothing to be coerced.
 
         Args:
             name: The name of the tool.

@@ -209,7 +209,7 @@ def _enum(values: tuple[Any, ...]) -> EnumOf:
 
 def _record(make: type[Any], within: tuple[Any, ...], *, for_program: bool) -> Record:
     if make in within:
-        raise InvalidArgumentError(f"{make.__name__} contains itself, which no strict schema can say")
+        raise InvalidArgumentError(f"{make.__name__} contains itself, which no strict schema allows")
     hints = get_type_hints(make)
     descriptions = read_docstring(make.__doc__).parameters
     members: list[Parameter] = []

@@ -242,7 +242,7 @@ def test_what_cannot_be_a_tool_is_told_with_all_it_lacks():
     with pytest.raises(InvalidArgumentError) as caught:
         Toolset([undocumented])
     for lack in (
-        "says nothing",
+        "has no text before the sections",
         "`a`: it has no type hint",
         "`_b`",
         "made from complex",
