@@ -8,7 +8,7 @@ from typing import Generic, NamedTuple, TypeVar
 MAX_FILES = 16
 MAX_OUTPUTS = 64
 MAX_CHARS = 16 * 1024 * 1024
-NO_LINE_IDS = "no line ids: this is no file, and cannot be edited"  # said of an output
+NO_LINE_IDS = "no line ids: this is no file, and cannot be edited"  # the note for an output
 
 K = TypeVar("K")
 V = TypeVar("V")

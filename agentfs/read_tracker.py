@@ -7,10 +7,10 @@ forgotten counts as never read, which makes `write` ask for a read: the safe sid
 
 import sys
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from threading import Lock
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from agentfs.line_ranges import (
     Hunk,
@@ -178,7 +178,7 @@ class ReadTracker:
             self._keep(real_path, record._replace(whole=record.whole or known.whole), text)
 
     def record_external_change(self, real_path: str, revision: str, text: str, hunks: Sequence[Hunk]) -> None:
-        """Record that a model was told how a file differs from the version read last: the rest stays read."""
+        """Record that a model was shown what differs from the version read last; the rest stays read."""
         with self._updating():
             versions = self._records.get(real_path)
             if not versions or revision in versions:
@@ -293,23 +293,29 @@ class ReadTracker:
                 self, is_staged, records, self._cache.copy(), self._unchanged_replies.copy()
             )
 
-    def merge(self, forked: "ForkedHistory") -> None:
-        """Add what a fork has recorded."""
+    def merge(
+        self,
+        records: Sequence[tuple[str, ReadRecord]],
+        ids: Sequence[tuple[Key, str, str]],
+        latest_ids: Mapping[str, str | None],
+        generation: int,
+    ) -> None:
+        """Add the records of a fork, and its ids with their texts, in the order in which they were used."""
         with self._updating():
-            self._cache.generation = max(self._cache.generation, forked.generation)
-            for path, record in forked.records:
+            self._cache.generation = max(self._cache.generation, generation)
+            for path, record in records:
                 known = self._record(path, record.revision)
                 ranges = known.ranges if known is not None else ()
                 united = record_of(record.revision, (*ranges, *record.ranges), record.total)
                 whole = record.whole or united.whole or (known is not None and known.whole)
                 self._keep(path, united._replace(whole=whole), record.text)
-            for key, text, ids in forked.ids:
+            for key, text, joined in ids:
                 known_ids = self._cache.ids_of(key)
                 if known_ids is None:
-                    self._add_ids(key, text, ids.split())
-                elif known_ids != ids:  # made by another thread meanwhile: neither is valid
+                    self._add_ids(key, text, joined.split())
+                elif known_ids != joined:  # made by another thread meanwhile: neither is valid
                     self._dropped(self._cache.drop(key))
-            for path, revision in forked.latest_ids:
+            for path, revision in latest_ids.items():
                 valid = revision is not None and self._cache.ids_of((path, revision)) is not None
                 self._set_latest_ids(path, revision if valid else None)
 
@@ -373,15 +379,6 @@ class ReadTracker:
             self._changed("latest_ids", path, revision)
 
 
-class ForkedHistory(NamedTuple):
-    """What a fork has recorded: records and ids with their texts, in the order in which they were used."""
-
-    records: list[tuple[str, ReadRecord]]
-    ids: list[tuple[Key, str, str]]
-    latest_ids: list[tuple[str, str | None]]
-    generation: int
-
-
 class ForkedReadTracker(ReadTracker):
     """The read history of a transaction: at first a copy of that of its workspace, which `join` adds to."""
 
@@ -419,13 +416,10 @@ class ForkedReadTracker(ReadTracker):
                 for key in keys
                 if (joined := self._cache.ids_of(key)) is not None
             ]
-            latest = [
-                (path, revision)
-                for path in dict.fromkeys(path for path, _ in self._touched)
-                for revision in [self._cache.latest_ids.get(path)]
-                if committed or (revision is not None and (path, revision) in keys)
-            ]
-        self._origin.merge(ForkedHistory(records, ids, latest, self._cache.generation))
+            latest = {path: self._cache.latest_ids.get(path) for path, _ in self._touched}
+            if not committed:
+                latest = {path: each for path, each in latest.items() if each and (path, each) in keys}
+        self._origin.merge(records, ids, latest, self._cache.generation)
 
     def _changed(self, table: Table, path: str, revision: str) -> None:
         del table

@@ -264,7 +264,7 @@ class _LineCounter:
         else:
             newline = "\r" if self.returns else None
             end, count, before = 13, self.returns, self.returns_before
-        # Of a file that goes on, the line that was begun is not counted unless it is the only one.
+        # Unless it is the only one, the last line of a file that was not counted to its end is not counted.
         ended = self.last == end or (not exact and count > 0)
         total = count + (not ended and size > len(bom))
         return LineIndex(codec, bom, newline, total, ended, size, before, states, exact)

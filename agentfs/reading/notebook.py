@@ -80,7 +80,7 @@ def _read_output(output: dict[str, Any], image_bytes: int) -> tuple[list[str], l
     elif "text" in output:
         text = _joined(output["text"])
     elif any(media_type in data for media_type in _IMAGES):
-        text = ""  # what else there is stands for the image
+        text = ""  # what else there is only describes the image
     elif "text/plain" in data:
         text = _joined(data["text/plain"])
     else:

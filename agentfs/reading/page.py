@@ -267,7 +267,7 @@ def _fitting(
 ) -> Sequence[str]:
     """Return the lines that fit: each with a number as wide as the widest, an id, `|` and a line feed."""
     count = len(lines)
-    # Whether all fit is told by one look at them together, which is what most pages need.
+    # Mostly all of them fit, which one look at them together tells.
     if size("\n".join(lines)) + count * (len(str(first + count - 1)) + 1 + id_width) <= budget:
         return lines
     used = -1  # the last line has no line feed
@@ -285,7 +285,7 @@ def _result(
     following: NextCall | None = None
     content, budget = page.content, ""
     if request.column > 1 and page.cut and page.first == page.last:
-        # The caller reads along a line: what is shown is the page, and the next goes on in the same line.
+        # The caller reads along a line: what is shown is the page, and the next call continues in the line.
         content = content[: limits.line_chars]
         following = request.next_call(info.path, page.first, column=request.column + limits.line_chars)
     elif page.last < info.total:

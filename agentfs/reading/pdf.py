@@ -60,7 +60,7 @@ class Pdf:
                 hint=f"Whoever runs this can install it: {MEDIA_EXTRA}.",
                 details={"path": path, "extra": "media"},
             ) from None
-        # It tells of each oddity of a file on its logger, which is of no use to who asked for the text.
+        # It logs each irregularity of a file, which is of no use to a caller who wants the text.
         logging.getLogger("pypdf").setLevel(logging.CRITICAL)
         self._limited = partial(pypdf.apply_configuration, **_LIMITS)
         try:

@@ -39,7 +39,7 @@ from agentfs.text import (
     visible,
 )
 
-_COUNTING_SHARE = 0.5  # of the time of a call, for the lines of a file that goes on; the rest is for the page
+_COUNTING_SHARE = 0.5  # of the time of a call, to count the lines; the rest is for the page
 _MIN_TOKENS = 40  # a file for which fewer are left is left to the next call
 _MAX_NAMED = 5  # of the files that are left; all are in the next call
 _NO_IDS = "no line ids: the file is too large to be remembered"
@@ -287,7 +287,7 @@ def _shorten_repeat(tracker: ReadTracker, real_path: str, result: ReadResult) ->
         note = f"{subject} unchanged since shown; read again to see the text anyway"
         text = footer(note, continuation(result.next))
     else:
-        # Blank lines on both sides stand for the lines before the page, so that the hunks have their numbers.
+        # Blank lines on both sides in place of those before the page give the hunks their numbers.
         before = "\n" * (start - 1)
         diff = unified_diff(before + old, before + result.content, result.path)
         hunks = visible(diff[diff.find("\n@@ ") + 1 :].removesuffix("\n"))

@@ -92,8 +92,8 @@ def _count(text: str, limits: Limits) -> int:
 def _largest(limits: Limits, step: Step[R], result: R) -> tuple[R | None, R]:
     """Return the largest result of a step that fits, if one does, and the smallest that was tried.
 
-    Parts of a result mostly cost alike, so the first tries go where the budget would end if all did; when
-    they do not close in, halving goes on.
+    Parts of a result mostly cost alike, so the first tries are where the budget would end if all did; the
+    search then continues by halving.
     """
     found: R | None = None
     low, high = 0, step.most  # as far as known, `low` fits and `high` does not

@@ -177,7 +177,7 @@ def test_a_column_behind_the_end_of_a_line_shows_its_end_alone(reader, limits):
 
 @both
 @pytest.mark.parametrize("content", ["word " * 9 + "\n", "漢字かな\n", "x" * 700 + "\n"])
-def test_a_budget_of_tokens_shows_fewer_lines_and_goes_on_after_them(reader, limits, content):
+def test_a_budget_of_tokens_shows_fewer_lines_and_continues_after_them(reader, limits, content):
     reader.write(content * 300)
     budget = Limits(output_tokens=900, file_bytes=limits.file_bytes)
     result = reader.read(limits=budget)

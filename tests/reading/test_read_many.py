@@ -13,7 +13,7 @@ def ws(tmp_path):
         yield made
 
 
-def test_each_file_stands_under_its_path(ws):
+def test_each_file_is_shown_under_its_path(ws):
     result = ws.read_many(["d.txt", "a.py", "d.txt"])
     assert result.text == f"== d.txt ==\n1|text\n== a.py ==\n{ws.read('a.py').text}"
     assert [file.path for file in result.files] == ["d.txt", "a.py"]
@@ -32,7 +32,7 @@ def test_one_that_fails_says_so_in_its_place(ws):
 
 
 @pytest.mark.parametrize("budget", [60, 200, 300, 500, 5000])
-def test_the_budget_holds_and_the_calls_that_go_on_read_all(ws, budget):
+def test_the_budget_holds_and_the_next_calls_read_all(ws, budget):
     shown, calls = [], 0
     result = ws.read_many("**/*.py", budget=budget)
     while True:
