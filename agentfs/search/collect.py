@@ -15,9 +15,9 @@ from agentfs.limits import Limits
 from agentfs.messages import Message, ParameterName
 from agentfs.policy import NO_DIALECT, DialectOptions
 from agentfs.results import Entry, Skipped
-from agentfs.tree.gitignore import Listed
-from agentfs.tree.ignore_sources import slashed
-from agentfs.tree.walk import PART, Visit, Walk, path_order
+from agentfs.tree.gitignore import DirEntry
+from agentfs.tree.ignore_sources import with_slash
+from agentfs.tree.walk import MAX_BATCH, Visit, Walk, path_order
 from agentfs.visible import literal
 
 PAGE_BYTES = 64 * 1024 * 1024  # of the typed data of one page
@@ -167,14 +167,14 @@ class Filter:
             kinds |= {"f"}
         return kinds or frozenset("fd" if "e" in self.types else "fdlo")
 
-    def takes(self, directory: Directory, listed: Listed) -> bool:
+    def takes(self, directory: Directory, listed: DirEntry) -> bool:
         """Tell whether an entry of an open directory passes; one that vanished does not."""
         try:
             return self._takes(directory, listed)
         except (AgentFSError, OSError):
             return False
 
-    def _takes(self, directory: Directory, listed: Listed) -> bool:
+    def _takes(self, directory: Directory, listed: DirEntry) -> bool:
         status: os.stat_result | None = None
         kind = "o"
         if listed.is_file(follow_symlinks=False):
@@ -203,7 +203,7 @@ class Filter:
         )
 
 
-def _is_empty(directory: Directory, listed: Listed, kind: str, status: os.stat_result) -> bool:
+def _is_empty(directory: Directory, listed: DirEntry, kind: str, status: os.stat_result) -> bool:
     if kind != "d" or listed.is_symlink():
         return kind == "f" and status.st_size == 0
     with directory.open_directory(listed.name) as opened:
@@ -265,7 +265,7 @@ class Found:
 
 
 def collect_in_order(
-    names: Iterable[tuple[Directory, list[Listed], int]], page: Page, deadline: float
+    names: Iterable[tuple[Directory, list[DirEntry], int]], page: Page, deadline: float
 ) -> Found:
     """Collect a page of names that come in order: of each directory some names, and how many follow them."""
     found = Found()
@@ -339,14 +339,14 @@ class _Collector:
         self.seen: set[str] = set()
         self.plain_files = query.filter == Filter(types=frozenset("f"), links_as_files=True)
 
-    def select(self, directory: Directory, below: str, files: list[Listed]) -> list[Listed]:
+    def select(self, directory: Directory, below: str, files: list[DirEntry]) -> list[DirEntry]:
         """Return the files of a directory that are wanted, or keep them where all is sorted at the end."""
         query = self.query
         if query.min_depth > 1 and below.count("/") + 1 < query.min_depth:
             return []
         if (matches := query.matches) is not None:
             files = [listed for listed in files if matches(below + listed.name)]
-        taken: list[Listed] = []
+        taken: list[DirEntry] = []
         for listed in files:
             is_file = listed.is_file(follow_symlinks=False)
             if (self.plain_files and is_file) or query.filter.takes(directory, listed):
@@ -359,12 +359,12 @@ class _Collector:
         self._keep(directory, taken)
         return []
 
-    def names(self, walk: Walk) -> Iterator[tuple[Directory, list[Listed], int]]:
+    def names(self, walk: Walk) -> Iterator[tuple[Directory, list[DirEntry], int]]:
         """Yield what is found in each directory."""
         for visit in walk:
             yield visit.directory, [*visit.files, *self._child(visit)], visit.more
 
-    def _child(self, visit: Visit) -> list[Listed]:
+    def _child(self, visit: Visit) -> list[DirEntry]:
         """Return the child directory of a visit, if it is wanted."""
         query, child = self.query, visit.child
         if child is None or visit.depth < query.min_depth:
@@ -397,10 +397,10 @@ class _Collector:
         found.total, found.vanished = self.total, self.vanished
         return found
 
-    def _keep(self, directory: Directory, found: list[Listed], *, files: bool = True) -> None:
+    def _keep(self, directory: Directory, found: list[DirEntry], *, files: bool = True) -> None:
         """Keep the paths of what was found in a directory, each with its sort key."""
         query, unique = self.query, self.unique
-        prefix, real_prefix = slashed(directory.path), slashed(directory.real_path)
+        prefix, real_prefix = with_slash(directory.path), with_slash(directory.real_path)
         for listed in found:
             path = prefix + display_name(listed.name)
             key: Any = path if query.dialect.plain_order else path_order(path)
@@ -420,9 +420,9 @@ class _Collector:
                 key = (-(status.st_mtime if query.sort == "modified" else status.st_size), key)
             self.total += 1
             self.keyed.append((key, path))
-        if len(self.keyed) > min(2 * self.page.end + PART, _MAX_SORTED):
+        if len(self.keyed) > min(2 * self.page.end + MAX_BATCH, _MAX_SORTED):
             self._keep_first()
-            if len(self.keyed) + len(self.seen) > _MAX_SORTED - PART:
+            if len(self.keyed) + len(self.seen) > _MAX_SORTED - MAX_BATCH:
                 raise MemoryError
 
     def _keep_first(self) -> None:

@@ -18,8 +18,8 @@ from agentfs.patterns.compile import MAX_CHARACTERS, escape
 from agentfs.search.options import GrepOptions
 from agentfs.search.render import OPEN_IGNORED, RULE_CHARS
 from agentfs.search.searcher import Found, search
-from agentfs.tree.ignore_sources import RuleReader, slashed
-from agentfs.tree.walk import MOST_LEFT_OUT, VCS_NAMES, Excluded, Walk
+from agentfs.tree.ignore_sources import RuleReader, with_slash
+from agentfs.tree.walk import MAX_EXCLUDED, VCS_NAMES, Excluded, Walk
 from agentfs.visible import one_line
 
 SECOND_LOOK_ENTRIES = 200_000
@@ -43,7 +43,7 @@ def diagnose(root: Root, limits: Limits, options: GrepOptions, excluded: Sequenc
         found = _probe(root, brief, options, excluded)
         if found is not None:
             where = why_skipped(root, next(iter(found.counts))) or one_line(next(iter(found.counts)))
-            lines = _lines(found, exact=len(excluded) < MOST_LEFT_OUT)
+            lines = _lines(found, exact=len(excluded) < MAX_EXCLUDED)
             hints.append(_hint(f"{lines} in hidden or ignored files, as in {where}", OPEN_IGNORED))
     escaped = escape(options.pattern)
     if options.fixed_strings:
@@ -88,7 +88,7 @@ def why_skipped(root: Root, path: str) -> str:
     expected = ""
     parts = posixpath.normpath(view.path_from_top(path)).split("/")
     try:
-        rules = reader.around()
+        rules = reader.outside_root()
         for count, name in enumerate(parts, 1):
             is_dir = count < len(parts)
             shown = one_line(view.display_path("/".join(parts[:count]))) + ("/" if is_dir else "")
@@ -97,13 +97,13 @@ def why_skipped(root: Root, path: str) -> str:
             if name.startswith("."):
                 return f"{shown} (hidden)"
             with root.open_directory("/".join(parts[: count - 1])) as directory:
-                base = slashed(directory.real_path)
+                base = with_slash(directory.real_path)
                 if directory.real_path == expected:
                     rules = reader.inside(directory, rules)
                 else:  # behind a link
                     rules = reader.above(directory.real_path, through=True)
             expected = base + name
-            rule = rules.decide(base, name, is_dir=is_dir)
+            rule = rules.match(base, name, is_dir=is_dir)
             if rule is not None and not rule.negated:
                 text = one_line(display_name(rule.text(view.display_path_if_usable)))
                 return f"{shown} (ignored by {text[:RULE_CHARS]})"
@@ -157,5 +157,5 @@ def _named(root: Root, wanted: Callable[[str], bool], *, directories: bool) -> I
     with suppress(AgentFSError):
         for visit in walk:
             listed = visit.files if not directories else [visit.child] if visit.child is not None else []
-            prefix = slashed(visit.directory.real_path)
+            prefix = with_slash(visit.directory.real_path)
             yield from (prefix + each.name for each in listed if wanted(each.name))

@@ -14,7 +14,7 @@ from agentfs.results import GlobResult, Skipped
 from agentfs.search.collect import bind_globs
 from agentfs.search.options import GrepOptions, as_list, opens_hidden, paths_of
 from agentfs.tree.globs import compile_exclude, compile_globs, compile_pruning, hidden_names
-from agentfs.tree.ignore_sources import slashed
+from agentfs.tree.ignore_sources import with_slash
 from agentfs.tree.types import compile_types
 from agentfs.tree.walk import Excluded, Visit, Walk, path_order
 
@@ -105,7 +105,7 @@ class FileSource:
     @property
     def excluded(self) -> list[Excluded]:
         """The first hidden and ignored names that were skipped."""
-        return [] if self._walk is None else self._walk.left_out
+        return [] if self._walk is None else self._walk.excluded
 
     @property
     def skipped(self) -> Skipped:
@@ -235,7 +235,7 @@ class FileSource:
         )
         linked = self._root.has_linked_secrets()
         for visit in walk:
-            prefix = slashed(visit.path)
+            prefix = with_slash(visit.path)
             names = filter_.names(visit.below, [listed.name for listed in visit.files])
             if self._seen is not None:
                 names = self._unseen(visit, names, self._seen)
@@ -248,7 +248,7 @@ class FileSource:
 
     def _unseen(self, visit: Visit, names: list[str], seen: set[str]) -> list[str]:
         """Return the names of files that were not met by another path, or by another link to them."""
-        prefix = slashed(visit.path)
+        prefix = with_slash(visit.path)
         found_as = {name: prefix + name for name in names}
         if self._options.dialect.unique_files:
             wanted = (listed for listed in visit.files if listed.name in found_as)
@@ -288,4 +288,4 @@ class FileSource:
         )
         for visit in walk:
             names = filter_.names(start + visit.below, [listed.name for listed in visit.files])
-            yield FileBatch(slashed(visit.path), names, partial(visit.directory.read_files, linked=True))
+            yield FileBatch(with_slash(visit.path), names, partial(visit.directory.read_files, linked=True))

@@ -44,9 +44,9 @@ from agentfs.search.options import (
 )
 from agentfs.search.render import OPEN_IGNORED, skip_report, stop_report
 from agentfs.text import Step, continuation, fitted, footer
-from agentfs.tree.gitignore import Listed
+from agentfs.tree.gitignore import DirEntry
 from agentfs.tree.globs import compile_descent, compile_exclude, compile_globs, hidden_names
-from agentfs.tree.ignore_sources import slashed
+from agentfs.tree.ignore_sources import with_slash
 from agentfs.tree.walk import Walk
 from agentfs.visible import one_line
 
@@ -90,26 +90,26 @@ def list_directory(root: Root, limits: Limits, options: ListOptions) -> ListResu
     return _fitted_page(limits, options, page, found, result, lines, nothing, "entries", alike)
 
 
-def _listed_names(walk: Walk, *, several: bool) -> Iterator[tuple[Directory, list[Listed], int]]:
+def _listed_names(walk: Walk, *, several: bool) -> Iterator[tuple[Directory, list[DirEntry], int]]:
     """Yield the names in each directory, with several paths those that were not in one before."""
     seen: set[str] = set()
     for visit in walk:
         names = visit.files if visit.child is None else [visit.child, *visit.files]
         if several:
-            real_prefix = slashed(visit.directory.real_path)
+            real_prefix = with_slash(visit.directory.real_path)
             names = [listed for listed in names if real_prefix + listed.name not in seen]
             seen.update(real_prefix + listed.name for listed in names)
         yield visit.directory, names, visit.more
 
 
-def _by_change(listed: Listed) -> Any:
+def _by_change(listed: DirEntry) -> Any:
     try:
         return -listed.stat(follow_symlinks=False).st_mtime, listed.name
     except OSError:
         return 0.0, listed.name
 
 
-def _by_size(listed: Listed) -> Any:
+def _by_size(listed: DirEntry) -> Any:
     try:
         size = 0 if listed.is_dir(follow_symlinks=False) else listed.stat(follow_symlinks=False).st_size
     except OSError:
@@ -117,7 +117,7 @@ def _by_size(listed: Listed) -> Any:
     return -size, listed.name
 
 
-_SORT_KEYS: dict[str, Callable[[Listed], Any]] = {
+_SORT_KEYS: dict[str, Callable[[DirEntry], Any]] = {
     "name": attrgetter("name"),
     "modified": _by_change,
     "size": _by_size,

@@ -19,7 +19,7 @@ from agentfs.search.files import FileBatch, FileSource, Outcome
 from agentfs.search.options import GrepOptions, paths_of, seconds_of
 from agentfs.search.ripgrep import candidates
 from agentfs.text import cut_line
-from agentfs.tree.ignore_sources import slashed
+from agentfs.tree.ignore_sources import with_slash
 from agentfs.tree.walk import Excluded
 
 Engine = Literal["python", "ripgrep"]
@@ -174,7 +174,7 @@ class _Searcher:
 
     def _candidates(self, directory: Directory, names: list[str], among: set[str]) -> list[str]:
         """Return the names that rg found; the others are opened all the same, to count what is skipped."""
-        prefix = slashed(directory.real_path)
+        prefix = with_slash(directory.real_path)
         others = [name for name in names if f"{prefix}{name}" not in among]
         self.found.searched += len(others)
         limit = self.buffer.limit

@@ -29,7 +29,7 @@ from agentfs.tree.wildcards import (
     to_regex,
 )
 
-Listed = os.DirEntry[str]
+DirEntry = os.DirEntry[str]
 
 # Of one rule file: lines that are rules, and characters of those with wildcards, which are compiled.
 MAX_RULES = 50_000
@@ -385,9 +385,9 @@ class IgnoreRules:
             return self
         return IgnoreRules(ignore_files, git_files, self._global_excludes, tuple(refused))
 
-    def sift(
-        self, directory: str, entries: list[Listed], deadline: float = math.inf
-    ) -> tuple[list[Listed], list[Rule], int]:
+    def partition(
+        self, directory: str, entries: list[DirEntry], deadline: float = math.inf
+    ) -> tuple[list[DirEntry], list[Rule], int]:
         """Split the entries of a directory, whose path relative to the root has a `/` at its end.
 
         Returns those that are not ignored, in their order; the rule of each that is; and how many were
@@ -410,7 +410,7 @@ class IgnoreRules:
             and joined.isascii()
         ):
             return entries, [], len(entries)
-        kept: list[Listed] = []
+        kept: list[DirEntry] = []
         rules: list[Rule] = []
         for number, entry in enumerate(entries):
             if number % _NAMES_PER_CHECK == 0 and time.monotonic() > deadline:
@@ -423,14 +423,14 @@ class IgnoreRules:
                 or not name.isascii()
                 or (tests and any([test(name) for test in tests]))  # noqa: C419 - faster for a few
             ):
-                rule = self.decide(directory, name, is_dir=entry.is_dir(follow_symlinks=False))
+                rule = self.match(directory, name, is_dir=entry.is_dir(follow_symlinks=False))
                 if rule is not None and not rule.negated:
                     rules.append(rule)
                     continue
             kept.append(entry)
         return kept, rules, len(entries)
 
-    def decide(self, directory: str, name: str, *, is_dir: bool) -> Rule | None:
+    def match(self, directory: str, name: str, *, is_dir: bool) -> Rule | None:
         """Return the rule that decides about one name, or None; a negated one keeps the name."""
         name = _bytewise(name)
         path = _bytewise(directory) + name

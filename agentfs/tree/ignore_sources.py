@@ -35,7 +35,7 @@ class RuleReader:
         self.unreadable += len(files)
         self.unread += files[: MAX_UNREAD - len(self.unread)]
 
-    def around(self) -> IgnoreRules:
+    def outside_root(self) -> IgnoreRules:
         """Return the rules that apply in the root from outside: global excludes, and directories above it."""
         found = read_outer_rules(self._root.path)
         self._refuse(*[""] * found.unreadable)
@@ -60,7 +60,7 @@ class RuleReader:
 
     def above(self, real_path: str, *, through: bool = False) -> IgnoreRules:
         """Return the rules of the directories above one, `through` with its own; may raise `TimeoutError`."""
-        rules = self.around()
+        rules = self.outside_root()
         parts = real_path.split("/") if real_path else []
         names = ["", *parts][: len(parts) + through]
         directory: Directory | None = None
@@ -92,7 +92,7 @@ class RuleReader:
         if gitignore is None and ignore is None and not repository.exists:
             return rules
         entered = rules.enter(
-            slashed(directory.real_path),
+            with_slash(directory.real_path),
             gitignore=gitignore,
             ignore=ignore,
             repository=repository.exists,
@@ -114,7 +114,7 @@ class RuleReader:
         except (AgentFSError, OSError):
             content = None
         if content is None or len(content) > MAX_RULE_BYTES:
-            self._refuse(slashed(directory.real_path) + name)
+            self._refuse(with_slash(directory.real_path) + name)
             return None
         return content
 
@@ -180,6 +180,6 @@ def _is_there(directory: Directory, name: str) -> bool:
     return True
 
 
-def slashed(path: str) -> str:
+def with_slash(path: str) -> str:
     """Return a path with a `/` at its end; "" stays."""
     return f"{path}/" if path else ""

@@ -14,18 +14,18 @@ from agentfs import call_context
 from agentfs.errors import AgentFSError
 from agentfs.fs import MAX_NAME_BYTES, MAX_PARTS, MAX_PATH_BYTES, Directory, Root, display_name
 from agentfs.results import Skipped
-from agentfs.tree.gitignore import OUTSIDE, IgnoreRules, Listed, Rule
-from agentfs.tree.ignore_sources import RuleReader, slashed
+from agentfs.tree.gitignore import OUTSIDE, DirEntry, IgnoreRules, Rule
+from agentfs.tree.ignore_sources import RuleReader, with_slash
 
 VCS_NAMES = frozenset({".git", ".hg", ".svn", ".jj", ".bzr"})
 MAX_OPEN = 64  # directories that are open at a time
-PART = 20_000  # entries of one directory that are taken at a time
-MOST_LEFT_OUT = 1000  # of what was left out that is kept by name
+MAX_BATCH = 20_000  # entries of one directory that are taken at a time
+MAX_EXCLUDED = 1000  # of what was left out that is kept by name
 _MAX_MEMORY = 192 * 1024 * 1024  # bytes of the names of all directories that a walk is inside of
 _ENTRY_BYTES, _NAME_BYTES = 160, 32  # of an entry without its name, and of a usual name
 _SAFE_LENGTH = min(2 * (MAX_PARTS - 3), MAX_PATH_BYTES // 4 - 2 * MAX_NAME_BYTES)
 
-Select = Callable[[Directory, str, list[Listed]], list[Listed]]
+Select = Callable[[Directory, str, list[DirEntry]], list[DirEntry]]
 
 _by_name = attrgetter("name")
 
@@ -38,8 +38,8 @@ class Visit:
     path: str  # of the directory, relative to the root; "" for the root
     below: str  # the same relative to the start of the walk, with a `/` at its end; "" for the start
     depth: int  # 1 for the start of the walk, 2 for the directories in it
-    files: list[Listed]  # in order; with links and special files where the walk has `others`
-    child: Listed | None = None  # the directory in it that comes next, where the walk has `directories`
+    files: list[DirEntry]  # in order; with links and special files where the walk has `others`
+    child: DirEntry | None = None  # the directory in it that comes next, where the walk has `directories`
     more: int = 0  # files behind these that were not kept
 
 
@@ -48,7 +48,7 @@ class Excluded(NamedTuple):
 
     path: str  # relative to the root
     below: str  # relative to the start of the walk
-    listed: Listed
+    entry: DirEntry
 
 
 @dataclass(slots=True)
@@ -60,19 +60,19 @@ class _Frame:
     below: str
     real_path: str
     rules: IgnoreRules
-    directories: list[Listed] = field(default_factory=list[Listed])
-    files: list[Listed] = field(default_factory=list[Listed])
+    directories: list[DirEntry] = field(default_factory=list[DirEntry])
+    files: list[DirEntry] = field(default_factory=list[DirEntry])
     more: int = 0
     memory: int = 0
     next_directory: int = 0
     next_file: int = 0
 
     @property
-    def remaining(self) -> list[Listed]:
+    def remaining(self) -> list[DirEntry]:
         """What has not been visited yet."""
         return self.files[self.next_file :] + self.directories[self.next_directory :]
 
-    def files_before(self, child: Listed | None, *, directories_first: bool) -> list[Listed]:
+    def files_before(self, child: DirEntry | None, *, directories_first: bool) -> list[DirEntry]:
         """Take the files that come before a directory, or the rest."""
         first, files = self.next_file, self.files
         end = len(files)
@@ -109,7 +109,7 @@ class Walk:
         exclude: Callable[[str, bool], bool] | None = None,  # what is left out uncounted: path below, is_dir
         select: Select | None = None,  # which files of a directory (and its path below the start) to keep
         keep: int | None = None,  # the most files to keep of one directory; the others are only counted
-        key: Callable[[Listed], Any] = _by_name,  # the order of the names of a directory, with `listing`
+        key: Callable[[DirEntry], Any] = _by_name,  # the order of the names of a directory, with `listing`
     ) -> None:
         self._root = root
         self._starts = [path] if isinstance(path, str) else list(path)
@@ -134,7 +134,7 @@ class Walk:
         self._reader = RuleReader(root, self._deadline)
         self._reached: str | None = None
         self._memory = 0
-        self.left_out: list[Excluded] = []  # the first that are hidden or ignored
+        self.excluded: list[Excluded] = []  # the first that are hidden or ignored
 
     @property
     def skipped(self) -> Skipped:
@@ -171,7 +171,7 @@ class Walk:
                 self._memory -= stack.pop().memory
                 continue
             depth = len(stack)
-            child: Listed | None = None
+            child: DirEntry | None = None
             if frame.next_directory < len(frame.directories) and (
                 self._directories or self._goes_below(depth)
             ):
@@ -201,7 +201,7 @@ class Walk:
         if self._counting:
             self._counts[reason] += count
 
-    def _enter(self, stack: list[_Frame], directory: Directory, child: Listed) -> _Frame | None:
+    def _enter(self, stack: list[_Frame], directory: Directory, child: DirEntry) -> _Frame | None:
         frame, name = stack[-1], child.name
         if self._may_enter is not None and not self._may_enter(frame.below + name):
             return None
@@ -214,7 +214,7 @@ class Walk:
             elif not self._follow:
                 return None
             else:
-                opened = self._root.open_directory(slashed(frame.path) + display_name(name))
+                opened = self._root.open_directory(with_slash(frame.path) + display_name(name))
                 if any(each.real_path == opened.real_path for each in stack):
                     opened.close()
                     self._skip("symlink")
@@ -247,7 +247,7 @@ class Walk:
                 # An entry is looked up where it was scanned from, so what is left is scanned again.
                 found = {
                     each.name: each
-                    for part in frame.directory.scan_parts(PART)
+                    for part in frame.directory.scan_parts(MAX_BATCH)
                     for each in part
                     if each.name in remaining
                 }
@@ -272,7 +272,7 @@ class Walk:
             self._counted.add(directory.real_path)
         first = True
         try:
-            for part in directory.scan_parts(PART):
+            for part in directory.scan_parts(MAX_BATCH):
                 call_context.step(len(part))
                 if time.monotonic() > self._deadline:
                     self._reached = "timeout"
@@ -303,14 +303,14 @@ class Walk:
         frame.files.sort(key=self._key)
         self._keep_first(frame)
 
-    def _take(self, frame: _Frame, directory: Directory, entries: list[Listed], *, first: bool) -> None:
+    def _take(self, frame: _Frame, directory: Directory, entries: list[DirEntry], *, first: bool) -> None:
         """Take what the walk is to visit of a part of a directory's entries."""
         kept = [entry for entry in entries if entry.name[0] != "."]
-        dotted: dict[str, Listed] = {}
+        dotted: dict[str, DirEntry] = {}
         if len(kept) != len(entries):
             dotted = {entry.name: entry for entry in entries if entry.name[0] == "."}
         if not self._ignored and first:
-            if len(entries) == PART:  # the rule files may be among what comes later
+            if len(entries) == MAX_BATCH:  # the rule files may be among what comes later
                 frame.rules = self._reader.inside(directory, frame.rules)
             elif dotted:
                 frame.rules = self._reader.inside(directory, frame.rules, dotted)
@@ -322,7 +322,7 @@ class Walk:
         if self._select is not None and files:
             files = self._select(directory, frame.below, files)
         frame.files += files
-        if self._keep is not None and len(frame.files) > self._keep + PART:
+        if self._keep is not None and len(frame.files) > self._keep + MAX_BATCH:
             self._keep_first(frame)
 
     def _keep_first(self, frame: _Frame) -> None:
@@ -330,8 +330,8 @@ class Walk:
             frame.more += len(frame.files) - self._keep
             frame.files = nsmallest(self._keep, frame.files, key=self._key)
 
-    def _visible_dotted(self, frame: _Frame, dotted: dict[str, Listed]) -> list[Listed]:
-        visible: list[Listed] = []
+    def _visible_dotted(self, frame: _Frame, dotted: dict[str, DirEntry]) -> list[DirEntry]:
+        visible: list[DirEntry] = []
         for name, entry in dotted.items():
             if name.lower() in VCS_NAMES:
                 self._skip("vcs")
@@ -339,35 +339,35 @@ class Walk:
                 visible.append(entry)
             else:
                 self._skip("hidden")
-                self._add_left_out(frame, [entry])
+                self._add_excluded(frame, [entry])
         return visible
 
-    def _unignored(self, frame: _Frame, directory: Directory, entries: list[Listed]) -> list[Listed]:
-        kept, rules, decided = frame.rules.sift(slashed(directory.real_path), entries, self._deadline)
+    def _unignored(self, frame: _Frame, directory: Directory, entries: list[DirEntry]) -> list[DirEntry]:
+        kept, rules, decided = frame.rules.partition(with_slash(directory.real_path), entries, self._deadline)
         if decided < len(entries):
             self._reached = "timeout"
         if rules:
             stay = set(map(id, kept))
-            self._add_left_out(frame, [entry for entry in entries[:decided] if id(entry) not in stay])
+            self._add_excluded(frame, [entry for entry in entries[:decided] if id(entry) not in stay])
             self._skip("ignored", len(rules))
             if self._counting:
                 self._rules.update(rules)
         return kept
 
-    def _add_left_out(self, frame: _Frame, entries: list[Listed]) -> None:
+    def _add_excluded(self, frame: _Frame, entries: list[DirEntry]) -> None:
         if self._counting:
-            path, below = slashed(frame.path), frame.below
-            for entry in entries[: MOST_LEFT_OUT - len(self.left_out)]:
-                self.left_out.append(Excluded(path + entry.name, below + entry.name, entry))
+            path, below = with_slash(frame.path), frame.below
+            for entry in entries[: MAX_EXCLUDED - len(self.excluded)]:
+                self.excluded.append(Excluded(path + entry.name, below + entry.name, entry))
 
-    def _divide(self, frame: _Frame, directory: Directory, entries: list[Listed]) -> list[Listed]:
+    def _divide(self, frame: _Frame, directory: Directory, entries: list[DirEntry]) -> list[DirEntry]:
         """Add the directories to the frame and return the files."""
         exclude, below = self._exclude, frame.below
         if exclude is None:
             with suppress(OSError):
                 if all([entry.is_file(follow_symlinks=False) for entry in entries]):  # noqa: C419 - faster
                     return entries
-        files: list[Listed] = []
+        files: list[DirEntry] = []
         for entry in entries:
             try:
                 if entry.is_file(follow_symlinks=False):

@@ -238,7 +238,7 @@ def test_a_walk_that_would_hold_too_many_names_ends_and_says_so(
 ) -> None:
     for number in range(300):
         (Path(ws.root) / f"f{number:03}").write_text("x\n")
-    monkeypatch.setattr(walk, "PART", 50)
+    monkeypatch.setattr(walk, "MAX_BATCH", 50)
     monkeypatch.setattr(walk, "_MOST_HELD", 20_000)
     result = ws.grep("x", output_mode="total")
     assert result.skipped.reached == "memory"
@@ -253,8 +253,8 @@ def test_a_sorted_search_that_would_hold_too_many_paths_ends_and_says_so(
 ) -> None:
     for number in range(300):
         (Path(ws.root) / f"f{number:03}").touch()
-    monkeypatch.setattr(walk, "PART", 50)
-    monkeypatch.setattr(collect, "PART", 50)
+    monkeypatch.setattr(walk, "MAX_BATCH", 50)
+    monkeypatch.setattr(collect, "MAX_BATCH", 50)
     monkeypatch.setattr(collect, "_MAX_SORTED", 100)
     assert ws.glob("*", sort="size", limit=5).total == 300
     result = ws.glob("*", sort="size", limit=200, offset=250)

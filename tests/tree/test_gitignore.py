@@ -228,12 +228,12 @@ def test_each_exclusion_names_the_rule_that_git_names(repository):
     for line in said.splitlines():
         source, path = line.split("\t")
         directory, _, name = path.rpartition("/")
-        rule = (below if directory else rules).decide(
+        rule = (below if directory else rules).match(
             f"{directory}/" if directory else "", name, is_dir=name == "out"
         )
         file, number, pattern = source.split(":", 2)
         assert str(rule) == f"{file}:{number} {pattern}"
-    kept = below.decide("src/", "keep.log", is_dir=False)
+    kept = below.match("src/", "keep.log", is_dir=False)
     assert kept is not None
     assert kept.negated
 
@@ -247,4 +247,4 @@ def test_comments_and_blank_lines_are_no_rules():
 )
 def test_a_hostile_rule_takes_no_time(line):
     rules = IgnoreRules().enter("", gitignore=line.encode())
-    assert rules.decide("a/" * 200, "a" * 250, is_dir=False) is None
+    assert rules.match("a/" * 200, "a" * 250, is_dir=False) is None

@@ -296,7 +296,7 @@ def test_a_start_that_is_no_directory_is_a_typed_error(root, tmp_path, path, cod
 
 
 def test_a_giant_directory_is_taken_in_parts(root, tmp_path, monkeypatch):
-    monkeypatch.setattr("agentfs.tree.walk.PART", 10)
+    monkeypatch.setattr("agentfs.tree.walk.MAX_BATCH", 10)
     make(tmp_path, *[f"f{number:03}" for number in range(100)], *[f"x{number}.log" for number in range(20)])
     (tmp_path / ".gitignore").write_text("*.log\n")
     (tmp_path / "d").mkdir()
@@ -309,7 +309,7 @@ def test_a_giant_directory_is_taken_in_parts(root, tmp_path, monkeypatch):
 
 
 def test_the_deadline_holds_within_one_directory(root, tmp_path, monkeypatch):
-    monkeypatch.setattr("agentfs.tree.walk.PART", 10)
+    monkeypatch.setattr("agentfs.tree.walk.MAX_BATCH", 10)
     make(tmp_path, *[f"f{number}" for number in range(200)])
 
     def slowly(_directory, _below, files):
