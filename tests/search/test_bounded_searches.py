@@ -239,7 +239,7 @@ def test_a_walk_that_would_hold_too_many_names_ends_and_says_so(
     for number in range(300):
         (Path(ws.root) / f"f{number:03}").write_text("x\n")
     monkeypatch.setattr(walk, "MAX_BATCH", 50)
-    monkeypatch.setattr(walk, "_MOST_HELD", 20_000)
+    monkeypatch.setattr(walk, "_MAX_MEMORY", 20_000)
     result = ws.grep("x", output_mode="total")
     assert result.skipped.reached == "memory"
     assert 0 < result.total_lines < 300
