@@ -170,7 +170,7 @@ def sweep(top: Any, dialect: str, policy: Policy) -> None:
         assert made > 50
         unseen(faces(ws.changes()))
         unseen(ws.changes().patch.decode())
-        for name in list(ws._outputs._kept):
+        for name in list(ws._outputs._outputs._entries):
             unseen(ws.read(name).text)
 
 
