@@ -25,7 +25,7 @@ from agentfs.errors import (
 )
 from agentfs.fs import quote
 from agentfs.results import ToolResult
-from agentfs.text import one_line
+from agentfs.text import one_line, plural
 from agentfs.tools.spec import ToolSpec
 from agentfs.visible import literal
 from agentfs.workspace import Workspace
@@ -457,12 +457,11 @@ def _result(operations: Sequence[Operation], notes_of_each: Sequence[Sequence[st
         for note in its_notes
     ]
     files = [{"kind": each.kind, "path": each.path, "to": each.to} for each in operations]
-    count = len(files)
     return ToolResult(
         True,
         "\n".join(["Success. Updated the following files:", *lines, *notes]),
-        f"Patched {count} file{'' if count == 1 else 's'}",
-        file_path=files[0]["path"] if count == 1 else None,
+        f"Patched {plural(len(files), 'file')}",
+        file_path=files[0]["path"] if len(files) == 1 else None,
         data={"files": files, "notes": notes},
     )
 

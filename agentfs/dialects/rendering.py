@@ -9,6 +9,7 @@ from agentfs.errors import AgentFSError, PastEndError
 from agentfs.fs import quote
 from agentfs.results import Match, ReadResult, Skipped, ToolResult
 from agentfs.search.searcher import without_marks
+from agentfs.text import plural
 from agentfs.tools.spec import RenderContext
 from agentfs.visible import to_json
 from agentfs.workspace import Workspace
@@ -102,9 +103,8 @@ def past_end_of_lines(error: PastEndError, requested: str, valid: str) -> PastEn
     total = error.details.get("total_lines")
     if total is None:
         return error
-    lines = f"{total} line{'' if total == 1 else 's'}"
     return PastEndError(
-        f"{quote(error.details['path'])} has {lines}; {requested} is past its end.",
+        f"{quote(error.details['path'])} has {plural(total, 'line')}; {requested} is past its end.",
         hint=f"Pass {valid} {total}." if total else "It is empty: there is nothing to read.",
         details=error.details,
     )

@@ -16,7 +16,7 @@ from agentfs.errors import AgentFSError, AlreadyExistsError, InvalidArgumentErro
 from agentfs.permissions import Allow, Deny, Mode, Permission, PermissionAnswer, PermissionRequest
 from agentfs.policy import Policy
 from agentfs.results import Edit, EditResult, GrepResult, ListResult, ToolResult, WriteResult
-from agentfs.text import visible
+from agentfs.text import plural, visible
 from agentfs.tools.result import first_line
 from agentfs.tools.spec import RenderContext, ToolSpec
 from agentfs.visible import literal
@@ -245,9 +245,8 @@ class ToolPlugin:
         tool_context = ToolContext.of(context)
         mode = _MODES.get(tool_context.permission_mode or "default")
         if mode is None:
-            return _failure(
-                "refused", f"The permission mode {literal(tool_context.permission_mode)} is not known."
-            )
+            unknown = literal(tool_context.permission_mode)
+            return _failure("refused", f"The permission mode {unknown} is not known.")
         policy = _policy(self.workspace.policy, tool_context, mode, (self.name, args))
         try:
             workspace = self.workspace.view(policy=policy, workdir=tool_context.workdir)
@@ -266,8 +265,7 @@ class ToolPlugin:
             parts.append(f"in {relative}" if parts else relative)
         edits = params.get("edits")
         if isinstance(edits, list):
-            count = len(cast("Sized", edits))
-            parts.append(f"({count} edit{'' if count == 1 else 's'})")
+            parts.append(f"({plural(len(cast('Sized', edits)), 'edit')})")
         line = visible(" ".join(parts)).replace("\n", " ")
         return line if len(line) <= _COMPACT_CHARS else f"{line[: _COMPACT_CHARS - 1]}…"
 

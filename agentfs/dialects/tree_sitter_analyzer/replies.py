@@ -1,8 +1,8 @@
 """The replies of `tree-sitter-analyzer`: the formats, and beside them what was cut and left out. Pure."""
 
+import posixpath
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, fields
-from itertools import takewhile
 from typing import Any, cast
 
 from agentfs.dialects.rendering import absolute_in, without_empty
@@ -348,12 +348,8 @@ def _without_absolute(item: dict[str, Any]) -> dict[str, Any]:
 
 def _common_directories(paths: Iterable[str]) -> str:
     """Return the directories that all paths begin with, with a `/` at the end; "" for none."""
-    parts = [path.split("/")[:-1] for path in paths]
-    if not parts:
-        return ""
-    first, last = min(parts), max(parts)
-    common = takewhile(lambda pair: pair[0] == pair[1], zip(first, last, strict=False))
-    return "".join(f"{part}/" for part, _ in common)
+    common = posixpath.commonpath([posixpath.dirname(path) for path in paths] or [""])
+    return f"{common}/" if common else ""
 
 
 def _full_tokens(found: GrepResult, fmt: Format, absolute: Callable[[str], str]) -> int:
