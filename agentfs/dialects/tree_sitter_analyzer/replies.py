@@ -263,6 +263,8 @@ def _match(match: Match, absolute: Callable[[str], str]) -> dict[str, Any]:
 
 
 def _context(match: Match) -> dict[str, Any]:
+    if not (match.before or match.after):
+        return {}
     return without_empty(before=list(match.before), after=list(match.after))
 
 
