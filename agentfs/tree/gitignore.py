@@ -179,27 +179,18 @@ def _read_rule(line: str, index: int, source: str) -> Rule | None:
             return None
         if [""] in rule.parts:
             return None
-        if by_name:
+        if not rule.prefix and all(map(is_literal, rule.parts)):  # with escapes alone
+            rule.glob, rule.parts = "/".join(part[0] for part in rule.parts), []
+        elif by_name:
             rule.suffix = suffix_of(rule.parts[0])
     return rule
 
 
 def _strip_spaces(line: str) -> str:
     """Return the line without trailing spaces; one behind a backslash stays."""
-    if not line.endswith(" "):
-        return line
-    at = end = 0
-    while at < len(line):
-        if line[at] == "\\":
-            if at + 1 == len(line):
-                return line
-            at += 2
-            end = at
-        else:
-            at += 1
-            if line[at - 1] != " ":
-                end = at
-    return line[:end]
+    stripped = line.rstrip(" ")
+    escaped = (len(stripped) - len(stripped.rstrip("\\"))) % 2
+    return line[: len(stripped) + escaped]
 
 
 class _NameTest:
@@ -210,8 +201,7 @@ class _NameTest:
     def __init__(self, rules: list[Rule], texts: list[str]) -> None:
         self._rules = rules
         self._fullmatch: Callable[[str], object] | None = None
-        # Texts of which one is in each name that passes, between line ends for its start and end; None:
-        # unknown.
+        # Texts of which one is in each name that passes, which `\n` begins and ends; None when unknown.
         self.required = tuple(dict.fromkeys(texts)) if all(texts) else None
 
     def compiled(self, deadline: float) -> Callable[[str], object]:

@@ -9,8 +9,7 @@ import re
 from collections.abc import Callable
 from importlib import import_module
 
-# Literal text and wildcards in turn, as ["a", "*", ".py"]: even items are text, odd ones `*`, `?`, `**` or a
-# class.
+# Literal text and wildcards in turn, as ["a", "*", ".py"]: odd items are `*`, `?`, `**` or a class.
 Part = list[str]
 
 ANY_PARTS: Part = ["", "**", ""]
