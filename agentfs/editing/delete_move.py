@@ -2,12 +2,12 @@
 
 from agentfs.editing.freshness import check_delete
 from agentfs.errors import AgentFSError, AlreadyExistsError, NotAFileError, RefusedError, StaleError
-from agentfs.fs import Change, Current, DirectoryNode, FileNode, LinkNode, Node, Root, display_name, quote
+from agentfs.fs import Change, Current, DirectoryNode, FileNode, Node, Root, display_name, entry_type, quote
 from agentfs.fs.oserrors import write_protected
 from agentfs.limits import Limits
 from agentfs.messages import Joined, Message, ParameterName, Retry, ToolName, call
 from agentfs.read_tracker import ReadTracker
-from agentfs.results import DeleteResult, EntryType, MoveResult
+from agentfs.results import DeleteResult, MoveResult
 
 _MOST_COUNTED = 100  # entries of a directory that an error counts
 
@@ -30,7 +30,7 @@ def delete_path(root: Root, tracker: ReadTracker, limits: Limits, path: str) -> 
         if isinstance(node, DirectoryNode):
             _check_empty(root, entry.path)  # something has come into it meanwhile
         raise
-    kind = _type_of(node)
+    kind = entry_type(node)
     what = f" ({kind})" if kind != "file" else ""
     return DeleteResult(entry.path, kind, text=f"Deleted {quote(entry.path)}{what}.")
 
@@ -71,7 +71,7 @@ def move_path(root: Root, tracker: ReadTracker, limits: Limits, path: str, to: s
     except AgentFSError:  # it has been moved all the same
         shown = display_name(target)
     text = f"Moved {quote(entry.path)} to {quote(shown)}."
-    return MoveResult(entry.path, shown, _type_of(node), text=text)
+    return MoveResult(entry.path, shown, entry_type(node), text=text)
 
 
 def _check_empty(root: Root, path: str) -> None:
@@ -92,9 +92,3 @@ def _conflict(change: Change, _found: Node | None) -> AgentFSError:
         hint="Look at it again, then repeat the call.",
         details={"path": change.path},
     )
-
-
-def _type_of(node: Node | None) -> EntryType:
-    if isinstance(node, LinkNode):
-        return "symlink"
-    return "directory" if isinstance(node, DirectoryNode) else "file"

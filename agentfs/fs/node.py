@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
 from agentfs.errors import AgentFSError, FileIOError
+from agentfs.results import EntryType
 from agentfs.values import Value
 
 _PERMISSIONS = 0o777
@@ -187,6 +188,13 @@ def digest_of(data: bytes) -> str:
     from hashlib import blake2b  # noqa: PLC0415 - as above
 
     return blake2b(data, digest_size=16).hexdigest()
+
+
+def entry_type(node: Node | None) -> EntryType:
+    """Return the type of a node as results name it; "file" for nothing."""
+    if isinstance(node, LinkNode):
+        return "symlink"
+    return "directory" if isinstance(node, DirectoryNode) else "file"
 
 
 def node_to_json(node: Node | None) -> list[Any] | None:

@@ -9,9 +9,10 @@ from typing import NamedTuple
 
 from agentfs.errors import AgentFSError, BusyError, InvalidArgumentError, NotFoundError, StaleError
 from agentfs.fs import Change, DirectoryNode, Node, Root, quote
-from agentfs.history.memory_store import MemoryStore
+from agentfs.history.store import MemoryStore
 from agentfs.history.timeline import NetChanges, Step, Timeline, inverted, net_changes
 from agentfs.messages import Joined, Message, ParameterName, ToolName, call
+from agentfs.text import first_names, plural
 
 MAX_FILE_BYTES = 200 * 1024 * 1024  # the largest file that any workspace changes
 _RETRY_SECONDS = 5.0  # while other calls change the journal
@@ -111,14 +112,7 @@ class Journal:
 
     @contextmanager
     def recording(self, changes: tuple[Change, ...]) -> Generator[tuple[Change, ...]]:
-        """Record the changes that the block makes as one step; none if it fails.
-
-        Yields:
-            The same changes; their contents are loaded from where the journal keeps them.
-
-        Raises:
-            FileIOError: io: there is no room to keep what is needed to undo it.
-        """
+        """Record the changes that the block makes as one step; none if it fails."""
         kept = tuple(self.store.keep(change) for change in changes)
         with self._lock:
             if not kept:
@@ -151,14 +145,14 @@ class Journal:
             if self._timeline.generation != generation:
                 raise _Overtaken
             self.store.begin_move(self._timeline.position, end)
-            arrived = True
+            moved = True
             try:
                 yield changes
             except BaseException as error:
-                arrived = bool(changes) and len(self._made_before(error, changes)) == len(changes)
+                moved = bool(changes) and len(self._made_before(error, changes)) == len(changes)
                 raise
             finally:
-                if arrived:
+                if moved:
                     self._timeline.move_to(end)
                 self.store.finish_move(self._timeline.position)
 
@@ -178,12 +172,7 @@ class Journal:
             return name, self._timeline.set_checkpoint(name)
 
     def since(self, checkpoint: str | None) -> NetChanges:
-        """Return the net changes since a checkpoint; of all steps for None.
-
-        Raises:
-            NotFoundError: not_found: there is no such checkpoint.
-            InvalidArgumentError: invalid_argument: it is among steps that were undone.
-        """
+        """Return the net changes since a checkpoint; of all steps for None."""
         with self._lock:
             start = 0 if checkpoint is None else self._position_of(checkpoint)
             if start > self._timeline.position:
@@ -197,18 +186,11 @@ class Journal:
             return self._timeline.since(start)
 
     def undo(self, root: Root, steps: int, *, max_bytes: int) -> Move:
-        """Undo the last steps, all of them or none.
-
-        Raises:
-            StaleError: stale: something else has changed one of the files since.
-            BusyError: busy: other threads keep changing the journal.
-            InvalidArgumentError: invalid_argument: there are fewer steps.
-            AgentFSError: As `Root.apply`.
-        """
+        """Undo the last steps, all of them or none."""
 
         def target() -> int:
-            line = self._timeline
-            return line.position - _available(line.position - line.merged, steps, "undo", line.merged)
+            position, merged = self._timeline.position, self._timeline.merged
+            return position - _available(position - merged, steps, "undo", merged)
 
         return self._move(root, target, max_bytes)
 
@@ -216,8 +198,8 @@ class Journal:
         """Redo steps that were undone, all of them or none; raises as `undo`."""
 
         def target() -> int:
-            line = self._timeline
-            return line.position + _available(line.end - line.position, steps, "redo")
+            position = self._timeline.position
+            return position + _available(self._timeline.end - position, steps, "redo")
 
         return self._move(root, target, max_bytes)
 
@@ -364,9 +346,11 @@ def _available(count: int, steps: int, verb: str, merged: int = 0) -> int:
             details={"parameter": "steps"},
         )
     if steps > count:
-        message = f"Only {step_count(count)} can be {verb}ne." if count else f"There is nothing to {verb}."
+        message = (
+            f"Only {plural(count, 'step')} can be {verb}ne." if count else f"There is nothing to {verb}."
+        )
         if merged:
-            message += f" The first {step_count(merged)} are too long ago: they were merged."
+            message += f" The first {plural(merged, 'step')} are too long ago: they were merged."
         raise InvalidArgumentError(
             message,
             hint=Message("Call ", call(verb, steps=count), ".") if count else "",
@@ -375,13 +359,8 @@ def _available(count: int, steps: int, verb: str, merged: int = 0) -> int:
     return steps
 
 
-def step_count(count: int) -> str:
-    """Return a number of steps in words."""
-    return "1 step" if count == 1 else f"{count} steps"
-
-
 def _changed_between(net: NetChanges) -> StaleError:
-    paths = ", ".join(map(quote, net.external[:_NAMES_SHOWN]))
+    paths = first_names([quote(path) for path in net.external], _NAMES_SHOWN)
     return StaleError(
         f"Somebody else changed {paths} between these steps, and that would be lost; nothing was done.",
         hint="Go fewer steps at once, or edit the file.",

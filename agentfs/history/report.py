@@ -1,18 +1,20 @@
-"""Changes as results: lists for a program, text for a model, and the error for a conflict."""
+"""Changes as results, as a patch in git's format, and as the error for a conflict."""
 
+import base64
 import os
 import time
-from collections.abc import Callable, Iterable, Sequence
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from hashlib import sha1
 
 from agentfs import call_context
 from agentfs.errors import StaleError
-from agentfs.fs import Change, DirectoryNode, FileNode, LinkNode, Node, display_name, quote
-from agentfs.history.journal import Move, step_count
-from agentfs.history.patch import git_patch, line_counts
+from agentfs.fs import Change, DirectoryNode, FileNode, LinkNode, Node, display_name, entry_type, quote
+from agentfs.history.journal import Move
 from agentfs.history.timeline import NetChanges, Step, moved_file
 from agentfs.messages import Message, call
-from agentfs.results import ChangesResult, EntryType, FileChange, UndoResult
-from agentfs.text import bounded_lines, first_names, footer, plural
+from agentfs.results import ChangesResult, FileChange, UndoResult
+from agentfs.text import bounded_lines, first_names, footer, hunks, plural
 
 _PATCH_BYTES = 32 * 1024 * 1024
 _PATCH_LINES = 200
@@ -20,19 +22,17 @@ _PATCH_CHARS = 10_000
 _FILES_SHOWN = 50
 _NAMES_SHOWN = 5
 
+_NO_BLOB = "0" * 40
+_BASE85_LINE = 52
+_UNQUOTED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-+/@=,~#%()[]{}")
+
 MayShow = Callable[[str], bool]
 
 
 def file_changes(
     changes: Iterable[Change], *, count_lines: bool, may_show: MayShow = lambda _: True
 ) -> tuple[FileChange, ...]:
-    """Return changes, at most one for each path, as typed data in order of path.
-
-    Args:
-        changes: The changes.
-        count_lines: Count the lines added and removed, for which contents are loaded and compared.
-        may_show: Returns whether the content of a path may be shown.
-    """
+    """Return changes, at most one for each path, as typed data in order of path."""
     changes = sorted(changes, key=lambda change: change.path)
     deleted: dict[Node | None, str] = {
         c.before: c.path for c in changes if c.after is None and not isinstance(c.before, DirectoryNode)
@@ -40,6 +40,7 @@ def file_changes(
     listed: list[FileChange] = []
     for change in changes:
         visible_now = may_show(change.path)
+        origin = deleted.get(change.after) if change.before is None else None
         lines = line_counts(change) if count_lines and visible_now and not _is_late() else None
         listed.append(
             FileChange(
@@ -49,8 +50,8 @@ def file_changes(
                 else "deleted"
                 if change.after is None
                 else "changed",
-                type=_type_of(change.after or change.before),
-                moved_from=_displayed(deleted.get(change.after)) if change.before is None else None,
+                type=entry_type(change.after or change.before),
+                moved_from=display_name(origin) if origin is not None else None,
                 added=lines[0] if lines else None,
                 removed=lines[1] if lines else None,
                 protected=not visible_now,
@@ -60,13 +61,7 @@ def file_changes(
 
 
 def changes_result(net: NetChanges, since: str | None, may_show: MayShow) -> ChangesResult:
-    """Return the result of `changes`.
-
-    Args:
-        net: The net changes.
-        since: The checkpoint that they begin at, or None.
-        may_show: Returns whether the content of a path may be shown now, whatever was allowed earlier.
-    """
+    """Return the result of `changes`."""
     patch, missing = _bounded_patch([change for change in net.changes if may_show(change.path)])
     files = file_changes(net.changes, count_lines=True, may_show=may_show)
     notes = tuple(f"{quote(path)} was also changed by somebody else meanwhile" for path in net.external)
@@ -111,7 +106,7 @@ def undo_result(done: str, move: Move, undoable: int, redoable: int) -> UndoResu
     notes = tuple(f"the directory {quote(path)} stays: something else is in it" for path in move.remaining)
     count = abs(move.steps)
     back = " back" if move.steps < 0 and done.startswith("Went") else ""
-    head = f"{done} {step_count(count)}{back}." if count else f"{done} nothing to do."
+    head = f"{done} {plural(count, 'step')}{back}." if count else f"{done} nothing to do."
     text = "\n".join([head, *notes, *_file_lines(files)])
     return UndoResult(count, files, undoable, redoable, notes, text=text)
 
@@ -159,13 +154,7 @@ def patch_lines(patch: bytes) -> list[str]:
 
 
 def conflict_error(change: Change, found: Node | None, *, undoing: bool | None = None) -> StaleError:
-    """Return the error for a path that something else has changed.
-
-    Args:
-        change: The change that was to be made.
-        found: What is there instead of `change.before`.
-        undoing: Whether a step was to be undone, or redone; None for neither.
-    """
+    """Return the error for a path that something else has changed."""
     path = quote(change.path)
     doing = {True: "undone", False: "redone", None: "made"}[undoing]
     if found is None:
@@ -193,11 +182,103 @@ def conflict_error(change: Change, found: Node | None, *, undoing: bool | None =
     )
 
 
-def _type_of(state: Node | None) -> EntryType:
-    if isinstance(state, LinkNode):
-        return "symlink"
-    return "directory" if isinstance(state, DirectoryNode) else "file"
+def git_patch(changes: Iterable[Change]) -> Iterator[bytes]:
+    """Yield the patch of each change, at most one for each path, in order of path.
+
+    Directories are left out, as git has none; of a mode only whether the file is executable is written.
+    """
+    for change in sorted(changes, key=lambda change: os.fsencode(change.path)):
+        before, after = _entry(change.before), _entry(change.after)
+        if before is not None and after is not None and before[0][:3] != after[0][:3]:
+            # A link in place of a file, or the other way round: to git a deletion and a creation.
+            yield _part(change.path, before, None)
+            yield _part(change.path, None, after)
+        elif before != after:
+            yield _part(change.path, before, after)
 
 
-def _displayed(path: str | None) -> str | None:
-    return None if path is None else display_name(path)
+def line_counts(change: Change) -> tuple[int, int] | None:
+    """Return how many lines a change adds and removes; None where either content is binary."""
+    before, after = _entry(change.before), _entry(change.after)
+    old, new = before[1] if before else b"", after[1] if after else b""
+    if _is_binary(old) or _is_binary(new):
+        return None
+    counts = {"+": 0, "-": 0}
+    for part in _hunks(old, new):
+        if part[:1] in counts:
+            # A line that says of the last one that nothing ends it is none of either text.
+            counts[part[0]] += part.count("\n") - part.count("\n\\ ")
+    return counts["+"], counts["-"]
+
+
+def _entry(node: Node | None) -> tuple[str, bytes] | None:
+    """Return mode and content as git has them."""
+    if isinstance(node, FileNode):
+        return ("100755" if node.mode & 0o100 else "100644"), node.load()
+    if isinstance(node, LinkNode):
+        return "120000", os.fsencode(node.target)
+    return None
+
+
+def _part(path: str, before: tuple[str, bytes] | None, after: tuple[str, bytes] | None) -> bytes:
+    old_name, new_name = _name("a/", path), _name("b/", path)
+    lines = [b"diff --git %s %s" % (old_name, new_name)]
+    if before is None and after is not None:
+        lines.append(b"new file mode %s" % after[0].encode())
+    elif before is not None and after is None:
+        lines.append(b"deleted file mode %s" % before[0].encode())
+    elif before is not None and after is not None and before[0] != after[0]:
+        lines += [b"old mode %s" % before[0].encode(), b"new mode %s" % after[0].encode()]
+    old, new = before[1] if before else b"", after[1] if after else b""
+    if old != new or before is None or after is None:
+        names = [_blob(old) if before else _NO_BLOB, _blob(new) if after else _NO_BLOB]
+        mode = f" {after[0]}" if before and after and before[0] == after[0] else ""
+        lines.append(f"index {names[0]}..{names[1]}{mode}".encode())
+    head = b"\n".join(lines) + b"\n"
+    if old == new:
+        return head
+    if _is_binary(old) or _is_binary(new):
+        return head + b"GIT binary patch\n" + _literal(new) + _literal(old)
+    from_to = b"--- %s\n+++ %s\n" % (
+        old_name if before else b"/dev/null",
+        new_name if after else b"/dev/null",
+    )
+    return head + from_to + "".join(_hunks(old, new)).encode("latin-1")
+
+
+def _hunks(old: bytes, new: bytes) -> Iterator[str]:
+    # Latin-1 gives each byte a character and back, so that any encoding comes through.
+    return hunks(old.decode("latin-1"), new.decode("latin-1"))
+
+
+def _is_binary(data: bytes) -> bool:
+    return b"\0" in data
+
+
+def _blob(data: bytes) -> str:
+    return sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
+
+
+def _literal(data: bytes) -> bytes:
+    packed = zlib.compress(data)
+    lines = [b"literal %d" % len(data)]
+    for start in range(0, len(packed), _BASE85_LINE):
+        line = packed[start : start + _BASE85_LINE]
+        length = len(line) + (ord("A") - 1 if len(line) <= 26 else ord("a") - 27)
+        lines.append(bytes([length]) + base64.b85encode(line, pad=True))
+    return b"\n".join(lines) + b"\n\n"
+
+
+def _name(side: str, path: str) -> bytes:
+    name = os.fsencode(side + path)
+    if _UNQUOTED.issuperset(name):
+        return name
+    quoted = b"".join(
+        b"\\" + bytes([byte])
+        if byte in b'"\\'
+        else b"\\%03o" % byte
+        if not 32 <= byte < 127
+        else bytes([byte])
+        for byte in name
+    )
+    return b'"' + quoted + b'"'

@@ -12,8 +12,9 @@ from agentfs.history import read_history
 from agentfs.history.database import FILE, SIDE_FILES, Damage, Database, Durability, checksum
 from agentfs.history.journal import MAX_FILE_BYTES, Journal, RecoveryState, node_reader
 from agentfs.history.read_history import PersistentReadTracker
-from agentfs.history.sqlite_store import Loaded, SQLiteStore
+from agentfs.history.store import Loaded, SQLiteStore
 from agentfs.history.timeline import Step, inverted, net_changes
+from agentfs.text import first_names
 
 _NAMES_SHOWN = 5
 _MOVE_ROOT = "UPDATE meta SET value = '{}' WHERE key = 'root'"
@@ -46,15 +47,7 @@ class StateSession(NamedTuple):
 
 
 def open_state(path: str | os.PathLike[str], root: Root, durability: Durability) -> StateSession:
-    """Open a state directory, or begin one.
-
-    Raises:
-        InvalidArgumentError: invalid_argument: it is not outside the tree, is another program's, another
-            tree's, or that of a newer version.
-        RefusedError: refused: it is another user's, or others may write in it.
-        BusyError: busy: another workspace uses it.
-        FileIOError: io: it is damaged, the disk fails, or its file system has no working locks.
-    """
+    """Open a state directory, or begin one."""
     directory = StateDirectory(path, root.path, FILE, SIDE_FILES)
     database: Database | None = None
     try:
@@ -80,11 +73,6 @@ def read_journal(path: str | os.PathLike[str], root: str | None = None) -> Journ
     """Return the journal of a state directory to look at, also while a workspace uses it.
 
     What is under way at this moment is not in it. `root` is the tree that the directory is to belong to.
-
-    Raises:
-        InvalidArgumentError: invalid_argument: it is no state directory, that of a newer version, or another
-            tree's.
-        FileIOError: io: it is damaged, or the disk fails.
     """
     database = _existing(path)
     if root is not None:
@@ -103,14 +91,14 @@ def root_of(path: str | os.PathLike[str]) -> str:
 
 
 def _existing(path: str | os.PathLike[str]) -> Database:
-    place = os.path.realpath(path)
-    if not os.path.isfile(os.path.join(place, FILE)):
+    directory = os.path.realpath(path)
+    if not os.path.isfile(os.path.join(directory, FILE)):
         raise InvalidArgumentError(
-            f"{quote(place)} is no state directory of agentfs.",
+            f"{quote(directory)} is no state directory of agentfs.",
             hint="Give the directory that was given as state=.",
-            details={"parameter": "state", "path": place},
+            details={"parameter": "state", "path": directory},
         )
-    return Database(place, None, "fast")
+    return Database(directory, None, "fast")
 
 
 def _root(database: Database) -> str | None:
@@ -202,9 +190,7 @@ def _messages(state: RecoveryState, *, moving: bool) -> Iterator[str]:
 
 
 def _names(changes: tuple[Change, ...]) -> str:
-    names = [quote(path) for path in sorted(change.path for change in changes)[:_NAMES_SHOWN]]
-    more = f" and {len(changes) - _NAMES_SHOWN} more" if len(changes) > _NAMES_SHOWN else ""
-    return ", ".join(names) + more
+    return first_names([quote(path) for path in sorted(change.path for change in changes)], _NAMES_SHOWN)
 
 
 def _is_directory(change: Change) -> bool:

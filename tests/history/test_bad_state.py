@@ -346,7 +346,8 @@ def used(history, tmp_path, damage):
 def test_a_database_that_ends_anywhere_is_refused_or_does_no_harm(history, tmp_path):
     size = (history[1] / "history.db").stat().st_size
     outcomes = set()
-    for length in range(size - 1, 0, -499):
+    pages = {page + near for page in range(4096, size, 4096) for near in (-1, 0, 1)}
+    for length in sorted({*range(size - 1, 0, -101), *pages}, reverse=True):
         outcomes.add(used(history, tmp_path, lambda state: os.truncate(state / "history.db", length)))  # noqa: B023 - used at once
     assert "refused" in outcomes
     assert "opened" not in outcomes, "nothing is passed over in silence"

@@ -17,7 +17,7 @@ from agentfs.errors import (
 )
 from agentfs.fs import Change, FileNode, Spool, syscalls
 from agentfs.history import Journal
-from agentfs.history.memory_store import MemoryStore
+from agentfs.history.store import MemoryStore
 from tests.conftest import needs
 from tests.history.judges import snapshot
 
