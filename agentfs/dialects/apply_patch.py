@@ -202,9 +202,10 @@ class _Parser:
         return Hunk(tuple(anchors), tuple(line or " " for line in lines), at_end=at_end)
 
     def _take_while(self, condition: Callable[[str], bool]) -> list[str]:
-        taken = list(takewhile(condition, self._lines[self._position : self._last]))
-        self._position += len(taken)
-        return taken
+        start = self._position
+        while self._position < self._last and condition(self._lines[self._position]):
+            self._position += 1
+        return list(self._lines[start : self._position])
 
     def _skip_blank_lines(self) -> bool:
         """Skip blank lines; return whether a line is left."""

@@ -1,6 +1,7 @@
 """V4A patches: read as leniently as the reference does, and placed only where a hunk's lines stand once."""
 
 import difflib
+import time
 
 import pytest
 from hypothesis import assume, given
@@ -195,3 +196,12 @@ def test_a_patch_that_difflib_makes_gives_its_text_or_is_refused(before, after, 
         for start, end, new in sorted(placed.spans, reverse=True):
             text = text[:start] + new + text[end:]
         assert text == "\n".join(after) + ("\n" if ended else "")
+
+
+def test_a_patch_of_many_hunks_is_read_in_linear_time():
+    count = 60_000
+    lines = [f"@@\n-a{number}\n+b{number}" for number in range(count)]
+    started = time.process_time()
+    (operation,) = read_patch(patch("*** Update File: f", *lines))
+    assert len(operation.hunks) == count
+    assert time.process_time() - started < 10, "copying the rest of the patch for each hunk takes minutes"
