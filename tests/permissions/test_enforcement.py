@@ -78,7 +78,7 @@ def test_a_refusal_tells_the_reason_and_not_to_retry(tree):
     assert (tree / "src" / "a.txt").read_text() == "one\n"
 
 
-def test_the_callback_is_told_everything(tree):
+def test_the_callback_is_given_everything(tree):
     asked: list[PermissionRequest] = []
 
     def ask(request):
@@ -355,7 +355,7 @@ def test_a_callback_that_raises_is_a_failure_that_changes_nothing(tree):
     {"mode": "no"}, {"permission": 1}, {"allow": "edit"}, {"deny": ["edit("]}, {"deny": ["Edit"]},
     {"allow": [1]},
 ])  # fmt: skip
-def test_a_wrong_policy_is_told_at_once(wrong):
+def test_a_wrong_policy_is_an_error_at_once(wrong):
     with pytest.raises(AgentFSError):
         Policy(**wrong)
 

@@ -122,7 +122,7 @@ def test_objects_are_read_as_dicts_are():
 @pytest.mark.parametrize("wrong", [
     None, 1, "look", {}, [], {"name": 1}, {"name": "look", "arguments": "{}"}, {"type": "text", "text": "x"},
 ])  # fmt: skip
-def test_what_is_no_call_is_told(wrong):
+def test_what_is_no_call_is_an_error(wrong):
     with pytest.raises(InvalidArgumentError):
         TOOLS.reply(wrong)
 

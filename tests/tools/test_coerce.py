@@ -21,11 +21,11 @@ SETTINGS = make_tool(settings).parameters
 EDIT = {"old_string": "a", "new_string": "b"}
 
 
-def told(parameters, given):
+def messages_of(parameters, given):
     return [problem.message for problem in bind(parameters, given).problems]
 
 
-def taken(parameters, given):
+def values_of(parameters, given):
     bound = bind(parameters, given)
     assert bound.problems == []
     return bound.values
@@ -108,7 +108,7 @@ def test_a_hundred_thousand_names_given_twice_are_found_at_once():
      {"values": {"a": 1}, "extra": {"b": [None]}}),
 ])  # fmt: skip
 def test_what_can_mean_one_thing_is_taken(parameters, given, values):
-    assert taken(parameters, given) == values
+    assert values_of(parameters, given) == values
 
 
 @pytest.mark.parametrize(("parameters", "given", "messages"), [
@@ -153,12 +153,12 @@ def test_what_can_mean_one_thing_is_taken(parameters, given, values):
       "`path` must be a string, not a list",
       '`ignore_case` must be true or false, not "no"', '`limit` must be an integer, not "x"']),
 ])  # fmt: skip
-def test_what_is_wrong_is_told_all_at_once(parameters, given, messages):
-    assert told(parameters, given) == messages
+def test_everything_that_is_wrong_is_reported_at_once(parameters, given, messages):
+    assert messages_of(parameters, given) == messages
 
 
-def test_a_list_as_broken_json_text_is_told_with_the_place():
-    (message,) = told(CHANGE, {"path": "a", "edits": '[{"old_string": "a" "new_string": "b"}]'})
+def test_a_list_as_broken_json_text_is_reported_with_its_position():
+    (message,) = messages_of(CHANGE, {"path": "a", "edits": '[{"old_string": "a" "new_string": "b"}]'})
     assert "line 1, column 21" in message
 
 
@@ -174,19 +174,19 @@ def test_each_coercion_is_recorded():
 
 def test_hostile_names_and_values_make_no_long_message():
     given = {f"n{'x' * 10_000}{n}": 1 for n in range(1000)} | {"pattern": ["\ud800" * 10_000]}
-    assert all(len(message) < 300 for message in told(SEARCH, given))
+    assert all(len(message) < 300 for message in messages_of(SEARCH, given))
 
 
 def test_a_million_wrong_items_are_not_looked_at_to_the_end():
-    assert len(told(CHANGE, {"path": "a", "edits": [1] * 1_000_000})) < 200
+    assert len(messages_of(CHANGE, {"path": "a", "edits": [1] * 1_000_000})) < 200
 
 
 def test_no_alias_is_the_name_of_another_parameter_of_the_same_tool():
     for parameters in (SEARCH, CHANGE, MEASURE):
         for name in (parameter.name for parameter in parameters):
-            assert taken([Parameter(name, SCALARS[str], "", required=True)], {name: "x"}) == {name: "x"}
+            assert values_of([Parameter(name, SCALARS[str], "", required=True)], {name: "x"}) == {name: "x"}
     assert "glob" in ALIASES["pattern"]
-    assert taken(SEARCH, {"pattern": "x", "glob": "y"})["glob"] == "y"
+    assert values_of(SEARCH, {"pattern": "x", "glob": "y"})["glob"] == "y"
 
 
 # What we take, pydantic's lax mode takes, and the same value comes out, save where our contract differs.

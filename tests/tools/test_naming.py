@@ -1,4 +1,4 @@
-"""Offers: callables under another contract's names, words, defaults and output."""
+"""Tool specs: callables under another contract's names, words, defaults and output."""
 
 import inspect
 import json
@@ -65,7 +65,7 @@ def page(path: str, offset: int = 1) -> ReadResult:
     )  # fmt: skip
 
 
-def test_names_words_order_and_defaults_are_the_offers():
+def test_names_descriptions_order_and_defaults_are_those_of_the_spec():
     schema = Toolset([GREP]).schemas("anthropic")[0]
     properties = schema["input_schema"]["properties"]
     assert (schema["name"], schema["description"]) == ("Grep", "Search, as others call it.")
@@ -82,21 +82,21 @@ def test_names_words_order_and_defaults_are_the_offers():
     ({"pattern": "x", "after": 1, "context": 2, "limit": 3}, ["x", ".", 2, 3, 1, None, False]),
     ({"pattern": "x", "max_results": 3, "file_path": "y"}, ["x", "y", None, 3, None, None, False]),
 ])  # fmt: skip
-def test_the_offers_names_and_the_callables_own_are_taken(sent, called):
+def test_the_names_of_the_spec_and_of_the_callable_are_accepted(sent, called):
     result = Toolset([GREP]).call("Grep", sent)
     assert result.success, result.content
     assert json.loads(result.content) == called
 
 
-def test_what_is_wrong_is_told_in_the_offers_names():
+def test_problems_are_reported_in_the_names_of_the_spec():
     result = Toolset([GREP]).call("Grep", {"pattern": "x", "-A": "many", "-a": 1, "after_all": 1})
     assert "`-A` must be an integer" in result.content
     assert "Grep takes pattern (required), path, -B, -A, -C, head_limit, -i." in result.content
 
 
 def test_two_names_that_differ_in_case_only_are_kept_apart():
-    offer = ToolSpec(look, parameters={"after": "-a", "before": "-A"}, expose=("after", "before"))
-    called = Toolset([offer]).call("look", {"pattern": "x", "-a": 1, "A": 2})
+    spec = ToolSpec(look, parameters={"after": "-a", "before": "-A"}, expose=("after", "before"))
+    called = Toolset([spec]).call("look", {"pattern": "x", "-a": 1, "A": 2})
     assert json.loads(called.content)[4:6] == [1, 2]
 
 
@@ -122,16 +122,16 @@ def test_a_hidden_parameter_has_its_preset_and_cannot_be_given():
 
 
 @pytest.mark.parametrize("provider", CHECKERS)
-def test_an_offer_keeps_each_providers_rules_but_for_names_of_its_own(provider):
+def test_a_spec_keeps_each_providers_rules_but_for_names_of_its_own(provider):
     for strict in (False, True) if provider in STRICT else (False,):
         tool = Toolset([GREP], prefix="fs_").schemas(provider, strict=strict)[0]
         wrong = CHECKERS[provider](tool, strict=strict)
-        assert [told for told in wrong if not told.endswith("is no name")] == []
+        assert [problem for problem in wrong if not problem.endswith("is no name")] == []
         names = list(SCHEMA_OF[provider](tool)["properties"])
         assert names[2:4] == (["B", "A"] if provider == "gemini" else ["-B", "-A"])
 
 
-def test_a_function_of_an_offer_has_identifiers():
+def test_a_function_of_a_spec_has_identifiers():
     function = Toolset([GREP]).functions()[0]
     assert list(inspect.signature(function).parameters) == [
         "pattern",
@@ -166,7 +166,7 @@ def test_a_renderer_that_fails_is_a_failure_of_the_call(caplog):
     assert caplog.records
 
 
-def test_what_continues_a_result_is_named_as_it_is_offered():
+def test_the_next_call_has_the_names_of_the_tools():
     tools = Toolset([ToolSpec(page, name="Page", parameters={"path": "file_path"})], prefix="fs_")
     result = tools.call("fs_Page", {"file_path": "a"})
     assert result.next == {"name": "fs_Page", "arguments": {"file_path": "a", "offset": 2}}
@@ -175,7 +175,7 @@ def test_what_continues_a_result_is_named_as_it_is_offered():
     assert tools.accepts(**result.next)
 
 
-def test_hints_name_the_tools_as_they_are_offered(tmp_path):
+def test_hints_have_the_names_of_the_tools(tmp_path):
     """With a prefix, and renamed: in errors and under changes, by a dialect or without one."""
     (tmp_path / "a.txt").write_text("one\n" * 300)
     with Workspace(tmp_path) as ws:
@@ -197,7 +197,7 @@ def test_hints_name_the_tools_as_they_are_offered(tmp_path):
         assert 'd_read_file(path="a.txt")' in editor.call("d_list_dir", {"path": "a.txt"}).data["hint"]
 
 
-def test_an_offer_stands_for_methods_of_other_names(ws):
+def test_a_spec_represents_methods_of_other_names(ws):
     def show(file: str) -> str:
         """Show a file.
 
@@ -228,7 +228,7 @@ def test_a_toolset_renders_every_result_also_of_a_tool_that_is_not_there():
     assert broken.error["code"] == "internal"
 
 
-def test_what_nothing_offered_can_continue_is_not_told_to_call():
+def test_no_call_is_advised_that_no_tool_can_make():
     result = Toolset([ToolSpec(page, hide=("offset",))]).call("page", {"path": "a"})
     assert result.next is None
     assert result.content == "1|a\n[there is more]"
@@ -240,7 +240,7 @@ def test_parameters_after_the_star_are_exposed_by_name():
     assert json.loads(tools.call("look", {"pattern": "x", "after": 3}).content)[4] == 3
 
 
-@pytest.mark.parametrize(("offer", "told"), [
+@pytest.mark.parametrize(("spec", "message"), [
     (ToolSpec(look, expose=("nothing",)), "no parameter `nothing`"),
     (ToolSpec(look, parameters={"nothing": "x"}), "no parameter `nothing`"),
     (ToolSpec(look, parameters={"path": "pattern"}), "two parameters are named `pattern`"),
@@ -248,13 +248,13 @@ def test_parameters_after_the_star_are_exposed_by_name():
     (ToolSpec(look, hide=("pattern",)), "`pattern` is hidden"),
     (ToolSpec(look, name="a/b"), "'a/b' cannot be a tool"),
 ])  # fmt: skip
-def test_an_offer_that_does_not_fit_is_told(offer, told):
+def test_a_spec_that_does_not_fit_is_an_error(spec, message):
     with pytest.raises(InvalidArgumentError) as caught:
-        Toolset([offer])
-    assert told in caught.value.message
+        Toolset([spec])
+    assert message in caught.value.message
 
 
-def test_exposing_what_no_tool_has_is_told():
+def test_exposing_what_no_tool_has_is_an_error():
     with pytest.raises(InvalidArgumentError, match="no grep to expose"):
         Toolset([look], expose={"grep": ["before"]})
 

@@ -1,4 +1,4 @@
-"""Calls off the event loop: cancellation, bounds, order, and what a watcher is told."""
+"""Calls off the event loop: cancellation, bounds, order, and events."""
 
 import asyncio
 import json
@@ -19,7 +19,7 @@ def call(name, **arguments):
     return {"type": "tool_use", "id": f"{name}-{arguments}", "name": name, "input": arguments}
 
 
-def test_no_more_calls_are_under_way_than_asked_for():
+def test_no_more_calls_run_at_once_than_the_concurrency():
     most = [0, 0]
     lock = threading.Lock()
 
@@ -174,7 +174,7 @@ def test_reads_run_side_by_side_and_changes_in_their_place(asynchronous):
     assert [block["content"][0]["text"] for block in messages[0]["content"]] == ["a", "b", "a", "b", "a"]
 
 
-def test_a_watcher_is_told_of_each_call(tmp_path):
+def test_the_callback_gets_the_events_of_each_call(tmp_path):
     events: list[Event] = []
     (tmp_path / ".hidden").touch()
     with Workspace(tmp_path, on_event=events.append) as ws:
@@ -205,7 +205,7 @@ def test_coercions_are_in_the_result(tmp_path):
     ]
 
 
-def test_a_watcher_that_raises_stops_nothing(tmp_path, caplog):
+def test_a_callback_that_raises_stops_nothing(tmp_path, caplog):
     def watch(event):
         raise ZeroDivisionError
 
@@ -214,7 +214,7 @@ def test_a_watcher_that_raises_stops_nothing(tmp_path, caplog):
     assert "on_event" in caplog.text
 
 
-def test_the_logger_writes_details_when_it_is_asked_to(tmp_path, caplog):
+def test_the_logger_writes_details_at_level_debug(tmp_path, caplog):
     with caplog.at_level(logging.DEBUG, "agentfs"), Workspace(tmp_path) as ws:
         ws.tools().call("ls")
     assert [record.message.split()[:2] for record in caplog.records] == [

@@ -107,7 +107,7 @@ def test_a_domain_error_becomes_a_failed_result_with_its_hint():
 
 
 @pytest.mark.parametrize(("path", "text"), [("broken", "Input/output error"), ("bug", "ZeroDivisionError")])
-def test_any_other_exception_is_logged_and_told_without_paths(path, text, caplog):
+def test_any_other_exception_is_logged_and_reported_without_paths(path, text, caplog):
     with caplog.at_level(logging.ERROR, "agentfs"):
         result = Toolset([show]).call("show", {"path": path})
     assert result.error["code"] == "internal"
@@ -121,7 +121,7 @@ def test_an_interrupt_is_let_through():
         Toolset([show]).call("show", {"path": "stop"})
 
 
-def test_wrong_arguments_are_told_with_what_there_is():
+def test_wrong_arguments_are_reported_with_the_parameters():
     result = Toolset([search]).call("search", {"limit": "x", "patern": "y"})
     assert result.error["code"] == "invalid_argument"
     assert result.content == (
@@ -131,14 +131,14 @@ def test_wrong_arguments_are_told_with_what_there_is():
     )
 
 
-@pytest.mark.parametrize(("name", "told"), [
+@pytest.mark.parametrize(("name", "message"), [
     ("serach", 'no tool "serach" (did you mean `search`?)'), ("", 'no tool ""'), (None, "no tool null"),
     (["search"], "no tool a list"), ("\ud800", 'no tool "\\ud800"'),
 ])  # fmt: skip
-def test_an_unknown_tool_is_told_with_the_names(name, told):
+def test_an_unknown_tool_is_reported_with_the_names(name, message):
     result = Toolset([search, show]).call(name, {})
     assert result.error["code"] == "unknown_tool"
-    assert told in result.content
+    assert message in result.content
     assert "The tools are search, show." in result.content
 
 
@@ -238,7 +238,7 @@ def undocumented(a, _b: int, c: complex, d: int, *, e) -> None:
     """
 
 
-def test_what_cannot_be_a_tool_is_told_with_all_it_lacks():
+def test_what_cannot_be_a_tool_is_an_error_with_all_that_it_lacks():
     with pytest.raises(InvalidArgumentError) as caught:
         Toolset([undocumented])
     for lack in (
@@ -263,7 +263,7 @@ def test_two_tools_of_one_name_are_refused():
         Toolset([search, search])
 
 
-def test_the_seven_see_only_what_stands_before_the_star(tmp_path):
+def test_the_seven_have_only_the_parameters_before_the_star(tmp_path):
     with Workspace(tmp_path) as ws:
         for tool in ws.tools().schemas():
             method = inspect.signature(getattr(ws, tool["function"]["name"]))
