@@ -7,6 +7,7 @@ import random
 import shlex
 import shutil
 import subprocess
+import time
 from collections import Counter
 
 import pytest
@@ -97,6 +98,14 @@ def test_what_is_put_around_a_pattern_leaves_it_its_meaning(tmp_path):
     assert lines("a)|(b", "-v") == "invalid_pattern", "it closes no group of ours"
     assert lines("one", "-v -U") == "invalid_argument"
     assert lines("o(n)e\\b", "-v -i -m1") == [3]
+
+
+@pytest.mark.parametrize("rg_args", [["-i"] * 1_000_000, "-" + "i" * 2_000_000], ids=["words", "cluster"])
+def test_very_long_rg_args_are_refused_at_once(rg_args):
+    started = time.process_time()
+    with pytest.raises(AgentFSError, match="more than 50,000 characters"):
+        read_arguments(rg_args)
+    assert time.process_time() - started < 5, "taking them apart one by one takes minutes"
 
 
 @pytest.mark.parametrize(("rg_args", "named"), [

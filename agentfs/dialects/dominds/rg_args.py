@@ -15,6 +15,7 @@ from agentfs.search.options import parse_filesize
 from agentfs.visible import literal
 
 _SORTS = {"path": "path", "modified": "oldest", "none": "path"}
+_MAX_CHARS = 50_000  # the time of `getopt` grows with their square
 _COLORS = ("never", "auto", "always", "ansi")
 _OPTION_AND_VALUE = re.compile(r"(-\w|--[a-z-]+)\s+(\S.*)", re.DOTALL)
 _LEADING_FLAGS = re.compile(r"\(\?([a-z]+)\)")
@@ -254,6 +255,8 @@ def _words(rg_args: str | Sequence[str] | None) -> Iterator[str]:
 
 def _options(rg_args: str | Sequence[str] | None) -> list[tuple[str, str]]:
     """Return each option by its short name, with its value or ""."""
+    if sum(map(len, rg_args or ())) > _MAX_CHARS:
+        raise _invalid(f"`rg_args` has more than {_MAX_CHARS:,} characters.", "")
     words = list(_words(rg_args))
     for name in (word.partition("=")[0] for word in words if word.startswith("--")):
         if name not in _SHORT:  # `getopt` takes abbreviations, ripgrep does not
