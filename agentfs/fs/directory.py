@@ -244,7 +244,7 @@ class Directory:
         self,
         names: Sequence[str],
         fill: Callable[[int], int],
-        judge: Callable[[int], Outcome | None],
+        classify: Callable[[int], Outcome | None],
         *,
         linked: bool = True,
     ) -> Iterator[tuple[str, Outcome | OSError | AccessError]]:
@@ -256,12 +256,12 @@ class Directory:
         Args:
             names: Single names, as `scan` gave them for regular files.
             fill: Reads what is wanted of a descriptor, and returns a number, as `ReadBuffer.fill`.
-            judge: Given that number, returns None to pass the file over, or what to yield for it.
+            classify: Given that number, returns None to pass the file over, or what to yield for it.
             linked: Whether a protected file may have a second name, so that each file is identified
                 before it is read; see `Root.has_linked_secrets`.
 
         Yields:
-            The name, and what was judged; or the error for a file that cannot or must not be read.
+            The name, and its outcome; or the error for a file that cannot or must not be read.
         """
         handle, open_file, close = self.handle, syscalls.open_file, os.close
         is_protected = self._context.unreadable.within(self.real_path)
@@ -279,7 +279,7 @@ class Directory:
                 try:
                     if linked:
                         self._check_readable(fd, name)
-                    outcome = judge(fill(fd))
+                    outcome = classify(fill(fd))
                     if outcome is not None:
                         self._check_readable(fd, name)
                 finally:

@@ -59,7 +59,7 @@ def open_file(handle: int, name: str) -> int:
 
 def open_beneath(handle: int, path: str, *, directory: bool = False) -> int:
     """Open a file or directory for reading by `openat2`, with no link on the way; -1 when that fails."""
-    call = _syscall()
+    call = _c_function("syscall")
     if call is None:
         return -1
     number, how, size = _how(_SCAN if directory else _FILE)
@@ -141,7 +141,7 @@ def rename_new(handle: int, source: str, name: str) -> None:
 
 def rename_no_replace(handle: int, source: str, name: str) -> int:
     """Rename within a directory by `renameat2`; return its errno, ENOSYS where there is none."""
-    call = _renameat2()
+    call = _c_function("renameat2")
     if call is None:
         return errno.ENOSYS
     import ctypes  # noqa: PLC0415 - as below
@@ -181,29 +181,18 @@ def _rename_over_placeholder(handle: int, source: str, name: str) -> None:
 
 
 @cache
-def _renameat2() -> Callable[..., int] | None:
-    if sys.platform != "linux":
-        return None
-    import ctypes  # noqa: PLC0415 - as below
-
-    try:
-        return ctypes.CDLL(None, use_errno=True).renameat2
-    except (OSError, AttributeError):
-        return None
-
-
-@cache
-def _syscall() -> Callable[..., int] | None:
+def _c_function(name: str) -> Callable[..., int] | None:
     if sys.platform != "linux":
         return None
     import ctypes  # noqa: PLC0415 - it takes longer to load than all of agentfs
 
     try:
-        call = ctypes.CDLL(None).syscall
+        function = ctypes.CDLL(None, use_errno=True)[name]
     except (OSError, AttributeError):
         return None
-    call.restype = ctypes.c_long
-    return call
+    if name == "syscall":
+        function.restype = ctypes.c_long
+    return function
 
 
 @cache
