@@ -114,3 +114,15 @@ def django(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequ
     subprocess.run(["git", "-C", str(tree), "init", "-q"], check=True)
     subprocess.run(["git", "-C", str(tree), "add", "-A"], check=True)
     return tree
+
+
+def lines_of(text: str) -> list[str]:
+    """DESIGN's rule, one character at a time."""
+    lines: list[str] = []
+    line = ""
+    for character in text:
+        line += character
+        if character == "\n" or (character == "\r" and "\n" not in text):
+            lines.append(line)
+            line = ""
+    return [*lines, line] if line else lines

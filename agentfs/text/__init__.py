@@ -22,8 +22,8 @@ from agentfs.text.diff import (
     hunks,
     unified_diff,
 )
-from agentfs.text.line_ids import bodies_of, carry_line_ids, new_line_ids
-from agentfs.text.lines import count_lines, end_of, lf_view, line_start, newline_of, split_lines, without_end
+from agentfs.text.line_ids import carry_line_ids, new_line_ids
+from agentfs.text.lines import bodies_of, count_lines, end_of, lf_view, line_start, newline_of, without_end
 from agentfs.text.render import (
     continuation,
     cut_line,
@@ -80,7 +80,6 @@ __all__ = [
     "one_line",
     "plural",
     "quoted",
-    "split_lines",
     "to_json",
     "unified_diff",
     "unvisible",

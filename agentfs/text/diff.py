@@ -183,7 +183,7 @@ def _count(text: str) -> int:
 
 
 def _lines(text: str) -> list[str]:
-    # A part of a text with `\n` may itself have none, so `split_lines` could take another line end.
+    # A part of a text with `\n` may itself have none, so `bodies_of` could take another line end.
     parts = text.split("\n")
     last = parts.pop()
     lines = [part + "\n" for part in parts]

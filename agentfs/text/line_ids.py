@@ -7,17 +7,8 @@ that is still there keeps its id, and a new one gets an id that no line had, so 
 from collections.abc import Iterable, Sequence
 
 from agentfs.text.diff import Change, changed_lines
-from agentfs.text.lines import lf_view
 
 MIN_DIGITS = 6
-
-
-def bodies_of(text: str) -> list[str]:
-    """Return the lines of a text without their ends, as many as `split_lines` gives."""
-    lines = lf_view(text).split("\n")
-    if not lines[-1]:
-        lines.pop()
-    return lines
 
 
 def new_line_ids(lines: Iterable[str], taken: set[str], salt: str = "") -> list[str]:

@@ -12,16 +12,14 @@ from agentfs.results import Newline
 _STEP = 8192  # counting ends in a part this long costs far less than finding each
 
 
-def split_lines(text: str) -> list[str]:
-    """Split a text into its lines, line ends kept."""
-    end = end_of(text)
-    *bodies, last = text.split(end)
-    lines = [body + end for body in bodies]
-    return [*lines, last] if last else lines
+def bodies_of(text: str) -> list[str]:
+    """Return the lines of a text without their ends."""
+    lines = lf_view(text).split("\n")
+    return lines if lines[-1] else lines[:-1]
 
 
 def count_lines(text: str) -> int:
-    """Return the length of `split_lines(text)`."""
+    """Return how many lines a text has."""
     end = end_of(text)
     return text.count(end) + (text != "" and not text.endswith(end))
 

@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 
 from agentfs.editing.document import Replacement, Segment, changed_ranges, hunks_of, splice_segments
 from agentfs.line_ranges import Hunk
-from agentfs.text import count_lines, split_lines
+from agentfs.text import count_lines
+from tests.conftest import lines_of
 
 
 def apply(text, splices):
@@ -53,7 +54,7 @@ def test_segments_say_where_every_kept_character_comes_from(case):
 @given(rounds())
 def test_lines_outside_the_hunks_are_the_same_lines(case):
     before, after, made = case
-    old, new = split_lines(before), split_lines(after)
+    old, new = lines_of(before), lines_of(after)
     found = hunks_of(before, after, segments_of(before, made))
     rebuilt, position = [], 0
     for hunk in found:
@@ -74,11 +75,11 @@ def test_changed_ranges_lie_in_the_file_and_cover_what_a_diff_finds_changed(case
     lines = {line for first, last in ranges for line in range(first, last + 1)}
     differing = {
         number
-        for number, (old, new) in enumerate(zip(split_lines(before), split_lines(after), strict=False), 1)
+        for number, (old, new) in enumerate(zip(lines_of(before), lines_of(after), strict=False), 1)
         if old != new
     }
     if total == count_lines(before) and len(made) == 1 and all("\n" not in s.new for s in made[0]):
-        matcher = difflib.SequenceMatcher(None, split_lines(before), split_lines(after), autojunk=False)
+        matcher = difflib.SequenceMatcher(None, lines_of(before), lines_of(after), autojunk=False)
         if all(code[2] - code[1] == code[4] - code[3] for code in matcher.get_opcodes()):
             assert differing <= lines or not lines
 

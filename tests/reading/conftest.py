@@ -4,7 +4,6 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from agentfs import Workspace
 from agentfs.errors import AgentFSError
 from agentfs.fs import Root, revision_of
 from agentfs.limits import Limits
@@ -54,12 +53,6 @@ def reader(tmp_path):
     made = Reader(tmp_path)
     yield made
     made.root.close()
-
-
-@pytest.fixture
-def ws(tmp_path):
-    with Workspace(tmp_path) as made:
-        yield made
 
 
 def make_image(form, size=(40, 30), **options):

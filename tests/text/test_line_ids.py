@@ -3,16 +3,9 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentfs.text import bodies_of, carry_line_ids, count_lines, new_line_ids, split_lines
+from agentfs.text import carry_line_ids, new_line_ids
 
 LINES = st.lists(st.sampled_from(["", "a", "b", "}", "    return x"]), max_size=12)
-
-
-@given(st.text("a\r\n\x0c\u2028", max_size=12))
-def test_bodies_are_the_lines_of_the_one_splitter(text):
-    bodies = bodies_of(text)
-    assert len(bodies) == count_lines(text) == len(split_lines(text))
-    assert all(line.startswith(body) for line, body in zip(split_lines(text), bodies, strict=True))
 
 
 @given(LINES)

@@ -4,22 +4,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentfs.text import count_lines, lf_view, line_start, newline_of, split_lines, without_end
+from agentfs.text import bodies_of, count_lines, lf_view, line_start, newline_of, without_end
 from agentfs.text.lines import end_of
+from tests.conftest import lines_of
 
 PIECES = ("a", "b", "\r", "\n", "\r\n", "\x0b", "\x0c", "\x85", "\u2028", "é", "😀")
 texts = st.lists(st.sampled_from(PIECES), max_size=20).map("".join)
 
 
-def slowly(text):
-    """DESIGN's rule, one character at a time."""
-    lines, line = [], ""
-    for character in text:
-        line += character
-        if character == "\n" or (character == "\r" and "\n" not in text):
-            lines.append(line)
-            line = ""
-    return [*lines, line] if line else lines
+def without_ends(text):
+    return [without_end(line, lone="\n" not in text) for line in lines_of(text)]
 
 
 @pytest.mark.parametrize(
@@ -40,28 +34,28 @@ def slowly(text):
     ],
 )
 def test_lines_end_where_the_design_says(text, lines, newline):
-    assert split_lines(text) == lines
+    assert lines_of(text) == lines
+    assert bodies_of(text) == without_ends(text)
+    assert count_lines(text) == len(lines)
     assert newline_of(text) == newline
 
 
 @given(texts)
-def test_splitting_agrees_with_a_slow_reference_and_loses_nothing(text):
-    assert split_lines(text) == slowly(text)
-    assert "".join(split_lines(text)) == text
-    assert count_lines(text) == len(slowly(text))
+def test_splitting_agrees_with_a_slow_reference(text):
+    assert bodies_of(text) == without_ends(text)
+    assert count_lines(text) == len(lines_of(text))
 
 
 @given(texts)
 def test_the_lf_view_has_the_same_lines(text):
-    lone = "\n" not in text
-    bodies = [without_end(line, lone=lone) for line in split_lines(text)]
-    unended = bool(bodies) and bodies[-1] == split_lines(text)[-1]
+    bodies = without_ends(text)
+    unended = bool(bodies) and bodies[-1] == lines_of(text)[-1]
     assert lf_view(text) == "\n".join(bodies) + ("\n" if bodies and not unended else "")
 
 
 @given(texts)
 def test_one_newline_means_that_every_line_ends_with_it(text):
-    ends = {re.search(r"(\r\n|\n|\r)?\Z", line)[0] for line in split_lines(text)} - {""}
+    ends = {re.search(r"(\r\n|\n|\r)?\Z", line)[0] for line in lines_of(text)} - {""}
     if "\n" in text:
         ends -= {"\r"}  # in a last line that nothing ends
     assert newline_of(text) == (None if not ends else ends.pop() if len(ends) == 1 else "mixed")
@@ -69,7 +63,7 @@ def test_one_newline_means_that_every_line_ends_with_it(text):
 
 @given(texts)
 def test_a_line_start_is_the_length_of_the_lines_before(text):
-    lines = split_lines(text)
+    lines = lines_of(text)
     for number in range(1, len(lines) + 1):
         assert line_start(text, number, end_of(text)) == len("".join(lines[: number - 1]))
 

@@ -2,7 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentfs.text import cut_line, footer, numbered, split_lines
+from agentfs.text import cut_line, footer, numbered
+from tests.conftest import lines_of
 
 
 @pytest.mark.parametrize(
@@ -35,7 +36,7 @@ def test_numbers_are_aligned_to_the_widest(first, count):
 
 @given(st.text(), st.integers(1, 10**6))
 def test_content_forges_no_line(text, first):
-    lines = split_lines(text)
+    lines = lines_of(text)
     shown = "\n".join(numbered(lines, first))
     assert len(shown.splitlines()) == len(lines)
 
