@@ -299,18 +299,6 @@ class IgnoreRules:
     last.
     """
 
-    __slots__ = (
-        "_any_name",
-        "_extensions",
-        "_git",
-        "_global_excludes",
-        "_ignore",
-        "_names",
-        "_tests",
-        "active",
-        "refused",
-    )
-
     def __init__(
         self,
         ignore: tuple[RuleFile, ...] = (),

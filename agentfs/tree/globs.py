@@ -12,6 +12,7 @@ A malformed glob, or one that expands into too many, raises `InvalidPatternError
 
 import re
 from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
 from itertools import groupby
 from typing import NamedTuple
 
@@ -67,10 +68,16 @@ def compile_globs(
     if not any(glob.negated for glob in globs):
         return lambda path: last_match(path) is True
     default = all(glob.negated for glob in globs)
-    is_below_pruned = _below(_pruning(globs, anchored=anchored))
+    pruned = _pruning(globs, anchored=anchored)
+
+    @lru_cache(maxsize=1)  # paths come directory by directory
+    def is_pruned(directory: str) -> bool:
+        parts = directory.split("/")
+        return any(pruned("/".join(parts[:count])) for count in range(1, len(parts) + 1))
 
     def matches(path: str) -> bool:
-        if is_below_pruned(path):
+        slash = path.rfind("/")
+        if slash > 0 and is_pruned(path[:slash]):
             return False
         verdict = last_match(path)
         return default if verdict is None else verdict
@@ -146,12 +153,14 @@ def expand(pattern: str, most: int = MAX_EXPANDED, most_characters: int = MAX_CH
             hint="Pass several shorter globs in several calls.",
         )
     expanded = _expand_braces(pattern, most, most_characters) if "{" in pattern else [pattern]
+    problem = ""
     if len(expanded) > most:
-        raise _too_many(pattern, f"The braces of the glob expand into more than {MAX_EXPANDED} patterns.")
-    if sum(map(len, expanded)) > most_characters:
-        raise _too_many(
-            pattern, f"With its braces expanded the glob has more than {MAX_CHARACTERS} characters."
-        )
+        problem = f"The braces of the glob expand into more than {MAX_EXPANDED} patterns."
+    elif sum(map(len, expanded)) > most_characters:
+        problem = f"With its braces expanded the glob has more than {MAX_CHARACTERS} characters."
+    if problem:
+        hint = "Use `*` in place of long alternatives."
+        raise InvalidPatternError(problem, hint=hint, details={"pattern": pattern[:200]})
     for each in expanded:
         if ".." in each.split("/"):
             raise OutsideWorkspaceError(
@@ -163,11 +172,6 @@ def expand(pattern: str, most: int = MAX_EXPANDED, most_characters: int = MAX_CH
                 ),
             )
     return expanded or [""]
-
-
-def _too_many(pattern: str, message: str) -> InvalidPatternError:
-    hint = "Use `*` in place of long alternatives."
-    return InvalidPatternError(message, hint=hint, details={"pattern": pattern[:200]})
 
 
 def _expand_braces(pattern: str, most: int, most_characters: int) -> list[str]:
@@ -244,21 +248,6 @@ def _last_match(
 def _pruning(globs: list[_Glob], *, anchored: bool) -> Matcher:
     last_match = _last_match(globs, anchored=anchored, directories=True)
     return lambda path: last_match(path) is False
-
-
-def _below(pruned: Matcher) -> Matcher:
-    """Return a test whether a directory above a path is pruned."""
-    known = ("", False)  # the last directory and its answer; paths come directory by directory
-
-    def is_below(path: str) -> bool:
-        nonlocal known
-        directory = path[: max(path.rfind("/"), 0)]
-        if directory != known[0]:
-            parts = directory.split("/")
-            known = directory, any(pruned("/".join(parts[:count])) for count in range(1, len(parts) + 1))
-        return known[1]
-
-    return is_below
 
 
 def _leading(patterns: list[str], *, anchored: bool) -> Matcher | None:
