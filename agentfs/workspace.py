@@ -443,9 +443,7 @@ class Workspace:
 
         edits = [Edit(old_string, new_string, replace_all)]
         options = EditOptions(encoding, expect_revision, preview)
-        return edit_file(
-            self._root, self._read_tracker, self.limits, fspath(path), edits, options=options, match=match
-        )
+        return edit_file(self._root, self._read_tracker, self.limits, fspath(path), edits, options, match)
 
     @tool(effect="edit", default=True, advice="Several changes to one file go into one {multi_edit}.")
     def multi_edit(
@@ -481,9 +479,7 @@ class Workspace:
 
         options = EditOptions(encoding, expect_revision, preview)
         made = cast("Sequence[Edit]", edits)
-        return edit_file(
-            self._root, self._read_tracker, self.limits, fspath(path), made, options=options, match=match
-        )
+        return edit_file(self._root, self._read_tracker, self.limits, fspath(path), made, options, match)
 
     @tool(effect="edit")
     def edit_lines(

@@ -271,29 +271,33 @@ class _WordSearch:
     """The words of one line, to be compared with those of other lines."""
 
     def __init__(self, line: str) -> None:
-        self._words = _words(line)
+        self._words = list(_words(line))
         self.length = sum(map(len, self._words))
-        self._similar: dict[str, list[tuple[int, float]]] = {}
+        self._shared: dict[str, list[tuple[int, float]]] = {}  # by word: the words that it has in part
 
     def score(self, line: str) -> float:
         """Return how many characters of the words a line has, less a little for words of its own."""
         best: dict[int, float] = {}
         extra = 0
         for word in _words(line):
-            similar = self._similar.get(word)
-            if similar is None:
-                pairs = [(index, word_similarity(mine, word)) for index, mine in enumerate(self._words)]
-                similar = self._similar[word] = [pair for pair in pairs if pair[1]]
-            extra += not similar
-            for index, similarity in similar:
-                best[index] = max(best.get(index, 0.0), similarity)
-        # Rounded once: of lines with the same words in another order none scores higher.
-        shared = fsum(len(self._words[index]) * similarity for index, similarity in best.items())
-        return shared - 0.01 * extra
+            shared = self._shared.get(word)
+            if shared is None:
+                shared = self._shared[word] = [
+                    (index, len(mine) * similarity)
+                    for index, mine in enumerate(self._words)
+                    if (similarity := word_similarity(mine, word))
+                ]
+            if not shared:
+                extra += 1
+            for index, characters in shared:
+                if characters > best.get(index, 0.0):
+                    best[index] = characters
+        # Rounded once: the order of the words does not count.
+        return fsum(best.values()) - 0.01 * extra
 
 
-def _words(line: str) -> list[str]:
-    return list(dict.fromkeys(_ANY_WORD.findall(line[:_LINE_CHARS].lower())))
+def _words(line: str) -> set[str]:
+    return set(_ANY_WORD.findall(line[:_LINE_CHARS].lower()))
 
 
 def closest_blocks(lines: Sequence[str], block: Sequence[str]) -> list[Span]:

@@ -14,9 +14,10 @@ from operator import itemgetter
 from typing import NamedTuple
 
 from agentfs import call_context
-from agentfs.errors import EncodingError, NoChangeError, TooLargeError
+from agentfs.errors import EncodingError, InvalidArgumentError, NoChangeError, TooLargeError
 from agentfs.fs import quote
 from agentfs.line_ranges import Hunk
+from agentfs.messages import Message, ParameterName
 from agentfs.text import (
     UNKNOWN_8BIT,
     Decoded,
@@ -29,6 +30,7 @@ from agentfs.text import (
     lf_view,
     newline_of,
 )
+from agentfs.visible import literal
 
 # More replacements than this are not kept one by one: together they count as one change.
 _MOST_SEGMENTS = 10_000
@@ -51,6 +53,16 @@ class Segment(NamedTuple):
     origin: int | None
 
 
+def check_no_nul(text: str, name: ParameterName | str) -> None:
+    """Refuse a new text that would make a text file binary; `name` is what the caller knows it as."""
+    if "\x00" in text:
+        raise InvalidArgumentError(
+            Message(name, " holds a NUL character, which would make the file binary."),
+            hint="Pass it without \\u0000.",
+            details={"parameter": str(Message(name))},
+        )
+
+
 def to_lf(text: str, *, lone: bool) -> str:
     """Return a text of the caller with CRLF as LF, and every CR too where lines end at a lone CR."""
     if "\r" not in text:
@@ -65,8 +77,7 @@ class LfView:
     def __init__(self, exact: str) -> None:
         self.exact = exact
         self.text = lf_view(exact)
-        self.newline = newline_of(exact)
-        self.lone = self.newline == "\r"  # whether lines end at a lone CR
+        self.lone = "\r" in exact and "\n" not in exact  # whether lines end at a lone CR
         self._view_offset = self._exact_offset = 0
 
     def offset(self, position: int) -> int:
@@ -113,7 +124,7 @@ class LfView:
 
     def replaced_everywhere(self, old: str, new: str) -> str | None:
         """Return the exact text with every occurrence replaced; None where line ends differ by occurrence."""
-        newline = self.newline or "\n"
+        newline = newline_of(self.exact) or "\n"
         if newline == "\n":
             return self.exact.replace(old, new)
         if "\r" in old or (newline == "mixed" and "\n" in old + new):
@@ -214,11 +225,6 @@ class Document:
         """The exact text."""
         return self.decoded.text
 
-    @property
-    def unknown_8bit(self) -> bool:
-        """Whether the encoding is not known, so that only ASCII can be named."""
-        return self.decoded.encoding == UNKNOWN_8BIT
-
     def changed(self, text: str, segments: Sequence[Segment]) -> "Document":
         """Return the document with another text, and every byte of what stays as it was."""
         decoded = self.decoded._replace(text=text)
@@ -262,9 +268,10 @@ class Draft:
     """The text of a document while it is changed, held to the size that the file may reach."""
 
     def __init__(self, document: Document, path: str, max_bytes: int) -> None:
+        self.document = document
+        self.path = path
         self.text = document.text
-        self._document = document
-        self._path = path
+        self.unknown_8bit = document.decoded.encoding == UNKNOWN_8BIT  # so that only ASCII can be named
         self._max_bytes = max_bytes
         self._segments = [Segment(len(self.text), 0)] if self.text else []
         self._replacements = 0
@@ -274,7 +281,7 @@ class Draft:
         text = StringIO()
         splices: list[Replacement] = []
         position = made = 0
-        for made, splice in enumerate(view.splices(replacements), 1):
+        for made, splice in enumerate(view.splices(self._checked(replacements)), 1):
             if made % 1000 == 0:
                 call_context.check()
             text.write(self.text[position : splice.start])
@@ -303,6 +310,12 @@ class Draft:
         end = view.offset(view.text.rfind(old) + len(old))
         self._take(text, [self._whole(text, start, end)], count)
 
+    def _checked(self, replacements: Iterable[Replacement]) -> Iterator[Replacement]:
+        for replacement in replacements:
+            check_no_nul(replacement.new, "the new text")
+            self.check_encoding(replacement.new, "the new text")
+            yield replacement
+
     def _whole(self, text: str, start: int, end: int) -> Replacement:
         """Return the replacement of the range from `start` to `end` that makes the present text this one."""
         return Replacement(start, end, text[start : len(text) - (len(self.text) - end)])
@@ -312,27 +325,45 @@ class Draft:
         self.text = text
         self._replacements += count
 
-    def result(self, applied_via: str) -> Edited:
+    def check_encoding(self, text: str, name: ParameterName | str) -> None:
+        """Refuse a text that is not known to have characters of the file's encoding."""
+        if not self.unknown_8bit or text.isascii():
+            return
+        character = next(c for c in text if not c.isascii())
+        problem = f"{quote(self.path)} is in an unknown 8-bit encoding, and "
+        rest = " from the ASCII parts of the text; the other bytes around them are kept."
+        raise EncodingError(
+            Message(problem, name, f" holds {literal(character)}."),
+            hint=Message("Choose ", name, rest),
+            details={
+                "path": self.path,
+                "encoding": UNKNOWN_8BIT,
+                "parameter": str(Message(name)),
+                "character": character,
+            },
+        )
+
+    def result(self, applied_via: str, lines: int | None = None) -> Edited:
         """Return what was made of the document."""
-        before = self._document
+        before = self.document
         self._check_size(len(self.text))
         after = before.changed(self.text, self._segments)
         self._check_size(len(after.data))
         if after.data == before.data:
             raise NoChangeError(
-                f"The change would leave {quote(self._path)} as it is.",
+                f"The change would leave {quote(self.path)} as it is.",
                 hint="Pass as new text the text as it shall be.",
-                details={"path": self._path},
+                details={"path": self.path},
             )
         hunks = hunks_of(before.text, self.text, self._segments)
-        return Edited(after, self._replacements, applied_via, tuple(hunks))
+        return Edited(after, self._replacements, applied_via, tuple(hunks), lines)
 
     def _check_size(self, size: int) -> None:
         if size > self._max_bytes:
             raise TooLargeError(
-                f"{quote(self._path)} would grow over the limit of {self._max_bytes} bytes.",
+                f"{quote(self.path)} would grow over the limit of {self._max_bytes} bytes.",
                 hint="Make the new text smaller, or write a second file.",
-                details={"path": self._path, "limit": self._max_bytes},
+                details={"path": self.path, "limit": self._max_bytes},
             )
 
 

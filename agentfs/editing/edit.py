@@ -3,21 +3,29 @@
 The old text proves what the caller means, so no earlier read is required.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import NamedTuple, get_args
 
 from agentfs import call_context
 from agentfs.editing.diagnostics import KnownTexts, explain_ambiguous, explain_no_match, has_other_cause
-from agentfs.editing.document import Document, Draft, Edited, LfView, Replacement, changed_ranges, to_lf
+from agentfs.editing.document import (
+    Document,
+    Draft,
+    Edited,
+    LfView,
+    Replacement,
+    changed_ranges,
+    check_no_nul,
+    to_lf,
+)
 from agentfs.editing.freshness import ExternalChanges, check_revision, external_changes
 from agentfs.editing.match import occurrences, tolerant_matches
-from agentfs.editing.update import check_choice, check_new_text, update_file, with_diff
+from agentfs.editing.update import check_choice, update_file, with_diff
 from agentfs.errors import (
     AgentFSError,
     BinaryError,
-    EncodingError,
     InvalidArgumentError,
     NoChangeError,
     NotFoundError,
@@ -29,8 +37,7 @@ from agentfs.messages import Joined, Message, ParameterName, ToolName
 from agentfs.policy import Matching
 from agentfs.read_tracker import ReadTracker
 from agentfs.results import Edit, EditResult
-from agentfs.text import UNKNOWN_8BIT, count_lines, line_ranges, newline_of, plural, unified_diff
-from agentfs.visible import literal
+from agentfs.text import count_lines, line_ranges, newline_of, plural, unified_diff
 
 _OLD, _NEW = ParameterName("old_string"), ParameterName("new_string")
 _FOUND_BY = {
@@ -58,27 +65,24 @@ def edit_file(
     limits: Limits,
     path: str,
     edits: Sequence[Edit],
-    *,
-    options: EditOptions | None = None,
-    match: Matching | None = None,
+    options: EditOptions,
+    match: Matching | None,
 ) -> EditResult:
     """Replace texts in a file, in order, all or nothing; `match` None leaves it to the policy."""
     check_edits(edits)
     match = root.policy.match if match is None else match
     check_choice(match, get_args(Matching), "match")
 
-    def compute(document: Document, current: Current) -> Edited:
+    def compute(draft: Draft, current: Current) -> Edited:
         def other_files() -> list[tuple[str, str]]:
             read = tracker.other_texts(current.real_path)
             return [(root.display_path(path), text) for path, text in read if root.may_show(path)]
 
-        versions = [
-            record.text for record in tracker.versions_with_text(current.real_path) if record.text is not None
-        ]
-        known = KnownTexts(versions, other_files)
-        return apply_edits(document, edits, current.path, limits.file_bytes, match, known)
+        versions = tracker.versions_with_text(current.real_path)
+        texts = [version.text for version in versions if version.text is not None]
+        return apply_edits(draft, edits, match, KnownTexts(texts, other_files))
 
-    return change_file(root, tracker, limits, path, compute, options or EditOptions(), unit="replacement")
+    return change_file(root, tracker, limits, path, compute, options, unit="replacement")
 
 
 def splice_file(
@@ -91,15 +95,13 @@ def splice_file(
 ) -> EditResult:
     """Replace character ranges of the LF view of a file, in one write; a function makes them of that text."""
 
-    def compute(document: Document, current: Current) -> Edited:
-        view = LfView(document.text)
+    def compute(draft: Draft, _current: Current) -> Edited:
+        view = LfView(draft.text)
         wanted = spans(view.text) if callable(spans) else spans
         if not wanted:
             raise InvalidArgumentError("spans is empty.", details={"parameter": "spans"})
-        replacements = _ordered(view, wanted, current.path)
-        return apply_replacements(
-            document, view, replacements, len(wanted), "offset", current.path, limits.file_bytes
-        )
+        draft.replace(view, _ordered(view, wanted, draft.path), len(wanted))
+        return draft.result("offset")
 
     return change_file(root, tracker, limits, path, compute, options, unit="replacement")
 
@@ -109,18 +111,28 @@ def change_file(
     tracker: ReadTracker,
     limits: Limits,
     path: str,
-    compute: Callable[[Document, Current], Edited],
+    compute: Callable[[Draft, Current], Edited],
     options: EditOptions,
     *,
     unit: str,
 ) -> EditResult:
-    """Change a text file as `compute` makes it of the present document; `unit` is what the result counts."""
+    """Change a text file as `compute` makes it of a draft; `unit` is what the result counts."""
 
     def change(current: Current) -> _FileChange:
-        return _compute_change(current, tracker, compute, options)
+        before = _decode(current, options.encoding)
+        check_revision(current, before.text, tracker, options.expect_revision)
+        edited = compute(Draft(before, current.path, limits.file_bytes), current)
+        # What takes time is done before the file is replaced: from then on nothing ends the call.
+        known = tracker.knows(current.real_path)
+        external = external_changes(tracker, current, before.text) if known else None
+        call_context.check()
+        diff = unified_diff(before.text, edited.document.text, current.path, changes=edited.hunks)
+        call_context.check()
+        return _FileChange(edited.document.data, before, edited, external, diff)
 
-    changed, change_made = update_file(root, path, limits, change, preview=options.preview)
-    before, edited, external, diff = change_made
+    changed, (_, before, edited, external, diff) = update_file(
+        root, path, limits, change, preview=options.preview
+    )
     text = edited.document.text
     if not options.preview and tracker.knows(changed.real_path):
         revision, total = revision_of(before.data), count_lines(text)
@@ -150,22 +162,14 @@ def change_file(
 
 
 class _FileChange(NamedTuple):
+    data: bytes
     before: Document
     edited: Edited
     external: ExternalChanges | None
     diff: str
 
-    @property
-    def data(self) -> bytes:
-        return self.edited.document.data
 
-
-def _compute_change(
-    current: Current,
-    tracker: ReadTracker,
-    compute: Callable[[Document, Current], Edited],
-    options: EditOptions,
-) -> _FileChange:
+def _decode(current: Current, encoding: str | None) -> Document:
     if current.data is None:
         glob = Message(ToolName("glob"), " to find the file")
         write = Message(ToolName("write"), f" to create {quote(current.path)}")
@@ -175,21 +179,13 @@ def _compute_change(
             details={"path": current.path},
         )
     try:
-        before = Document.of(current.data, options.encoding)
+        return Document.of(current.data, encoding)
     except BinaryError as error:
         raise BinaryError(
             f"{quote(current.path)} is binary, and only text can be edited.",
             hint="Leave the file as it is, or choose another path.",
             details={**error.details, "path": current.path},
         ) from None
-    check_revision(current, before.text, tracker, options.expect_revision)
-    edited = compute(before, current)
-    # What takes time is done before the file is replaced: from then on nothing ends the call.
-    external = external_changes(tracker, current, before.text) if tracker.knows(current.real_path) else None
-    call_context.check()
-    diff = unified_diff(before.text, edited.document.text, current.path, changes=edited.hunks)
-    call_context.check()
-    return _FileChange(before, edited, external, diff)
 
 
 def check_edits(edits: Sequence[Edit]) -> None:
@@ -221,7 +217,7 @@ def _check_edit(edit: Edit) -> None:
             ),
             details={"parameter": "old_string"},
         )
-    check_new_text(edit.new_string, "new_string")
+    check_no_nul(edit.new_string, _NEW)
     if to_lf(edit.old_string, lone=False) == to_lf(edit.new_string, lone=False):
         same = edit.old_string == edit.new_string
         how = " are the same." if same else " differ only in line ends, and an edit keeps those of the file."
@@ -231,37 +227,30 @@ def _check_edit(edit: Edit) -> None:
 
 
 def apply_edits(
-    document: Document,
-    edits: Sequence[Edit],
-    path: str,
-    max_bytes: int,
-    match: Matching = "tolerant",
-    known: KnownTexts | None = None,
+    draft: Draft, edits: Sequence[Edit], match: Matching = "tolerant", known: KnownTexts | None = None
 ) -> Edited:
     """Apply edits in order, each to the outcome of the one before, all or nothing."""
-    draft = Draft(document, path, max_bytes)
     steps: list[str] = []
     for number, edit in enumerate(edits):
         call_context.check()
         try:
-            via = _apply_edit(draft, document, edit, path, match, known or KnownTexts())
+            via = _apply_edit(draft, edit, match, known or KnownTexts())
         except AgentFSError as error:
-            raise _caused_earlier(_numbered(error, number, len(edits)), document, edit, number) from None
+            raise _caused_earlier(
+                _numbered(error, number, len(edits)), draft.document, edit, number
+            ) from None
         if via not in {"exact", *steps}:
             steps.append(via)
     return draft.result(", ".join(steps) or "exact")
 
 
-def _apply_edit(
-    draft: Draft, document: Document, edit: Edit, path: str, match: Matching, known: KnownTexts
-) -> str:
+def _apply_edit(draft: Draft, edit: Edit, match: Matching, known: KnownTexts) -> str:
     """Make one edit, and return how its old text was found."""
     view = LfView(draft.text)
-    if document.unknown_8bit:
-        _check_ascii("old_string", edit.old_string, path)
-        _check_ascii("new_string", edit.new_string, path)
+    draft.check_encoding(edit.old_string, _OLD)
+    draft.check_encoding(edit.new_string, _NEW)
     old, new = to_lf(edit.old_string, lone=view.lone), to_lf(edit.new_string, lone=view.lone)
-    document.decoded.encode(new)
+    draft.document.decoded.encode(new)
     if edit.replace_all:
         if count := view.text.count(old):
             draft.replace_all(view, old, new, count)
@@ -269,39 +258,16 @@ def _apply_edit(
     else:
         starts = occurrences(view.text, old)
         if len(starts) > 1:
-            raise explain_ambiguous(view.text, old, starts, path)
+            raise explain_ambiguous(view.text, old, starts, draft.path)
         if starts:
             draft.replace(view, [Replacement(starts[0], starts[0] + len(old), new)], 1)
             return "exact"
     if match == "tolerant":
-        via, found = tolerant_matches(view.text, old, new, characters=not document.unknown_8bit)
+        via, found = tolerant_matches(view.text, old, new, characters=not draft.unknown_8bit)
         if len(found) == 1 and not has_other_cause(view.text, old, new, known):
             draft.replace(view, found, 1)
             return via
-    raise explain_no_match(view.text, old, new, path, known)
-
-
-def apply_replacements(
-    document: Document,
-    view: LfView,
-    replacements: Iterable[Replacement],
-    count: int,
-    via: str,
-    path: str,
-    max_bytes: int,
-) -> Edited:
-    """Replace ranges of the view of a document, in order and apart."""
-
-    def checked() -> Iterator[Replacement]:
-        for replacement in replacements:
-            check_new_text(replacement.new, "new text")
-            if document.unknown_8bit:
-                _check_ascii("the new text", replacement.new, path)
-            yield replacement
-
-    draft = Draft(document, path, max_bytes)
-    draft.replace(view, checked(), count)
-    return draft.result(via)
+    raise explain_no_match(view.text, old, new, draft.path, known)
 
 
 def _ordered(view: LfView, spans: Sequence[Span], path: str) -> Iterator[Replacement]:
@@ -330,27 +296,6 @@ def _ordered(view: LfView, spans: Sequence[Span], path: str) -> Iterator[Replace
         last = Replacement(start, end, text)
     if last is not None:
         yield last
-
-
-def _check_ascii(name: str, text: str, path: str) -> None:
-    if text.isascii():
-        return
-    character = next(c for c in text if not c.isascii())
-    parameter = ParameterName(name)
-    raise EncodingError(
-        Message(
-            *(f"{quote(path)} is in an unknown 8-bit encoding, and ", parameter),
-            f" holds {literal(character)}.",
-        ),
-        hint=Message(
-            *(
-                "Choose ",
-                parameter,
-                " from the ASCII parts of the text; the other bytes around them are kept.",
-            )
-        ),
-        details={"path": path, "encoding": UNKNOWN_8BIT, "parameter": name, "character": character},
-    )
 
 
 def _numbered(error: AgentFSError, number: int, total: int) -> AgentFSError:

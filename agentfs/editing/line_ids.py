@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import NoReturn
 
-from agentfs.editing.document import Document, Edited, LfView, Replacement, to_lf
-from agentfs.editing.edit import EditOptions, apply_replacements, change_file
+from agentfs.editing.document import Draft, Edited, LfView, Replacement, to_lf
+from agentfs.editing.edit import EditOptions, change_file
 from agentfs.errors import InvalidArgumentError, OverlapError, StaleError, UnknownLineError, UnreadError
 from agentfs.fs import Current, Root, quote
 from agentfs.limits import Limits
@@ -63,7 +63,7 @@ def edit_lines_file(
             details={"parameter": "changes"},
         )
 
-    def compute(document: Document, current: Current) -> Edited:
+    def compute(draft: Draft, current: Current) -> Edited:
         revision = current.revision or ""
         if fresh:
             _check_fresh(tracker, current, revision)
@@ -75,18 +75,15 @@ def edit_lines_file(
                 hint=Message("Call ", Joined(", or ", read, ToolName("edit")), "."),
                 details={"path": current.path},
             )
-        view = LfView(document.text)
-        ids = tracker.line_ids(current.real_path, revision, document.text)
+        view = LfView(draft.text)
+        ids = tracker.line_ids(current.real_path, revision, draft.text)
         lines = _Lines(current.path, bodies_of(view.text), ids, len(changes))
         ranges = _ranges(lines, versions, changes)
         texts = [to_lf(change.new_content, lone=view.lone) for change in changes]
-        replacements = _replacements(view, lines, ranges, texts)
-        edited = apply_replacements(
-            document, view, replacements, len(changes), "line_id", current.path, limits.file_bytes
-        )
+        draft.replace(view, _replacements(view, lines, ranges, texts), len(changes))
         given = [text.removesuffix("\n").count("\n") + 1 if text else 0 for text in texts]
         counts = zip(ranges, given, strict=True)
-        return edited._replace(lines=sum(max(last + 1 - first, count) for (first, last), count in counts))
+        return draft.result("line_id", sum(max(last + 1 - first, count) for (first, last), count in counts))
 
     return change_file(root, tracker, limits, path, compute, options, unit="change")
 
@@ -95,21 +92,23 @@ def _check_fresh(tracker: ReadTracker, current: Current, revision: str) -> None:
     given = tracker.latest_ids(current.real_path)
     if given == revision:
         return
-    path, details = quote(current.path), {"path": current.path}
-    when = "first" if given is None else "again"
+    path = quote(current.path)
+    error, message, when = (
+        (
+            UnreadError,
+            f"No line ids of {path} hold: it has not been read, or has been changed here since.",
+            "first",
+        )
+        if given is None
+        else (
+            StaleError,
+            f"{path} has changed since it was read, so the ids of its lines no longer hold.",
+            "again",
+        )
+    )
     read = call("read", path=current.path, line_ids=True)
     hint = Message("Call ", read, f" {when}; nothing was written.")
-    if given is None:
-        raise UnreadError(
-            f"No line ids of {path} hold: it has not been read, or has been changed here since.",
-            hint=hint,
-            details=details,
-        )
-    raise StaleError(
-        f"{path} has changed since it was read, so the ids of its lines no longer hold.",
-        hint=hint,
-        details=details,
-    )
+    raise error(message, hint=hint, details={"path": current.path})
 
 
 def _replacements(

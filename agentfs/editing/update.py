@@ -40,16 +40,6 @@ def update_file(
     raise kept_changing(path)
 
 
-def check_new_text(text: str, parameter: str) -> None:
-    """Refuse a new text that no text file can hold."""
-    if "\x00" in text:
-        raise InvalidArgumentError(
-            Message(ParameterName(parameter), " holds a NUL character, which would make the file binary."),
-            hint="Pass it without \\u0000.",
-            details={"parameter": parameter},
-        )
-
-
 def check_choice(value: object, choices: Sequence[str], parameter: str) -> None:
     """Refuse a value that is none of those that a parameter takes."""
     if value not in choices:

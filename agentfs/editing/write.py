@@ -4,12 +4,13 @@ import codecs
 from typing import Literal, NamedTuple, get_args
 
 from agentfs import call_context
+from agentfs.editing.document import check_no_nul
 from agentfs.editing.freshness import check_overwrite
-from agentfs.editing.update import check_choice, check_new_text, update_file, with_diff
+from agentfs.editing.update import check_choice, update_file, with_diff
 from agentfs.errors import BinaryError, EncodingError, TooLargeError
 from agentfs.fs import Current, Root, quote
 from agentfs.limits import Limits
-from agentfs.messages import Joined, Message, ToolName
+from agentfs.messages import Joined, Message, ParameterName, ToolName
 from agentfs.policy import Overwrite
 from agentfs.read_tracker import ReadTracker
 from agentfs.results import WriteResult
@@ -59,7 +60,7 @@ def write_file(
 ) -> WriteResult:
     """Create a file, or replace the whole content of one that has been read."""
     check_choice(newline, get_args(LineEnds), "newline")
-    check_new_text(content, "content")
+    check_no_nul(content, ParameterName("content"))
     if len(content) > limits.file_bytes:
         raise _too_large(path, limits.file_bytes)
     replaced: Overwrite = root.policy.overwrite

@@ -16,6 +16,8 @@ MOST_LINES = 400_000
 # `difflib` compares all pairs of equal lines again for each block that it finds. A range that could take more
 # comparisons than this is first divided at the lines that occur exactly once in each text.
 _MAX_COMPARISONS = 2_000_000
+# Lines further ahead than this are counted in steps of so many characters, nearer ones one by one.
+_NEAR = 1000
 _STEP = 65_536
 _LINE_CHARS = 400
 
@@ -75,19 +77,22 @@ def hunks(old: str, new: str, context: int = 3, changes: Sequence[Change] | None
     while line and changes and line > changes[0][0] - context:
         line, offset = line - 1, old.rfind("\n", 0, offset - 1) + 1
     before, after = _LineRanges(old, line, offset), _LineRanges(new, line, offset)
-    total = _count(old)
     for group in _grouped(changes, context):
         (first_old, _, first_new, _), (_, last_old, _, last_new) = group[0], group[-1]
-        lead, trail = min(context, first_old), min(context, total - last_old)
+        lead = min(context, first_old)
+        position = first_old - lead
+        body: list[str] = []
+        for old_start, old_stop, new_start, new_stop in group:
+            body.append(_marked(" ", before.text(position, old_start)))
+            body.append(_marked("-", before.text(old_start, old_stop)))
+            body.append(_marked("+", after.text(new_start, new_stop)))
+            position = old_stop
+        following = before.text(last_old, last_old + context)
+        trail = _count(following)
         old_range = _range(first_old - lead, last_old + trail)
         yield f"@@ -{old_range} +{_range(first_new - lead, last_new + trail)} @@\n"
-        position = first_old - lead
-        for old_start, old_stop, new_start, new_stop in group:
-            yield _marked(" ", before.text(position, old_start))
-            yield _marked("-", before.text(old_start, old_stop))
-            yield _marked("+", after.text(new_start, new_stop))
-            position = old_stop
-        yield _marked(" ", before.text(position, last_old + trail))
+        yield from body
+        yield _marked(" ", following)
 
 
 def changed_lines(old: Sequence[str], new: Sequence[str]) -> list[Change]:
@@ -156,15 +161,15 @@ class _LineRanges:
         return self._text[begin : self._at(end)]
 
     def _at(self, line: int) -> int:
-        while self._line < line and self._offset < len(self._text):
+        while line - self._line > _NEAR:
             ahead = self._text.count("\n", self._offset, self._offset + _STEP)
-            if ahead < line - self._line:
-                self._line += ahead
-                self._offset += _STEP
-                continue
-            for _ in range(line - self._line):
-                self._offset = self._text.index("\n", self._offset) + 1
-            self._line = line
+            if ahead >= line - self._line or self._offset >= len(self._text):
+                break
+            self._line += ahead
+            self._offset += _STEP
+        for _ in range(line - self._line):
+            self._offset = self._text.find("\n", self._offset) + 1 or len(self._text)
+        self._line = line
         return min(self._offset, len(self._text))
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from agentfs.editing.document import Document
+from agentfs.editing.document import Document, Draft
 from agentfs.editing.edit import apply_edits
 from agentfs.errors import EditError
 from agentfs.results import Edit
@@ -47,7 +47,7 @@ def test_every_byte_outside_the_old_text_is_as_it_was(case, new):
     assume(old != new)
     bom = BOMS[encoding]
     before = bom + b"".join(encode(part, encoding) for part in (head, middle, tail))
-    applied = apply_edits(Document.of(before), [Edit(old, new)], path="f", max_bytes=MANY)
+    applied = apply_edits(Draft(Document.of(before), "f", MANY), [Edit(old, new)])
     after = applied.document.data
     start, end = bom + encode(head, encoding), encode(tail, encoding)
     assert after.startswith(start)
@@ -67,7 +67,7 @@ def test_what_old_and_new_share_is_not_touched(case, added):
     text = head + middle + tail
     bom = BOMS[encoding]
     document = Document.of(bom + encode(text, encoding))
-    after = apply_edits(document, [Edit(old, old + added)], path="f", max_bytes=MANY).document.data
+    after = apply_edits(Draft(document, "f", MANY), [Edit(old, old + added)]).document.data
     assert after.startswith(bom + encode(head + middle, encoding))
     assert after.endswith(encode(tail, encoding))
 
@@ -82,7 +82,7 @@ def test_unknown_8_bit_text_is_edited_as_bytes(head, tail, data):
     document = Document.of(before)
     assume(document.decoded.encoding == "unknown-8bit")
     assume(new != "<old>")
-    after = apply_edits(document, [Edit("<old>", new)], path="f", max_bytes=MANY).document.data
+    after = apply_edits(Draft(document, "f", MANY), [Edit("<old>", new)]).document.data
     assert after == head + new.encode() + tail
 
 
@@ -109,11 +109,7 @@ def test_lf_text_is_edited_as_by_the_reference(text, edits):
     assume(all(old != new for old, new, _ in edits))
     try:
         applied = apply_edits(
-            Document.of(text.encode()),
-            [Edit(*edit) for edit in edits],
-            path="f",
-            max_bytes=MANY,
-            match="exact",
+            Draft(Document.of(text.encode()), "f", MANY), [Edit(*edit) for edit in edits], match="exact"
         )
         outcome = applied.document.data.decode()
     except EditError:
@@ -126,9 +122,7 @@ def test_any_mix_of_line_ends_gives_the_same_view(text, old, new):
     """The LF view of the outcome is the outcome of the LF view, where no lone CR blurs it."""
     assume("\r" not in text.replace("\r\n", "") and old != new)
     try:
-        after = apply_edits(
-            Document.of(text.encode()), [Edit(old, new)], path="f", max_bytes=MANY, match="exact"
-        )
+        after = apply_edits(Draft(Document.of(text.encode()), "f", MANY), [Edit(old, new)], match="exact")
     except EditError:
         assert reference(text.replace("\r\n", "\n"), [(old, new, False)]) is None
     else:
@@ -143,7 +137,7 @@ def test_any_mix_of_line_ends_gives_the_same_view(text, old, new):
 )
 def test_a_file_of_lone_carriage_returns_stays_one(lines, new):
     text = "\r".join([*lines, "<>", *lines])
-    after = apply_edits(Document.of(text.encode()), [Edit("<>", new)], path="f", max_bytes=MANY)
+    after = apply_edits(Draft(Document.of(text.encode()), "f", MANY), [Edit("<>", new)])
     assert after.document.data.decode() == text.replace("<>", new.replace("\n", "\r"))
 
 
