@@ -41,7 +41,7 @@ def file_locks(paths: Mapping[str, str], root_path: str) -> Generator[None]:
     with ExitStack() as locks:
         for key in sorted(paths):
             locks.enter_context(_thread_lock(key, paths[key]))
-        directory = lock_directory(root_path)
+        directory = lock_directory(root_path) if paths else None
         if directory is not None:
             files = {os.path.join(directory, revision_of(os.fsencode(key))): paths[key] for key in paths}
             locks.enter_context(_process_locks(files))
@@ -76,7 +76,7 @@ def _process_locks(paths: Mapping[str, str]) -> Generator[None]:
         if len(paths) == 1:
             lock = partial(open_locked, flags=os.O_CREAT)
         else:
-            first = os.path.join(os.path.dirname(next(iter(paths), "")), revision_of(os.urandom(8)))
+            first = os.path.join(os.path.dirname(next(iter(paths))), revision_of(os.urandom(8)))
             lock = partial(_link_or_open_locked, first)
             fds.append(_wait_for(partial(open_locked, first, os.O_CREAT), first))
             names.append(first)

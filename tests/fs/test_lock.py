@@ -352,3 +352,21 @@ with Workspace(sys.argv[1], policy=Policy(durability="fast", overwrite="always")
     running = [subprocess.Popen([*command, kind, str(has_links)]) for kind in ("both", "one", "both")]
     assert [each.wait() for each in running] == [0, 0, 0]
     assert ((tmp_path / "a").read_text(), (tmp_path / "b").read_text()) == ("180", "120")
+
+
+def test_a_change_of_directories_alone_makes_no_lock_file(tree, tmp_path, monkeypatch):
+    """Not in the directory where the process happens to run, either."""
+    (tree / "empty").mkdir()
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    opened = []
+    real = os.open
+    monkeypatch.setattr(
+        os,
+        "open",
+        lambda path, *args, **options: opened.append((path, options)) or real(path, *args, **options),
+    )
+    with Workspace(tree) as ws:
+        ws.delete("empty")
+    outside = [path for path, options in opened if "dir_fd" not in options]
+    assert all(os.path.isabs(path) for path in outside), outside
