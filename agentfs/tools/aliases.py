@@ -93,25 +93,15 @@ def _spellings(members: Sequence[Parameter]) -> dict[str, str | None]:
     The name in another case counts more than the callable's own name, and that more than the aliases of both.
     """
     known: dict[str, str | None] = {}
-    for spelled in (_by_name, _by_target, _by_alias):
+    for level in range(3):
         found: dict[str, str | None] = {}
         for member in members:
-            for spelling in {_snake_case(text) for text in spelled(member)}:
+            own = member.target or member.name
+            aliases = (*ALIASES.get(member.name, ()), *ALIASES.get(own, ()))
+            for spelling in {_snake_case(text) for text in ((member.name,), (own,), aliases)[level]}:
                 found[spelling] = None if spelling in found else member.name
         known = found | known
     return known
-
-
-def _by_name(member: Parameter) -> tuple[str, ...]:
-    return (member.name,)
-
-
-def _by_target(member: Parameter) -> tuple[str, ...]:
-    return (member.target,) if member.target else ()
-
-
-def _by_alias(member: Parameter) -> tuple[str, ...]:
-    return (*ALIASES.get(member.name, ()), *ALIASES.get(member.target, ()))
 
 
 def _snake_case(name: str) -> str:
