@@ -20,7 +20,7 @@ from PIL import Image
 from agentfs import Limits, Workspace
 
 TIMEOUT = 1.0
-PAST = 2.0  # seconds that a loaded machine may take besides
+PAST = 1.0  # seconds besides, without those in which other processes had the processor; the aim is 0.3
 ADDRESS_SPACE = 6 << 30  # bytes, so that what would take all of the machine fails here instead
 MEMORY = 512 << 20  # bytes above the start; the aim is 256 MiB, a process keeps some of what it frees
 
@@ -231,6 +231,16 @@ def one_call(rng, top):
             return "edits", "multi_edit", {"path": "text.txt", "edits": edits(rng)}
 
 
+def own_time():
+    """Return the seconds that have passed, less those in which this thread waited for a processor."""
+    try:
+        with open("/proc/thread-self/schedstat", encoding="ascii") as file:
+            waited = int(file.read().split()[1])
+    except OSError:  # only Linux tells
+        waited = 0
+    return time.monotonic() - waited / 1e9
+
+
 def peak():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
@@ -261,9 +271,9 @@ def test_no_input_holds_a_call_past_its_deadline(tmp_path, seconds):
                 tools = (
                     ws.tools(dialect="apply-patch") if name == "apply_patch" else ws.tools(ws.tool_names())
                 )
-                before, begun = peak(), time.monotonic()
+                before, begun = peak(), own_time()
                 result = tools.call(name, arguments)
-                took, memory = time.monotonic() - begun, peak() - before
+                took, memory = own_time() - begun, peak() - before
                 calls += 1
                 said = f"seed {seed}, call {calls}: {name} {str(arguments)[:300]}"
                 assert not result.error or result.error["code"] != "internal", (
