@@ -265,7 +265,9 @@ def test_a_view_and_a_transaction_share_the_state(root, reopened):
 
 
 def test_steps_that_nothing_leads_to_any_more_take_no_room_afterwards(root, reopened, tmp_path):
+    reopened()
     ws = reopened()
+    empty = (tmp_path / "state" / "history.db").stat().st_size
     ws.edit("a.txt", "one", "1")
     ws.checkpoint("c")
     for _ in range(5):
@@ -276,7 +278,7 @@ def test_steps_that_nothing_leads_to_any_more_take_no_room_afterwards(root, reop
     assert len(on_disk(tmp_path / "state")) > 2_000_000
     ws.forget()
     ws = reopened()
-    assert (tmp_path / "state" / "history.db").stat().st_size < 100_000
+    assert (tmp_path / "state" / "history.db").stat().st_size <= empty + 4096
     assert (len(ws._journal.steps), len(ws._journal.undone_steps), ws._journal.checkpoints) == (
         1,
         1,
@@ -294,7 +296,7 @@ def test_the_memory_of_what_was_shown_is_bounded_on_the_disk(root, reopened, tmp
         (root / "a.txt").write_text(f"{number}\n" * 200)
         ids = ws.read("a.txt", line_ids=True).line_ids
     size = ws._read_tracker._cache.size
-    assert (tmp_path / "state" / "history.db").stat().st_size < 3 * size + 100_000
+    assert (tmp_path / "state" / "history.db").stat().st_size < 3 * size + 20_000
     known = ws._read_tracker.versions_with_ids("a.txt")
     ws = reopened()
     assert ws._read_tracker.versions_with_ids("a.txt") == known
