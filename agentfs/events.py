@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, TypeAlias, cast
 
+from agentfs.errors import AccessError, AgentFSError, ArgumentError, OutsideWorkspaceError
 from agentfs.results import Coercion, ToolResult
 from agentfs.values import Value
 
@@ -45,11 +46,11 @@ class Event(Value):
 
 OnEvent: TypeAlias = Callable[[Event], object]
 
-# Codes of calls that were wrong or not allowed; others could not be done, or broke.
-_REFUSALS = frozenset(
-    {"invalid_argument", "invalid_pattern", "unknown_tool", "refused", "read_only", "protected"}
-    | {"outside_workspace"}
-)
+# Errors of calls that were wrong or not allowed; others could not be done, or broke.
+_REFUSALS: list[type[AgentFSError]] = [
+    *ArgumentError.__subclasses__(), *AccessError.__subclasses__(), OutsideWorkspaceError
+]  # fmt: skip
+_REFUSAL_CODES = {error.code for error in _REFUSALS}
 _numbers = itertools.count(1)
 
 
@@ -87,7 +88,7 @@ class EventEmitter:
         code = str(result.error["code"]) if result.error else ""
         data = _as_mapping(result.data)
         counts = _as_mapping(data.get("skipped"))
-        kind: Literal["finished", "refused", "failed"] = "refused" if code in _REFUSALS else "failed"
+        kind: Literal["finished", "refused", "failed"] = "refused" if code in _REFUSAL_CODES else "failed"
         self._emit(
             Event(
                 "finished" if result.success else kind,
