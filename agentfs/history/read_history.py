@@ -72,6 +72,10 @@ class PersistentReadTracker(ReadTracker):
         self._unwritten.pop((table, path, revision), None)
         self._unwritten[table, path, revision] = None
 
+    def _set_latest_ids(self, real_path: str, revision: str | None) -> None:
+        if revision != self._cache.latest_ids.get(real_path):
+            super()._set_latest_ids(real_path, revision)
+
     def _restore(self, database: Database) -> None:
         *checks, texts, reads, line_ids, latest, generation = database.read(*_READ_HISTORY)
         for result, *_ in (row for rows in checks for row in rows):
