@@ -15,6 +15,7 @@ from agentfs.limits import Limits
 from agentfs.messages import Message, ParameterName
 from agentfs.policy import NO_DIALECT, DialectOptions
 from agentfs.results import Entry, Skipped
+from agentfs.search.options import check_least
 from agentfs.tree.gitignore import DirEntry
 from agentfs.tree.ignore_sources import with_slash
 from agentfs.tree.walk import MAX_BATCH, Visit, Walk, path_order
@@ -25,6 +26,7 @@ ENTRY_BYTES = 560  # of an entry, at least, and of what is kept of it meanwhile,
 _BYTES_PER_TOKEN = 1024  # of a page, for each token that a model can be shown
 _MAX_SORTED = 500_000  # paths that are kept with their sort keys, of some 300 bytes each
 _ENTRIES_PER_CHECK = 256  # entries between two checks of the clock
+_PATH = ParameterName("path", quoted=True)
 _LITERAL_START = re.compile(r"/+([^*?\[\]{}\\/]+)/")
 
 _T = TypeVar("_T")
@@ -60,16 +62,8 @@ class Page:
 
 def page_of(limit: int | None, offset: int, default: int, limits: Limits) -> Page:
     """Return the page of a call; a call from a model gets no more entries than it can be shown."""
-    if limit is not None and limit < 1:
-        raise InvalidArgumentError(
-            Message(ParameterName("limit", quoted=True), f" must be at least 1, not {limit}."),
-            hint="Leave it out for the usual number.",
-        )
-    if offset < 0:
-        raise InvalidArgumentError(
-            Message(ParameterName("offset", quoted=True), f" must be 0 or more, not {offset}."),
-            hint="It counts the entries to skip; 0 is the start.",
-        )
+    check_least("limit", limit, 1, "Leave it out for the usual number.")
+    check_least("offset", offset, 0, "It counts the entries to skip; 0 is the start.")
     size = default if limit is None else limit
     if call_context.current.get() is None:
         return Page(offset, size, PAGE_BYTES)
@@ -80,13 +74,11 @@ def page_of(limit: int | None, offset: int, default: int, limits: Limits) -> Pag
 def check_offset(offset: int, total: int, noun: str) -> None:
     """Raise `past_end` for an offset behind the last entry; 0 is always a start."""
     if offset and offset >= total:
-        raise PastEndError(
-            Message(
-                ParameterName("offset", quoted=True), f" {offset} lies behind the last of {total} {noun}."
-            ),
-            hint="Use a smaller one; 0 is the start.",
-            details={"offset": offset, "total": total},
+        message = Message(
+            ParameterName("offset", quoted=True), f" {offset} lies behind the last of {total} {noun}."
         )
+        hint = "Use a smaller one; 0 is the start."
+        raise PastEndError(message, hint=hint, details={"offset": offset, "total": total})
 
 
 def bind_globs(root: Root, globs: list[str], paths: Sequence[str], argument: str = "glob") -> list[str]:
@@ -109,26 +101,16 @@ def _bound(root: Root, glob: str, path: str) -> str:
         with root.top.open_directory(root.path_from_top(path)) as directory:
             base = f"/{directory.path}/" if directory.path else "/"
         if not rest.startswith(top + base):
-            raise OutsideWorkspaceError(
-                f"The glob {literal(rest)} does not lie in the search directory {literal(path)}.",
-                hint=Message(
-                    "Leave out ", ParameterName("path", quoted=True), ", or make the glob relative to it."
-                ),
-                details={"pattern": rest},
-            )
+            message = f"The glob {literal(rest)} does not lie in the search directory {literal(path)}."
+            hint = Message("Leave out ", _PATH, ", or make the glob relative to it.")
+            raise OutsideWorkspaceError(message, hint=hint, details={"pattern": rest})
         return negation + rest[len(top + base) - 1 :]
     start = None if negation else _LITERAL_START.match(rest)
     if start and start[1] != ".." and not _exists(root, f"{path}/{start[1]}"):
-        raise OutsideWorkspaceError(
-            f"The glob {literal(glob)} begins with '/', which means the search directory, "
-            f"and there is no {literal(start[1])} in it.",
-            hint=Message(
-                "Only the workspace can be searched: leave out the '/', and put a directory in ",
-                ParameterName("path", quoted=True),
-                ".",
-            ),
-            details={"pattern": glob},
-        )
+        message = f"The glob {literal(glob)} begins with '/', which means the search directory, "
+        message += f"and there is no {literal(start[1])} in it."
+        advice = "Only the workspace can be searched: leave out the '/', and put a directory in "
+        raise OutsideWorkspaceError(message, hint=Message(advice, _PATH, "."), details={"pattern": glob})
     return glob
 
 
@@ -141,23 +123,14 @@ def _exists(root: Root, path: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """What an entry must be; the parts that are not set let everything through.
+    """What an entry must be; the parts that are not set let everything through."""
 
-    Attributes:
-        types: Letters of `ENTRY_TYPES`.
-        sizes: Tests of the size of a regular file; nothing else has one.
-        after: The file must have been changed after this moment.
-        before: The file must have been changed before this moment.
-        follow: Whether a link counts as what it leads to.
-        links_as_files: Whether a link that leads to no directory counts as a file too.
-    """
-
-    types: frozenset[str] = frozenset()
-    sizes: tuple[Callable[[int], bool], ...] = ()
-    after: float | None = None
+    types: frozenset[str] = frozenset()  # letters of `ENTRY_TYPES`
+    sizes: tuple[Callable[[int], bool], ...] = ()  # tests of a regular file
+    after: float | None = None  # changed after this moment
     before: float | None = None
-    follow: bool = False
-    links_as_files: bool = False
+    follow: bool = False  # a link counts as what it leads to
+    links_as_files: bool = False  # a link that leads to no directory counts as a file
 
     @property
     def kinds(self) -> frozenset[str]:
@@ -212,38 +185,21 @@ def _is_empty(directory: Directory, listed: DirEntry, kind: str, status: os.stat
 
 @dataclass(frozen=True)
 class Query:
-    """What `glob` and `find` look for.
-
-    Attributes:
-        paths: The directories to search.
-        matches: A test of the path of a file below the directory that is searched, or None.
-        matches_directory: The same for a directory, or None.
-        filter: What an entry must be.
-        sort: The order.
-        hidden: Whether hidden names are searched, or a test of such a name.
-        ignored: Whether ignored names are searched.
-        follow: Whether links are followed.
-        enter: Which directories may be entered, given the path below the directory that is searched.
-        exclude: What is excluded, given that path and whether it is a directory.
-        min_depth: The first level that counts; 1 is the directory itself.
-        max_depth: The last level, or 0 for all.
-        count_others: Whether links and special files that match but for their type count as skipped.
-        dialect: What a dialect asks for besides.
-    """
+    """What `glob` and `find` look for; tests are given the path below the directory that is searched."""
 
     paths: list[str]
-    matches: Callable[[str], bool] | None
+    matches: Callable[[str], bool] | None  # of a file
     matches_directory: Callable[[str], bool] | None
     filter: Filter
     sort: Literal["path", "modified", "size"] = "path"
-    hidden: bool | Callable[[str], bool] = False
+    hidden: bool | Callable[[str], bool] = False  # whether hidden names are searched, or a test of one
     ignored: bool = False
     follow: bool = False
     enter: Callable[[str], bool] | None = None
-    exclude: Callable[[str, bool], bool] | None = None
+    exclude: Callable[[str, bool], bool] | None = None  # the second argument says whether it is a directory
     min_depth: int = 1
-    max_depth: int = 0
-    count_others: bool = False
+    max_depth: int = 0  # 0: all levels
+    count_others: bool = False  # whether links and special files that match but for their type are skipped
     dialect: DialectOptions = NO_DIALECT
 
 
@@ -399,25 +355,26 @@ class _Collector:
 
     def _keep(self, directory: Directory, found: list[DirEntry], *, files: bool = True) -> None:
         """Keep the paths of what was found in a directory, each with its sort key."""
-        query, unique = self.query, self.unique
+        sort, unique, plain_order = self.query.sort, self.unique, self.query.dialect.plain_order
+        may_repeat = unique or len(self.query.paths) > 1
         prefix, real_prefix = with_slash(directory.path), with_slash(directory.real_path)
         for listed in found:
             path = prefix + display_name(listed.name)
-            key: Any = path if query.dialect.plain_order else path_order(path)
-            if unique or len(query.paths) > 1:
+            key: Any = path if plain_order else path_order(path)
+            if may_repeat:
                 real_path = real_prefix + listed.name
                 if unique and files:
                     real_path = directory.real_path_of(listed)
                 if real_path in self.seen:
                     continue
                 self.seen.add(real_path)
-            if query.sort != "path":
+            if sort != "path":
                 try:
                     status = listed.stat(follow_symlinks=False)
                 except OSError:
                     self.vanished += 1
                     continue
-                key = (-(status.st_mtime if query.sort == "modified" else status.st_size), key)
+                key = (-(status.st_mtime if sort == "modified" else status.st_size), key)
             self.total += 1
             self.keyed.append((key, path))
         if len(self.keyed) > min(2 * self.page.end + MAX_BATCH, _MAX_SORTED):

@@ -23,21 +23,13 @@ Outcome = Verdict | OSError | AgentFSError
 
 @dataclass(slots=True)
 class FileBatch:
-    """Files to be read one after the other in the same way.
+    """Files to be read one after the other in the same way; see `Directory.read_files`."""
 
-    Attributes:
-        prefix: What precedes each name in its path.
-        names: Their names, as the system spells them.
-        read: Reads those of some names, and yields what may have a match; see `Directory.read_files`.
-        named: Whether it is the one file that was asked for, so that failing to open it is the answer.
-        directory: The directory that the names are of; None where they are paths.
-    """
-
-    prefix: str
-    names: list[str]
+    prefix: str  # what precedes each name in its path
+    names: list[str]  # as the system spells them
     read: Callable[[Sequence[str], Callable[[int], int], Classify], Iterator[tuple[str, Outcome]]]
-    named: bool = False
-    directory: Directory | None = None
+    named: bool = False  # whether it is the one file that was asked for: an error of it is one of the call
+    directory: Directory | None = None  # None where the names are paths
 
 
 class _Filter:
@@ -96,10 +88,11 @@ class FileSource:
         self._options = options
         self._deadline = deadline
         self._among = among
+        self._paths = paths_of(options.path)
         self._walk: Walk | None = None
         unique = options.dialect.unique_files
         self._seen: set[str] | None = None
-        if options.follow_symlinks or unique or len(paths_of(options.path)) > 1:
+        if options.follow_symlinks or unique or len(self._paths) > 1:
             self._seen = set()
 
     @property
@@ -115,7 +108,7 @@ class FileSource:
     def directories(self) -> list[str]:
         """Return the directories to search, links resolved, relative to the root."""
         found: list[str] = []
-        for path in paths_of(self._options.path):
+        for path in self._paths:
             if self._root.entry(path).is_dir:
                 with self._root.open_directory(path) as directory:
                     found.append(directory.real_path)
@@ -128,13 +121,12 @@ class FileSource:
         if listed is not None:
             yield from self._listed(listed)
             return
-        paths = paths_of(options.path)
         if self._among is not None:
             yield from self._excluded(self._among)
             return
         directories: list[str] = []
         files: list[str] = []
-        for path in paths:
+        for path in self._paths:
             (directories if self._root.entry(path).is_dir else files).append(path)
         if options.sort == "path":
             yield from self._single(files)
@@ -180,7 +172,7 @@ class FileSource:
             yield batch
 
     def _single(self, paths: list[str]) -> Iterator[FileBatch]:
-        named = len(paths) == len(paths_of(self._options.path)) == 1
+        named = len(paths) == len(self._paths) == 1
         for path in paths:
             entry = self._root.entry(path)
             shown = entry.path
@@ -262,7 +254,7 @@ class FileSource:
 
     def _excluded(self, among: Sequence[Excluded]) -> Iterator[FileBatch]:
         """Find the files among what an earlier walk excluded, by the globs and types of that one."""
-        directories = [path for path in paths_of(self._options.path) if self._root.entry(path).is_dir]
+        directories = [path for path in self._paths if self._root.entry(path).is_dir]
         filter_ = _Filter(self._root, self._options, directories, hidden=True)
         for path, below, listed in sorted(among, key=lambda each: path_order(each.path)):
             is_dir = listed.is_dir(follow_symlinks=False)

@@ -29,18 +29,19 @@ _SIZE = re.compile(r"([+-]?)(\d{1,18})(?:b|([kmgt])(i?)b?)?", re.IGNORECASE)
 _FILESIZE = re.compile(r"(\d{1,18})([KMG]?)", re.IGNORECASE)
 _DURATION = re.compile(r"(\d{1,12})\s*([a-zA-Z]+)\s*")
 # Months and years as fd counts them: mean ones.
-_SECONDS: dict[str, float] = {
-    **dict.fromkeys(("nsec", "ns"), 1e-9),
-    **dict.fromkeys(("usec", "us"), 1e-6),
-    **dict.fromkeys(("msec", "ms"), 1e-3),
-    **dict.fromkeys(("seconds", "second", "secs", "sec", "s"), 1),
-    **dict.fromkeys(("minutes", "minute", "mins", "min", "m"), 60),
-    **dict.fromkeys(("hours", "hour", "hrs", "hr", "h"), 3600),
-    **dict.fromkeys(("days", "day", "d"), 86_400),
-    **dict.fromkeys(("weeks", "week", "w"), 7 * 86_400),
-    **dict.fromkeys(("months", "month", "M"), 30.44 * 86_400),
-    **dict.fromkeys(("years", "year", "y"), 365.25 * 86_400),
+_UNITS: dict[str, float] = {
+    "nsec ns": 1e-9,
+    "usec us": 1e-6,
+    "msec ms": 1e-3,
+    "seconds second secs sec s": 1,
+    "minutes minute mins min m": 60,
+    "hours hour hrs hr h": 3600,
+    "days day d": 86_400,
+    "weeks week w": 7 * 86_400,
+    "months month M": 30.44 * 86_400,
+    "years year y": 365.25 * 86_400,
 }
+_SECONDS = {name: seconds for names, seconds in _UNITS.items() for name in names.split()}
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ class ListOptions:
 
     def __post_init__(self) -> None:
         hint = "1 lists the directory itself, 2 what lies in its directories too, 0 all levels."
-        _check_least("depth", self.depth, 0, hint)
+        check_least("depth", self.depth, 0, hint)
 
 
 @dataclass(frozen=True)
@@ -109,8 +110,8 @@ class FindOptions:
     dialect: DialectOptions = NO_DIALECT
 
     def __post_init__(self) -> None:
-        _check_least("min_depth", self.min_depth, 1, "1 is what lies in the directory itself.")
-        _check_least("max_depth", self.max_depth, 1, "1 is what lies in the directory itself.")
+        check_least("min_depth", self.min_depth, 1, "1 is what lies in the directory itself.")
+        check_least("max_depth", self.max_depth, 1, "1 is what lies in the directory itself.")
 
     @property
     def ignore_case(self) -> bool:
@@ -155,9 +156,9 @@ class GrepOptions:
 
     def __post_init__(self) -> None:
         for name in ("context", "before", "after"):
-            _check_least(name, getattr(self, name), 0, "Leave it out for the usual number of lines.")
+            check_least(name, getattr(self, name), 0, "Leave it out for the usual number of lines.")
         for name in ("max_depth", "max_count"):
-            _check_least(name, getattr(self, name), 1, "Leave it out for no such bound.")
+            check_least(name, getattr(self, name), 1, "Leave it out for no such bound.")
         if self.max_filesize is not None:
             parse_filesize(self.max_filesize)
         if self.encoding is not None:
@@ -243,9 +244,7 @@ def paths_of(path: OneOrMore) -> list[str]:
     if isinstance(path, str):
         return [path or "."]
     if not path:
-        raise InvalidArgumentError(
-            "There is no path in the list.", hint='Pass one; "." is the root.', details={"argument": "path"}
-        )
+        raise _invalid("path", "There is no path in the list.", 'Pass one; "." is the root.')
     return [each or "." for each in path]
 
 
@@ -261,21 +260,25 @@ def seconds_of(timeout: float | None, limits: Limits) -> float:
     if timeout is None:
         return limits.timeout
     if not timeout > 0:
-        raise InvalidArgumentError(
-            Message(ParameterName("timeout", quoted=True), f" must be more than 0 seconds, not {timeout}."),
-            hint=f"Leave it out for the usual {limits.timeout:g}; at most {MAX_TIMEOUT:g} are taken.",
-            details={"argument": "timeout"},
-        )
+        hint = f"Leave it out for the usual {limits.timeout:g}; at most {MAX_TIMEOUT:g} are taken."
+        raise must_be("timeout", "more than 0 seconds", timeout, hint)
     return min(timeout, MAX_TIMEOUT)
 
 
-def _check_least(name: str, value: int | None, least: int, hint: str) -> None:
+def check_least(name: str, value: int | None, least: int, hint: str) -> None:
+    """Refuse a number that is too small."""
     if value is not None and value < least:
-        raise InvalidArgumentError(
-            Message(ParameterName(name, quoted=True), f" must be {least} or more, not {value}."),
-            hint=hint,
-            details={"argument": name},
-        )
+        raise must_be(name, f"{least} or more", value, hint)
+
+
+def must_be(name: str, requirement: str, value: object, hint: str) -> InvalidArgumentError:
+    """Return the error for a value of a parameter that is not what it must be."""
+    message = Message(ParameterName(name, quoted=True), f" must be {requirement}, not {value}.")
+    return _invalid(name, message, hint)
+
+
+def _invalid(argument: str, message: str, hint: str, **details: object) -> InvalidArgumentError:
+    return InvalidArgumentError(message, hint=hint, details={"argument": argument, **details})
 
 
 def parse_types(types: OneOrMore | None) -> frozenset[str]:
@@ -286,11 +289,8 @@ def parse_types(types: OneOrMore | None) -> frozenset[str]:
         found = [words[each]] if each in words else list(each.replace(",", "").replace(" ", ""))
         if not found or any(letter not in ENTRY_TYPES for letter in found):
             known = ", ".join(f"{letter} ({word})" for letter, word in ENTRY_TYPES.items())
-            raise InvalidArgumentError(
-                f"There is no type {literal(each)}.",
-                hint=f"The types are {known}.",
-                details={"argument": "types", "types": dict(ENTRY_TYPES)},
-            )
+            hint = f"The types are {known}."
+            raise _invalid("types", f"There is no type {literal(each)}.", hint, types=dict(ENTRY_TYPES))
         letters.update(found)
     return frozenset(letters)
 
@@ -300,11 +300,7 @@ def parse_extensions(extensions: OneOrMore) -> tuple[str, ...]:
     given = [extensions] if isinstance(extensions, str) else extensions
     plain = [each.strip().lstrip("*").lstrip(".").lower() for each in given]
     if not plain or not all(plain):
-        raise InvalidArgumentError(
-            "An extension is empty.",
-            hint='Pass extensions such as "py" or "tar.gz".',
-            details={"argument": "extensions"},
-        )
+        raise _invalid("extensions", "An extension is empty.", 'Pass extensions such as "py" or "tar.gz".')
     return tuple(f".{each}" for each in plain)
 
 
@@ -315,11 +311,8 @@ def parse_size(text: str) -> Callable[[int], bool]:
     """
     found = _SIZE.fullmatch(text.strip())
     if not found:
-        raise InvalidArgumentError(
-            f"{literal(text)} is no size.",
-            hint="Pass +10M for at least, -10k for at most, or 512b for exactly that; M is 1000k, Mi 1024ki.",
-            details={"argument": "size"},
-        )
+        hint = "Pass +10M for at least, -10k for at most, or 512b for exactly that; M is 1000k, Mi 1024ki."
+        raise _invalid("size", f"{literal(text)} is no size.", hint)
     sign, digits, unit, binary = found.groups()
     power = " kmgt".index(unit.lower()) if unit else 0
     limit = int(digits) * (1024 if binary else 1000) ** power
@@ -333,14 +326,8 @@ def parse_filesize(size: int | str) -> int:
     found = _FILESIZE.fullmatch(str(size).strip())
     number = int(found[1]) * 1024 ** " KMG".index(found[2].upper() or " ") if found else 0
     if number < 1:
-        raise InvalidArgumentError(
-            Message(
-                ParameterName("max_filesize", quoted=True),
-                f" must be a number of bytes from 1, or such as 500K or 1M, not {literal(size)}.",
-            ),
-            hint="Leave it out for no such bound.",
-            details={"argument": "max_filesize"},
-        )
+        requirement = "a number of bytes from 1, or such as 500K or 1M"
+        raise must_be("max_filesize", requirement, literal(size), "Leave it out for no such bound.")
     return number
 
 
@@ -361,8 +348,6 @@ def parse_moment(text: str, argument: str) -> float:
     try:
         return datetime.fromisoformat(given).timestamp()  # naive means local, as with fd
     except (ValueError, OverflowError, OSError):
-        raise InvalidArgumentError(
-            f"{literal(text)} is neither a duration nor a date.",
-            hint='Pass a duration such as "2d" or "90min", or a date such as "2026-11-20 10:00:00".',
-            details={"argument": argument},
-        ) from None
+        message = f"{literal(text)} is neither a duration nor a date."
+        hint = 'Pass a duration such as "2d" or "90min", or a date such as "2026-11-20 10:00:00".'
+        raise _invalid(argument, message, hint) from None

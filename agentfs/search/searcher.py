@@ -34,36 +34,20 @@ _BLOCK_LINES = 10  # a match over several lines may be as long as this many line
 
 @dataclass
 class Found:
-    """What a search has found.
-
-    Attributes:
-        page: Which entries are returned: matches, or files, as the output mode has it.
-        matches: The matches of the page, or a few of each file of a summary.
-        counts: What was found in each file of the page.
-        entries: How many entries there are.
-        total_matches: How many matches.
-        total_lines: How many matching lines.
-        total_files: How many files with a match.
-        searched: Files whose content was searched.
-        skipped: What was skipped.
-        excluded: The first hidden and ignored names that were.
-        full: Whether the search ended because the page was full.
-        ended_in: The file in which the time ran out, or "".
-        engine: What searched.
-    """
+    """What a search has found; its entries are matches or files, as the output mode has it."""
 
     page: Page
-    matches: list[Match] = field(default_factory=list[Match])
-    counts: dict[str, FileCount] = field(default_factory=dict[str, FileCount])
+    matches: list[Match] = field(default_factory=list[Match])  # of the page; samples in a summary
+    counts: dict[str, FileCount] = field(default_factory=dict[str, FileCount])  # of the page
     entries: int = 0
     total_matches: int = 0
     total_lines: int = 0
     total_files: int = 0
-    searched: int = 0
+    searched: int = 0  # files whose content was searched
     skipped: Skipped = field(default_factory=Skipped)
-    excluded: list[Excluded] = field(default_factory=list[Excluded])
-    full: bool = False
-    ended_in: str = ""
+    excluded: list[Excluded] = field(default_factory=list[Excluded])  # the first hidden and ignored names
+    full: bool = False  # whether the search ended because the page was full
+    ended_in: str = ""  # the file in which the time ran out
     engine: Engine = "python"
 
     @property
