@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Generator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
-from functools import partial
+from functools import cache, partial
 
 from agentfs.fs import oserrors, syscalls
 from agentfs.fs.node import revision_of
@@ -174,6 +174,7 @@ def lock_directory(root_path: str) -> str | None:
     return None
 
 
+@cache
 def _home(user: int) -> str | None:
     import pwd  # noqa: PLC0415 - POSIX only
 
@@ -185,7 +186,8 @@ def _home(user: int) -> str | None:
 
 def _is_ours(directory: str, user: int) -> bool:
     try:
-        os.makedirs(directory, mode=0o700, exist_ok=True)
+        if not os.path.lexists(directory):
+            os.makedirs(directory, mode=0o700, exist_ok=True)
         found = os.lstat(directory)
     except OSError:
         return False
