@@ -196,21 +196,20 @@ def _strip_spaces(line: str) -> str:
 class _NameTest:
     """A test whether one of some rules may match a name; compiled when a name first needs it."""
 
-    __slots__ = ("_fullmatch", "_rules", "required")
+    __slots__ = ("_rules", "fullmatch", "required")
 
     def __init__(self, rules: list[Rule], texts: list[str]) -> None:
         self._rules = rules
-        self._fullmatch: Callable[[str], object] | None = None
+        self.fullmatch: Callable[[str], object] | None = None  # the test, once it is compiled
         # Texts of which one is in each name that passes, which `\n` begins and ends; None when unknown.
         self.required = tuple(dict.fromkeys(texts)) if all(texts) else None
 
-    def compiled(self, deadline: float) -> Callable[[str], object]:
-        """Return the test; raises `TimeoutError` when it is not compiled and the deadline has passed."""
-        if self._fullmatch is None:
-            _check(deadline)
-            regexes = dict.fromkeys(rule.last_part_regex() for rule in self._rules)
-            self._fullmatch = compile_regex("|".join(f"(?:{regex})" for regex in regexes)).fullmatch
-        return self._fullmatch
+    def compile(self, deadline: float) -> Callable[[str], object]:
+        """Compile the test; raises `TimeoutError` when the deadline has passed."""
+        _check(deadline)
+        regexes = dict.fromkeys(rule.last_part_regex() for rule in self._rules)
+        self.fullmatch = compile_regex("|".join(f"(?:{regex})" for regex in regexes)).fullmatch
+        return self.fullmatch
 
 
 class RuleFile:
@@ -375,7 +374,7 @@ class IgnoreRules:
         names = [entry.name for entry in entries]
         joined = "\n".join(["", *names, ""])
         tests = [
-            test.compiled(deadline)
+            test.fullmatch or test.compile(deadline)
             for test in self._tests
             if test.required is None or _has_any(joined, test.required)
         ]

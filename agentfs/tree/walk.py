@@ -4,7 +4,6 @@ import math
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from heapq import nsmallest
 from operator import attrgetter
@@ -316,7 +315,7 @@ class Walk:
                 frame.rules = self._reader.inside(directory, frame.rules, dotted)
         if dotted:
             kept += self._visible_dotted(frame, dotted)
-        if frame.rules.active and not self._ignored:
+        if kept and frame.rules.active and not self._ignored:
             kept = self._unignored(frame, directory, kept)
         files = self._divide(frame, directory, kept)
         if self._select is not None and files:
@@ -363,11 +362,15 @@ class Walk:
     def _divide(self, frame: _Frame, directory: Directory, entries: list[DirEntry]) -> list[DirEntry]:
         """Add the directories to the frame and return the files."""
         exclude, below = self._exclude, frame.below
-        if exclude is None:
-            with suppress(OSError):
-                if all([entry.is_file(follow_symlinks=False) for entry in entries]):  # noqa: C419 - faster
-                    return entries
         files: list[DirEntry] = []
+        if exclude is None:
+            try:
+                files = [entry for entry in entries if entry.is_file(follow_symlinks=False)]
+            except OSError:
+                files = []
+            if len(files) == len(entries):
+                return files
+            files = []
         for entry in entries:
             try:
                 if entry.is_file(follow_symlinks=False):
