@@ -41,15 +41,6 @@ class ImageInfo(NamedTuple):
     height: int
 
 
-class ScaledImage(NamedTuple):
-    """An image that was made smaller."""
-
-    data: bytes
-    media_type: str
-    width: int
-    height: int
-
-
 def image_info(data: bytes) -> ImageInfo | None:
     """Return what the bytes of an image, or its beginning, tell; None for anything else."""
     if data.startswith(_PNG):
@@ -174,12 +165,12 @@ def as_image(data: bytes, media_type: str) -> Image:
     return Image(base64.b64encode(data).decode(), media_type)
 
 
-def scale_down(data: bytes, form: str, *, max_bytes: int, max_side: int) -> ScaledImage | str:
-    """Return a smaller image, or why there is none."""
+def scale_down(data: bytes, form: str, *, max_bytes: int, max_side: int) -> tuple[Image | None, str]:
+    """Return a smaller image, and its size or why there is none."""
     try:
         pillow = importlib.import_module("PIL.Image")
     except ImportError:
-        return f"it is too large, and the extra that scales images down is missing ({MEDIA_EXTRA})"
+        return None, f"it is too large, and the extra that scales images down is missing ({MEDIA_EXTRA})"
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -187,10 +178,12 @@ def scale_down(data: bytes, form: str, *, max_bytes: int, max_side: int) -> Scal
     except DeadlineExceededError:
         raise
     except Exception as error:  # noqa: BLE001 - a decoder fails on hostile bytes in more ways than it documents
-        return f"it is too large, and could not be scaled down ({type(error).__name__})"
+        return None, f"it is too large, and could not be scaled down ({type(error).__name__})"
 
 
-def _scale_down(pillow: Any, data: bytes, form: str, max_bytes: int, max_side: int) -> ScaledImage | str:
+def _scale_down(
+    pillow: Any, data: bytes, form: str, max_bytes: int, max_side: int
+) -> tuple[Image | None, str]:
     with pillow.open(BytesIO(data), formats=[form.upper()]) as opened:
         memory = (
             opened.width * opened.height * _PROGRESSIVE if form == "JPEG" and not is_sequential(data) else 0
@@ -200,7 +193,7 @@ def _scale_down(pillow: Any, data: bytes, form: str, max_bytes: int, max_side: i
         modes = _WEBP if form == "WebP" else _MODES
         memory += opened.width * opened.height * modes.get(opened.mode, _CONVERTED)
         if memory > _MAX_MEMORY:
-            return "it has too many pixels to be scaled down"
+            return None, "it has too many pixels to be scaled down"
         call_context.check()
         opened.load()
         image = opened
@@ -215,9 +208,9 @@ def _scale_down(pillow: Any, data: bytes, form: str, max_bytes: int, max_side: i
         for encoded, media_type in _encodings(pillow, image):
             call_context.check()
             if len(encoded) <= max_bytes:
-                return ScaledImage(encoded, media_type, image.width, image.height)
+                return as_image(encoded, media_type), f"{image.width}x{image.height}"
         side = max(image.width, image.height) * 3 // 4
-    return "it is too large at any size"
+    return None, "it is too large at any size"
 
 
 def _encodings(pillow: Any, image: Any) -> Iterator[tuple[bytes, str]]:

@@ -6,15 +6,7 @@ from agentfs.errors import BinaryError, TooLargeError
 from agentfs.fs import OpenFile, quote, revision_of, revision_of_stat
 from agentfs.limits import Limits
 from agentfs.messages import Joined, NextCall
-from agentfs.reading.images import (
-    MAX_PIXELS,
-    ImageInfo,
-    ScaledImage,
-    as_image,
-    image_info,
-    image_problem,
-    scale_down,
-)
+from agentfs.reading.images import MAX_PIXELS, ImageInfo, as_image, image_info, image_problem, scale_down
 from agentfs.reading.notebook import NotANotebookError, read_cell, read_cells
 from agentfs.reading.page import ReadRequest
 from agentfs.reading.sections import Document, Section, read_document
@@ -155,13 +147,14 @@ def _read_image(file: OpenFile, info: ImageInfo, limits: Limits) -> ReadResult:
     elif fits and max(info.width, info.height) <= limits.image_side:
         return _described(file, limits, "image", note, as_image(data, info.media_type))
     else:
-        scaled = scale_down(data, info.format, max_bytes=limits.image_bytes, max_side=limits.image_side)
-        if isinstance(scaled, ScaledImage):
-            note += f"; shown scaled down to {scaled.width}x{scaled.height}"
-            return _described(file, limits, "image", note, as_image(scaled.data, scaled.media_type))
+        smaller, outcome = scale_down(
+            data, info.format, max_bytes=limits.image_bytes, max_side=limits.image_side
+        )
+        if smaller is not None:
+            return _described(file, limits, "image", f"{note}; shown scaled down to {outcome}", smaller)
         if fits and info.width * info.height <= MAX_PIXELS:
             return _described(file, limits, "image", note, as_image(data, info.media_type))
-        problem = scaled
+        problem = outcome
     return _described(file, limits, "image", f"{note}; not shown: {problem}")
 
 
