@@ -208,8 +208,8 @@ def _settings(kind: Kind, name: str) -> dict[str, Any]:
         case Scalar():
             return {"type": _TYPES[kind.type], "metavar": name.upper()}
         case EnumOf():
-            shown = ",".join(json.dumps(value).strip('"') for value in kind.values)
-            return {"type": _TYPES[kind.type], "choices": kind.values, "metavar": f"{{{shown}}}"}
+            choices = ",".join(json.dumps(value).strip('"') for value in kind.values)
+            return {"type": _TYPES[kind.type], "choices": kind.values, "metavar": f"{{{choices}}}"}
         case UnionOf() if any(isinstance(option, ListOf) for option in kind.options):
             return {"action": "append", "metavar": name.upper()}
         case ListOf(item=Scalar()):
@@ -275,13 +275,13 @@ def _log(arguments: argparse.Namespace) -> int:
         _print_json([row for row, _ in rows])
         return 0
     width = len(str(rows[0][0]["step"])) if rows else 1
-    for row, words in rows:
+    for row, description in rows:
         for name in row["checkpoints"]:
             _print_text(f"{'':{width}}  checkpoint {json.dumps(name, ensure_ascii=False)}")
         if row["step"]:
             when = time.strftime(_TIME, time.localtime(row["time"])) if row["time"] else f"{'earlier':19}"
             undone = "undone: " if row["undone"] else ""
-            _print_text(f"{row['step']:{width}}  {when}  {undone}{words}")
+            _print_text(f"{row['step']:{width}}  {when}  {undone}{description}")
     return 0
 
 

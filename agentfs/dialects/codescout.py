@@ -317,26 +317,26 @@ def _paging(context: RenderContext, listed: ListResult) -> dict[str, Any]:
         return {"total": listed.total, **offset}
     if not listed.truncated:
         return {}
-    shown = len(listed.entries)
-    advice = f'Use a more specific path, or detail_level="full" with offset={shown} to go on'
+    count = len(listed.entries)
+    advice = f'Use a more specific path, or detail_level="full" with offset={count} to go on'
     hint = f"Directory has {listed.total} entries. {advice}"
-    return {"overflow": _overflow(shown, listed.total, hint)}
+    return {"overflow": _overflow(count, listed.total, hint)}
 
 
 def _totals(
-    context: RenderContext, found: GrepResult | GlobResult, shown: int, noun: str, advice: str
+    context: RenderContext, found: GrepResult | GlobResult, count: int, noun: str, advice: str
 ) -> dict[str, Any]:
     """Return how much there is, how to see more of it, and why nothing was found."""
     total = found.total if isinstance(found, GlobResult) else found.total_lines
     totals: dict[str, Any] = {"total": total}
     if found.truncated:
         hint = f"There are {'' if found.exact else 'at least '}{total} {noun}. {advice}"
-        totals["overflow"] = _overflow(shown, total, hint)
-    return {**totals, **left_out_field(found.skipped), **({} if shown else {"note": context.result.content})}
+        totals["overflow"] = _overflow(count, total, hint)
+    return {**totals, **left_out_field(found.skipped), **({} if count else {"note": context.result.content})}
 
 
-def _overflow(shown: int, total: int, hint: str) -> dict[str, Any]:
-    return {"shown": shown, "total": total, "hint": hint}
+def _overflow(count: int, total: int, hint: str) -> dict[str, Any]:
+    return {"shown": count, "total": total, "hint": hint}
 
 
 def _note_on_newlines(context: RenderContext, edited: EditResult) -> tuple[str, ...]:

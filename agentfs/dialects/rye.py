@@ -97,7 +97,7 @@ def specs(workspace: Workspace) -> Sequence[ToolSpec]:
     def grep(pattern: str, path: str = ".", glob: str | None = None) -> GrepResult:
         r"""Search file contents with a regex, at most 100 matches; what glob leaves out is left out here too.
 
-        A match has its line id for edit_lines where the file has been read as it stands.
+        A match has its line id for edit_lines where the present version of the file has been read.
 
         Args:
             pattern: Regex pattern to search for; escape `( ) [ . *` to match them literally.
@@ -254,8 +254,8 @@ def _diff(diff: str, most_bytes: int) -> dict[str, Any]:
     raw = diff.encode("utf-8", "surrogatepass")
     if len(raw) <= most_bytes:
         return {"output": diff}
-    shown = raw[: raw.rfind(b"\n", 0, most_bytes) + 1].decode("utf-8", "surrogatepass")
-    return {"output": shown, "truncated": True}
+    kept = raw[: raw.rfind(b"\n", 0, most_bytes) + 1].decode("utf-8", "surrogatepass")
+    return {"output": kept, "truncated": True}
 
 
 DIALECT = Dialect(

@@ -195,9 +195,9 @@ def _numbered_lines(read: ReadResult, text: str) -> str:
     """Show a page as `cat -n` does: the lines as the workspace shows them, the numbers in their column."""
     lines = text.split("\n")
     count = read.end_line - read.start_line + 1 if read.total_lines else 0
-    shown = [_NUMBERED.sub(lambda found: f"{found[1]:>6}\t{found[2]}", line) for line in lines[:count]]
+    numbered = [_NUMBERED.sub(lambda found: f"{found[1]:>6}\t{found[2]}", line) for line in lines[:count]]
     head = f"Here's the result of running `cat -n` on {one_line(read.path)}:"
-    return "\n".join([head, *shown, *lines[count:]])
+    return "\n".join([head, *numbered, *lines[count:]])
 
 
 def _edited(edited: EditResult) -> str:
@@ -211,37 +211,39 @@ def _edited(edited: EditResult) -> str:
 
 def _snippet(diff: str) -> list[str]:
     """Show the lines that a diff leaves in the file, each with its number."""
-    shown: list[str] = []
+    lines: list[str] = []
     number = omitted = 0
     for line in diff[diff.find("\n@@ ") + 1 :].split("\n"):
         if hunk := _HUNK.match(line):
-            shown += ["..."] if shown else []
+            lines += ["..."] if lines else []
             number = int(hunk[1])
         elif line[:1] in {" ", "+"}:
-            if len(shown) < _SNIPPET_LINES:
-                shown.append(f"{number:>6}\t{visible(line[1:].removesuffix(chr(13)))}")
+            if len(lines) < _SNIPPET_LINES:
+                lines.append(f"{number:>6}\t{visible(line[1:].removesuffix(chr(13)))}")
             else:
                 omitted += 1
             number += 1
-    return [*shown, f"[{omitted} more lines]"] if omitted else shown
+    return [*lines, f"[{omitted} more lines]"] if omitted else lines
 
 
 def _failed(context: RenderContext, error: AgentFSError) -> ToolResult:
     """Return a failure with the message that the models know, and then that of the workspace."""
     path = one_line(str(context.arguments.get("path", "")))
     old = str(context.arguments.get("old_str", ""))
-    shown = visible(old if len(old) <= _ECHO_CHARS else f"{old[:_ECHO_CHARS]}…")
+    quoted_old = visible(old if len(old) <= _ECHO_CHARS else f"{old[:_ECHO_CHARS]}…")
     more = [error.message, *error.places(), error.hint]
     match error:
         case NotFoundError():
             message = f"The path {path} does not exist. Please provide a valid path."
             more = [error.hint if context.arguments.get("command") == "view" else _FIND_IT]
         case NoMatchError():
-            message = f"No replacement was performed, old_str `{shown}` did not appear verbatim in {path}."
+            message = (
+                f"No replacement was performed, old_str `{quoted_old}` did not appear verbatim in {path}."
+            )
         case AmbiguousError():
             lines = ", ".join(map(str, error.details["lines"]))
             message = (
-                f"No replacement was performed. Multiple occurrences of old_str `{shown}` "
+                f"No replacement was performed. Multiple occurrences of old_str `{quoted_old}` "
                 f"in lines: {lines}. Please ensure it is unique"
             )
             more = [*error.places(), "Add lines before or after it to old_str (and to new_str)."]

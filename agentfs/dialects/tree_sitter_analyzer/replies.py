@@ -39,15 +39,15 @@ _COUNTS = [each.name for each in fields(Skipped) if each.type is int]
 def list_reply(workspace: Workspace, found: GlobResult, notes: list[str], given: FileFilter) -> ToolResult:
     """Return the reply of list_files; `notes` come first among its own."""
     absolute = absolute_in(workspace)
-    shown = _fit(
+    entries = _fit(
         [_entry(entry, absolute(entry.path)) for entry in found.files], workspace.limits.output_tokens
     )
-    content = to_json(shown)
+    content = to_json(entries)
     notes = [*notes] if found.total else [*notes, _nothing_found(found)]
-    if len(shown) < found.total:
+    if len(entries) < found.total:
         total = _count(found.total, exact=found.exact)
         notes.append(
-            f"these are the first {len(shown):,} of {total} entries: narrow with pattern, extensions or "
+            f"these are the first {len(entries):,} of {total} entries: narrow with pattern, extensions or "
             f"types{_or_raise('limit', given)}"
         )
     notes += _time_note(found.skipped, "depth, or fewer roots")
@@ -58,10 +58,10 @@ def list_reply(workspace: Workspace, found: GlobResult, notes: list[str], given:
         content,
         _count(found.total, "entry", "entries", exact=found.exact),
         data={
-            "files": shown,
+            "files": entries,
             "total": found.total,
             "exact": found.exact,
-            "truncated": len(shown) < found.total or not found.exact,
+            "truncated": len(entries) < found.total or not found.exact,
             "elapsed_ms": found.elapsed_ms,
             "skipped": asdict(found.skipped),
             "notes": notes,
@@ -229,11 +229,11 @@ def _formatted(
         return {**head, "file_counts": counts, **_others(found, len(counts), sum(counts.values()))}
     if fmt == "summary_only":
         files = _fit(_summaries(found), remaining)
-        shown = sum(file["matches"] for file in files)
+        included = sum(file["matches"] for file in files)
     else:
         files = _groups(found, absolute, remaining)
-        shown = sum(len(match["spans"]) for file in files for match in file["matches"])
-    return {**head, "files": files, **_others(found, len(files), shown)}
+        included = sum(len(match["spans"]) for file in files for match in file["matches"])
+    return {**head, "files": files, **_others(found, len(files), included)}
 
 
 def _fit(items: Iterable[Any], budget: int) -> list[Any]:
@@ -332,15 +332,15 @@ def _with_short_paths(value: Any, fmt: Format) -> Any:
     if fmt == "count_only_matches":
         counts: dict[str, int] = value["file_counts"]
         base = _common_directories(counts)
-        shortened = {path.removeprefix(base): count for path, count in counts.items()}
-        short = {"base": base, **value, "file_counts": shortened}
+        by_path = {path.removeprefix(base): count for path, count in counts.items()}
+        short = {"base": base, **value, "file_counts": by_path}
     else:
         files: list[dict[str, Any]] = value["files"]
         base = _common_directories([file["file"] for file in files])
-        shown = [{**_without_absolute(file), "file": file["file"].removeprefix(base)} for file in files]
+        shortened = [{**_without_absolute(file), "file": file["file"].removeprefix(base)} for file in files]
         if files and "abs_path" in files[0]:
-            base = str(files[0]["abs_path"]).removesuffix(shown[0]["file"])
-        short = {"base": base, **value, "files": shown}
+            base = str(files[0]["abs_path"]).removesuffix(shortened[0]["file"])
+        short = {"base": base, **value, "files": shortened}
     return short if len(to_json(short)) < len(to_json(value)) else value
 
 
