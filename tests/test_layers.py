@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Sequence
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 PACKAGE = Path(__file__).parents[1] / "agentfs"
@@ -68,6 +69,31 @@ def test_imports_go_down_only():
             if there not in height or height[there] >= height[here]:
                 wrong.append(f"{name} imports {there}")
     assert wrong == []
+
+
+def test_no_modules_import_one_another_in_a_circle():
+    files = {
+        ".".join(("agentfs", *path.relative_to(PACKAGE).with_suffix("").parts)): path
+        for path in PACKAGE.rglob("*.py")
+    }
+    modules = {name.removesuffix(".__init__"): path for name, path in files.items()}
+    imports: dict[str, set[str]] = {}
+    for name, path in modules.items():
+        nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+        found = {
+            f"{node.module}.{alias.name}"
+            for node in nodes
+            if isinstance(node, ast.ImportFrom)
+            for alias in node.names
+        }
+        found |= {str(node.module) for node in nodes if isinstance(node, ast.ImportFrom)}
+        found |= {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+        imports[name] = found & modules.keys() - {name}
+    # `from agentfs.fs import root` loads the package first, whose names modules of the package do not take.
+    order = {
+        name: {each for each in found if not name.startswith(f"{each}.")} for name, found in imports.items()
+    }
+    TopologicalSorter(order).prepare()  # raises CycleError, with the circle
 
 
 def test_only_fs_touches_the_disk():

@@ -5,12 +5,12 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from copy import copy
 from threading import RLock
-from typing import NamedTuple
 
 from agentfs.errors import AgentFSError, BusyError, InvalidArgumentError, NotFoundError, StaleError
 from agentfs.fs import Change, DirectoryNode, Node, Root, quote
+from agentfs.history.report import conflict_error
 from agentfs.history.store import MemoryStore
-from agentfs.history.timeline import NetChanges, Step, Timeline, inverted, net_changes
+from agentfs.history.timeline import Move, NetChanges, Step, Timeline, inverted, net_changes
 from agentfs.messages import Joined, Message, ParameterName, ToolName, call
 from agentfs.text import first_names, plural
 
@@ -19,20 +19,6 @@ _RETRY_SECONDS = 5.0  # while other calls change the journal
 _NAMES_SHOWN = 20
 
 NodeReader = Callable[[str], Node | None]
-
-
-class Move(NamedTuple):
-    """Steps that were undone or redone.
-
-    Attributes:
-        changes: What was changed.
-        steps: How many steps; less than 0 when they were undone.
-        remaining: Directories that remain because something else is in them.
-    """
-
-    changes: tuple[Change, ...]
-    steps: int
-    remaining: tuple[str, ...] = ()
 
 
 class _Overtaken(Exception):  # noqa: N818 - a signal within this module
@@ -208,8 +194,6 @@ class Journal:
         return self._move(root, lambda: self._position_of(checkpoint), max_bytes)
 
     def _move(self, root: Root, target: Callable[[], int], max_bytes: int) -> Move:
-        from agentfs.history.report import conflict_error  # noqa: PLC0415 - loaded when it is first needed
-
         deadline = time.monotonic() + _RETRY_SECONDS
         while True:
             with self._lock:

@@ -10,8 +10,7 @@ from hashlib import sha1
 from agentfs import call_context
 from agentfs.errors import StaleError
 from agentfs.fs import Change, DirectoryNode, FileNode, LinkNode, Node, display_name, entry_type, quote
-from agentfs.history.journal import Move
-from agentfs.history.timeline import NetChanges, Step, moved_file
+from agentfs.history.timeline import Move, NetChanges, Step, moved_file
 from agentfs.messages import Message, call
 from agentfs.results import ChangesResult, FileChange, UndoResult
 from agentfs.text import bounded_lines, first_names, footer, hunks, plural

@@ -15,6 +15,20 @@ MAX_CHECKPOINTS = 10_000
 _SPARE = 8  # an eighth more than the maximum is kept, so that many steps are merged at a time
 
 
+class Move(NamedTuple):
+    """Steps that were undone or redone.
+
+    Attributes:
+        changes: What was changed.
+        steps: How many steps; less than 0 when they were undone.
+        remaining: Directories that remain because something else is in them.
+    """
+
+    changes: tuple[Change, ...]
+    steps: int
+    remaining: tuple[str, ...] = ()
+
+
 class Step(NamedTuple):
     """What one call changed: at most one change for each path, and when, in seconds since 1970."""
 
