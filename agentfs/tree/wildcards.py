@@ -20,8 +20,7 @@ _POSIX = {
 }
 _TOKEN = re.compile(r"(?P<literal>[^*?\[\\/]+)|(?P<stars>\*+)|\\(?P<escaped>.)|.", re.DOTALL)
 _CLASS_ITEM = re.compile(
-    r"\[:(?P<posix>[^\]]*):\]|(?:\\(?P<escaped>.)|(?P<low>[^\\]))(?:-(?:\\(?P<escaped_high>.)|(?P<high>[^\]\\])))?",
-    re.DOTALL,
+    r"(?:\\(?P<escaped>.)|(?P<low>[^\\]))(?:-(?:\\(?P<escaped_high>.)|(?P<high>[^\]\\])))?", re.DOTALL
 )
 
 
@@ -63,26 +62,29 @@ def _parse_class(pattern: str, opening: int) -> tuple[str, int]:
     """Return a class as wcmatch takes it, without slashes and empty ranges, and the index behind it."""
     negated = pattern[opening + 1 : opening + 2] in ("!", "^")
     begin = at = opening + 1 + negated
-    items = ""
+    items: list[str] = []
     while at == begin or pattern[at : at + 1] != "]":
+        close = pattern.find("]", at + 2) if pattern.startswith("[:", at) else -1
+        if close > at + 2 and pattern[close - 1] == ":":
+            name = pattern[at + 2 : close - 1]
+            if name not in _POSIX:
+                raise MalformedPatternError(f"there is no class [:{name}:]")
+            items.append(f"[:{name}:]")
+            at = close + 1
+            continue
         item = _CLASS_ITEM.match(pattern, at)
         if item is None:
             raise MalformedPatternError(f"the '[' at character {opening + 1} is never closed")
         at = item.end()
-        if item["posix"] is not None:
-            if item["posix"] not in _POSIX:
-                raise MalformedPatternError(f"there is no class [:{item['posix']}:]")
-            items += item[0]
-            continue
         low = item["escaped"] or item["low"]
         high = item["escaped_high"] or item["high"] or low
         high = max(low, high)  # to git, the first character of a reversed range still counts
         low, high = "0" if low == "/" else low, "." if high == "/" else high
         if low <= high:
-            items += f"\\{low}-\\{high}"
+            items.append(f"\\{low}-\\{high}")
     if not items and not negated:
         raise MalformedPatternError(f"the class at character {opening + 1} can match only '/'")
-    return (f"[{'!' * negated}{items}]" if items else "?"), at + 1
+    return (f"[{'!' * negated}{''.join(items)}]" if items else "?"), at + 1
 
 
 def is_literal(part: Part) -> bool:

@@ -243,7 +243,18 @@ def test_comments_and_blank_lines_are_no_rules():
 
 
 @pytest.mark.parametrize(
-    "line", ["*a" * 100 + "b", "**/a/" * 60 + "b", "a**/" * 60 + "b", "**\\/" * 60 + "b"]
+    "line",
+    [
+        "*a" * 100 + "b",
+        "**/a/" * 60 + "b",
+        "a**/" * 60 + "b",
+        "**\\/" * 60 + "b",
+        "**/" + "*a/" * 60 + "b",
+        "*a/" * 100 + "**/" + "?*/" * 60 + "b",
+        "[" + "a" * 60_000 + "]b",
+        "[[:" * 20_000,
+        "[[:" * 20_000 + "]",
+    ],
 )
 def test_a_hostile_rule_takes_no_time(line):
     rules = IgnoreRules().enter("", gitignore=line.encode())
