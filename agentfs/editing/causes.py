@@ -105,7 +105,8 @@ def ignoring_white_space(view: str, old: str, new: str) -> list[Span]:
 
 
 def _without_white_space(text: str) -> str:
-    return text.translate(_WHITE_SPACE)
+    # Splitting is five times as fast, but makes a list of the words.
+    return "".join(text.split()) if len(text) <= _STEP else text.translate(_WHITE_SPACE)
 
 
 def _column(line: str, count: int) -> int:

@@ -23,7 +23,6 @@ from agentfs.text import (
     Decoded,
     common_prefix,
     common_suffix,
-    count_lines,
     decode,
     decode_as,
     end_of,
@@ -171,6 +170,10 @@ class _LineCounter:
         self._offset = offset
         return self._line
 
+    def total(self) -> int:
+        """Return how many lines the text has."""
+        return self.at(len(self._text)) + (not self.starts(len(self._text)))
+
     def starts(self, offset: int) -> bool:
         """Tell whether a line starts at an offset, or would."""
         return offset == 0 or self._text[offset - 1] == self._end
@@ -180,7 +183,6 @@ def hunks_of(before: str, after: str, segments: Sequence[Segment]) -> list[Hunk]
     """Return the lines replaced, in order, those that touch put together."""
     found: list[Hunk] = []
     old_lines, new_lines = _LineCounter(before), _LineCounter(after)
-    old_total, new_total = count_lines(before), count_lines(after)
     old = new = new_end = 0
     for length, origin in (*segments, Segment(0, len(before))):
         if origin is None:
@@ -193,9 +195,13 @@ def hunks_of(before: str, after: str, segments: Sequence[Segment]) -> list[Hunk]
             old_stop, new_stop = old_lines.at(origin) + rest, new_lines.at(new_end) + rest
             if found and (old_start <= found[-1].old_end or new_start <= found[-1].new_end):
                 old_start, _, new_start, _ = found.pop()
-            found.append(Hunk(old_start, min(old_stop, old_total), new_start, min(new_stop, new_total)))
+            found.append(Hunk(old_start, old_stop, new_start, new_stop))
         old = origin + length
         new = new_end = new_end + length
+    if found:  # only the last one can reach beyond the last line
+        old_start, old_stop, new_start, new_stop = found.pop()
+        old_stop, new_stop = min(old_stop, old_lines.total()), min(new_stop, new_lines.total())
+        found.append(Hunk(old_start, old_stop, new_start, new_stop))
     return found
 
 

@@ -134,14 +134,15 @@ def change_file(
         root, path, limits, change, preview=options.preview
     )
     text = edited.document.text
+    total = count_lines(text)
     if not options.preview and tracker.knows(changed.real_path):
-        revision, total = revision_of(before.data), count_lines(text)
+        revision = revision_of(before.data)
         if external is not None:
             tracker.record_external_change(changed.real_path, revision, before.text, external.hunks)
         tracker.record_edit(
             changed.real_path, revision, changed.revision, text, hunks=edited.hunks, total=total
         )
-    ranges = changed_ranges(edited.hunks, count_lines(text))
+    ranges = changed_ranges(edited.hunks, total)
     notes = (*changed.notes, *([external.note] if external else ()))
     done = "Would edit (preview: nothing was written)" if options.preview else "Edited"
     counted = f"{done} {quote(changed.path)}: {plural(edited.replacements, unit)}"

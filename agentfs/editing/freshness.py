@@ -78,16 +78,15 @@ def check_overwrite(current: Current, tracker: ReadTracker, overwrite: Overwrite
         return
     last = tracker.last(current.real_path)
     read = call("read", path=current.path)
-    if last is None and is_binary(current.data):
-        delete = Message("delete it first with ", ToolName("delete"))
+    binary = is_binary(current.data)
+    if last is None and binary:
+        other = Joined(", or ", "choose another path", Message("delete it first with ", ToolName("delete")))
         raise UnreadError(
             f"{path} is a binary file that was not shown: all of it would be replaced.",
             hint=Joined(
                 " ",
                 Message("Call ", read, " first if it is an image."),
-                Message(
-                    "No read shows other binaries: ", Joined(", or ", "choose another path", delete), "."
-                ),
+                Message("No read shows other binaries: ", other, "."),
             ),
             details=details,
         )
@@ -97,7 +96,7 @@ def check_overwrite(current: Current, tracker: ReadTracker, overwrite: Overwrite
             hint=_read_or_edit(read, "it"),
             details=details,
         )
-    text = None if is_binary(current.data) else decode(current.data).text
+    text = None if binary else decode(current.data).text
     if last.revision != current.revision:
         raise _stale(current, text, last.text, last.revision)
     missing = last.missing()

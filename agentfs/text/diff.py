@@ -17,8 +17,8 @@ MOST_LINES = 400_000
 # comparisons than this is first divided at the lines that occur exactly once in each text.
 _MAX_COMPARISONS = 2_000_000
 # Lines further ahead than this are counted in steps of so many characters, nearer ones one by one.
-_NEAR = 1000
-_STEP = 65_536
+_NEAR = 64
+_STEP = 4096
 _LINE_CHARS = 400
 
 
