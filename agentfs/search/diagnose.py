@@ -22,22 +22,20 @@ from agentfs.tree.ignore_sources import RuleReader, with_slash
 from agentfs.tree.walk import MAX_EXCLUDED, VCS_NAMES, Excluded, Walk
 from agentfs.visible import one_line
 
-SECOND_LOOK_ENTRIES = 200_000
-SECOND_LOOK_SECONDS = 0.5  # for each look
+PROBE_ENTRIES = 200_000
+PROBE_SECONDS = 0.5  # for each short search
 _SUGGESTION_ENTRIES = 100_000
 _SUGGESTION_SECONDS = 0.2
 _MAX_SUGGESTIONS = 3
 
 
 def diagnose(root: Root, limits: Limits, options: GrepOptions, excluded: Sequence[Excluded]) -> list[str]:
-    """Return hints where a search without a match would have had one, for short looks at each.
+    """Return hints where a search without a match would have had one, found by two short searches.
 
-    The first look is at the hidden and ignored names that the search skipped, the other takes the pattern
+    The first is among the hidden and ignored names that the search skipped; the second takes the pattern
     literally where it was a regular expression, and the other way round.
     """
-    brief = replace(
-        limits, timeout=SECOND_LOOK_SECONDS, walk_entries=min(SECOND_LOOK_ENTRIES, limits.walk_entries)
-    )
+    brief = replace(limits, timeout=PROBE_SECONDS, walk_entries=min(PROBE_ENTRIES, limits.walk_entries))
     hints: list[str] = []
     if not options.include_ignored and excluded:
         found = _probe(root, brief, options, excluded)
@@ -84,7 +82,7 @@ def _lines(found: Found, *, exact: bool = True) -> str:
 def why_skipped(root: Root, path: str) -> str:
     """Say why a walk from the root does not come to a path, as `build/ (ignored by .gitignore:3 build/)`."""
     view, root = root, root.unrestricted
-    reader = RuleReader(root, time.monotonic() + SECOND_LOOK_SECONDS)
+    reader = RuleReader(root, time.monotonic() + PROBE_SECONDS)
     expected = ""
     parts = posixpath.normpath(view.path_from_top(path)).split("/")
     try:

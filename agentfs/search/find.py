@@ -27,7 +27,7 @@ from agentfs.search.collect import (
     collect_in_order,
     page_of,
 )
-from agentfs.search.diagnose import SECOND_LOOK_ENTRIES, SECOND_LOOK_SECONDS, suggest_directories, why_skipped
+from agentfs.search.diagnose import PROBE_ENTRIES, PROBE_SECONDS, suggest_directories, why_skipped
 from agentfs.search.options import (
     FindOptions,
     GlobOptions,
@@ -159,7 +159,7 @@ def glob_files(root: Root, limits: Limits, options: GlobOptions) -> GlobResult:
 
     def query(everything: bool) -> Query:
         hidden = everything or opens_hidden(options)
-        # A walk that opens no hidden name meets none, so the matcher need not look for one either.
+        # A walk that opens no hidden name meets none, so the matcher need not test for one either.
         compiled = partial(compile_globs, globs, anchored=options.anchored, hidden=hidden or opened is None)
         return Query(
             paths,
@@ -270,7 +270,7 @@ def _search(
     patterns: Sequence[str],
     hint: str,
 ) -> GlobResult:
-    """Search, look among hidden and ignored names when nothing was found, and render."""
+    """Search, then among hidden and ignored names when nothing was found, and render."""
     began = time.monotonic()
     page = page_of(options.limit, options.offset, limits.glob_results, limits)
     deadline = call_context.deadline(seconds_of(options.timeout, limits))
@@ -298,9 +298,9 @@ def _search(
 
 def _hint_of_skipped(root: Root, query: Query) -> str:
     """Say what a short search among hidden and ignored names finds too; "" for nothing."""
-    deadline = call_context.deadline(SECOND_LOOK_SECONDS)
+    deadline = call_context.deadline(PROBE_SECONDS)
     page = Page(0, 1, PAGE_BYTES)
-    found = collect(root, query, page, max_entries=SECOND_LOOK_ENTRIES, deadline=deadline)
+    found = collect(root, query, page, max_entries=PROBE_ENTRIES, deadline=deadline)
     if not found.total:
         return ""
     count = f"{found.total}{'' if found.skipped.reached is None else ' or more'}"

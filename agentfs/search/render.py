@@ -112,14 +112,13 @@ def render(
         if not found.total_lines or options.output_mode == "total":
             heading = ""
         last = min(end, found.entries)
-        place = ""
-        if following is not None or page.first:
-            place = (
-                f"shown: {page.first + 1}-{last}" if last > page.first else "nothing shown from this offset"
-            )
+        position = "nothing shown from this offset"
+        if last > page.first:
+            position = f"shown: {page.first + 1}-{last}"
+        is_part = following is not None or page.first > 0
         below = footer(
             heading,
-            Joined("; ", place, continuation(following)),
+            Joined("; ", position, continuation(following)) if is_part else "",
             note,
             _stop(limits, options, found),
             _context_note(limits, options),

@@ -92,7 +92,7 @@ def candidates(
         arguments.append("--glob=!.git")
     command = [rg, *arguments, "--no-messages", "-e", expression, "-e", f"(?-u){unusual}", "--"]
     try:
-        run = subprocess.run(  # noqa: S603 - a list, no shell; the pattern stands behind -e, paths behind --
+        run = subprocess.run(  # noqa: S603 - a list, no shell; the pattern follows -e, paths follow --
             [*command, *(path or "." for path in paths)],
             cwd=root,
             stdin=subprocess.DEVNULL,

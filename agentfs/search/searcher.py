@@ -24,7 +24,7 @@ from agentfs.tree.walk import Excluded
 
 Engine = Literal["python", "ripgrep"]
 
-# Lines around each match when none were asked for: a search that finds so little is a look at that place.
+# Lines around each match when none were asked for: so few are read together with the code around them.
 _ADAPTIVE_CONTEXT = {1: 10, 2: 5, 3: 5}
 _MAX_WAITING = 500  # line matches of a file that wait to become matches
 _FILES_PER_CHECK = 32  # files between two checks of the clock
