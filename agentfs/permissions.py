@@ -12,7 +12,7 @@ Mode = Literal["default", "accept_edits", "plan", "bypass"]
 # What a method does to the files; one of "none" needs no permission.
 Effect = Literal["none", "read", "search", "edit", "write", "change"]
 
-# What a rule may name besides methods, with the effects that it stands for.
+# What a rule may name besides methods, with the effects that it means.
 GROUPS: dict[str, tuple[Effect, ...]] = {
     "read": ("read",),
     "search": ("search",),

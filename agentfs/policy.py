@@ -126,7 +126,7 @@ class Policy(Value):
         protect: The names whose contents are not shown, and those that are not changed.
         mode: "default"; "accept_edits" does not ask before the content of a file is changed; "plan" refuses
             every change; "bypass" never asks, and only `deny` holds.
-        permission: Callback that is asked before a method acts, or None.
+        permission: Callback that is called before a method acts, or None.
         allow: Rules for calls that need no question, such as `edit(src/**)`. Where there are some and nobody
             to ask, other changes are refused.
         deny: Rules for calls that are refused whatever else holds.

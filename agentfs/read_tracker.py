@@ -251,7 +251,7 @@ class ReadTracker:
             return [(key[0], texts[key]) for key in latest if key in texts and key[0] != real_path]
 
     def fully_read(self, real_path: str, revision: str) -> bool:
-        """Tell whether a version was read from the first to the last line, or written here."""
+        """Return whether a version was read from the first to the last line, or written here."""
         with self._lock:
             known = self._record(real_path, revision)
             return known is not None and known.whole
@@ -263,12 +263,12 @@ class ReadTracker:
             return self._with_text(real_path, next(reversed(versions.values()))) if versions else None
 
     def knows(self, real_path: str) -> bool:
-        """Tell whether anything is recorded of a file."""
+        """Return whether anything is recorded of a file."""
         with self._lock:
             return real_path in self._records or real_path in self._cache.ids
 
     def is_immediate_repeat(self, real_path: str, page: str) -> bool:
-        """Tell whether a page is requested again right after the reply that it is unchanged."""
+        """Return whether a page is requested again right after the reply that it is unchanged."""
         with self._lock:
             if self._unchanged_replies.pop(real_path, None) == page:
                 return True
@@ -286,7 +286,7 @@ class ReadTracker:
                 self._cache.drop(key)
 
     def fork(self, is_staged: Callable[[str], bool]) -> "ForkedReadTracker":
-        """Return a copy for a transaction, in which `is_staged` tells whether a real path was changed."""
+        """Return a copy for a transaction, in which `is_staged` says whether a real path was changed."""
         with self._lock:
             records: Records = OrderedDict((path, each.copy()) for path, each in self._records.items())
             return ForkedReadTracker(

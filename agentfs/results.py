@@ -192,7 +192,7 @@ class Skipped(Value):
         return sum(getattr(self, f.name) for f in fields(self) if f.type is int)
 
     def __bool__(self) -> bool:
-        """Tell whether anything was left out."""
+        """Return whether anything was left out."""
         return self.total > 0 or self.reached is not None or bool(self.unread_rules)
 
 

@@ -14,7 +14,7 @@ class Value:
     """Equality, hash and representation by the fields of a dataclass."""
 
     def __eq__(self, other: object) -> bool:
-        """Tell whether another value is of the same class and has the same fields."""
+        """Return whether another value is of the same class and has the same fields."""
         if not isinstance(other, Value) or other.__class__ is not self.__class__:
             return NotImplemented
         return _compared(self) == _compared(other)

@@ -45,7 +45,7 @@ if TYPE_CHECKING:  # each is imported when it is first needed, which keeps `impo
     from agentfs.tools.toolset import Toolset
 
 _R = TypeVar("_R", bound=Result)
-# Of one glob: more than any budget has room for.
+# Of one glob: more than any budget holds.
 _MOST_NAMED = 10_000
 # A mapping with the fields of one is as good; the methods are given the objects.
 Edits: TypeAlias = Annotated[Sequence[Edit | Mapping[str, Any]], ModelType(list[Edit])]
@@ -325,10 +325,10 @@ class Workspace:
         named: list[str] = []
         notes: list[str] = []
         given = texts(paths)
-        asked = [given] if isinstance(given, str) else given
-        for number, path in enumerate(asked):
+        requested = [given] if isinstance(given, str) else given
+        for number, path in enumerate(requested):
             if time.monotonic() > until:
-                patterns = asked[number:]
+                patterns = requested[number:]
                 break
             if any(mark in path for mark in "*?[{") and not self._root.exists(path):
                 found = glob_files(self._root, self.limits, GlobOptions(path, limit=_MOST_NAMED))
@@ -979,7 +979,7 @@ class Workspace:
         """Keep the full text of a result under a short name, which `read` and `grep` take for a path.
 
         Args:
-            kept: A text, or a result. Of a page of a file the name stands for the file and follows it.
+            kept: A text, or a result. Of a page of a file the name refers to the file and follows it.
             kind: What the name begins with, after the `@`.
 
         Returns:

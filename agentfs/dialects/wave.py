@@ -194,7 +194,7 @@ DIALECT = Dialect("wave", specs, render=_render)
 
 @dataclass(frozen=True)
 class ToolContext:
-    """Where a plugin works, and what is asked before it acts.
+    """Where a plugin works, and the callback that is called before it acts.
 
     Attributes:
         workdir: Where relative paths start: a directory inside the root. The boundary stays the root.

@@ -131,7 +131,7 @@ def ignoring_case(view: str, old: str) -> list[Span]:
 
 
 def already_applied(view: str, old: str, new: str) -> list[Span]:
-    """Find a new text that says more than the old one, and is long enough to tell."""
+    """Find a new text that says more than the old one, and is long enough to be recognised."""
     bare, bare_old = _without_white_space(new), _without_white_space(old)
     if len(bare) < _LEAST_CHARACTERS or new.strip() in old or (bare in bare_old and bare != bare_old):
         return []
@@ -139,14 +139,14 @@ def already_applied(view: str, old: str, new: str) -> list[Span]:
 
 
 def files_with(old: str, files: Sequence[tuple[str, str]]) -> list[str]:
-    """Return the paths of the files, given with their LF views, that have an old text long enough to tell."""
+    """Return the paths of the files, given with their LF views, that have an old text that is long enough."""
     if len(_without_white_space(old)) < _LEAST_CHARACTERS:
         return []
     return [path for path, text in files if old in text]
 
 
 class FormerText(NamedTuple):
-    """Where the lines of an old text are now, what they were, and the part that stands for it now, or ""."""
+    """Where the lines of an old text are now, what they were, and the part that corresponds to it, or ""."""
 
     span: Span
     lines: str
@@ -220,7 +220,7 @@ def _leading_newlines(text: str) -> int:
 
 
 def part_of_line(line: str, old: str) -> Span:
-    """Find the part of a line that an old text within one line stands for.
+    """Find the part of a line that corresponds to an old text within one line.
 
     It begins at the first word or mark of the old text and ends at the last one, where the line has them;
     otherwise where the line begins or ends, without blanks.

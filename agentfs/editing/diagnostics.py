@@ -31,7 +31,7 @@ _MOST_LINES = 20
 _MOST_PLACES = 5
 _MOST_DIFFERENCES = 3
 _MOST_ELIDED = 60
-# A suggestion that is so many times longer than the old text stands for something else.
+# A suggestion that is so many times longer than the old text is something else.
 _MOST_LONGER = 20
 _LINE_CHARS = 200
 _MOST_MATCHES = 10
@@ -51,7 +51,7 @@ class KnownTexts:
 
 
 def has_other_cause(view: str, old: str, new: str, known: KnownTexts) -> bool:
-    """Tell whether an old text is missing for a better reason than that it was written a little differently.
+    """Return whether an old text is missing for a better reason than that it was written differently.
 
     Then a place that only resembles the old text is not the one that was meant.
     """
@@ -214,7 +214,7 @@ class _Diagnosis:
             places=self._differences(spans[0]) if one else (),
             hint=Joined(
                 " ",
-                "Give every line in full: `...` stands for nothing." if elided else "",
+                "Give every line in full: `...` matches nothing else." if elided else "",
                 Message(
                     "Copy ", _OLD, " from the file exactly, white space included and without line numbers."
                 ),
@@ -230,7 +230,7 @@ class _Diagnosis:
         return start, next((n + 1 for n in reach if last and lines[n].strip() == last), end)
 
     def _span_of(self, lines: Sequence[str], block: Span) -> Span:
-        """Return the part of a block that the old text stands for."""
+        """Return the part of a block that corresponds to the old text."""
         offset = sum(map(len, lines[: block[0]])) + block[0]
         text = "\n".join(lines[block[0] : block[1]])
         wanted = self.old.strip()

@@ -175,7 +175,7 @@ class _LineCounter:
         return self.at(len(self._text)) + (not self.starts(len(self._text)))
 
     def starts(self, offset: int) -> bool:
-        """Tell whether a line starts at an offset, or would."""
+        """Return whether a line starts at an offset, or would."""
         return offset == 0 or self._text[offset - 1] == self._end
 
 
@@ -271,7 +271,7 @@ class Edited(NamedTuple):
 
 
 class Draft:
-    """The text of a document while it is changed, held to the size that the file may reach."""
+    """The text of a document while it is changed, limited to the size that the file may reach."""
 
     def __init__(self, document: Document, path: str, max_bytes: int) -> None:
         self.document = document

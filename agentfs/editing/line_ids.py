@@ -23,7 +23,7 @@ _LINE_CHARS = 160
 
 @dataclass(frozen=True)
 class _Lines:
-    """The lines of a file without their ends, and their ids; `changes` is how many changes are asked for."""
+    """The lines of a file without their ends, and their ids; `changes` is how many changes are requested."""
 
     path: str
     bodies: Sequence[str]

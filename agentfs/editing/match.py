@@ -49,7 +49,7 @@ def occurrences(text: str, old: str, start: int = 0) -> list[int]:
 
 
 def comparable(view: str, old: str, new: str) -> bool:
-    """Tell whether texts are small enough to be compared line by line and word by word."""
+    """Return whether texts are small enough to be compared line by line and word by word."""
     return max(len(old), len(new)) <= _MOST_CHARACTERS and view.count("\n") <= _MOST_LINES
 
 
@@ -61,7 +61,7 @@ def tolerant_matches(
     Without `characters`, those of the text are not known, so that none can be taken for another.
     """
     if not _WORD.search(old) or not comparable(view, old, new):
-        return "", []  # blanks and marks alone are too common to tell a place
+        return "", []  # blanks and punctuation alone are too common to locate a place
     steps = {"trailing_whitespace": _trailing, "indentation": _shifted}
     if characters:
         steps |= {"typography": _typographic, "visible_escapes": _escaped}

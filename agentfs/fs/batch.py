@@ -427,7 +427,7 @@ class Batch:
                 self._kept_directories.append(plan.change.path)
 
     def _restore(self, plan: PlannedChange) -> bool:
-        """Bring back what was at a path; tell whether it is there."""
+        """Bring back what was at a path; return whether it is there."""
         path, before, after = plan.change.path, plan.change.before, plan.change.after
         if isinstance(before, FileNode | LinkNode):
             return self._restore_from_backup(plan)

@@ -46,7 +46,7 @@ class Access(Protocol):
     """The permission rules as they apply to the files of one call, by the real path of each."""
 
     def denies_reading(self, real_path: str) -> bool:
-        """Tell whether a rule keeps the content of a file from the call."""
+        """Return whether a rule keeps the content of a file from the call."""
         ...
 
     def check_read(self, real_path: str) -> None:
@@ -102,15 +102,15 @@ class RootContext:
         return display_name(path_from(self.workdir, real_path))
 
     def is_usable(self, real_path: str) -> bool:
-        """Tell whether a path lies where things may be used."""
+        """Return whether a path lies where things may be used."""
         return self.only is None or any(_is_in(real_path, top) for top in self.only)
 
     def contains_usable(self, real_path: str) -> bool:
-        """Tell whether a directory lies above one that may be used."""
+        """Return whether a directory lies above one that may be used."""
         return self.only is not None and any(_is_in(top, real_path) for top in self.only)
 
     def may_read(self, real_path: str) -> bool:
-        """Tell whether the content of a file may be shown, by protected names and permission rules."""
+        """Return whether the content of a file may be shown, by protected names and permission rules."""
         denied = self.access is not None and self.access.denies_reading(real_path)
         return not denied and not self.unreadable.covers(real_path)
 
@@ -122,11 +122,11 @@ class RootContext:
             raise oserrors.protected(path, self.display_path(real_path))
 
     def is_hard_link_to(self, status: os.stat_result, matcher: NameMatcher) -> bool:
-        """Tell whether a file or directory is, under another name, a protected one in the root."""
+        """Return whether a file or directory is, under another name, a protected one in the root."""
         return (status.st_dev, status.st_ino) in self._protected_identities(matcher)
 
     def has_hard_link_to(self, matcher: NameMatcher) -> bool:
-        """Tell whether a protected file in the root has a second name."""
+        """Return whether a protected file in the root has a second name."""
         handle = self.handle
         for name in self._protected_identities(matcher).values():
             with suppress(OSError):

@@ -83,7 +83,7 @@ class OpenFile:
         return length
 
     def changed(self) -> bool:
-        """Tell whether the file has changed since it was opened, by its size and times."""
+        """Return whether the file has changed since it was opened, by its size and times."""
         now, then = os.fstat(self.fd), self.stat
         return (now.st_size, now.st_mtime_ns, now.st_ctime_ns) != (
             then.st_size,
@@ -128,7 +128,7 @@ def _check_regular(status: os.stat_result, path: str) -> None:
 
 
 def not_regular(status: os.stat_result) -> bool:
-    """Tell whether something is no regular file."""
+    """Return whether something is no regular file."""
     return status.st_mode & _FORMAT != _REGULAR
 
 

@@ -140,7 +140,7 @@ def open_locked(file: str, flags: int = 0) -> int | None:
 
 
 def try_lock(fd: int) -> bool:
-    """Lock an open file against other processes, without waiting; tell whether it is locked now."""
+    """Lock an open file against other processes, without waiting; return whether it is locked now."""
     import fcntl  # noqa: PLC0415 - POSIX only
 
     try:

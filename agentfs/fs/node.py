@@ -156,11 +156,11 @@ class StagedNodes:
             self._below[path] += added
 
     def is_directory(self, path: str) -> bool:
-        """Tell whether a path has to be a directory, because something is staged below it."""
+        """Return whether a path has to be a directory, because something is staged below it."""
         return self._below[path] > 0
 
     def contains(self, path: str) -> bool:
-        """Tell whether anything is staged at a path or below it."""
+        """Return whether anything is staged at a path or below it."""
         return path in self.nodes or self.is_directory(path)
 
     def close(self) -> None:

@@ -63,7 +63,7 @@ class OverlayRoot(Root):
         self._staged.close()
 
     def is_staged(self, real_path: str) -> bool:
-        """Tell whether anything is staged at a path whose links are resolved, or below it."""
+        """Return whether anything is staged at a path whose links are resolved, or below it."""
         return self._staged.contains(real_path)
 
     def open_file(self, path: str) -> OpenFile:

@@ -33,7 +33,7 @@ class ParsedPath(NamedTuple):
 
 
 def is_simple(path: str) -> bool:
-    """Tell whether a path needs no parsing: short, relative, ASCII, and none of its names special."""
+    """Return whether a path needs no parsing: short, relative, ASCII, and none of its names special."""
     return "//" not in path and "/." not in path and _SIMPLE(path) is not None
 
 

@@ -23,7 +23,7 @@ class _Rule(NamedTuple):
     names: tuple[re.Pattern[str], ...]
 
     def matches(self, parts: Sequence[str]) -> bool:
-        """Tell whether the pattern names the path, or a directory above it when it covers what is below."""
+        """Return whether the pattern names the path, or a directory above it when it covers what is below."""
         counts = range(1, len(parts) + 1) if self.below else (len(parts),)
         return any(self._ends(parts[:count]) for count in counts)
 
@@ -48,7 +48,7 @@ class NameMatcher:
         names = [_names(pattern) for pattern in positive]
         ends = _BACKUP_ENDS if backups else ()
         self._is_ordinary = _ordinary_test([each[-1] for each in names], ends)
-        # What lies below is judged whole from the first name on that is not any name at all.
+        # What lies below is decided from the first name on that is more than stars.
         self._is_ordinary_above = _ordinary_test(
             [next((name for name in each if name.strip("*")), each[0]) for each in names], ends
         )
@@ -57,7 +57,7 @@ class NameMatcher:
         self.literals = tuple(n for n in plain if "/" not in n and "*" not in n and self.covers(n))
 
     def covers(self, real_path: str) -> bool:
-        """Tell whether a path is protected."""
+        """Return whether a path is protected."""
         directory, _, name = real_path.rpartition("/")
         if self._is_ordinary(name) and self._in_ordinary_directory(directory):
             return False
@@ -72,7 +72,7 @@ class NameMatcher:
         return lambda name: not is_ordinary(name) and self.covers(prefix + name)
 
     def _in_ordinary_directory(self, directory: str) -> bool:
-        """Tell whether no pattern begins in the names of a directory's path."""
+        """Return whether no pattern begins in the names of a directory's path."""
         ordinary = self._ordinary_directories.get(directory)
         if ordinary is None:
             parent, _, name = directory.rpartition("/")

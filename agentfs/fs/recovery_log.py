@@ -183,6 +183,6 @@ def _plan(row: list[Any]) -> PlannedChange:
 def _failed(error: OSError) -> AgentFSError:
     return FileIOError(
         f"The recovery log outside of the workspace failed: {error.strerror or error}.",
-        hint="Nothing was changed. Make room for it, and try again.",
+        hint="Nothing was changed. Free disk space, and try again.",
         details={"errno": error.errno},
     )

@@ -153,7 +153,7 @@ class ResolvedPath:
             raise self.error(error) from None
 
     def passes_hard_link_to(self, matcher: NameMatcher) -> bool:
-        """Tell whether a directory on the way is, under another name, a protected one in the root."""
+        """Return whether a directory on the way is, under another name, a protected one in the root."""
         return any(
             self._context.is_hard_link_to(syscalls.lstat(fd, "."), matcher) for fd in self._directories
         )
@@ -342,7 +342,7 @@ class ResolvedPath:
         return "/".join(parts if name is None else [*parts, name])
 
     def _is_readable(self, name: str) -> bool:
-        """Tell whether a name in the parent is of a regular file whose content may be shown."""
+        """Return whether a name in the parent is of a regular file whose content may be shown."""
         real_path, staged = self._real_path(name), self._context.staged
         if not self._context.may_read(real_path):
             return False

@@ -138,7 +138,7 @@ class Root:
         return self._context.display_path(real_path) or "."
 
     def is_usable(self, real_path: str) -> bool:
-        """Tell whether a path lies where things may be used and named."""
+        """Return whether a path lies where things may be used and named."""
         return self._context.is_usable(real_path)
 
     def display_path_if_usable(self, real_path: str) -> str | None:
@@ -146,11 +146,11 @@ class Root:
         return self.display_path(real_path) if self.is_usable(real_path) else None
 
     def may_show(self, real_path: str) -> bool:
-        """Tell whether a file may be shown, by protected names and permission rules."""
+        """Return whether a file may be shown, by protected names and permission rules."""
         return self.is_usable(real_path) and self._context.may_read(real_path)
 
     def may_show_recorded(self, real_path: str) -> bool:
-        """Tell whether recorded content of a file, which may be gone, may be shown now."""
+        """Return whether recorded content of a file, which may be gone, may be shown now."""
         if not self.may_show(real_path):
             return False
         try:
@@ -237,11 +237,11 @@ class Root:
             return entry_of(self._context, path, real_path, name, status)
 
     def has_linked_secrets(self) -> bool:
-        """Tell whether a protected file of the root has a second name; see `Directory.read_files`."""
+        """Return whether a protected file of the root has a second name; see `Directory.read_files`."""
         return self._context.has_hard_link_to(self._context.unreadable)
 
     def exists(self, path: str) -> bool:
-        """Tell whether a path names something; a link at the end counts, wherever it leads."""
+        """Return whether a path names something; a link at the end counts, wherever it leads."""
         try:
             self.entry(path)
         except (NotFoundError, NotDirectoryError):
@@ -326,7 +326,7 @@ class Root:
             return resolved.display_path, resolved.real_path
 
     def ignores_case(self, real_path: str) -> bool:
-        """Tell whether the file system takes a path in other case for the same file."""
+        """Return whether the file system takes a path in other case for the same file."""
         parts = real_path.split("/")
         for count in range(len(parts), 0, -1):
             name, other = parts[count - 1], parts[count - 1].swapcase()

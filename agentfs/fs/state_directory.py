@@ -180,7 +180,7 @@ def _is_below(path: str, top: str) -> bool:
 
 
 def _is_mounted_below(path: str, top: str) -> bool:
-    """Tell whether a mount in a tree leads to a directory, by what Linux lists; elsewhere False."""
+    """Return whether a mount in a tree leads to a directory, by what Linux lists; False on other systems."""
     try:
         with open(_MOUNTS, "rb") as table:
             rows = [os.fsdecode(line).split(" ") for line in table]
@@ -219,9 +219,9 @@ def _invalid(message: str, path: str) -> InvalidArgumentError:
 def _failed(error: OSError, path: str) -> AgentFSError:
     if isinstance(error, AgentFSError | PermissionError):  # several of the former are also an OSError
         return oserrors.from_oserror(error, path)
-    room = "Make room there, or give another one."
+    full = "Free disk space there, or give another one."
     return FileIOError(
         f"The state directory failed: {error.strerror or error} ({quote(path)}).",
-        hint=room if error.errno in _FULL else "Check the disk, or give another directory.",
+        hint=full if error.errno in _FULL else "Check the disk, or give another directory.",
         details={"errno": error.errno, "error": error.strerror, "path": path},
     )

@@ -280,7 +280,7 @@ class Database:
             if self._opening
             else "The state directory of this workspace"
         )
-        action = "make room there" if number == errno.ENOSPC else "look at it"
+        action = "free disk space there" if number == errno.ENOSPC else "look at it"
         return FileIOError(
             f"{where} failed: {text}.",
             hint=f"Nothing was changed. Ask the user to {action}, then try again.",

@@ -1,6 +1,6 @@
 """A read tracker that persists: everything that it comes to record is written to a database.
 
-It is written as far as there is room for it. What is missing counts as unread, which makes `write` ask for a
+It is written as far as there is disk space. What is missing counts as unread, which makes `write` ask for a
 read: the safe side. So no call that only reads ever fails for it.
 """
 
@@ -49,14 +49,14 @@ class PersistentReadTracker(ReadTracker):
             self._unwritten.clear()
             if self._database is not None:
                 self._behind_since = time.monotonic()  # in case that it fails
-                self._database.truncate_log()  # which may make the room to delete
+                self._database.truncate_log()  # which may free the space to delete
                 self._database.write(self._all())
                 self._database.truncate_log()
                 self._behind_since = None
                 self._written_generation = self._cache.generation
 
     def close(self) -> None:
-        """Write what could not be written before, if there is room by now."""
+        """Write what could not be written before, if there is space by now."""
         with self._lock:
             if self._behind_since is not None:
                 self._rewrite()

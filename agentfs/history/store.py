@@ -367,7 +367,7 @@ class SQLiteStore(MemoryStore):
         self._database.flush()
 
     def close(self) -> None:
-        """Write down what could not be written before, if there is room by now."""
+        """Write down what could not be written before, if there is space by now."""
         self._database.flush()
         super().close()
 

@@ -14,7 +14,7 @@ from agentfs.patterns.syntax import Syntax, Token
 
 _MAX_LITERALS = 24
 _MAX_EXTRA = 2
-# Words in so many lines of code that their letters tell little; so do the letters of the second.
+# Words in so many lines of code that their letters say little; so do the letters of the second.
 _FREQUENT_WORD = re.compile(
     r"\b(?:class|def|return|import|from|self|this|static|struct|const|void|int|char|if|else|for|while|public"
     r"|private|function|fn|func|let|var|new|the|test|None|null|true|false)\b",

@@ -12,7 +12,7 @@ from agentfs.providers.openai import OpenAI
 from agentfs.providers.provider import Message, Provider, ToolCall
 from agentfs.results import ToolResult
 
-# In the order in which they try to read a call: one of MCP has nothing that tells it from others.
+# In the order in which they try to read a call: one of MCP has nothing that distinguishes it from others.
 PROVIDERS: tuple[Provider, ...] = (OpenAI(), Anthropic(), Gemini(), MCP())
 FORMATS = {name: provider for provider in PROVIDERS for name in provider.formats}
 STRICT_FORMATS = tuple(name for name, provider in FORMATS.items() if provider.formats[name].strict_rules)

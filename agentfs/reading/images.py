@@ -33,7 +33,7 @@ _QUALITIES = (85, 70, 50)
 
 
 class ImageInfo(NamedTuple):
-    """The format of an image and its size in pixels, 0 where its bytes do not tell."""
+    """The format of an image and its size in pixels, 0 where its bytes do not say."""
 
     format: str
     media_type: str
@@ -42,7 +42,7 @@ class ImageInfo(NamedTuple):
 
 
 def image_info(data: bytes) -> ImageInfo | None:
-    """Return what the bytes of an image, or its beginning, tell; None for anything else."""
+    """Return the format and size of an image from its bytes, or its first bytes; None for anything else."""
     if data.startswith(_PNG):
         return ImageInfo("PNG", "image/png", _big(data, 16, 4), _big(data, 20, 4))
     if data.startswith(b"\xff\xd8\xff"):
@@ -106,7 +106,7 @@ def _color_table_size(data: bytes, position: int) -> int:
 
 
 def is_sequential(data: bytes) -> bool:
-    """Tell whether an image is a JPEG with one scan of all its colors, which is decoded row by row."""
+    """Return whether an image is a JPEG with one scan of all its colors, which is decoded row by row."""
     frame = b""
     for marker, start, end in _jpeg_segments(data):
         if marker in _FRAMES:

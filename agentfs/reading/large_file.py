@@ -27,7 +27,7 @@ DecoderState = tuple[bytes, int]
 
 
 class LineIndex(NamedTuple):
-    """What one pass over a file tells.
+    """What one pass over a file finds.
 
     `ends` has the number of lines that end before each block, `states` the state of the decoder there where
     lines cannot be counted in bytes. Without `exact` the pass ended early, and no more than `size` is read.

@@ -15,7 +15,7 @@ from agentfs.text import Step, continuation, fitted, footer, is_binary
 
 _HEX_ROWS = 32  # when no limit is given: a hex view is for a look at a header
 _PDF = b"%PDF-"
-# Position, bytes at that position, and the type of file that they tell.
+# Position, bytes at that position, and the type of file that they mean.
 _MAGIC = (
     (0, b"\x7fELF", "ELF program"),
     (0, b"MZ", "Windows program"),

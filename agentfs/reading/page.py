@@ -101,7 +101,7 @@ class TextInfo(NamedTuple):
 class LineSlice(NamedTuple):
     """Consecutive lines of a file, without the character that ends them.
 
-    `ended` tells whether the last one has a line end, and `not_loaded` what the only line has beyond what was
+    `ended` is whether the last one has a line end, and `not_loaded` what the only line has beyond what was
     loaded of it, such as "12 bytes".
     """
 
@@ -267,7 +267,7 @@ def _fitting(
 ) -> Sequence[str]:
     """Return the lines that fit: each with a number as wide as the widest, an id, `|` and a line feed."""
     count = len(lines)
-    # Mostly all of them fit, which one look at them together tells.
+    # Mostly all of them fit, which one check of all shows.
     if size("\n".join(lines)) + count * (len(str(first + count - 1)) + 1 + id_width) <= budget:
         return lines
     used = -1  # the last line has no line feed

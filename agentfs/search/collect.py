@@ -141,7 +141,7 @@ class Filter:
         return kinds or frozenset("fd" if "e" in self.types else "fdlo")
 
     def takes(self, directory: Directory, listed: DirEntry) -> bool:
-        """Tell whether an entry of an open directory passes; one that vanished does not."""
+        """Return whether an entry of an open directory passes; one that vanished does not."""
         try:
             return self._takes(directory, listed)
         except (AgentFSError, OSError):

@@ -53,7 +53,7 @@ class _Filter:
         return names
 
     def takes_path(self, path: str) -> bool:
-        """Tell whether a file is searched that was given by its path from the root."""
+        """Return whether a file is searched that was given by its path from the root."""
         parts = path.split("/")
         if self.excludes is not None and (
             self.excludes(path, False)
@@ -63,7 +63,7 @@ class _Filter:
         return bool(self.names("".join(f"{part}/" for part in parts[:-1]), parts[-1:]))
 
     def skips(self, below: str, is_dir: bool) -> bool:
-        """Tell whether an entry is left out by `exclude`, or a directory by a glob."""
+        """Return whether an entry is left out by `exclude`, or a directory by a glob."""
         return (self.excludes is not None and self.excludes(below, is_dir)) or (
             is_dir and self.prunes is not None and self.prunes(below)
         )

@@ -75,7 +75,7 @@ def _lines_with_ids(
 
 
 def _is_of(match: Match, line: str) -> bool:
-    """Tell whether a match is of a line as it is now; of one that was cut, what is left must be in it."""
+    """Return whether a match is of a line as it is now; of one that was cut, what is left must be in it."""
     first = match.text.partition("\n")[0]
     if first == line:
         return True

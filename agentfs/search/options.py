@@ -230,12 +230,12 @@ def next_page(options: SearchOptions, offset: int) -> NextCall:
 
 
 def ignores_case(pattern: str, *, smart: bool) -> bool:
-    """Tell whether smart case ignores case: where the pattern has no capital."""
+    """Return whether smart case ignores case: where the pattern has no capital."""
     return smart and not has_capital(pattern)
 
 
 def opens_hidden(options: SearchOptions) -> bool:
-    """Tell whether hidden names are searched."""
+    """Return whether hidden names are searched."""
     return options.include_ignored if options.hidden is None else options.hidden
 
 

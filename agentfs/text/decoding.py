@@ -9,7 +9,7 @@ from agentfs.text.lines import count_lines
 from agentfs.visible import literal
 
 UNKNOWN_8BIT = "unknown-8bit"  # each byte is the character of the same number
-HEAD = 8192  # the bytes at the start of a file that tell whether it is binary
+HEAD = 8192  # the bytes at the start of a file that decide whether it is binary
 
 # The longer marks first: the one of UTF-32 begins with the one of UTF-16.
 _BOMS = (
@@ -109,7 +109,7 @@ def codec_of(head: bytes, encoding: str) -> tuple[bytes, str]:
 
 
 def is_binary(head: bytes) -> bool:
-    """Tell whether a file has a NUL in its first 8 KiB and no byte order mark."""
+    """Return whether a file has a NUL in its first 8 KiB and no byte order mark."""
     return b"\x00" in head[:HEAD] and bom_of(head)[1] is None
 
 

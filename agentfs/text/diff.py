@@ -30,7 +30,7 @@ def unified_diff(
     context: int = 3,
     changes: Sequence[Change] | None = None,
 ) -> str:
-    r"""Return the change of one file as git writes it; None stands for no file.
+    r"""Return the change of one file as git writes it; None is no file.
 
     A text whose lines end at a lone `\r` is compared in its LF view, since git knows no such lines. Texts
     that are too long to be compared line by line differ in `changes`, the lines replaced.

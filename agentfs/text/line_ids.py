@@ -59,7 +59,7 @@ def carry_line_ids(
 
 
 def _is_consistent(changes: Sequence[Change], old: int, new: int) -> bool:
-    """Tell whether the lines between changes are as many in both texts."""
+    """Return whether the lines between changes are as many in both texts."""
     old_at = new_at = 0
     for old_start, old_end, new_start, new_end in (*changes, (old, old, new, new)):
         if old_start - old_at != new_start - new_at or old_start < old_at:

@@ -44,7 +44,7 @@ def lf_view(text: str) -> str:
 
 
 def without_end(line: str, *, lone: bool) -> str:
-    r"""Return a line without its end; `lone` tells whether a lone `\r` ends a line in its text."""
+    r"""Return a line without its end; `lone` is whether a lone `\r` ends a line in its text."""
     if line.endswith("\n"):
         return line[:-2] if line.endswith("\r\n") else line[:-1]
     return line[:-1] if lone and line.endswith("\r") else line

@@ -31,7 +31,7 @@ def estimate_tokens(text: str) -> int:
     """Estimate the tokens of a text by the kinds of its characters.
 
     Letters come four or five to a token, digits and punctuation hardly more than one, and blanks mostly go
-    with the word behind them; outside of ASCII the bytes of a character in UTF-8 tell how rare it is.
+    with the word behind them; outside of ASCII the bytes of a character in UTF-8 say how rare it is.
     """
     raw = text.encode("utf-8", "surrogatepass")
     size = len(raw)
@@ -47,7 +47,7 @@ def estimate_tokens(text: str) -> int:
 
 
 def fits(text: str, limits: Limits) -> bool:
-    """Tell whether a text is within `Limits.output_tokens`."""
+    """Return whether a text is within `Limits.output_tokens`."""
     # No tokenizer makes more tokens than there are bytes, so short texts need no count.
     return len(text) * 4 <= limits.output_tokens or _count(text, limits) <= limits.output_tokens
 

@@ -93,7 +93,7 @@ class Tool(NamedTuple):
     """One callable as a model sees it, and the spec that it was made from.
 
     `returns` is the hint of what the callable returns, `effect` None where that is not known; `methods` are
-    the methods that it stands for, with the arguments that make it each.
+    the methods that it calls, with the arguments that select each.
     """
 
     name: str

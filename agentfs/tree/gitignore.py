@@ -81,7 +81,7 @@ class Rule:
         return OUTSIDE if displayed is None else f"{displayed}:{line} {self.pattern}"
 
     def matches(self, name: str, path: str, *, is_dir: bool) -> bool:
-        """Tell whether the rule matches this name, whose path is relative to the rule file."""
+        """Return whether the rule matches this name, whose path is relative to the rule file."""
         if self.directory_only and not is_dir:
             return False
         text = name if self.by_name else path

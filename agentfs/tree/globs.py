@@ -59,7 +59,7 @@ def compile_globs(
     """Compile globs to one test of a path; a path that no glob matches passes if all begin with `!`.
 
     `anchored` binds every glob to the search directory; without `hidden` no wildcard matches a leading dot;
-    `directories` tells that the paths to test are those of directories.
+    `directories` is whether the paths to test are those of directories.
     """
     globs = _read(patterns)
     if not globs:

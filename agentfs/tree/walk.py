@@ -395,7 +395,7 @@ class Walk:
 
 
 def _too_deep(frame: _Frame, name: str) -> bool:
-    """Tell whether what is in a directory could not be named by a path."""
+    """Return whether what is in a directory could not be named by a path."""
     paths = [path.encode("utf-8", "surrogatepass") for path in (frame.path, frame.real_path)]
     parts = 2 + max(path.count(b"/") for path in paths)
     size = len(name.encode("utf-8", "surrogatepass")) + max(map(len, paths))

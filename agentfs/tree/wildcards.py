@@ -88,7 +88,7 @@ def _parse_class(pattern: str, opening: int) -> tuple[str, int]:
 
 
 def is_literal(part: Part) -> bool:
-    """Tell whether a part has no wildcard."""
+    """Return whether a part has no wildcard."""
     return len(part) == 1
 
 
