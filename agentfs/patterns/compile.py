@@ -5,6 +5,7 @@ gigabytes. So length, depth and the product of the repeats are bounded first.
 """
 
 import re
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import import_module
@@ -35,52 +36,31 @@ _WHOLE = "0"  # the group that `(?R)` calls
 _SPECIAL = re.compile(r"[\\.*+?^$|()\[\]{}]")
 
 
-class RegexMatch(Protocol):
-    """What is used of a match of the `regex` module."""
-
-    def span(self) -> tuple[int, int]:
-        """Return start and end."""
-        ...
-
-
 class CompiledRegex(Protocol):
     """What is used of a compiled pattern of the `regex` module."""
 
     def search(
         self, text: str, /, *, timeout: float | None = None, concurrent: bool = False
-    ) -> RegexMatch | None:
+    ) -> re.Match[str] | None:
         """Find the first match; TimeoutError after `timeout` seconds."""
-        ...
 
     def finditer(
         self, text: str, /, *, timeout: float | None = None, concurrent: bool = False
-    ) -> Iterator[RegexMatch]:
+    ) -> Iterator[re.Match[str]]:
         """Find all matches; TimeoutError when together they take more than `timeout` seconds."""
-        ...
 
 
 @dataclass(frozen=True)
 class Pattern:
-    """A compiled pattern.
+    """A compiled pattern."""
 
-    Attributes:
-        pattern: The pattern as it was given.
-        expression: It compiled, for one line or, with `multiline`, for a whole text.
-        line_regex: The line regex of the plan compiled, or None.
-        plan: How to find the lines that can match.
-        ignore_case: Whether case is ignored everywhere in the pattern.
-        multiline: Whether matches may span lines.
-        max_length: Characters of the longest line (with `multiline`: text) that can be searched in bounded
-            memory, or None.
-    """
-
-    pattern: str
-    expression: CompiledRegex
-    line_regex: CompiledRegex | None
+    pattern: str  # as it was given
+    expression: CompiledRegex  # for one line or, with `multiline`, for a whole text
+    line_regex: CompiledRegex | None  # that of the plan
     plan: Plan
-    ignore_case: bool
+    ignore_case: bool  # everywhere in the pattern
     multiline: bool
-    max_length: int | None
+    max_length: int  # of a line (with `multiline`: text) that can be searched in bounded memory
 
 
 def compile_pattern(
@@ -121,15 +101,15 @@ def compile_pattern(
         line_regex = None if isinstance(compiled, Exception) else compiled
     _check_recursion(syntax)
     stack = _stack_per_character(syntax)
+    leading = syntax.tokens[0]
     return Pattern(
         pattern=pattern,
         expression=expression,
         line_regex=line_regex,
         plan=plan,
-        ignore_case=ignore_case
-        or (bool(syntax.tokens) and syntax.tokens[0].kind == "flags" and "i" in syntax.tokens[0].value),
+        ignore_case=ignore_case or (leading.kind == "flags" and "i" in leading.value),
         multiline=multiline,
-        max_length=_MAX_STACK // stack if stack else None,
+        max_length=_MAX_STACK // stack if stack else sys.maxsize,
     )
 
 

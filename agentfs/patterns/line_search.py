@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from agentfs import call_context
-from agentfs.patterns.compile import CompiledRegex, Pattern, RegexMatch
+from agentfs.patterns.compile import CompiledRegex, Pattern
 from agentfs.patterns.literals import Plan
 from agentfs.patterns.prefilter import substring_finder
 
@@ -30,18 +30,11 @@ _CHARACTERS_PER_SECOND = 1_000_000  # a line regex that is slower is stuck in a 
 
 @dataclass(slots=True)
 class LineMatch:
-    """A line that matches, or with `multiline` the lines of adjoining matches.
+    """A line that matches, or with `multiline` the lines of adjoining matches."""
 
-    Attributes:
-        start: Start of the first line in the text.
-        end: End of the last line, without its line end.
-        spans: Start and end of the matches, relative to `start`; of very many only the first.
-        matches: Number of matches.
-    """
-
-    start: int
-    end: int
-    spans: list[tuple[int, int]]
+    start: int  # of the first line in the text
+    end: int  # of the last line, without its line end
+    spans: list[tuple[int, int]]  # of the matches, relative to `start`; of very many only the first
     matches: int = 0
 
     def add(self, first: int, last: int, window: int) -> None:
@@ -67,29 +60,21 @@ class Counts:
 
 
 class LineSearch:
-    """The search for one pattern in text after text, under one deadline.
+    """The search for one pattern in text after text, until `deadline` of the monotonic clock.
 
-    Args:
-        pattern: The pattern.
-        deadline: The `time.monotonic()` at which the search ends.
-        window: Characters after the first match of a line in which the spans of others are kept.
-
-    Attributes:
-        too_long: Lines, or with `multiline` texts, not searched because matching could exceed the memory
-            bound.
+    The spans of matches that begin more than `window` characters after the first of a line are not kept.
     """
 
     def __init__(self, pattern: Pattern, deadline: float, *, window: int = sys.maxsize) -> None:
-        plan = pattern.plan
+        self._plan = plan = pattern.plan
         self._expression = pattern.expression
         self._line_regex = pattern.line_regex
-        self._plan = plan
         self._ignore_case = pattern.ignore_case
         self._multiline = pattern.multiline
         self._deadline = deadline
         self._window = window
-        self._max_length = sys.maxsize if pattern.max_length is None else pattern.max_length
-        self.too_long = 0
+        self._max_length = pattern.max_length
+        self.too_long = 0  # lines (with `multiline`: texts) that could exceed the bound on memory
         self._until_check = 0
         # One character is in too many lines to find candidates by it.
         self._has_literals = bool(plan.literals) and min(map(len, plan.literals)) > 1
@@ -164,7 +149,7 @@ class LineSearch:
         """Yield start and end of the lines that have a literal of the plan and all its extra literals."""
         folded = text.lower() if self._ignore_case else text
         extra = self._plan.extra_literals
-        for start, end in _lines_with(folded, self._plan.literals):
+        for start, end in _occurrences(folded, self._plan.literals, lines=True):
             if all([folded.find(each, start, end) >= 0 for each in extra]):  # noqa: C419 - faster for so few
                 yield start, end
 
@@ -194,7 +179,7 @@ class LineSearch:
             return self._grouped(text, self._line_regex_spans(text, self._line_regex))
         return self._confirmed(text, self._lines_by_regex(text, self._line_regex))
 
-    def _timed(self, line_regex: CompiledRegex, text: str) -> Iterator[RegexMatch]:
+    def _timed(self, line_regex: CompiledRegex, text: str) -> Iterator[re.Match[str]]:
         seconds = min(self._seconds_left(), _FIRST_SLICE + len(text) / _CHARACTERS_PER_SECOND)
         return line_regex.finditer(text, timeout=seconds, concurrent=True)
 
@@ -235,23 +220,7 @@ class LineSearch:
 
     def _literal_spans(self, text: str) -> Iterator[tuple[int, int]]:
         """Yield the matches of a pattern that is one literal, or a choice of them; the first written wins."""
-        folded = text.lower() if self._ignore_case else text
-        literals, end_of_text = self._plan.literals, len(text) + 1
-        find = substring_finder(folded, literals)
-        if len(literals) == 1:
-            literal, width = literals[0], len(literals[0])
-            at = find(folded, literal, 0)
-            while at >= 0:
-                yield at, at + width
-                at = find(folded, literal, at + width)
-            return
-        following = [end_of_text if (at := find(folded, each, 0)) < 0 else at for each in literals]
-        while (at := min(following)) < end_of_text:
-            end = at + len(literals[following.index(at)])
-            yield at, end
-            for index, start in enumerate(following):
-                if start < end:
-                    following[index] = end_of_text if (at := find(folded, literals[index], end)) < 0 else at
+        return _occurrences(text.lower() if self._ignore_case else text, self._plan.literals)
 
     def _sliced(self, expression: CompiledRegex, text: str) -> Iterator[tuple[int, int]]:
         """Yield all matches, in slices of time until the deadline."""
@@ -402,20 +371,21 @@ def _joined(text: str, lines: Iterable[tuple[int, int]]) -> str:
     return "\n".join([text[start:end] for start, end in lines])
 
 
-def _lines_with(text: str, literals: tuple[str, ...]) -> Iterator[tuple[int, int]]:
-    """Yield the lines that have one of some literals."""
+def _occurrences(text: str, literals: tuple[str, ...], *, lines: bool = False) -> Iterator[tuple[int, int]]:
+    """Yield where one of some literals is, or the lines that have one; at one place the first given wins."""
     find, end_of_text = substring_finder(text, literals), len(text) + 1
+    following = [find(text, each, 0) for each in literals]
     if len(literals) == 1:
-        at = find(text, literals[0], 0)
+        literal, at = literals[0], following[0]
         while at >= 0:
-            start, end = _line_at(text, at)
+            start, end = _line_at(text, at) if lines else (at, at + len(literal))
             yield start, end
-            at = find(text, literals[0], end)
+            at = find(text, literal, end)
         return
-    following = [end_of_text if (at := find(text, each, 0)) < 0 else at for each in literals]
+    following = [end_of_text if at < 0 else at for at in following]
     while (at := min(following)) < end_of_text:
-        start, end = _line_at(text, at)
+        start, end = _line_at(text, at) if lines else (at, at + len(literals[following.index(at)]))
         yield start, end
         for index, position in enumerate(following):
-            if position <= end:
+            if position < end:
                 following[index] = end_of_text if (at := find(text, literals[index], end)) < 0 else at

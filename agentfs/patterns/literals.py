@@ -29,26 +29,15 @@ _WITHOUT_NEWLINE = {"\\s": "[^\\S\\n]", "\\D": "[^\\d\\n]", "\\W": "[^\\w\\n]"}
 
 @dataclass(frozen=True)
 class Plan:
-    """How to find the lines that can match.
+    """How to find the lines that can match."""
 
-    Attributes:
-        literals: Every match contains at least one of these ASCII strings (in lower case when case is
-            ignored), if any.
-        extra_literals: Strings that every match contains too.
-        is_literal: Whether the pattern is nothing but its literals.
-        line_regex: The pattern for a search over whole texts, or None when every line must be tried.
-        exact: Whether the line regex's own matches are those of each line alone.
-        repeats: Repetitions of varying length in the pattern; None when they are nested or uncountable.
-        case_fold_extras: Characters outside ASCII that may replace a letter of a literal.
-    """
-
-    literals: tuple[str, ...] = ()
-    extra_literals: tuple[str, ...] = ()
-    is_literal: bool = False
-    line_regex: str | None = None
-    exact: bool = False
-    repeats: int | None = None
-    case_fold_extras: str = ""
+    literals: tuple[str, ...] = ()  # in ASCII, in lower case if case is ignored; each match contains one
+    extra_literals: tuple[str, ...] = ()  # all of them are in each match too
+    is_literal: bool = False  # whether the pattern is nothing but its literals
+    line_regex: str | None = None  # for a search over whole texts; None when every line must be tried
+    exact: bool = False  # whether the matches of the line regex are those of each line alone
+    repeats: int | None = None  # of varying length, in the pattern; None when nested or uncountable
+    case_fold_extras: str = ""  # characters outside ASCII that may replace a letter of a literal
 
 
 def make_plan(syntax: Syntax, *, ignore_case: bool, matches_newline: Callable[[str], bool]) -> Plan:

@@ -32,11 +32,7 @@ _Contains: TypeAlias = Callable[[int], bool]  # whether so many bytes of the buf
 class Prefilter:
     """Classifies the files that are read to a buffer one after the other, and decodes those that may match.
 
-    Args:
-        contents: The buffer.
-        encoding: The codec of files that have no byte order mark and are not UTF-8, or None. With UTF-8 such
-            files are
-            not searched.
+    `encoding` is for files without a byte order mark that are not UTF-8; with UTF-8 none are searched.
     """
 
     def __init__(self, contents: ReadBuffer, encoding: str | None = None) -> None:

@@ -52,40 +52,24 @@ _REPEATS = {"*": (0, None), "+": (1, None), "?": (0, 1)}
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """One token of a pattern.
-
-    Attributes:
-        kind: Its kind.
-        text: The text for the engine.
-        start: Its position in the pattern as it was written.
-        value: The character that a "character" matches; the letters of "flags" and of a group's flags.
-        low: Fewest times, of a "repeat".
-        high: Most times, of a "repeat"; None for any number.
-    """
+    """One token of a pattern."""
 
     kind: Kind
-    text: str
-    start: int
-    value: str = ""
-    low: int = 1
-    high: int | None = 1
+    text: str  # for the engine
+    start: int  # in the pattern as it was written
+    value: str = ""  # what a "character" matches; the letters of "flags" and of a group's flags
+    low: int = 1  # fewest times, of a "repeat"
+    high: int | None = 1  # most times; None for any number
 
 
 @dataclass(slots=True)
 class Syntax:
-    """A pattern in tokens.
+    """A pattern in tokens."""
 
-    Attributes:
-        pattern: The pattern as it was written.
-        tokens: Its tokens, in order.
-        opaque: Whether it has something that only the engine understands, so that nothing can be planned.
-        unclosed: The positions of the parentheses that are never closed.
-    """
-
-    pattern: str
+    pattern: str  # as it was written
     tokens: list[Token] = field(default_factory=list[Token])
-    opaque: bool = False
-    unclosed: list[int] = field(default_factory=list[int])
+    opaque: bool = False  # whether only the engine understands all of it, so that nothing can be planned
+    unclosed: list[int] = field(default_factory=list[int])  # where parentheses are that are never closed
 
     @property
     def source(self) -> str:
@@ -126,14 +110,15 @@ def has_capital(pattern: str) -> bool:
     for token in read_syntax(pattern).tokens:
         letters = token.value if token.kind == "character" else ""
         if token.kind == "set":
-            letters = _SET_ESCAPE.sub(_escaped_character, token.text)
+            letters = _SET_ESCAPE.sub(lambda escape: _character(escape[1] or escape[2] or "0"), token.text)
         if any(map(str.isupper, letters)):
             return True
     return False
 
 
-def _escaped_character(escape: re.Match[str]) -> str:
-    code = int(escape[1] or escape[2] or "0", 16)
+def _character(digits: str) -> str:
+    """Return the character of a hexadecimal number, "" where there is none."""
+    code = int(digits or "110000", 16)
     return chr(code) if code <= 0x10FFFF else ""
 
 
@@ -162,19 +147,12 @@ class _Reader:
         return self.syntax
 
     def _add(
-        self,
-        kind: Kind,
-        length: int,
-        *,
-        text: str | None = None,
-        value: str = "",
-        low: int = 1,
-        high: int | None = 1,
+        self, kind: Kind, length: int, value: str = "", low: int = 1, high: int | None = 1, *, text: str = ""
     ) -> None:
         start = self.at
         self.at += length
-        written = self.pattern[start : self.at]
-        self.syntax.tokens.append(Token(kind, written if text is None else text, start, value, low, high))
+        text = text or self.pattern[start : self.at]
+        self.syntax.tokens.append(Token(kind, text, start, value, low, high))
         if kind == "other":
             self.syntax.opaque = True
 
@@ -197,8 +175,7 @@ class _Reader:
         elif char == "{":
             self._brace()
         elif char in _REPEATS:
-            low, high = _REPEATS[char]
-            self._repeat(1, low, high)
+            self._repeat(1, *_REPEATS[char])
         elif char in ".^$|":
             kinds: dict[str, Kind] = {".": "any", "^": "start", "$": "end", "|": "or"}
             self._add(kinds[char], 1)
@@ -232,11 +209,8 @@ class _Reader:
             self._add("property" if found else "other", 2 + (len(found[0]) if found else 0))
         elif char in _HEX_DIGITS:
             end = self._end_of(_HEX, at + 2, _HEX_DIGITS[char])
-            code = int(pattern[at + 2 : end] or "110000", 16)
-            if code <= 0x10FFFF:
-                self._add("character", end - at, value=chr(code))
-            else:
-                self._add("other", end - at)
+            value = _character(pattern[at + 2 : end])
+            self._add("character" if value else "other", end - at, value=value)
         elif char in _DIGITS:
             self._add("other", self._end_of(_DIGITS, at + 2, 2) - at)
         elif char in "dDsSwW":
@@ -262,10 +236,7 @@ class _Reader:
         first = True  # where a `]` is a member
         while end < len(pattern) and (first or pattern[end] != "]"):
             posix = _POSIX.match(pattern, end)
-            if posix:
-                end = posix.end()
-            else:
-                end += 2 if pattern[end] == "\\" else 1
+            end = posix.end() if posix else end + (2 if pattern[end] == "\\" else 1)
             first = False
         self._add("set" if end < len(pattern) else "other", min(end + 1, len(pattern)) - self.at)
 
