@@ -256,7 +256,7 @@ def _call(arguments: argparse.Namespace) -> int:
 
 def _show(result: ToolResult, *, as_json: bool) -> int:
     if as_json:
-        _print_json(result.to_dict())
+        print(to_json(result.to_dict()))
     elif result.success:
         _print_text(result.content, coloured=True)
     else:
@@ -272,7 +272,7 @@ def _show(result: ToolResult, *, as_json: bool) -> int:
 def _log(arguments: argparse.Namespace) -> int:
     rows = list(_rows(read_journal(arguments.state, arguments.root)))[: arguments.limit]
     if arguments.json:
-        _print_json([row for row, _ in rows])
+        print(to_json([row for row, _ in rows]))
         return 0
     width = len(str(rows[0][0]["step"])) if rows else 1
     for row, description in rows:
@@ -312,7 +312,7 @@ def _run_history(arguments: argparse.Namespace) -> int:
     with _open(arguments.root, arguments.state) as workspace:
         result = getattr(workspace, arguments.method)(arguments.argument)
     if arguments.json:
-        _print_json(result.to_dict())
+        print(to_json(result.to_dict()))
     else:
         _print_text(result.text)
     return 0
@@ -326,7 +326,7 @@ def _diff(arguments: argparse.Namespace) -> int:
     for note in changes.notes:
         _print_error(f"agentfs: {note}")
     if arguments.json:
-        _print_json(changes.to_dict())
+        print(to_json(changes.to_dict()))
     elif sys.stdout.isatty():
         _print_text(changes.patch.decode("utf-8", "backslashreplace").removesuffix("\n"), coloured=True)
     else:
@@ -339,7 +339,7 @@ def _schemas(arguments: argparse.Namespace) -> int:
     with Workspace(arguments.root) as workspace:
         tools = workspace.tools(dialect=arguments.dialect)
         schemas = tools.schemas(arguments.format, strict=arguments.strict)
-    _print_json(schemas, indent=2)
+    print(to_json(schemas, indent=2))
     return 0
 
 
@@ -397,12 +397,9 @@ def _print_text(text: str, *, coloured: bool = False) -> None:
     """Print on standard output: in colour and without control characters where that is a terminal."""
     if sys.stdout.isatty():
         text = escape_controls(text)
-    print(_in_colour(text) if coloured and _takes_colour() else text)
-
-
-def _print_json(value: Any, *, indent: int | None = None) -> None:
-    """Print a value as JSON on standard output."""
-    print(to_json(value, indent=indent))
+        if coloured and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb":
+            text = _in_colour(text)
+    print(text)
 
 
 def _print_error(text: str) -> None:
@@ -413,10 +410,6 @@ def _print_error(text: str) -> None:
         print(escape_controls(text) if sys.stderr.isatty() else text, file=sys.stderr, flush=True)
     except OSError:
         sys.stderr = None  # the exit status says it; Python would try again at exit, and change that
-
-
-def _takes_colour() -> bool:
-    return sys.stdout.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
 
 
 def _in_colour(text: str) -> str:

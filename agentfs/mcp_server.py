@@ -118,11 +118,7 @@ class WorkspaceServer:
         self._roots_announced += 1  # asked for again on the next call
 
     async def _narrowed(self, context: _Context) -> Toolset:
-        """Return the tools within the client's roots, asked for once and whenever they have changed.
-
-        Raises:
-            RefusedError: `refused`: the client has roots and does not say which.
-        """
+        """Return the tools within the client's roots, asked for once and whenever they have changed."""
         session = context.session
         capable = session.client_capabilities and session.client_capabilities.roots
         if not capable or not session.can_send_request:

@@ -8,7 +8,7 @@ stays as the file has it. No `from __future__ import annotations`: the hints bec
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby, takewhile
 from typing import Any, Literal, NamedTuple
 
@@ -96,12 +96,12 @@ class Hunk:
     @property
     def old(self) -> tuple[str, ...]:
         """The lines before: context, and what is removed."""
-        return tuple(_sides(self.lines)[0])
+        return tuple(line[1:] for line in self.lines if line[0] != "+")
 
     @property
     def new(self) -> tuple[str, ...]:
         """The lines after: context, and what is added."""
-        return tuple(_sides(self.lines)[1])
+        return tuple(line[1:] for line in self.lines if line[0] != "-")
 
 
 @dataclass(frozen=True)
@@ -310,11 +310,13 @@ def _locate_lines(text: str, hunk: Hunk, start: int, target: tuple[int, str]) ->
     if not hunk.old:
         at = start if hunk.anchors else len(text)
         return _Location(at, at, _changes(hunk.lines, at, [], hunk.new))
-    variants = [hunk.lines]
+    variants = [hunk]
     if hunk.lines[-1] == " " and len(hunk.old) > 1:
-        variants.append(hunk.lines[:-1])  # a blank last line may mean the end of the file
-    for lines in variants:
-        old, new = _sides(lines)
+        variants.append(
+            replace(hunk, lines=hunk.lines[:-1])
+        )  # a blank last line may mean the end of the file
+    for variant in variants:
+        old = variant.old
         block = _joined(old)
         # With the line end before it, only whole lines are found.
         matches = [at + 1 for at in occurrences(text, f"\n{block}", max(start - 1, 0))]
@@ -324,12 +326,12 @@ def _locate_lines(text: str, hunk: Hunk, start: int, target: tuple[int, str]) ->
             matches = [at for at in matches if at + len(block) == len(text)]
         if len(matches) == 1 or (matches and hunk.anchors):
             at = matches[0]
-            return _Location(at, at + len(block), _changes(lines, at, old, new))
+            return _Location(at, at + len(block), _changes(variant.lines, at, old, variant.new))
         if matches:
             raise _ambiguous(text, old, matches, target)
     region = text[start:]
-    for lines in variants:
-        old, new = _sides(lines)
+    for variant in variants:
+        old, new = variant.old, variant.new
         via, found = tolerant_matches(region, _joined(old), _joined(new))
         locations: list[_Location] = []
         for match in found:
@@ -339,18 +341,13 @@ def _locate_lines(text: str, hunk: Hunk, start: int, target: tuple[int, str]) ->
             same_count = (len(actual), len(adapted)) == (len(old), len(new))
             if whole_lines and same_count and (match.end == len(region) or not hunk.at_end):
                 at = start + match.start
-                changes = _changes(lines, at, actual, adapted)
+                changes = _changes(variant.lines, at, actual, adapted)
                 locations.append(_Location(at, start + match.end, changes, via))
         if len(locations) > 1:
             raise _ambiguous(text, old, [location.start for location in locations], target)
         if locations:
             return locations[0]
     raise _no_match(text, hunk, target)
-
-
-def _sides(lines: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Return the lines of a hunk before and after, without their marks."""
-    return [line[1:] for line in lines if line[0] != "+"], [line[1:] for line in lines if line[0] != "-"]
 
 
 def _joined(lines: Sequence[str]) -> str:

@@ -20,6 +20,7 @@ from agentfs.dialects.rendering import (
     without_empty,
 )
 from agentfs.errors import EncodingError, UnknownLineError
+from agentfs.limits import Limits
 from agentfs.results import (
     EditResult,
     Entry,
@@ -149,13 +150,8 @@ def _clean_id(line_id: str | None) -> str | None:
 def _render(context: RenderContext, workspace: Workspace) -> ToolResult:
     problem = problem_of(context)
     if problem is not None:
-        reply = _failure(context, problem)
-    else:
-        reply = {
-            "success": True,
-            **_fields(context, workspace.limits.line_chars, workspace.limits.read_bytes),
-        }
-    return as_json(context, reply)
+        return as_json(context, _failure(context, problem))
+    return as_json(context, {"success": True, **_fields(context, workspace.limits)})
 
 
 def _failure(context: RenderContext, problem: Problem) -> dict[str, Any]:
@@ -170,21 +166,17 @@ def _failure(context: RenderContext, problem: Problem) -> dict[str, Any]:
     return reply
 
 
-def _fields(context: RenderContext, line_chars: int, diff_bytes: int) -> dict[str, Any]:
+def _fields(context: RenderContext, limits: Limits) -> dict[str, Any]:
     """Return the fields of a reply, by the kind of the result."""
     match context.outcome:
         case ReadResult() as read:
-            return _page(context, read, line_chars)
+            return _page(context, read, limits.line_chars)
         case WriteResult() as written:
-            done = {
-                "file_path": written.path,
-                "bytes_written": written.bytes_written,
-                "created": written.created,
-            }
-            return {**_diff(written.diff, diff_bytes), **done, **without_empty(notes=list(written.notes))}
+            size = {"bytes_written": written.bytes_written, "created": written.created}
+            return _changed(written, limits.read_bytes, file_path=written.path, **size)
         case EditResult() as edited:
-            done = {"changes_applied": edited.replacements, "lines_changed": edited.lines_changed}
-            return {**_diff(edited.diff, diff_bytes), **done, **without_empty(notes=list(edited.notes))}
+            counts = {"changes_applied": edited.replacements, "lines_changed": edited.lines_changed}
+            return _changed(edited, limits.read_bytes, **counts)
         case GlobResult() as found:
             files = [entry.path for entry in found.files]
             return {"output": "\n".join(files), "files": files, **_totals(context, found, found.total)}
@@ -249,13 +241,14 @@ def _entry(entry: Entry) -> dict[str, Any]:
     return {"name": entry.name, "type": kind, **({} if entry.target is None else {"target": entry.target})}
 
 
-def _diff(diff: str, most_bytes: int) -> dict[str, Any]:
-    """Return a diff, cut at a line end where it is longer than a read may be."""
-    raw = diff.encode("utf-8", "surrogatepass")
-    if len(raw) <= most_bytes:
-        return {"output": diff}
-    kept = raw[: raw.rfind(b"\n", 0, most_bytes) + 1].decode("utf-8", "surrogatepass")
-    return {"output": kept, "truncated": True}
+def _changed(result: WriteResult | EditResult, most_bytes: int, **done: Any) -> dict[str, Any]:
+    """Return the fields of a change, with a diff cut at a line end where it is longer than a read may be."""
+    output, cut = result.diff, {}
+    raw = output.encode("utf-8", "surrogatepass")
+    if len(raw) > most_bytes:
+        output = raw[: raw.rfind(b"\n", 0, most_bytes) + 1].decode("utf-8", "surrogatepass")
+        cut = {"truncated": True}
+    return {"output": output, **cut, **done, **without_empty(notes=list(result.notes))}
 
 
 DIALECT = Dialect(

@@ -11,12 +11,12 @@ from array import array
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Sequence
-from itertools import accumulate
+from itertools import accumulate, islice
 from math import fsum
 from typing import NamedTuple
 
 from agentfs.editing.match import BLANK, comparable, occurrences, tolerant_matches
-from agentfs.text import bodies_of, changed_lines
+from agentfs.text import bodies_of, changed_lines, common_prefix, common_suffix
 
 Span = tuple[int, int]
 
@@ -220,14 +220,14 @@ def _leading_newlines(text: str) -> int:
 
 
 def part_of_line(line: str, old: str) -> Span:
-    """Find the part of a line that corresponds to an old text within one line.
+    """Find the part of a text that corresponds to an old text.
 
-    It begins at the first word or mark of the old text and ends at the last one, where the line has them;
-    otherwise where the line begins or ends, without blanks.
+    Of one line, it begins at the first word or mark of the old text and ends at the last one, where the line
+    has them; otherwise where the text begins or ends, without white space.
     """
     body = line.strip()
     start, end = (line.find(body), line.find(body) + len(body)) if body else (0, len(line))
-    if not old.strip() or max(len(line), len(old)) > _LONGEST_ALIGNED:
+    if "\n" in line or "\n" in old or not old.strip() or max(len(line), len(old)) > _LONGEST_ALIGNED:
         return start, end
     import difflib  # noqa: PLC0415 - loaded when first needed
 
@@ -259,13 +259,9 @@ def word_similarity(one: str, other: str) -> float:
     shortest = min(len(one), len(other))
     if shortest < _LEAST_SIMILARITY * longest or (one[0] != other[0] and one[-1] != other[-1]):
         return 0.0
-    head = 0
-    while head < shortest and one[head] == other[head]:
-        head += 1
-    tail = 0
-    while tail < shortest - head and one[-1 - tail] == other[-1 - tail]:
-        tail += 1
-    return (head + tail) / longest if head + tail >= _LEAST_SIMILARITY * longest else 0.0
+    head = common_prefix(one, other)
+    shared = head + common_suffix(one, other, shortest - head)
+    return shared / longest if shared >= _LEAST_SIMILARITY * longest else 0.0
 
 
 class _WordSearch:
@@ -316,15 +312,15 @@ def closest_blocks(lines: Sequence[str], block: Sequence[str]) -> list[Span]:
     starts = _starts_by_lines(lines, stripped) or _starts_by_words(lines, stripped)
     if len(starts) > 1:
         searches = [_WordSearch(line) for line in stripped]
-        scores = [
-            sum(
-                search.score(lines[start + index])
-                for index, search in enumerate(searches)
-                if 0 <= start + index < len(lines)
+        scores = {
+            start: sum(
+                search.score(lines[number])
+                for number, search in enumerate(searches, start)
+                if 0 <= number < len(lines)
             )
             for start in starts
-        ]
-        starts = [start for start, score in zip(starts, scores, strict=True) if score == max(scores)]
+        }
+        starts = [start for start, score in scores.items() if score == max(scores.values())]
     blocks = dict.fromkeys(_block_at(lines, stripped, max(0, start)) for start in starts)
     return [_with_blank_lines(lines, found, blanks_before, blanks_after) for found in blocks]
 
@@ -352,15 +348,12 @@ def _starts_by_lines(lines: Sequence[str], stripped: Sequence[str]) -> list[int]
 def _starts_by_words(lines: Sequence[str], stripped: Sequence[str]) -> list[int]:
     longest = max(stripped, key=len)
     search = _WordSearch(longest)
-    best: list[int] = []
-    best_score = max(search.length / 2 - 0.5, 0.5)  # the least that counts as close
-    for number, line in enumerate(lines):
-        score = search.score(line)
-        if score > best_score or (score == best_score and not best):
-            best, best_score = [number], score
-        elif score == best_score and len(best) < _COMMON:
-            best.append(number)
-    return [number - stripped.index(longest) for number in best]
+    scores = array("d", map(search.score, lines))
+    best = max(scores)
+    if best < max(search.length / 2 - 0.5, 0.5):  # nothing is close
+        return []
+    starts = (number - stripped.index(longest) for number, score in enumerate(scores) if score == best)
+    return list(islice(starts, _COMMON))
 
 
 def _block_at(lines: Sequence[str], stripped: Sequence[str], start: int) -> Span:

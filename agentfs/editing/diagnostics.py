@@ -7,10 +7,12 @@ the file's own text, with line numbers.
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 
 from agentfs import call_context
 from agentfs.editing import causes
 from agentfs.editing.causes import Span
+from agentfs.editing.document import LineCounter
 from agentfs.editing.match import MOST_COUNTED, comparable
 from agentfs.errors import AmbiguousError, DeadlineExceededError, NoMatchError
 from agentfs.fs import quote
@@ -233,12 +235,7 @@ class _Diagnosis:
         """Return the part of a block that corresponds to the old text."""
         offset = sum(map(len, lines[: block[0]])) + block[0]
         text = "\n".join(lines[block[0] : block[1]])
-        wanted = self.old.strip()
-        if "\n" in text or "\n" in wanted:
-            body = text.strip()
-            start, end = text.find(body), text.find(body) + len(body)
-        else:
-            start, end = causes.part_of_line(text, wanted)
+        start, end = causes.part_of_line(text, self.old.strip())
         return causes.widened(self.view, (offset + start, offset + end), self.old, self.new)
 
     def in_other_file(self) -> NoMatchError | None:
@@ -327,32 +324,28 @@ class _Diagnosis:
         old_lines = self.old.removesuffix("\n").split("\n")
         found: list[str] = []
         for old_start, old_end, new_start, new_end in changed_lines(old_lines, file_lines):
-            for index in range(max(old_end - old_start, new_end - new_start)):
-                wrong = old_lines[old_start + index] if old_start + index < old_end else None
-                right = file_lines[new_start + index] if new_start + index < new_end else None
-                number = first + new_start + min(index, max(new_end - new_start - 1, 0))
-                found.append(_difference(number, wrong, right, blanks=blanks))
+            pairs = zip_longest(old_lines[old_start:old_end], file_lines[new_start:new_end])
+            for number, (wrong, right) in enumerate(pairs, first + new_start):
+                last = first + max(new_end - 1, new_start)
+                found.append(_difference(min(number, last), wrong, right, blanks=blanks))
         more = len(found) - _MOST_DIFFERENCES
         return found[:_MOST_DIFFERENCES] + ([f"[{plural(more, 'more difference')}]"] if more > 0 else [])
 
 
 def _difference(number: int, wrong: str | None, right: str | None, *, blanks: bool) -> str:
-    show = _with_blanks_visible if blanks else _excerpt
+    actual, expected = (_excerpt(line or "", blanks=blanks) for line in (right, wrong))
     if wrong is None:
-        return f"the old text lacks line {number}: {show(right or '')}"
+        return f"the old text lacks line {number}: {actual}"
     if right is None:
-        return f"the file lacks, near line {number}: {show(wrong)}"
+        return f"the file lacks, near line {number}: {expected}"
     if blanks:
-        return f"line {number} is {show(right)} and the old text has {show(wrong)}"
-    return f"in line {number}, the old text has: {show(wrong)}"
+        return f"line {number} is {actual} and the old text has {expected}"
+    return f"in line {number}, the old text has: {expected}"
 
 
-def _excerpt(line: str) -> str:
-    return visible(cut_line(line, _LINE_CHARS))
-
-
-def _with_blanks_visible(line: str) -> str:
-    return f"`{_excerpt(line.translate(_VISIBLE_BLANKS))}`"
+def _excerpt(line: str, *, blanks: bool = False) -> str:
+    text = visible(cut_line(line.translate(_VISIBLE_BLANKS) if blanks else line, _LINE_CHARS))
+    return f"`{text}`" if blanks else text
 
 
 def explain_ambiguous(view: str, old: str, starts: Sequence[int], path: str) -> AmbiguousError:
@@ -394,13 +387,8 @@ def explain_ambiguous(view: str, old: str, starts: Sequence[int], path: str) -> 
 
 def _line_numbers(view: str, offsets: Sequence[int]) -> list[int]:
     """Return the numbers of the lines that offsets, in order, lie in."""
-    numbers: list[int] = []
-    number, position = 1, 0
-    for offset in offsets:
-        number += view.count("\n", position, offset)
-        position = offset
-        numbers.append(number)
-    return numbers
+    counter = LineCounter(view)
+    return [counter.at(offset) + 1 for offset in offsets]
 
 
 def _line_end(view: str, position: int) -> int:

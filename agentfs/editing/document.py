@@ -156,7 +156,7 @@ def splice_segments(segments: Sequence[Segment], splices: Sequence[Replacement])
     return after + kept(position, ends[-1] if ends else 0)
 
 
-class _LineCounter:
+class LineCounter:
     """Counts lines from the start of a text on; offsets must not go back."""
 
     def __init__(self, text: str) -> None:
@@ -182,7 +182,7 @@ class _LineCounter:
 def hunks_of(before: str, after: str, segments: Sequence[Segment]) -> list[Hunk]:
     """Return the lines replaced, in order, those that touch put together."""
     found: list[Hunk] = []
-    old_lines, new_lines = _LineCounter(before), _LineCounter(after)
+    old_lines, new_lines = LineCounter(before), LineCounter(after)
     old = new = new_end = 0
     for length, origin in (*segments, Segment(0, len(before))):
         if origin is None:
@@ -207,11 +207,10 @@ def hunks_of(before: str, after: str, segments: Sequence[Segment]) -> list[Hunk]
 
 def changed_ranges(hunks: Sequence[Hunk], total: int) -> tuple[tuple[int, int], ...]:
     """Return first and last line of each change; where lines were removed, the line that is there now."""
-    ranges: list[tuple[int, int]] = []
-    for hunk in hunks:
-        first = min(hunk.new_start + 1, total)
-        ranges.append((first, max(first, min(hunk.new_end, total))))
-    return tuple(ranges)
+    firsts = [min(hunk.new_start + 1, total) for hunk in hunks]
+    return tuple(
+        (first, max(first, min(hunk.new_end, total))) for first, hunk in zip(firsts, hunks, strict=True)
+    )
 
 
 @dataclass(frozen=True)
@@ -374,8 +373,7 @@ class Draft:
 
 
 def _occurrences(text: str, old: str, new: str) -> Iterator[Replacement]:
-    start = text.find(old)
-    while start >= 0:
+    end = 0
+    while (start := text.find(old, end)) >= 0:
         end = start + len(old)
         yield Replacement(start, end, new)
-        start = text.find(old, end)

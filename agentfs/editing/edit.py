@@ -6,7 +6,7 @@ The old text proves what the caller means, so no earlier read is required.
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
-from typing import NamedTuple, get_args
+from typing import get_args
 
 from agentfs import call_context
 from agentfs.editing.diagnostics import KnownTexts, explain_ambiguous, explain_no_match, has_other_cause
@@ -118,7 +118,7 @@ def change_file(
 ) -> EditResult:
     """Change a text file as `compute` makes it of a draft; `unit` is what the result counts."""
 
-    def change(current: Current) -> _FileChange:
+    def change(current: Current) -> tuple[bytes, tuple[Document, Edited, ExternalChanges | None, str]]:
         before = _decode(current, options.encoding)
         check_revision(current, before.text, tracker, options.expect_revision)
         edited = compute(Draft(before, current.path, limits.file_bytes), current)
@@ -128,9 +128,9 @@ def change_file(
         call_context.check()
         diff = unified_diff(before.text, edited.document.text, current.path, changes=edited.hunks)
         call_context.check()
-        return _FileChange(edited.document.data, before, edited, external, diff)
+        return edited.document.data, (before, edited, external, diff)
 
-    changed, (_, before, edited, external, diff) = update_file(
+    changed, (before, edited, external, diff) = update_file(
         root, path, limits, change, preview=options.preview
     )
     text = edited.document.text
@@ -160,14 +160,6 @@ def change_file(
         lines_changed=edited.lines,
     )
     return with_diff(result, limits, diff, [head, *notes], external.diff if external else ())
-
-
-class _FileChange(NamedTuple):
-    data: bytes
-    before: Document
-    edited: Edited
-    external: ExternalChanges | None
-    diff: str
 
 
 def _decode(current: Current, encoding: str | None) -> Document:

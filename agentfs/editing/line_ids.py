@@ -92,23 +92,15 @@ def _check_fresh(tracker: ReadTracker, current: Current, revision: str) -> None:
     given = tracker.latest_ids(current.real_path)
     if given == revision:
         return
-    path = quote(current.path)
-    error, message, when = (
-        (
-            UnreadError,
-            f"No line ids of {path} hold: it has not been read, or has been changed here since.",
-            "first",
-        )
-        if given is None
-        else (
-            StaleError,
-            f"{path} has changed since it was read, so the ids of its lines no longer hold.",
-            "again",
-        )
-    )
+    path, details = quote(current.path), {"path": current.path}
     read = call("read", path=current.path, line_ids=True)
-    hint = Message("Call ", read, f" {when}; nothing was written.")
-    raise error(message, hint=hint, details={"path": current.path})
+    if given is None:
+        message = f"No line ids of {path} hold: it has not been read, or has been changed here since."
+        raise UnreadError(
+            message, hint=Message("Call ", read, " first; nothing was written."), details=details
+        )
+    message = f"{path} has changed since it was read, so the ids of its lines no longer hold."
+    raise StaleError(message, hint=Message("Call ", read, " again; nothing was written."), details=details)
 
 
 def _replacements(

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from agentfs.errors import InvalidArgumentError
 from agentfs.fs import ATTEMPTS, Changed, ConcurrentChange, Current, Root, kept_changing
@@ -16,27 +16,18 @@ _DIFF_LINES = 120
 _DIFF_CHARS = 8000
 
 
-class NewContent(Protocol):
-    """What a change makes of a file."""
-
-    @property
-    def data(self) -> bytes:
-        """The bytes after."""
-        ...
-
-
-C = TypeVar("C", bound=NewContent)
+T = TypeVar("T")
 R = TypeVar("R", EditResult, WriteResult)
 
 
 def update_file(
-    root: Root, path: str, limits: Limits, compute: Callable[[Current], C], *, preview: bool
-) -> tuple[Changed, C]:
-    """Compute the new content of a file and replace it; again when another program writes in between."""
+    root: Root, path: str, limits: Limits, compute: Callable[[Current], tuple[bytes, T]], *, preview: bool
+) -> tuple[Changed, T]:
+    """Replace a file by the bytes that `compute` returns beside what it found; again if changed meanwhile."""
     for _ in range(ATTEMPTS):
         with suppress(ConcurrentChange), root.open_for_update(path, max_bytes=limits.file_bytes) as update:
-            content = compute(update.current)
-            return update.replace(content.data, preview=preview), content
+            data, found = compute(update.current)
+            return update.replace(data, preview=preview), found
     raise kept_changing(path)
 
 

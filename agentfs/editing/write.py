@@ -37,13 +37,12 @@ _NEWLINE_NAMES = {"\n": "LF", "\r\n": "CRLF", "\r": "CR", "mixed": "mixed"}
 
 
 class _Content(NamedTuple):
-    """The new bytes and their text, the text replaced, what was adapted, and the diff."""
+    """The new bytes and their text, the text replaced, and what was adapted."""
 
     data: bytes
     text: str
     before: str | None
     notes: tuple[str, ...]
-    diff: str = ""
 
 
 def write_file(
@@ -67,24 +66,24 @@ def write_file(
     if overwrite is not None:
         replaced = "always" if overwrite else "never"
 
-    def compute(current: Current) -> _Content:
-        made = _fitted(content, current.data, current.path, encoding, newline)
-        if len(made.data) > limits.file_bytes:
+    def compute(current: Current) -> tuple[bytes, tuple[str, tuple[str, ...], str]]:
+        data, text, before, notes = _fitted(content, current.data, current.path, encoding, newline)
+        if len(data) > limits.file_bytes:
             raise _too_large(current.path, limits.file_bytes)
-        if current.data is not None and current.data != made.data:
+        if current.data is not None and current.data != data:
             check_overwrite(current, tracker, replaced, limits)
         call_context.check()
-        diff = unified_diff(made.before, made.text, current.path)
+        diff = unified_diff(before, text, current.path)
         call_context.check()
-        return made._replace(diff=diff)
+        return data, (text, notes, diff)
 
-    changed, made = update_file(root, path, limits, compute, preview=preview)
+    changed, (text, notes, diff) = update_file(root, path, limits, compute, preview=preview)
     if not preview:
-        tracker.record_write(changed.real_path, changed.revision, made.text)
+        tracker.record_write(changed.real_path, changed.revision, text)
     unchanged = changed.before == changed.after
     same = ("the file held this content already; nothing was written",) if unchanged else ()
-    notes = (*changed.notes, *made.notes, *same)
-    size = f"{plural(count_lines(made.text), 'line')}, {plural(len(changed.after), 'byte')}"
+    notes = (*changed.notes, *notes, *same)
+    size = f"{plural(count_lines(text), 'line')}, {plural(len(changed.after), 'byte')}"
     done = "Created" if changed.created else "Unchanged:" if unchanged else "Replaced"
     prefix = "Preview, nothing was written. " if preview else ""
     head = f"{prefix}{done} {quote(changed.path)} ({size})."
@@ -92,12 +91,12 @@ def write_file(
         path=changed.path,
         created=changed.created,
         bytes_written=len(changed.after),
-        diff=made.diff,
+        diff=diff,
         revision=changed.revision,
         notes=notes,
     )
     # Of a new file the model knows every line: it has just sent them.
-    return with_diff(result, limits, "" if changed.created else made.diff, [head, *notes])
+    return with_diff(result, limits, "" if changed.created else diff, [head, *notes])
 
 
 def _fitted(content: str, data: bytes | None, path: str, encoding: str | None, newline: LineEnds) -> _Content:

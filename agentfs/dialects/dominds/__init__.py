@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from agentfs.dialects import Dialect
 from agentfs.dialects.dominds.documents import (
@@ -61,14 +61,6 @@ _OTHER_DESCRIPTIONS = {
 }
 
 
-class _Lines(NamedTuple):
-    """The lines that a call asks for, and how many of them at most."""
-
-    first: int
-    last: int | None
-    max_lines: int
-
-
 def specs(workspace: Workspace) -> Sequence[ToolSpec]:
     """Return the seven tools."""
 
@@ -83,7 +75,7 @@ def specs(workspace: Workspace) -> Sequence[ToolSpec]:
         show_linenos: bool = True,  # noqa: ARG001 - for the renderer
     ) -> ReadResult:
         """Read file contents."""
-        return _read(workspace, path, _requested_lines(range, max_lines))
+        return _read(workspace, path, range, max_lines)
 
     def ripgrep_files(
         pattern: str, path: str = ".", globs: list[str] | str | None = None, case: Case = "smart"
@@ -169,8 +161,15 @@ def _case(case: Case) -> dict[str, Any]:
     return {"ignore_case": case == "insensitive", "smart_case": case == "smart"}
 
 
-def _read(workspace: Workspace, path: str, lines: _Lines) -> ReadResult:
-    first, last, max_lines = lines
+def _read(workspace: Workspace, path: str, lines: str | None, max_lines: int) -> ReadResult:
+    if max_lines < 0:
+        raise InvalidArgumentError(
+            f"`max_lines` must be 1 or more, not {max_lines}.",
+            hint=f"Leave it out for {_MAX_LINES}.",
+            details={"argument": "max_lines"},
+        )
+    first, last = _requested_lines(lines or "~")
+    max_lines = max_lines or _MAX_LINES
     limit = max_lines if last is None else min(max_lines, last - first + 1)
     try:
         # A notebook is shown as the text that it is: the document counts its lines.
@@ -194,17 +193,9 @@ def _read(workspace: Workspace, path: str, lines: _Lines) -> ReadResult:
     return replace(found, next=following)
 
 
-def _requested_lines(lines: str | None, max_lines: int) -> _Lines:
-    """Return the lines that `range` and `max_lines` ask for."""
-    if max_lines < 0:
-        raise InvalidArgumentError(
-            f"`max_lines` must be 1 or more, not {max_lines}.",
-            hint=f"Leave it out for {_MAX_LINES}.",
-            details={"argument": "max_lines"},
-        )
-    if lines is None or not lines.strip():
-        return _Lines(1, None, max_lines or _MAX_LINES)
-    found = _RANGE.fullmatch(lines)
+def _requested_lines(lines: str) -> tuple[int, int | None]:
+    """Return the first and the last line that `range` asks for; None for the end of the file."""
+    found = _RANGE.fullmatch(lines if lines.strip() else "~")
     first, last = (int(found[1] or 1), int(found[2]) if found[2] else None) if found else (0, None)
     if first < 1 or (last is not None and last < first):
         raise InvalidArgumentError(
@@ -212,7 +203,7 @@ def _requested_lines(lines: str | None, max_lines: int) -> _Lines:
             hint="Pass 10~50, 300~ (to the end), ~20 (the first 20) or ~ (all).",
             details={"argument": "range", "value": lines},
         )
-    return _Lines(first, last, max_lines or _MAX_LINES)
+    return first, last
 
 
 def _follow(call: NextCall) -> Mapping[str, Any] | None:

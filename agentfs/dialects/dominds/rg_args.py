@@ -121,10 +121,6 @@ def _max_filesize(option: str, text: str) -> str:
     return text
 
 
-def _text(_: str, text: str) -> str:
-    return text
-
-
 # Options without a value: the long name, and the attributes of `RgArguments` or arguments of `grep` to set.
 _FLAGS: dict[str, tuple[str, dict[str, Any]]] = {
     "-i": ("--ignore-case", {"case": "insensitive"}),
@@ -153,9 +149,9 @@ _WITH_VALUE: dict[str, tuple[str, str, Callable[[str, str], Any]]] = {
     "-A": ("--after-context", "after", _number),
     "-B": ("--before-context", "before", _number),
     "-C": ("--context", "context", _number),
-    "-g": ("--glob", "globs", _text),
-    "--iglob": ("--iglob", "iglobs", _text),
-    "-t": ("--type", "types", _text),
+    "-g": ("--glob", "globs", lambda _, text: text),
+    "--iglob": ("--iglob", "iglobs", lambda _, text: text),
+    "-t": ("--type", "types", lambda _, text: text),
     "-T": ("--type-not", "types", lambda _, text: f"!{text}"),
     "-m": ("--max-count", "max_count", partial(_number, least=1)),
     "--max-depth": ("--max-depth", "max_depth", partial(_number, least=1)),

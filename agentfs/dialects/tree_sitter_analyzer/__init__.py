@@ -114,7 +114,7 @@ def _tool(
 
 def _list_files(workspace: Workspace, given: FileFilter) -> ToolResult:
     notes = _check_numbers(workspace, given)
-    found = _find(_with_unique_files(workspace) if given.follow_symlinks else workspace, given)
+    found = _find(view_for_dialect(workspace, unique_files=given.follow_symlinks), given)
     return list_reply(workspace, found, notes, given)
 
 
@@ -126,7 +126,7 @@ def _search_content(workspace: Workspace, given: SearchContent) -> ToolResult:
     options = _grep_options(given)
     notes = _check_numbers(workspace, given)
     found = _grep(
-        _with_unique_files(workspace) if given.follow_symlinks or given.files else workspace,
+        view_for_dialect(workspace, unique_files=given.follow_symlinks or bool(given.files)),
         {"include_globs": given.include_globs, "exclude_globs": given.exclude_globs},
         {
             **options,
@@ -146,7 +146,7 @@ def _find_and_grep(workspace: Workspace, given: FindAndGrep) -> ToolResult:
     options = _grep_options(given)
     notes = _check_numbers(workspace, given)
     filtered = replace(given, types=_searchable_types(given.types))
-    files = _find(_with_unique_files(workspace), filtered, sort=_SORT[given.sort])
+    files = _find(view_for_dialect(workspace, unique_files=True), filtered, sort=_SORT[given.sort])
     # `find` takes one list of globs: where `pattern` is a glob, the search takes the others.
     globs = given.include_globs if given.glob and given.pattern else None
     options |= {"path": given.roots, "files": files, "glob": globs}
@@ -170,11 +170,6 @@ def _check_numbers(workspace: Workspace, given: FileFilter | Query) -> list[str]
         if given.max_filesize is not None and parse_filesize(given.max_filesize) > HARD_FILE_BYTES:
             notes.append(f"max_filesize was lowered from {given.max_filesize} to 200M, the most there is")
     return notes
-
-
-def _with_unique_files(workspace: Workspace) -> Workspace:
-    """Return a view in which a file that links lead to is found by the first of its paths only."""
-    return view_for_dialect(workspace, unique_files=True)
 
 
 def _find(workspace: Workspace, given: FileFilter, **options: Any) -> GlobResult:

@@ -4,6 +4,7 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from functools import partial
 from typing import Any, Literal
 
 from agentfs.dialects.rendering import Problem
@@ -306,18 +307,12 @@ class _ToolNames(Names):
 FIND_NAMES, GREP_NAMES = _ToolNames(_FIND_PARAMETERS), _ToolNames(_GREP_PARAMETERS)
 
 
-def _follow_listing(call: NextCall) -> Mapping[str, Any] | None:
+def _follow(call: NextCall, *, method: str, parameter: str, **others: Any) -> Mapping[str, Any] | None:
+    """Return the arguments for a call of a method that names nothing but a path."""
     arguments = call["arguments"]
-    return {"roots": [arguments["path"]], "depth": 1} if _names_path_only(call, "ls") else None
-
-
-def _follow_read(call: NextCall) -> Mapping[str, Any] | None:
-    arguments = call["arguments"]
-    return {"files": [arguments["path"]], "query": "^"} if _names_path_only(call, "read") else None
-
-
-def _names_path_only(call: NextCall, method: str) -> bool:
-    return call["name"] == method and call["arguments"].keys() == {"path"}
+    if call["name"] != method or arguments.keys() != {"path"}:
+        return None
+    return {parameter: [arguments["path"]], **others}
 
 
 # Of each tool, what its `ToolSpec` has beside the descriptions.
@@ -325,13 +320,13 @@ _OPTIONS: Mapping[str, Mapping[str, Any]] = {
     "list_files": {
         "methods": {"ls": {}, "glob": {}, "find": {}},
         "renames": _FIND_PARAMETERS,
-        "map_next_call": _follow_listing,
+        "map_next_call": partial(_follow, method="ls", parameter="roots", depth=1),
         "map_retry": FIND_NAMES.map_retry,
     },
     "search_content": {
         "methods": {"grep": {}},
         "renames": _GREP_PARAMETERS,
-        "map_next_call": _follow_read,
+        "map_next_call": partial(_follow, method="read", parameter="files", query="^"),
         "map_retry": GREP_NAMES.map_retry,
     },
     "find_and_grep": {
@@ -348,10 +343,9 @@ def tool_options(tool: str, parameters: type[FileFilter | Query]) -> dict[str, A
     """Return the options of a tool's `ToolSpec`, whose parameters are the fields of a dataclass."""
     texts = {**_PARAMETERS, **(_FIND_AND_GREP_PARAMETERS if tool == "find_and_grep" else {})}
     names = [each.name for each in fields(parameters)]
-    descriptions = {name: texts[name] for name in names}
     return {
         "description": _DESCRIPTIONS[tool],
-        "descriptions": descriptions,
+        "descriptions": {name: texts[name] for name in names},
         "expose": names,
         "effect": "read",
         **_OPTIONS[tool],

@@ -263,8 +263,6 @@ def _match(match: Match, absolute: Callable[[str], str]) -> dict[str, Any]:
 
 
 def _context(match: Match) -> dict[str, Any]:
-    if not (match.before or match.after):
-        return {}
     return without_empty(before=list(match.before), after=list(match.after))
 
 
@@ -317,15 +315,10 @@ def _groups(found: GrepResult, absolute: Callable[[str], str], budget: int) -> l
 
 
 def _with_short_paths(value: Any, fmt: Format) -> Any:
-    """Return a formatted search in which the directories that all paths begin with occur once.
-
-    In `full`, only the first match has its `abs_path`, which ends with its `file`; what precedes it there
-    precedes each `file`. In the other formats, `base` precedes each path. The value is returned unchanged
-    where that would not be shorter.
-    """
+    """Return a formatted search in which the directories of all paths occur once, where that is shorter."""
     if fmt == "total_only" or not value:
         return value
-    if fmt == "full":
+    if fmt == "full":  # what precedes its `file` in the `abs_path` of the first match precedes each `file`
         base = _common_directories([match["file"] for match in value])
         first, *others = [{**match, "file": match["file"].removeprefix(base)} for match in value]
         return [first, *map(_without_absolute, others)]
