@@ -30,7 +30,7 @@ def open_all(root: Root, *, read: bool, look: bool) -> None:
     """Walk, and open what the walk finds."""
     contents = ReadBuffer(2**26)
     classify = Prefilter(contents).classifier(compile_pattern(LITERAL))
-    for visit in Walk(root, "", max_entries=10**7, deadline=None):
+    for visit in Walk(root, "", max_entries=10**7):
         handle = visit.directory.handle
         for entry in visit.files:
             fd = os.open(entry.name, FLAGS, dir_fd=handle)
@@ -58,7 +58,7 @@ def main() -> None:
     steps: dict[str, Callable[[], object]] = {
         "scandir of every directory": lambda: scan(tree),
         "the walk: that, ignore rules, order, counts": lambda: [
-            None for _ in Walk(root, "", max_entries=10**7, deadline=None)
+            None for _ in Walk(root, "", max_entries=10**7)
         ],
         "and open and close each file": lambda: open_all(root, read=False, look=False),
         "and read it to its end": lambda: open_all(root, read=True, look=False),

@@ -6,16 +6,15 @@ import stat
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 from agentfs import call_context
 from agentfs.errors import AgentFSError, InvalidArgumentError, OutsideWorkspaceError, PastEndError
 from agentfs.fs import Directory, Root, display_name
 from agentfs.limits import Limits
 from agentfs.messages import Message, ParameterName
-from agentfs.policy import NO_DIALECT, DialectOptions
 from agentfs.results import Entry, Skipped
-from agentfs.search.options import check_least
+from agentfs.search.options import FindOptions, GlobOptions, check_least
 from agentfs.tree.gitignore import DirEntry
 from agentfs.tree.ignore_sources import with_slash
 from agentfs.tree.walk import MAX_BATCH, Visit, Walk, path_order
@@ -187,20 +186,15 @@ def _is_empty(directory: Directory, listed: DirEntry, kind: str, status: os.stat
 class Query:
     """What `glob` and `find` look for; tests are given the path below the directory that is searched."""
 
+    options: GlobOptions | FindOptions
     paths: list[str]
+    filter: Filter
     matches: Callable[[str], bool] | None  # of a file
     matches_directory: Callable[[str], bool] | None
-    filter: Filter
-    sort: Literal["path", "modified", "size"] = "path"
-    hidden: bool | Callable[[str], bool] = False  # whether hidden names are searched, or a test of one
-    ignored: bool = False
-    follow: bool = False
-    enter: Callable[[str], bool] | None = None
-    exclude: Callable[[str, bool], bool] | None = None  # the second argument says whether it is a directory
-    min_depth: int = 1
-    max_depth: int = 0  # 0: all levels
-    count_others: bool = False  # whether links and special files that match but for their type are skipped
-    dialect: DialectOptions = NO_DIALECT
+    hidden: bool | Callable[[str], bool]  # whether hidden names are searched, or a test of one
+    ignored: bool
+    enter: Callable[[str], bool] | None
+    exclude: Callable[[str, bool], bool] | None  # the second argument says whether it is a directory
 
 
 @dataclass
@@ -259,10 +253,10 @@ def collect(root: Root, query: Query, page: Page, *, max_entries: int, deadline:
         deadline=deadline,
         hidden=query.hidden,
         ignored=query.ignored,
-        depth=query.max_depth,
+        depth=query.options.max_depth or 0,
         others=True,
         directories="d" in query.filter.kinds,
-        follow=query.follow,
+        follow=query.options.follow_symlinks,
         enter=query.enter,
         exclude=query.exclude,
         select=collector.select,
@@ -282,23 +276,24 @@ class _Collector:
     def __init__(self, query: Query, page: Page) -> None:
         self.query = query
         self.page = page
-        self.unique = query.dialect.unique_files
+        self.unique = query.options.dialect.unique_files
         # One walk in path order meets the page in its order; otherwise all is collected, then sorted.
         self.in_order = (
-            query.sort == "path"
+            query.options.sort == "path"
             and len(query.paths) == 1
             and not self.unique
-            and not query.dialect.plain_order
+            and not query.options.dialect.plain_order
         )
         self.links = self.special = self.total = self.vanished = 0
         self.keyed: list[tuple[Any, str]] = []
         self.seen: set[str] = set()
+        self.min_depth = query.options.min_depth or 1
         self.plain_files = query.filter == Filter(types=frozenset("f"), links_as_files=True)
 
     def select(self, directory: Directory, below: str, files: list[DirEntry]) -> list[DirEntry]:
         """Return the files of a directory that are wanted, or keep them where all is sorted at the end."""
         query = self.query
-        if query.min_depth > 1 and below.count("/") + 1 < query.min_depth:
+        if self.min_depth > 1 and below.count("/") + 1 < self.min_depth:
             return []
         if (matches := query.matches) is not None:
             files = [listed for listed in files if matches(below + listed.name)]
@@ -307,7 +302,7 @@ class _Collector:
             is_file = listed.is_file(follow_symlinks=False)
             if (self.plain_files and is_file) or query.filter.takes(directory, listed):
                 taken.append(listed)
-            elif query.count_others and not is_file:
+            elif query.filter.links_as_files and not is_file:
                 self.links += listed.is_symlink()
                 self.special += not listed.is_symlink()
         if self.in_order:
@@ -323,7 +318,7 @@ class _Collector:
     def _child(self, visit: Visit) -> list[DirEntry]:
         """Return the child directory of a visit, if it is wanted."""
         query, child = self.query, visit.child
-        if child is None or visit.depth < query.min_depth:
+        if child is None or visit.depth < self.min_depth:
             return []
         matches = query.matches_directory
         wanted = matches is None or matches(visit.below + child.name)
@@ -355,7 +350,8 @@ class _Collector:
 
     def _keep(self, directory: Directory, found: list[DirEntry], *, files: bool = True) -> None:
         """Keep the paths of what was found in a directory, each with its sort key."""
-        sort, unique, plain_order = self.query.sort, self.unique, self.query.dialect.plain_order
+        sort, unique = self.query.options.sort, self.unique
+        plain_order = self.query.options.dialect.plain_order
         may_repeat = unique or len(self.query.paths) > 1
         prefix, real_prefix = with_slash(directory.path), with_slash(directory.real_path)
         for listed in found:

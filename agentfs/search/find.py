@@ -18,7 +18,6 @@ from agentfs.results import Entry, GlobResult, ListResult
 from agentfs.search.collect import (
     PAGE_BYTES,
     Filter,
-    Found,
     Page,
     Query,
     bind_globs,
@@ -87,7 +86,7 @@ def list_directory(root: Root, limits: Limits, options: ListOptions) -> ListResu
     if alike:
         alike = f"names that look the same, in two Unicode forms: {alike}"
     result = ListResult(entries, found.total, skipped)
-    return _fitted_page(limits, options, page, found, result, lines, nothing, "entries", alike)
+    return _fitted_page(limits, options, page, result, lines, nothing, "entries", alike)
 
 
 def _listed_names(walk: Walk, *, several: bool) -> Iterator[tuple[Directory, list[DirEntry], int]]:
@@ -151,46 +150,20 @@ def glob_files(root: Root, limits: Limits, options: GlobOptions) -> GlobResult:
     hint = ""
     if any("[" in each.replace("\\[", "") for each in patterns):
         hint = "[ ] stands for one character of a set: write \\[ for the bracket itself"
-    paths = paths_of(options.path)
-    globs = bind_globs(root, patterns, paths, "pattern")
-    exclude = bind_globs(root, as_list(options.exclude), paths, "pattern")
-    opened = hidden_names(globs)
     kind = Filter(types=parse_types(options.types), links_as_files=True)
-
-    def query(everything: bool) -> Query:
-        hidden = everything or opens_hidden(options)
-        # A walk that opens no hidden name meets none, so the matcher need not test for one either.
-        compiled = partial(compile_globs, globs, anchored=options.anchored, hidden=hidden or opened is None)
-        return Query(
-            paths,
-            matches=compiled(),
-            matches_directory=compiled(directories=True) if "d" in kind.kinds else None,
-            filter=kind,
-            sort=options.sort,
-            hidden=hidden or opened or False,
-            ignored=everything or options.include_ignored,
-            enter=compile_descent(globs, anchored=options.anchored),
-            exclude=compile_exclude(exclude) if exclude else None,
-            count_others=True,
-            dialect=options.dialect,
-        )
-
-    return _search(root, limits, options, query, "files", patterns, hint)
+    return _search(root, limits, options, kind, patterns, None, patterns, hint)
 
 
 def find_files(root: Root, limits: Limits, options: FindOptions) -> GlobResult:
     """Find entries by name, type, size and time, as fd does."""
-    pattern, paths = options.pattern, paths_of(options.path)
-    globs = bind_globs(root, as_list(options.glob), paths)
-    exclude = bind_globs(root, as_list(options.exclude), paths)
-    deadline = call_context.deadline(seconds_of(options.timeout, limits))
-    by_name = _regex_test(root, options, deadline) if pattern else None
-    ends = None if options.extensions is None else parse_extensions(options.extensions)
+    pattern, globs = options.pattern, as_list(options.glob)
+    by_name = _regex_test(root, limits, options) if pattern else None
+    if options.extensions is not None:
+        by_name = _both(_extension_test(parse_extensions(options.extensions)), by_name)
     hint = ""
     if pattern and not options.full_path and has_slash(pattern):
         retry = Message(Retry({"full_path": True}), " to look in paths, or use ", ParameterName("glob"))
         hint = Joined(": ", "no name has a '/' in it", retry)
-    opened = hidden_names(globs)
     within, before = options.changed_within, options.changed_before
     sizes = [options.size] if isinstance(options.size, str) else options.size or ()
     kind = Filter(
@@ -200,36 +173,16 @@ def find_files(root: Root, limits: Limits, options: FindOptions) -> GlobResult:
         before=None if before is None else parse_moment(before, "changed_before"),
         follow=options.follow_symlinks,
     )
-
-    def query(everything: bool) -> Query:
-        hidden = everything or opens_hidden(options)
-
-        def test(*, directories: bool) -> _NameTest | None:
-            in_hidden = hidden or opened is None
-            by_glob = compile_globs(globs, hidden=in_hidden, directories=directories) if globs else None
-            return _all_of(ends, by_glob, by_name)
-
-        return Query(
-            paths,
-            matches=test(directories=False),
-            matches_directory=test(directories=True) if "d" in kind.kinds else None,
-            filter=kind,
-            sort=options.sort,
-            hidden=hidden or opened or False,
-            ignored=everything or options.include_ignored,
-            follow=options.follow_symlinks,
-            enter=compile_descent(globs),
-            exclude=compile_exclude(exclude) if exclude else None,
-            min_depth=options.min_depth or 1,
-            max_depth=options.max_depth or 0,
-            dialect=options.dialect,
-        )
-
-    return _search(root, limits, options, query, "entries", [*as_list(options.glob), *as_list(pattern)], hint)
+    return _search(root, limits, options, kind, globs, by_name, [*globs, *as_list(pattern)], hint)
 
 
-def _regex_test(root: Root, options: FindOptions, deadline: float) -> _NameTest:
+def _extension_test(ends: tuple[str, ...]) -> _NameTest:
+    return lambda path: path[path.rfind("/") + 1 :].lower().endswith(ends, 1)
+
+
+def _regex_test(root: Root, limits: Limits, options: FindOptions) -> _NameTest:
     """Return the test of a path below the search directory for the regular expression."""
+    deadline = call_context.deadline(seconds_of(options.timeout, limits))
     compiled = compile_pattern(options.pattern or "", ignore_case=options.ignore_case)
     search = compiled.expression.search
     untimed = untimed_length(compiled.plan)
@@ -248,37 +201,56 @@ def _regex_test(root: Root, options: FindOptions, deadline: float) -> _NameTest:
     return matches
 
 
-def _all_of(
-    ends: tuple[str, ...] | None, by_glob: _NameTest | None, by_name: _NameTest | None
-) -> _NameTest | None:
-    """Return the test of a path for the end of its name and two other tests; None for no test at all."""
-    if ends is None and (by_glob is None or by_name is None):
-        return by_glob or by_name
-    return lambda path: (
-        (ends is None or path[path.rfind("/") + 1 :].lower().endswith(ends, 1))
-        and (by_glob is None or by_glob(path))
-        and (by_name is None or by_name(path))
-    )
+def _both(one: _NameTest | None, other: _NameTest | None) -> _NameTest | None:
+    """Return the test that passes what two tests pass; None for no test at all."""
+    if one is None or other is None:
+        return one or other
+    return lambda path: one(path) and other(path)
 
 
 def _search(
     root: Root,
     limits: Limits,
     options: GlobOptions | FindOptions,
-    query: Callable[[bool], Query],
-    noun: str,
+    kind: Filter,
+    globs: list[str],
+    by_name: _NameTest | None,
     patterns: Sequence[str],
     hint: str,
 ) -> GlobResult:
     """Search, then among hidden and ignored names when nothing was found, and render."""
     began = time.monotonic()
+    is_glob = isinstance(options, GlobOptions)
+    noun = "files" if is_glob else "entries"
+    argument = "pattern" if is_glob else "glob"
+    paths = paths_of(options.path)
+    globs = bind_globs(root, globs, paths, argument)
+    exclude = bind_globs(root, as_list(options.exclude), paths, argument)
+    opened = hidden_names(globs)
+
+    def query(everything: bool) -> Query:
+        hidden = everything or opens_hidden(options)
+        # A walk that opens no hidden name meets none, so the matcher need not test for one either.
+        compiled = partial(compile_globs, globs, anchored=options.anchored, hidden=hidden or opened is None)
+        directories = "d" in kind.kinds and bool(globs)
+        return Query(
+            options,
+            paths,
+            kind,
+            matches=_both(compiled() if globs or is_glob else None, by_name),
+            matches_directory=_both(compiled(directories=True) if directories else None, by_name),
+            hidden=hidden or opened or False,
+            ignored=everything or options.include_ignored,
+            enter=compile_descent(globs, anchored=options.anchored),
+            exclude=compile_exclude(exclude) if exclude else None,
+        )
+
     page = page_of(options.limit, options.offset, limits.glob_results, limits)
     deadline = call_context.deadline(seconds_of(options.timeout, limits))
     with suggest_directories(root):
         found = collect(root, query(False), page, max_entries=limits.walk_entries, deadline=deadline)
     nothing = ""
     if not found.total:
-        paths = paths_of(options.path)
         nothing = f"0 {noun} match"
         nothing += f" {', '.join(map(one_line, patterns))}" if patterns else ""
         nothing += "" if paths == ["."] else f" in {', '.join(map(one_line, paths))}"
@@ -293,7 +265,7 @@ def _search(
         exact=found.skipped.reached is None,
         elapsed_ms=int((time.monotonic() - began) * 1000),
     )
-    return _fitted_page(limits, options, page, found, result, lines, nothing, noun)
+    return _fitted_page(limits, options, page, result, lines, nothing, noun)
 
 
 def _hint_of_skipped(root: Root, query: Query) -> str:
@@ -312,7 +284,6 @@ def _fitted_page(
     limits: Limits,
     options: ListOptions | GlobOptions | FindOptions,
     page: Page,
-    found: Found,
     result: _R,
     lines: list[str],
     nothing: str,
@@ -320,12 +291,11 @@ def _fitted_page(
     note: str = "",
 ) -> _R:
     """Give a result its text, as much as the budget holds, and the call for the rest."""
-    total, skipped, first = found.total, found.skipped, page.first
+    total, skipped, first = result.total, result.skipped, page.first
     reached = skipped.reached is not None
     if not reached and (total or options.method == "ls"):
         check_offset(first, total, noun)
     counted = f"at least {total}" if reached else f"{total}"
-    seconds = limits.timeout if isinstance(options, ListOptions) else seconds_of(options.timeout, limits)
 
     def answer(count: int) -> _R:
         end = min(page.end, total) if count >= len(lines) else first + count
@@ -334,7 +304,7 @@ def _fitted_page(
             f"{noun} {first + 1}-{end} of {counted}" if total and (first or following or reached) else "",
             continuation(following),
             skip_report(skipped, can_open=not options.include_ignored),
-            stop_report(skipped, seconds),
+            stop_report(skipped, seconds_of(options.timeout, limits)),
             note,
         )
         text = Joined("\n", "\n".join(lines[:count]) if lines else nothing, notes)

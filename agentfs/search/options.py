@@ -49,6 +49,7 @@ class ListOptions:
     """The arguments of `Workspace.ls`."""
 
     method: ClassVar[str] = "ls"
+    timeout: ClassVar[None] = None
     path: OneOrMore = "."
     depth: int = 1
     limit: int | None = None
@@ -68,6 +69,9 @@ class GlobOptions:
     """The arguments of `Workspace.glob`; as a program may pass it, `pattern` can be several globs."""
 
     method: ClassVar[str] = "glob"
+    follow_symlinks: ClassVar[bool] = False
+    min_depth: ClassVar[None] = None
+    max_depth: ClassVar[None] = None
     pattern: OneOrMore
     path: OneOrMore = "."
     limit: int | None = None
@@ -87,6 +91,7 @@ class FindOptions:
     """The arguments of `Workspace.find`."""
 
     method: ClassVar[str] = "find"
+    anchored: ClassVar[bool] = False
     path: OneOrMore = "."
     pattern: str | None = None
     glob: OneOrMore | None = None

@@ -70,10 +70,6 @@ class Rule:
     suffix: str = ""  # what must end the name, for one star and nothing wild behind it
     _fullmatch: Callable[[str], object] | None = None
 
-    def __str__(self) -> str:
-        """Return `file:line pattern`, or `OUTSIDE`."""
-        return self.text(str)
-
     def text(self, display_path: Callable[[str], str | None]) -> str:
         """Return `file:line pattern`, or `OUTSIDE` where `display_path` returns None for the file."""
         file, _, line = self.source.rpartition(":")

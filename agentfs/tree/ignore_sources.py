@@ -3,6 +3,7 @@
 import math
 import os
 from collections.abc import Container
+from contextlib import ExitStack
 from typing import NamedTuple
 
 from agentfs.errors import AgentFSError, NotDirectoryError, NotFoundError
@@ -63,21 +64,18 @@ class RuleReader:
         rules = self.outside_root()
         parts = real_path.split("/") if real_path else []
         names = ["", *parts][: len(parts) + through]
-        directory: Directory | None = None
         try:
-            for name in names:
-                parent = directory
-                directory = parent.open_directory(name) if parent else self._root.open_directory("")
-                if parent is not None:
-                    parent.close()
-                rules = self.inside(directory, rules)
+            with ExitStack() as opened:
+                parent: Root | Directory = self._root
+                for name in names:
+                    directory = parent.open_directory(name)
+                    opened.close()
+                    parent = opened.enter_context(directory)
+                    rules = self.inside(directory, rules)
         except TimeoutError:
             raise
         except (AgentFSError, OSError):
             self.unreadable += 1
-        finally:
-            if directory is not None:
-                directory.close()
         return rules
 
     def inside(
@@ -126,7 +124,7 @@ class RuleReader:
                 with git.open_directory("info") as info:
                     return _Repository(True, self._content(info, "exclude"))
         except NotFoundError:  # of `.git`, or of its `info`
-            return _Repository(_is_there(directory, ".git"))
+            return _Repository(_has_git(directory))
         except NotDirectoryError:
             return self._linked_repository(directory)
         except (AgentFSError, OSError):
@@ -172,9 +170,9 @@ class RuleReader:
         return directory
 
 
-def _is_there(directory: Directory, name: str) -> bool:
+def _has_git(directory: Directory) -> bool:
     try:
-        directory.open_directory(name).close()
+        directory.open_directory(".git").close()
     except (AgentFSError, OSError):
         return False
     return True

@@ -4,7 +4,7 @@ import math
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from heapq import nsmallest
 from operator import attrgetter
 from typing import Any, NamedTuple
@@ -83,6 +83,7 @@ class _Frame:
         return files if end - first == len(files) else files[first:end]
 
 
+@dataclass(eq=False)
 class Walk:
     """One walk below a directory, or below several: iterate it once, then ask what it left out.
 
@@ -90,47 +91,32 @@ class Walk:
     cannot be opened as a directory raises when the iteration begins.
     """
 
-    def __init__(
-        self,
-        root: Root,
-        path: str | Sequence[str],  # where to start; entered even if it is hidden or ignored
-        *,
-        max_entries: int,  # names to look at before the walk ends early
-        deadline: float | None,  # the `time.monotonic()` at which it ends early
-        hidden: bool | Callable[[str], bool] = False,  # whether to walk names that begin with a dot, or which
-        ignored: bool = False,  # whether to walk ignored names
-        depth: int = 0,  # levels to list, or 0 for all
-        others: bool = False,  # whether visits have links and special files; otherwise they count as skipped
-        directories: bool = False,  # whether visits have directories
-        listing: bool = False,  # directories, and links to them, before files; else all in the order of paths
-        follow: bool = False,  # whether links are followed where they lead inside, and not in a circle
-        enter: Callable[[str], bool] | None = None,  # which directories to enter, by the path below the start
-        exclude: Callable[[str, bool], bool] | None = None,  # what is left out uncounted: path below, is_dir
-        select: Select | None = None,  # which files of a directory (and its path below the start) to keep
-        keep: int | None = None,  # the most files to keep of one directory; the others are only counted
-        key: Callable[[DirEntry], Any] = _by_name,  # the order of the names of a directory, with `listing`
-    ) -> None:
-        self._root = root
-        self._starts = [path] if isinstance(path, str) else list(path)
-        self._entries_left = max_entries
-        self._deadline = math.inf if deadline is None else deadline
-        self._hidden = hidden
-        self._ignored = ignored
-        self._depth = depth
-        self._others = others
-        self._directories = directories
-        self._listing = listing
-        self._follow = follow
-        self._may_enter = enter
-        self._exclude = exclude
-        self._select = select
-        self._keep = keep
-        self._key = key
+    root: Root
+    path: str | Sequence[str]  # where to start; entered even if it is hidden or ignored
+    _: KW_ONLY
+    max_entries: int  # names to look at before the walk ends early
+    deadline: float = math.inf  # the `time.monotonic()` at which it ends early
+    hidden: bool | Callable[[str], bool] = False  # whether to walk names that begin with a dot, or which
+    ignored: bool = False  # whether to walk ignored names
+    depth: int = 0  # levels to list, or 0 for all
+    others: bool = False  # whether visits have links and special files; otherwise they count as skipped
+    directories: bool = False  # whether visits have directories
+    listing: bool = False  # directories, and links to them, before files; else all in the order of paths
+    follow: bool = False  # whether links are followed where they lead inside, and not in a circle
+    enter: Callable[[str], bool] | None = None  # which directories to enter, by the path below the start
+    exclude: Callable[[str, bool], bool] | None = None  # what is left out uncounted: path below, is_dir
+    select: Select | None = None  # which files of a directory (and its path below the start) to keep
+    keep: int | None = None  # the most files to keep of one directory; the others are only counted
+    key: Callable[[DirEntry], Any] = _by_name  # the order of the names of a directory, with `listing`
+
+    def __post_init__(self) -> None:
+        self._starts = [self.path] if isinstance(self.path, str) else self.path
+        self._entries_left = self.max_entries
         self._counts: Counter[str] = Counter()
         self._rules: Counter[Rule] = Counter()
         self._counted: set[str] = set()  # with several starts: the directories whose names have been counted
         self._counting = True
-        self._reader = RuleReader(root, self._deadline)
+        self._reader = RuleReader(self.root, self.deadline)
         self._reached: str | None = None
         self._memory = 0
         self.excluded: list[Excluded] = []  # the first that are hidden or ignored
@@ -138,7 +124,7 @@ class Walk:
     @property
     def skipped(self) -> Skipped:
         """What the walk has left out so far."""
-        display = self._root.display_path_if_usable
+        display = self.root.display_path_if_usable
         rules: Counter[str] = Counter()
         for rule, count in self._rules.items():
             rules[rule.text(display)] += count
@@ -158,9 +144,9 @@ class Walk:
                     frame.directory.close()
 
     def _visits(self, stack: list[_Frame], path: str) -> Iterator[Visit]:
-        start = self._root.open_directory(path)
+        start = self.root.open_directory(path)
         stack.append(_Frame(start, start.path, "", start.real_path, IgnoreRules()))
-        if not self._ignored:
+        if not self.ignored:
             stack[0].rules = self._rules_above(start)
         self._fill(stack[0])
         while stack:
@@ -172,11 +158,11 @@ class Walk:
             depth = len(stack)
             child: DirEntry | None = None
             if frame.next_directory < len(frame.directories) and (
-                self._directories or self._goes_below(depth)
+                self.directories or self._goes_below(depth)
             ):
                 child = frame.directories[frame.next_directory]
-            files = frame.files_before(child, directories_first=self._listing)
-            visible = child if self._directories else None
+            files = frame.files_before(child, directories_first=self.listing)
+            visible = child if self.directories else None
             if files or visible is not None or (child is None and frame.more):
                 more = 0 if child else frame.more
                 yield Visit(directory, frame.path, frame.below, depth, files, visible, more)
@@ -193,7 +179,7 @@ class Walk:
                     farthest.directory = None
 
     def _goes_below(self, depth: int) -> bool:
-        return self._reached is None and (self._depth == 0 or depth < self._depth)
+        return self._reached is None and (self.depth == 0 or depth < self.depth)
 
     def _skip(self, reason: str, count: int = 1) -> None:
         """Count names that are left out."""
@@ -202,7 +188,7 @@ class Walk:
 
     def _enter(self, stack: list[_Frame], directory: Directory, child: DirEntry) -> _Frame | None:
         frame, name = stack[-1], child.name
-        if self._may_enter is not None and not self._may_enter(frame.below + name):
+        if self.enter is not None and not self.enter(frame.below + name):
             return None
         if len(frame.path) + len(frame.real_path) > _SAFE_LENGTH and _too_deep(frame, name):
             self._skip("too_deep")
@@ -210,10 +196,10 @@ class Walk:
         try:
             if not child.is_symlink():
                 opened = directory.open_directory(name)
-            elif not self._follow:
+            elif not self.follow:
                 return None
             else:
-                opened = self._root.open_directory(with_slash(frame.path) + display_name(name))
+                opened = self.root.open_directory(with_slash(frame.path) + display_name(name))
                 if any(each.real_path == opened.real_path for each in stack):
                     opened.close()
                     self._skip("symlink")
@@ -222,7 +208,7 @@ class Walk:
             self._skip("unreadable")
             return None
         entered = _Frame(opened, opened.path, f"{frame.below}{name}/", opened.real_path, frame.rules)
-        if child.is_symlink() and not self._ignored:
+        if child.is_symlink() and not self.ignored:
             entered.rules = self._rules_above(opened)
         self._fill(entered)
         return entered
@@ -242,7 +228,7 @@ class Walk:
             if not remaining and not frame.more:
                 return None
             try:
-                frame.directory = self._root.open_directory(frame.path)
+                frame.directory = self.root.open_directory(frame.path)
                 # An entry is looked up where it was scanned from, so what is left is scanned again.
                 found = {
                     each.name: each
@@ -273,7 +259,7 @@ class Walk:
         try:
             for part in directory.scan_parts(MAX_BATCH):
                 call_context.step(len(part))
-                if time.monotonic() > self._deadline:
+                if time.monotonic() > self.deadline:
                     self._reached = "timeout"
                     break
                 entries = part
@@ -298,8 +284,8 @@ class Walk:
             self._reached = "timeout"
         except (AgentFSError, OSError):
             self._skip("unreadable")
-        frame.directories.sort(key=self._key)
-        frame.files.sort(key=self._key)
+        frame.directories.sort(key=self.key)
+        frame.files.sort(key=self.key)
         self._keep_first(frame)
 
     def _take(self, frame: _Frame, directory: Directory, entries: list[DirEntry], *, first: bool) -> None:
@@ -308,33 +294,33 @@ class Walk:
         dotted: dict[str, DirEntry] = {}
         if len(kept) != len(entries):
             dotted = {entry.name: entry for entry in entries if entry.name[0] == "."}
-        if not self._ignored and first:
+        if not self.ignored and first:
             if len(entries) == MAX_BATCH:  # the rule files may be among what comes later
                 frame.rules = self._reader.inside(directory, frame.rules)
             elif dotted:
                 frame.rules = self._reader.inside(directory, frame.rules, dotted)
         if dotted:
             kept += self._visible_dotted(frame, dotted)
-        if kept and frame.rules.active and not self._ignored:
+        if kept and frame.rules.active and not self.ignored:
             kept = self._unignored(frame, directory, kept)
         files = self._divide(frame, directory, kept)
-        if self._select is not None and files:
-            files = self._select(directory, frame.below, files)
+        if self.select is not None and files:
+            files = self.select(directory, frame.below, files)
         frame.files += files
-        if self._keep is not None and len(frame.files) > self._keep + MAX_BATCH:
+        if self.keep is not None and len(frame.files) > self.keep + MAX_BATCH:
             self._keep_first(frame)
 
     def _keep_first(self, frame: _Frame) -> None:
-        if self._keep is not None and len(frame.files) > self._keep:
-            frame.more += len(frame.files) - self._keep
-            frame.files = nsmallest(self._keep, frame.files, key=self._key)
+        if self.keep is not None and len(frame.files) > self.keep:
+            frame.more += len(frame.files) - self.keep
+            frame.files = nsmallest(self.keep, frame.files, key=self.key)
 
     def _visible_dotted(self, frame: _Frame, dotted: dict[str, DirEntry]) -> list[DirEntry]:
         visible: list[DirEntry] = []
         for name, entry in dotted.items():
             if name.lower() in VCS_NAMES:
                 self._skip("vcs")
-            elif self._hidden is True or (self._hidden and self._hidden(name)):
+            elif self.hidden is True or (self.hidden and self.hidden(name)):
                 visible.append(entry)
             else:
                 self._skip("hidden")
@@ -342,7 +328,7 @@ class Walk:
         return visible
 
     def _unignored(self, frame: _Frame, directory: Directory, entries: list[DirEntry]) -> list[DirEntry]:
-        kept, rules, decided = frame.rules.partition(with_slash(directory.real_path), entries, self._deadline)
+        kept, rules, decided = frame.rules.partition(with_slash(directory.real_path), entries, self.deadline)
         if decided < len(entries):
             self._reached = "timeout"
         if rules:
@@ -361,7 +347,7 @@ class Walk:
 
     def _divide(self, frame: _Frame, directory: Directory, entries: list[DirEntry]) -> list[DirEntry]:
         """Add the directories to the frame and return the files."""
-        exclude, below = self._exclude, frame.below
+        exclude, below = self.exclude, frame.below
         files: list[DirEntry] = []
         if exclude is None:
             try:
@@ -381,11 +367,9 @@ class Walk:
                 if exclude is not None and exclude(below + entry.name, is_dir):
                     continue
                 is_link = not is_dir and entry.is_symlink()
-                if is_dir or (is_link and (self._listing or self._follow) and directory.entry(entry).is_dir):
+                if is_dir or (is_link and (self.listing or self.follow) and directory.entry(entry).is_dir):
                     frame.directories.append(entry)
-                elif self._others or (
-                    is_link and self._follow and directory.target_status(entry) is not None
-                ):
+                elif self.others or (is_link and self.follow and directory.target_status(entry) is not None):
                     files.append(entry)
                 else:
                     self._skip("symlink" if is_link else "special")

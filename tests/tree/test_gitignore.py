@@ -30,12 +30,7 @@ def git_files(top):
 def walked_files(top):
     with Root(top, Policy()) as root:
         walk = Walk(
-            root,
-            ".",
-            max_entries=10**6,
-            deadline=None,
-            others=True,
-            hidden=lambda name: name in {".gitignore", ".ignore"},
+            root, ".", max_entries=10**6, others=True, hidden=lambda name: name in {".gitignore", ".ignore"}
         )
         found = []
         for visit in walk:
@@ -232,7 +227,7 @@ def test_each_exclusion_names_the_rule_that_git_names(repository):
             f"{directory}/" if directory else "", name, is_dir=name == "out"
         )
         file, number, pattern = source.split(":", 2)
-        assert str(rule) == f"{file}:{number} {pattern}"
+        assert rule.text(str) == f"{file}:{number} {pattern}"
     kept = below.match("src/", "keep.log", is_dir=False)
     assert kept is not None
     assert kept.negated

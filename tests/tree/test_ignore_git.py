@@ -154,7 +154,7 @@ def git_ignores(base, names, config):
 
 def walked_files(top, path="."):
     with Root(top, Policy()) as root:
-        walk = Walk(root, path, max_entries=10**6, deadline=None, others=True, hidden=True)
+        walk = Walk(root, path, max_entries=10**6, others=True, hidden=True)
         found = []
         for visit in walk:
             prefix = f"{visit.directory.real_path}/" if visit.directory.real_path else ""

@@ -28,7 +28,7 @@ def make(top, *names):
 
 
 def walk_of(root, path=".", **options):
-    return Walk(root, path, **{"max_entries": 10**6, "deadline": None, **options})
+    return Walk(root, path, **{"max_entries": 10**6, **options})
 
 
 def files_of(walk):
