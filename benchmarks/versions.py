@@ -71,6 +71,8 @@ def operations(top: Path) -> dict[str, Callable[[], object]]:
         "grep, literal prefix and classes": lambda: grep(REGEX),
         "grep, no literal": lambda: grep(r"[A-Z]{4,}_[A-Z]{4,}"),
         "grep, counts": lambda: grep("import", output_mode="count"),
+        "grep, frequent literal": lambda: grep("self"),
+        "grep, summary": lambda: grep("import", output_mode="summary", smart_case=True, context=0),
         "grep, one file": lambda: grep("line 49999", path=LARGE),
     }
 
