@@ -2,10 +2,9 @@
 
 import itertools
 import sys
-import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, TypeAlias, cast
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, TypeAlias, cast
 
 from agentfs.errors import AccessError, AgentFSError, ArgumentError, OutsideWorkspaceError
 from agentfs.results import Coercion, ToolResult
@@ -54,15 +53,6 @@ _REFUSAL_CODES = {error.code for error in _REFUSALS}
 _numbers = itertools.count(1)
 
 
-class StartedCall(NamedTuple):
-    """A call whose start was reported."""
-
-    tool: str
-    number: int
-    started_at: float
-    sent_chars: int
-
-
 class EventEmitter:
     """Reports calls to a callback and the logger "agentfs"; what goes wrong in the callback stays there."""
 
@@ -74,15 +64,15 @@ class EventEmitter:
         """Whether anyone listens."""
         return self._on_event is not None or _is_debugging()
 
-    def report_start(self, name: Any, arguments: Any) -> StartedCall:
+    def report_start(self, name: Any, arguments: Any) -> Event:
         """Report that a call has started, with its name and arguments as they were sent."""
         sent = len(arguments) if isinstance(arguments, str) else 0
-        started = StartedCall(str(name)[:100], next(_numbers), time.perf_counter(), sent)
-        self._emit(Event("started", started.tool, started.number, sent_chars=sent))
+        started = Event("started", str(name)[:100], next(_numbers), sent_chars=sent)
+        self._emit(started)
         return started
 
-    def report_end(self, started: StartedCall, result: ToolResult) -> None:
-        """Report how a call has ended."""
+    def report_end(self, started: Event, seconds: float, result: ToolResult) -> None:
+        """Report how a call has ended, and how long it took."""
         from agentfs.text.tokens import estimate_tokens  # noqa: PLC0415 - only where somebody listens
 
         code = str(result.error["code"]) if result.error else ""
@@ -90,13 +80,11 @@ class EventEmitter:
         counts = _as_mapping(data.get("skipped"))
         kind: Literal["finished", "refused", "failed"] = "refused" if code in _REFUSAL_CODES else "failed"
         self._emit(
-            Event(
-                "finished" if result.success else kind,
-                started.tool,
-                started.number,
+            replace(
+                started,
+                kind="finished" if result.success else kind,
                 code=code,
-                elapsed_ms=(time.perf_counter() - started.started_at) * 1000,
-                sent_chars=started.sent_chars,
+                elapsed_ms=seconds * 1000,
                 content_chars=len(result.content),
                 tokens=estimate_tokens(result.content),
                 skipped={reason: count for reason, count in counts.items() if type(count) is int and count},

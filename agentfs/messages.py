@@ -180,6 +180,11 @@ def call_text(call: NextCall) -> str:
     return f"{call['name']}({', '.join(_assignments(call['arguments']))})"
 
 
+def plural(count: int, noun: str, several: str = "") -> str:
+    """Return "1 line", "2 lines"; `several` is a plural that does not end in a mere "s"."""
+    return f"{count} {noun}" if count == 1 else f"{count} {several or noun + 's'}"
+
+
 def _part_text(part: Part, names: Names) -> str | None:
     if isinstance(part, Message):
         return part.render(names)

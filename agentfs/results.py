@@ -7,7 +7,7 @@ that continues it. The classes have no `slots`, because the MCP SDK then loses t
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, Literal, Self, TypedDict, cast
 
-from agentfs.messages import Message, Names, NextCall, say
+from agentfs.messages import Message, Names, NextCall, plural, say
 from agentfs.values import Value
 from agentfs.visible import one_line
 
@@ -258,10 +258,6 @@ class Result(Value):
         return {f.name: plain(getattr(self, f.name)) for f in fields(self) if f.name not in TEXTS}
 
 
-def _counted(number: int, one: str, several: str = "") -> str:
-    return f"{number:,} {one if number == 1 else several or one + 's'}"
-
-
 def plain(value: Any) -> Any:
     """Return a value with its dataclasses as dictionaries and its tuples as lists, ready for JSON."""
     if is_dataclass(value) and not isinstance(value, type):
@@ -357,7 +353,7 @@ class WriteResult(Result):
     def summary(self) -> str:
         """One line for a person."""
         done = "Created" if self.created else "Wrote"
-        return f"{done} {one_line(self.path)}, {_counted(self.bytes_written, 'byte')}"
+        return f"{done} {one_line(self.path)}, {plural(self.bytes_written, 'byte')}"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -391,7 +387,7 @@ class EditResult(Result):
     @property
     def summary(self) -> str:
         """One line for a person."""
-        return f"Edited {one_line(self.path)}: {_counted(self.replacements, 'replacement')}"
+        return f"Edited {one_line(self.path)}: {plural(self.replacements, 'replacement')}"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -494,7 +490,7 @@ class ListResult(Result):
     @property
     def summary(self) -> str:
         """One line for a person."""
-        return _counted(self.total, "entry", "entries")
+        return plural(self.total, "entry", "entries")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -520,7 +516,7 @@ class GlobResult(Result):
     @property
     def summary(self) -> str:
         """One line for a person."""
-        return _counted(self.total, "file")
+        return plural(self.total, "file")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -556,7 +552,7 @@ class GrepResult(Result):
     @property
     def summary(self) -> str:
         """One line for a person."""
-        return f"{_counted(self.total_matches, 'match', 'matches')} in {_counted(self.total_files, 'file')}"
+        return f"{plural(self.total_matches, 'match', 'matches')} in {plural(self.total_files, 'file')}"
 
 
 @dataclass(frozen=True, eq=False, repr=False)

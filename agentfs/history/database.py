@@ -1,6 +1,7 @@
 """The SQLite database of a state directory: opening it, and transactions whose failures are typed errors."""
 
 import errno
+import json
 import os
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager, suppress
@@ -48,13 +49,7 @@ class Damage(Exception):  # noqa: N818 - it becomes an error that says what to d
 
 
 class Database:
-    """The database of one state directory. Thread-safe.
-
-    Args:
-        directory: The locked directory; None to only read.
-        path: The path of the directory.
-        durability: Whether `sync` brings a transaction to the disk.
-    """
+    """The database of one state directory, with its lock; without one only to read. Thread-safe."""
 
     def __init__(self, path: str, directory: StateDirectory | None, durability: Durability) -> None:
         import sqlite3  # noqa: PLC0415 - it takes a tenth of what an import of agentfs may, and few need it
@@ -100,6 +95,14 @@ class Database:
             finally:
                 if connection.in_transaction:
                     connection.execute("COMMIT")
+
+    def read_checked(self, tables: Sequence[str], *queries: str) -> list[list[Any]]:
+        """Return the rows of each query; raises Damage where SQLite finds one of the tables corrupt."""
+        found = self.read(*(f"PRAGMA quick_check({table})" for table in tables), *queries)
+        for (result,), *_ in found[: len(tables)]:
+            if result != "ok":
+                raise Damage(str(result))
+        return found[len(tables) :]
 
     def defer(self, statements: Iterable[Statement]) -> None:
         """Make statements part of the next transaction, at the latest that of `flush`."""
@@ -286,6 +289,27 @@ class Database:
             hint=f"Nothing was changed. Ask the user to {action}, then try again.",
             details={"errno": number, "error": text},
         )
+
+
+def put_meta(key: str, value: Any) -> Statement:
+    """Return what writes a row of the table "meta"."""
+    data = to_json(value)
+    return "INSERT OR REPLACE INTO meta VALUES (?, ?, ?)", (key, data, checksum(key, data))
+
+
+def to_json(value: Any) -> bytes:
+    """Return a value as the database stores it."""
+    return json.dumps(value, separators=(",", ":")).encode()
+
+
+def to_bytes(text: str) -> bytes:
+    """Return a text, which may hold lone surrogates, as the database stores it."""
+    return text.encode("utf-8", "surrogatepass")
+
+
+def from_bytes(data: bytes) -> str:
+    """Return a text that the database stores."""
+    return data.decode("utf-8", "surrogatepass")
 
 
 def checksum(*values: str | int | bytes) -> int:

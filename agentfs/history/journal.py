@@ -5,14 +5,15 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from copy import copy
 from threading import RLock
+from typing import NamedTuple
 
 from agentfs.errors import AgentFSError, BusyError, InvalidArgumentError, NotFoundError, StaleError
 from agentfs.fs import Change, DirectoryNode, Node, Root, quote
-from agentfs.history.report import conflict_error
+from agentfs.history.report import conflict_error, name_paths
 from agentfs.history.store import MemoryStore
 from agentfs.history.timeline import Move, NetChanges, Step, Timeline, inverted, net_changes
 from agentfs.messages import Joined, Message, ParameterName, ToolName, call
-from agentfs.text import first_names, plural
+from agentfs.text import plural
 
 MAX_FILE_BYTES = 200 * 1024 * 1024  # the largest file that any workspace changes
 _RETRY_SECONDS = 5.0  # while other calls change the journal
@@ -26,15 +27,9 @@ class _Overtaken(Exception):  # noqa: N818 - a signal within this module
 
 
 class Journal:
-    """The steps of one workspace. Thread-safe.
+    """The steps of one workspace; each change is recorded just before it is made. Thread-safe.
 
-    Every change is recorded just before it is made, with what is needed to undo it.
-
-    Args:
-        store: Keeps the contents, and persists the journal if it can.
-        read_node: Returns what is at a path of the tree, to find out what an interrupted change has made;
-            None where an interrupted change makes nothing.
-        timeline: The steps to begin with.
+    `read_node` finds out what an interrupted change has made; None where one makes nothing.
     """
 
     def __init__(
@@ -251,34 +246,27 @@ class Journal:
             self.store.merge(self._timeline)
 
 
-class _MoveRecorder:
+class _MoveRecorder(NamedTuple):
     """The recorder of an undo or redo, which adds no step."""
 
-    def __init__(self, journal: Journal, generation: int, end: int) -> None:
-        self._journal = journal
-        self._generation = generation
-        self._end = end
+    journal: Journal
+    generation: int
+    end: int
 
     def recording(self, changes: tuple[Change, ...]) -> AbstractContextManager[tuple[Change, ...]]:
-        return self._journal.moving(self._generation, self._end, changes)
+        return self.journal.moving(self.generation, self.end, changes)
 
     def alone(self) -> AbstractContextManager[object]:
-        return self._journal.alone()
+        return self.journal.alone()
 
 
 class RecoveryState:
-    """Which of the changes that were begun the tree shows to be made.
-
-    Attributes:
-        made: Those that were made.
-        unmade: Those that were not.
-        conflicting: Those whose path is neither as before nor as after.
-    """
+    """Which of the changes that were begun the tree shows to be made."""
 
     def __init__(self, changes: tuple[Change, ...], read_node: NodeReader) -> None:
         self.made: tuple[Change, ...] = ()
         self.unmade: tuple[Change, ...] = ()
-        self.conflicting: tuple[Change, ...] = ()
+        self.conflicting: tuple[Change, ...] = ()  # where the path is neither as before nor as after
         for change in changes:
             try:
                 present = read_node(change.path)
@@ -344,9 +332,9 @@ def _available(count: int, steps: int, verb: str, merged: int = 0) -> int:
 
 
 def _changed_between(net: NetChanges) -> StaleError:
-    paths = first_names([quote(path) for path in net.external], _NAMES_SHOWN)
     return StaleError(
-        f"Somebody else changed {paths} between these steps, and that would be lost; nothing was done.",
+        f"Somebody else changed {name_paths(net.external, _NAMES_SHOWN)} between these steps,"
+        " and that would be lost; nothing was done.",
         hint="Go fewer steps at once, or edit the file.",
         details={"paths": list(net.external)},
     )

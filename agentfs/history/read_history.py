@@ -11,14 +11,22 @@ from contextlib import contextmanager
 from typing import Any
 
 from agentfs.errors import AgentFSError
-from agentfs.history.database import Damage, Database, Statement, checksum
+from agentfs.history.database import (
+    Damage,
+    Database,
+    Statement,
+    checksum,
+    from_bytes,
+    put_meta,
+    to_bytes,
+    to_json,
+)
 from agentfs.line_ranges import ReadRecord
 from agentfs.read_tracker import ReadTracker, Table
 
 _RETRY_SECONDS = 5.0  # until a full disk is tried again
 _TABLES: tuple[Table, ...] = ("reads", "texts", "line_ids", "latest_ids")
 _READ_HISTORY = (
-    *(f"PRAGMA quick_check({table})" for table in _TABLES),
     "SELECT path, revision, number, text, checksum FROM texts ORDER BY number",
     "SELECT path, revision, number, record, checksum FROM reads ORDER BY number",
     "SELECT path, revision, number, ids, checksum FROM line_ids ORDER BY number",
@@ -59,7 +67,7 @@ class PersistentReadTracker(ReadTracker):
         """Write what could not be written before, if there is space by now."""
         with self._lock:
             if self._behind_since is not None:
-                self._rewrite()
+                self._try_to_write(self._all())
             self._database = None
 
     @contextmanager
@@ -77,31 +85,28 @@ class PersistentReadTracker(ReadTracker):
             super()._set_latest_ids(real_path, revision)
 
     def _restore(self, database: Database) -> None:
-        *checks, texts, reads, line_ids, latest, generation = database.read(*_READ_HISTORY)
-        for result, *_ in (row for rows in checks for row in rows):
-            if result != "ok":
-                raise Damage(str(result))
+        texts, reads, line_ids, latest, generation = database.read_checked(_TABLES, *_READ_HISTORY)
         try:
             for path, revision, number, text, check in texts:
                 _check(check, path, revision, number, text)
-                self._add_text((_decoded(path), revision), text.decode("utf-8", "surrogatepass"))
+                self._add_text((from_bytes(path), revision), from_bytes(text))
                 self._number = max(self._number, number)
             for path, revision, number, record, check in reads:
                 _check(check, path, revision, number, record)
                 ranges, total, whole = json.loads(record)
                 version = ReadRecord(revision, tuple((first, last) for first, last in ranges), total, whole)
-                self._keep(_decoded(path), version, self._cache.texts.get((_decoded(path), revision)))
+                self._keep(from_bytes(path), version, self._cache.texts.get((from_bytes(path), revision)))
                 self._number = max(self._number, number)
             for path, revision, number, ids, check in line_ids:
                 _check(check, path, revision, number, ids)
-                key = (_decoded(path), revision)
+                key = (from_bytes(path), revision)
                 if key in self._cache.texts:
                     self._add_ids(key, self._cache.texts[key], ids.decode().split())
                 self._number = max(self._number, number)
             for path, revision, check in latest:
                 _check(check, path, revision)
-                if self._cache.ids_of((_decoded(path), revision)) is not None:
-                    self._set_latest_ids(_decoded(path), revision)
+                if self._cache.ids_of((from_bytes(path), revision)) is not None:
+                    self._set_latest_ids(from_bytes(path), revision)
             self._cache.generation = max(
                 self._cache.generation, *(int(json.loads(value)) for (value,) in generation), 0
             )
@@ -115,24 +120,19 @@ class PersistentReadTracker(ReadTracker):
         if self._behind_since is not None:
             self._unwritten.clear()
             if time.monotonic() - self._behind_since > _RETRY_SECONDS:
-                self._rewrite()
+                self._try_to_write(self._all())
             return
         changes = [self._statement(*entry) for entry in self._unwritten]
         self._unwritten.clear()
         if self._cache.generation != self._written_generation:
-            changes.append(self._generation_row())
-        try:
-            self._database.write(changes)
-        except AgentFSError:
-            self._behind_since = time.monotonic()
-        else:
-            self._written_generation = self._cache.generation
+            changes.append(put_meta("generation", self._cache.generation))
+        self._try_to_write(changes)
 
-    def _rewrite(self) -> None:
+    def _try_to_write(self, statements: list[Statement]) -> None:
         if self._database is None:
             return
         try:
-            self._database.write(self._all())
+            self._database.write(statements)
         except AgentFSError:
             self._behind_since = time.monotonic()
         else:
@@ -147,11 +147,12 @@ class PersistentReadTracker(ReadTracker):
             *(("latest_ids", path, revision) for path, revision in self._cache.latest_ids.items()),
             *(("reads", path, revision) for path, records in self._records.items() for revision in records),
         ]
-        return [*_CLEAR, self._generation_row(), *(self._statement(*entry) for entry in entries)]
+        generation = put_meta("generation", self._cache.generation)
+        return [*_CLEAR, generation, *(self._statement(*entry) for entry in entries)]
 
     def _statement(self, table: Table, path: str, revision: str) -> Statement:
         """Return what writes an entry as it is now, or deletes it where there is none."""
-        key, raw_path = (path, revision), _encoded(path)
+        key, raw_path = (path, revision), to_bytes(path)
         if table == "latest_ids":
             latest = self._cache.latest_ids.get(path)
             if latest is None:
@@ -160,9 +161,9 @@ class PersistentReadTracker(ReadTracker):
             return "INSERT OR REPLACE INTO latest_ids VALUES (?, ?, ?)", values
         data: bytes | None = None
         if table == "reads" and (record := self._record(path, revision)) is not None:
-            data = json.dumps([record.ranges, record.total, record.whole], separators=(",", ":")).encode()
+            data = to_json([record.ranges, record.total, record.whole])
         elif table == "texts" and key in self._cache.texts:
-            data = self._cache.texts[key].encode("utf-8", "surrogatepass")
+            data = to_bytes(self._cache.texts[key])
         elif table == "line_ids" and (ids := self._cache.ids_of(key)) is not None:
             data = ids.encode()
         if data is None:
@@ -170,11 +171,6 @@ class PersistentReadTracker(ReadTracker):
         self._number += 1
         row = (raw_path, revision, self._number, data, checksum(raw_path, revision, self._number, data))
         return f"INSERT OR REPLACE INTO {table} VALUES (?, ?, ?, ?, ?)", row  # noqa: S608 - constants
-
-    def _generation_row(self) -> Statement:
-        data = str(self._cache.generation).encode()
-        values = ("generation", data, checksum("generation", data))
-        return "INSERT OR REPLACE INTO meta VALUES (?, ?, ?)", values
 
 
 def clear(database: Database) -> None:
@@ -185,11 +181,3 @@ def clear(database: Database) -> None:
 def _check(check: Any, *values: Any) -> None:
     if check != checksum(*values):
         raise Damage("a row of the read history is not as it was written")
-
-
-def _encoded(path: str) -> bytes:
-    return path.encode("utf-8", "surrogatepass")
-
-
-def _decoded(path: bytes) -> str:
-    return path.decode("utf-8", "surrogatepass")

@@ -6,6 +6,7 @@ import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from hashlib import sha1
+from typing import Literal
 
 from agentfs import call_context
 from agentfs.errors import StaleError
@@ -40,15 +41,11 @@ def file_changes(
     for change in changes:
         visible_now = may_show(change.path)
         origin = deleted.get(change.after) if change.before is None else None
-        lines = line_counts(change) if count_lines and visible_now and not _is_late() else None
+        lines = _line_counts(change) if count_lines and visible_now and not _is_late() else None
         listed.append(
             FileChange(
                 path=display_name(change.path),
-                action="created"
-                if change.before is None
-                else "deleted"
-                if change.after is None
-                else "changed",
+                action=_action(change),
                 type=entry_type(change.after or change.before),
                 moved_from=display_name(origin) if origin is not None else None,
                 added=lines[0] if lines else None,
@@ -59,6 +56,12 @@ def file_changes(
     return tuple(listed)
 
 
+def _action(change: Change) -> Literal["created", "changed", "deleted"]:
+    if change.before is None:
+        return "created"
+    return "deleted" if change.after is None else "changed"
+
+
 def changes_result(net: NetChanges, since: str | None, may_show: MayShow) -> ChangesResult:
     """Return the result of `changes`."""
     patch, missing = _bounded_patch([change for change in net.changes if may_show(change.path)])
@@ -66,8 +69,7 @@ def changes_result(net: NetChanges, since: str | None, may_show: MayShow) -> Cha
     notes = tuple(f"{quote(path)} was also changed by somebody else meanwhile" for path in net.external)
     hidden = [file.path for file in files if file.protected]
     if hidden:
-        names = first_names([quote(path) for path in hidden], _NAMES_SHOWN)
-        notes += (f"not in the patch, as reading it is not allowed: {names}",)
+        notes += (f"not in the patch, as reading it is not allowed: {name_paths(hidden)}",)
     if net.omitted:
         notes += (
             f"left out: {plural(net.omitted, 'path')} changed long ago, whose first state is no longer kept",
@@ -84,15 +86,12 @@ def changes_result(net: NetChanges, since: str | None, may_show: MayShow) -> Cha
 def _bounded_patch(changes: Iterable[Change]) -> tuple[bytes, Sequence[Change]]:
     """Return the patch of changes in order of path, as far as size and time allow, and what is not in it."""
     ordered = sorted(changes, key=lambda change: os.fsencode(change.path))
-    parts: list[bytes] = []
-    size = 0
+    patch = bytearray()
     for number, change in enumerate(ordered):
-        if size > _PATCH_BYTES or _is_late():
-            return b"".join(parts), ordered[number:]
-        for part in git_patch([change]):
-            parts.append(part)
-            size += len(part)
-    return b"".join(parts), ()
+        if len(patch) > _PATCH_BYTES or _is_late():
+            return bytes(patch), ordered[number:]
+        patch += _git_patch(change)
+    return bytes(patch), ()
 
 
 def _is_late() -> bool:
@@ -133,10 +132,15 @@ def describe_step(step: Step) -> str:
     files = tuple(file for file in files if file.type != "directory") or files
     parts: list[str] = []
     for action in ("created", "changed", "deleted"):
-        paths = [quote(file.path) for file in files if file.action == action]
+        paths = [file.path for file in files if file.action == action]
         if paths:
-            parts.append(f"{action} {first_names(paths, _NAMES_SHOWN)}")
+            parts.append(f"{action} {name_paths(paths)}")
     return "; ".join(parts)
+
+
+def name_paths(paths: Sequence[str], most: int = _NAMES_SHOWN) -> str:
+    """Return some paths, quoted, and how many more there are."""
+    return first_names([quote(path) for path in paths], most)
 
 
 def patch_lines(patch: bytes) -> list[str]:
@@ -165,7 +169,7 @@ def conflict_error(change: Change, found: Node | None, *, undoing: bool | None =
         what = f"The mode of {path} has changed" if same else f"{path} has changed since"
     else:
         what = f"There is something else at {path} by now"
-    diff = b"".join(git_patch([Change(change.path, change.before, found)]))
+    diff = _git_patch(Change(change.path, change.before, found))
     lines = patch_lines(diff)
     read, action = call("read", path=display_name(change.path)), "change what is to be different."
     return StaleError(
@@ -181,22 +185,16 @@ def conflict_error(change: Change, found: Node | None, *, undoing: bool | None =
     )
 
 
-def git_patch(changes: Iterable[Change]) -> Iterator[bytes]:
-    """Yield the patch of each change, at most one for each path, in order of path.
-
-    Directories are left out, as git has none; of a mode only whether the file is executable is written.
-    """
-    for change in sorted(changes, key=lambda change: os.fsencode(change.path)):
-        before, after = _entry(change.before), _entry(change.after)
-        if before is not None and after is not None and before[0][:3] != after[0][:3]:
-            # A link in place of a file, or the other way round: to git a deletion and a creation.
-            yield _part(change.path, before, None)
-            yield _part(change.path, None, after)
-        elif before != after:
-            yield _part(change.path, before, after)
+def _git_patch(change: Change) -> bytes:
+    """Return the patch of a change: nothing of a directory, as git has none, and of a mode only its x bit."""
+    before, after = _entry(change.before), _entry(change.after)
+    if before is not None and after is not None and before[0][:3] != after[0][:3]:
+        # A link in place of a file, or the other way round: to git a deletion and a creation.
+        return _part(change.path, before, None) + _part(change.path, None, after)
+    return b"" if before == after else _part(change.path, before, after)
 
 
-def line_counts(change: Change) -> tuple[int, int] | None:
+def _line_counts(change: Change) -> tuple[int, int] | None:
     """Return how many lines a change adds and removes; None where either content is binary."""
     before, after = _entry(change.before), _entry(change.after)
     old, new = before[1] if before else b"", after[1] if after else b""

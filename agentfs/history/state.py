@@ -9,32 +9,23 @@ from agentfs.errors import AgentFSError, FileIOError, InvalidArgumentError, NotF
 from agentfs.fs import Change, DirectoryNode, Root, quote
 from agentfs.fs.state_directory import StateDirectory
 from agentfs.history import read_history
-from agentfs.history.database import FILE, SIDE_FILES, Damage, Database, Durability, checksum
+from agentfs.history.database import FILE, SIDE_FILES, Damage, Database, Durability, put_meta
 from agentfs.history.journal import MAX_FILE_BYTES, Journal, RecoveryState, node_reader
 from agentfs.history.read_history import PersistentReadTracker
+from agentfs.history.report import name_paths
 from agentfs.history.store import Loaded, SQLiteStore
 from agentfs.history.timeline import Step, inverted, net_changes
-from agentfs.text import first_names
 
-_NAMES_SHOWN = 5
 _MOVE_ROOT = "UPDATE meta SET value = '{}' WHERE key = 'root'"
 _SLACK = 1024 * 1024  # bytes of free pages that are not worth returning to the file system
 
 
 class StateSession(NamedTuple):
-    """A state directory in use.
-
-    Attributes:
-        journal: The journal.
-        read_tracker: The read history.
-        messages: What was found and repaired, in words.
-        database: The database of both.
-        directory: The locked directory.
-    """
+    """A state directory in use."""
 
     journal: Journal
     read_tracker: PersistentReadTracker
-    messages: tuple[str, ...]
+    messages: tuple[str, ...]  # what was found and repaired
     database: Database
     directory: StateDirectory
 
@@ -112,10 +103,7 @@ def _root(database: Database) -> str | None:
 def _check_root(database: Database, root: str, *, new: bool = False) -> None:
     known = _root(database)
     if known is None and new:
-        rows = [(key, json.dumps(value).encode()) for key, value in (("root", root), ("position", 0))]
-        database.write(
-            [("INSERT INTO meta VALUES (?, ?, ?)", (key, value, checksum(key, value))) for key, value in rows]
-        )
+        database.write([put_meta("root", root), put_meta("position", 0)])
     elif known != root:
         file, value = os.path.join(database.path, FILE), json.dumps(root).replace("'", "''")
         raise InvalidArgumentError(
@@ -190,7 +178,7 @@ def _messages(state: RecoveryState, *, moving: bool) -> Iterator[str]:
 
 
 def _names(changes: tuple[Change, ...]) -> str:
-    return first_names([quote(path) for path in sorted(change.path for change in changes)], _NAMES_SHOWN)
+    return name_paths(sorted(change.path for change in changes))
 
 
 def _is_directory(change: Change) -> bool:

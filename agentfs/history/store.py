@@ -15,7 +15,16 @@ from weakref import WeakValueDictionary, ref
 
 from agentfs.errors import AgentFSError, FileIOError
 from agentfs.fs import Change, FileNode, Node, Spool, digest_of, node_from_json, node_to_json
-from agentfs.history.database import Damage, Database, Statement, checksum
+from agentfs.history.database import (
+    Damage,
+    Database,
+    Statement,
+    checksum,
+    from_bytes,
+    put_meta,
+    to_bytes,
+    to_json,
+)
 from agentfs.history.timeline import NetChanges, Step, Timeline
 
 _MEMORY = 8 * 1024 * 1024
@@ -24,16 +33,13 @@ _MAX_IN_MEMORY = 2_000  # contents, however small
 _BEGUN = 0  # the number of the step that is under way
 _META_KEYS = {"root", "position", "base", "move", "generation"}
 _NO_CHANGES = NetChanges((), ())
-_PUT_META = "INSERT OR REPLACE INTO meta VALUES (?, ?, ?)"
+_DROP_BEGUN: Statement = ("DELETE FROM steps WHERE number = ?", (_BEGUN,))
 _END_MOVE: Statement = ("DELETE FROM meta WHERE key = 'move'", ())
 _DROP_UNDONE = (  # only as long as there is a step under way: an interrupt may have it carried out twice
     "DELETE FROM steps WHERE number > ? AND EXISTS (SELECT 1 FROM steps WHERE number = 0)",
     "DELETE FROM checkpoints WHERE position > ? AND EXISTS (SELECT 1 FROM steps WHERE number = 0)",
 )
 _READ_JOURNAL = (
-    "PRAGMA quick_check(meta)",
-    "PRAGMA quick_check(steps)",
-    "PRAGMA quick_check(checkpoints)",
     "SELECT key, value, checksum FROM meta",
     "SELECT number, payload, checksum FROM steps ORDER BY number",
     "SELECT name, position, checksum FROM checkpoints ORDER BY number",
@@ -43,21 +49,15 @@ _READ_JOURNAL = (
 
 
 class Content:
-    """One content that is kept for as long as this object is referenced; calling it returns the bytes.
-
-    Attributes:
-        digest: Its hash.
-        data: Bytes in memory: the content; in a persistent store its packed form until it is written.
-        location: Offset and size in the spool, once it is there.
-    """
+    """One content that is kept for as long as this object is referenced; calling it returns the bytes."""
 
     __slots__ = ("__weakref__", "_store", "data", "digest", "location")
 
     def __init__(self, store: "MemoryStore", digest: str) -> None:
         self._store = store
         self.digest = digest
-        self.data: bytes | None = None
-        self.location: tuple[int, int] = (0, 0)
+        self.data: bytes | None = None  # in memory; for a persistent store packed, until it is written
+        self.location: tuple[int, int] = (0, 0)  # offset and size in the spool
 
     def __call__(self) -> bytes:
         """Return the bytes."""
@@ -69,9 +69,6 @@ class MemoryStore:
 
     The other methods are for a store that persists; here they do nothing. What is begun is finished before
     anything else is begun, under the lock of the journal.
-
-    Args:
-        memory: Bytes to keep in memory.
     """
 
     def __init__(self, memory: int = _MEMORY) -> None:
@@ -178,13 +175,7 @@ class MemoryStore:
 
 
 class Loaded(NamedTuple):
-    """A journal as a database has it.
-
-    Attributes:
-        timeline: The steps and checkpoints.
-        begun: The step that was begun and not finished.
-        target: The position to which an undo or redo was begun and not finished.
-    """
+    """A journal as a database has it, with the step, or the target of an undo or redo, that is unfinished."""
 
     timeline: Timeline
     begun: Step | None
@@ -208,12 +199,9 @@ class SQLiteStore(MemoryStore):
 
     def load(self) -> Loaded:
         """Read the journal; raises Damage where it is not as it was written."""
-        *checks, meta_rows, step_rows, checkpoint_rows, digest_rows, last = self._database.read(
-            *_READ_JOURNAL
+        meta_rows, step_rows, checkpoint_rows, digest_rows, last = self._database.read_checked(
+            ("meta", "steps", "checkpoints"), *_READ_JOURNAL
         )
-        for result, *_ in (row for rows in checks for row in rows):
-            if result != "ok":
-                raise Damage(str(result))
         self._checkpoint_number = last[0][0] or 0
         try:
             return self._from_rows(
@@ -251,7 +239,7 @@ class SQLiteStore(MemoryStore):
         for name, at, check in checkpoint_rows:
             if check != checksum(name, at) or not merged <= at <= end:
                 raise Damage("a checkpoint is not as it was written")
-            checkpoints[name.decode("utf-8", "surrogatepass")] = at
+            checkpoints[from_bytes(name)] = at
         if start != position or not (merged <= position <= end and merged <= target <= end):
             raise Damage("it has a position where there are no steps")
         if not {bytes.fromhex(digest) for digest in needed} <= digests:
@@ -265,12 +253,8 @@ class SQLiteStore(MemoryStore):
         """Delete the contents that no step needed when the journal was loaded, and shrink the file."""
         with suppress(AgentFSError):  # it can as well be done the next time
             if self._unneeded:
-                self._database.write(
-                    [
-                        ("DELETE FROM contents WHERE digest = ?", (digest,))
-                        for digest in sorted(self._unneeded)
-                    ]
-                )
+                delete = "DELETE FROM contents WHERE digest = ?"
+                self._database.write([(delete, (digest,)) for digest in sorted(self._unneeded)])
             self._database.shrink(slack)
 
     def read(self, content: Content) -> bytes:
@@ -297,55 +281,44 @@ class SQLiteStore(MemoryStore):
         nodes = [node for change in step.changes for node in (change.before, change.after)]
         new = [node.load for node in nodes if isinstance(node, FileNode)]
         contents = [content for content in new if isinstance(content, Content) and content.data is not None]
-        self._database.write(
-            [
-                *(
-                    ("INSERT OR IGNORE INTO contents VALUES (?, ?)", (bytes.fromhex(c.digest), c.data))
-                    for c in contents
-                ),
-                *([_END_MOVE] if self._was_moved else []),
-                ("INSERT OR REPLACE INTO steps VALUES (?, ?, ?)", (_BEGUN, *_step_row(step))),
-            ],
-            sync=True,
-        )
+        add = "INSERT OR IGNORE INTO contents VALUES (?, ?)"
+        statements: list[Statement] = [(add, (bytes.fromhex(each.digest), each.data)) for each in contents]
+        if self._was_moved:
+            statements.append(_END_MOVE)
+        statements.append(("INSERT OR REPLACE INTO steps VALUES (?, ?, ?)", (_BEGUN, *_step_row(step))))
+        self._database.write(statements, sync=True)
         for content in contents:
             content.data = None
 
     def begin_move(self, start: int, end: int) -> None:
         """Write down that steps are about to be undone or redone."""
         self._was_moved = True
-        self._database.write(
-            [("DELETE FROM steps WHERE number = ?", (_BEGUN,)), _meta("move", [start, end])], sync=True
-        )
+        self._database.write([_DROP_BEGUN, put_meta("move", [start, end])], sync=True)
 
     def finish_step(self, made: Step | None, position: int, *, whole: bool) -> None:
         """Write down, with the next transaction, what was made of a step: until then the tree shows it."""
         if made is None:
-            self._database.defer([("DELETE FROM steps WHERE number = ?", (_BEGUN,))])
+            self._database.defer([_DROP_BEGUN])
             return
-        statements: list[Statement] = (
-            []
-            if whole
-            else [("UPDATE steps SET payload = ?, checksum = ? WHERE number = 0", _step_row(made))]
-        )
-        self._database.defer(
-            [
-                *statements,
-                *((sql, (position,)) for sql in _DROP_UNDONE if self._was_moved),
-                ("UPDATE steps SET number = ? WHERE number = ?", (position + 1, _BEGUN)),
-                _meta("position", position + 1),
-            ]
-        )
+        statements: list[Statement] = []
+        if not whole:
+            statements.append(
+                ("UPDATE steps SET payload = ?, checksum = ? WHERE number = 0", _step_row(made))
+            )
+        if self._was_moved:
+            statements += [(sql, (position,)) for sql in _DROP_UNDONE]
+        statements.append(("UPDATE steps SET number = ? WHERE number = ?", (position + 1, _BEGUN)))
+        self._database.defer([*statements, put_meta("position", position + 1)])
         self._was_moved = False
 
     def finish_move(self, position: int) -> None:
         """Write down, with the next transaction, the position after an undo or redo, made or not."""
-        self._database.defer([_END_MOVE, _meta("position", position)])
+        self._database.defer([_END_MOVE, put_meta("position", position)])
 
     def set_checkpoint(self, name: str, position: int) -> None:
         """Write down a checkpoint; a later step brings it to the disk."""
         self._checkpoint_number += 1
-        key = name.encode("utf-8", "surrogatepass")
+        key = to_bytes(name)
         row = (key, position, self._checkpoint_number, checksum(key, position))
         self._database.write([("INSERT OR REPLACE INTO checkpoints VALUES (?, ?, ?, ?)", row)])
 
@@ -356,7 +329,7 @@ class SQLiteStore(MemoryStore):
         with suppress(AgentFSError):
             self._database.write(
                 [
-                    _meta("base", plain),
+                    put_meta("base", plain),
                     ("DELETE FROM steps WHERE number BETWEEN 1 AND ?", (merged,)),
                     ("DELETE FROM checkpoints WHERE position < ?", (merged,)),
                 ]
@@ -385,15 +358,11 @@ class SQLiteStore(MemoryStore):
         return Change(path, self._node(before, needed), self._node(after, needed))
 
     def _node(self, plain: Any, needed: set[str]) -> Node | None:
-        node: Node | None
         match plain:
-            case (
-                None
-                | ["link", str(), *_]
-                | ["directory", int() | None, *_]
-                | ["file", int(), str(), int(), *_]
-            ):
-                node = node_from_json(list(plain) if plain else None)
+            case None:
+                return None
+            case ["link", str(), *_] | ["directory", int() | None, *_] | ["file", int(), str(), int(), *_]:
+                node = node_from_json(list(plain))
             case _:
                 raise ValueError(plain)
         if not isinstance(node, FileNode):
@@ -410,10 +379,5 @@ def _plain(changes: Iterable[Change]) -> list[Any]:
 
 
 def _step_row(step: Step) -> tuple[bytes, int]:
-    payload = json.dumps({"time": step.time, "changes": _plain(step.changes)}, separators=(",", ":")).encode()
+    payload = to_json({"time": step.time, "changes": _plain(step.changes)})
     return payload, checksum(payload)
-
-
-def _meta(key: str, value: Any) -> Statement:
-    data = json.dumps(value, separators=(",", ":")).encode()
-    return _PUT_META, (key, data, checksum(key, data))

@@ -16,17 +16,11 @@ _SPARE = 8  # an eighth more than the maximum is kept, so that many steps are me
 
 
 class Move(NamedTuple):
-    """Steps that were undone or redone.
-
-    Attributes:
-        changes: What was changed.
-        steps: How many steps; less than 0 when they were undone.
-        remaining: Directories that remain because something else is in them.
-    """
+    """Steps that were undone or redone."""
 
     changes: tuple[Change, ...]
-    steps: int
-    remaining: tuple[str, ...] = ()
+    steps: int  # less than 0 when they were undone
+    remaining: tuple[str, ...] = ()  # directories with something else in them
 
 
 class Step(NamedTuple):
@@ -37,17 +31,11 @@ class Step(NamedTuple):
 
 
 class NetChanges(NamedTuple):
-    """The net changes of several steps.
-
-    Attributes:
-        changes: One for each path that differs.
-        external: The paths that something else changed between two of the steps.
-        omitted: How many paths are left out, because their first state is no longer kept.
-    """
+    """The net changes of several steps, one for each path that differs."""
 
     changes: tuple[Change, ...]
-    external: tuple[str, ...]
-    omitted: int = 0
+    external: tuple[str, ...]  # the paths that something else changed between two of the steps
+    omitted: int = 0  # how many paths are left out, because their first state is no longer kept
 
 
 class _Accumulator:
@@ -110,24 +98,17 @@ def moved_file(step: Step) -> tuple[str, str] | None:
 
 
 class Timeline:
-    """Steps, and the current position among them: the number of steps that are done, from the beginning on.
-
-    Attributes:
-        merged: How many of the first steps were merged into the base.
-        position: The current position.
-        checkpoints: The position of each checkpoint by its name, the one set last at the end.
-        generation: How often steps or position have changed; two equal positions may differ in their steps.
-    """
+    """Steps, and the current position among them, which is the number of steps that are done."""
 
     def __init__(self, *, bounded: bool = True) -> None:
         self._bounded = bounded
         self._base = _Accumulator()
         self._steps: list[Step] = []
         self._change_count = 0
-        self.merged = 0
+        self.merged = 0  # how many of the first steps were merged into the base
         self.position = 0
-        self.checkpoints: dict[str, int] = {}
-        self.generation = 0
+        self.checkpoints: dict[str, int] = {}  # the position of each by its name, the one set last at the end
+        self.generation = 0  # how often steps or position have changed: equal positions may differ in steps
 
     @property
     def base(self) -> NetChanges:

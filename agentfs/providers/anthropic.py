@@ -27,6 +27,7 @@ class Anthropic(Provider):
     formats: ClassVar[Mapping[str, Format]] = {
         "anthropic": Format(SchemaRules(), strict_rules=SchemaRules(closed_only=True))
     }
+    merged = "content"
 
     def schemas(self, tools: Sequence[ToolDescription], name: str, *, strict: bool) -> list[Schema]:
         """Return tools; raise `invalid_argument` where they are too many for one strict request."""
@@ -53,11 +54,6 @@ class Anthropic(Provider):
             content.append({"type": "image", "source": source})
         block: Message = {"type": "tool_result", "tool_use_id": call.id, "content": content}
         return {"role": "user", "content": [block if result.success else {**block, "is_error": True}]}
-
-    def replies(self, answers: Sequence[tuple[ToolCall, ToolResult]]) -> list[Message]:
-        """Return one message with all results of the turn."""
-        blocks = [block for message in super().replies(answers) for block in message["content"]]
-        return [{"role": "user", "content": blocks}]
 
 
 def _check_strict_limits(tools: Sequence[ToolDescription]) -> None:

@@ -12,7 +12,6 @@ from agentfs.providers.provider import (
     ToolCall,
     ToolDescription,
     field,
-    has_field,
 )
 from agentfs.results import ToolResult
 
@@ -23,6 +22,7 @@ class Gemini(Provider):
     formats: ClassVar[Mapping[str, Format]] = {
         "gemini": Format(SchemaRules(unions=False, string_enums=True, identifiers=True))
     }
+    merged = "parts"
 
     def schemas(self, tools: Sequence[ToolDescription], name: str, *, strict: bool) -> list[Schema]:
         """Return the function declarations of one tool."""
@@ -39,7 +39,8 @@ class Gemini(Provider):
         inner = field(call, "function_call", "functionCall")
         call = call if inner is None else inner
         name = field(call, "name")
-        if not isinstance(name, str) or (inner is None and not has_field(call, "args")):
+        has_args = "args" in call if isinstance(call, Mapping) else hasattr(call, "args")
+        if not isinstance(name, str) or (inner is None and not has_args):
             return None
         return ToolCall(self, field(call, "id"), name, field(call, "args"))
 
@@ -55,8 +56,3 @@ class Gemini(Provider):
             response["id"] = call.id
         images = [{"inlineData": {"mimeType": i.media_type, "data": i.data}} for i in result.images]
         return {"role": "user", "parts": [{"functionResponse": response}, *images]}
-
-    def replies(self, answers: Sequence[tuple[ToolCall, ToolResult]]) -> list[Message]:
-        """Return one message with all results of the turn."""
-        parts = [part for message in super().replies(answers) for part in message["parts"]]
-        return [{"role": "user", "parts": parts}]

@@ -73,10 +73,5 @@ def _annotations(effect: Effect | None) -> dict[str, bool]:
     if effect is None:  # nothing is claimed, and a client then assumes the worst
         return {}
     reads = effect in READING
-    idempotent = reads or effect == "write"
-    return {
-        "readOnlyHint": reads,
-        "destructiveHint": not reads,
-        "idempotentHint": idempotent,
-        "openWorldHint": False,
-    }
+    hints = {"readOnlyHint": reads, "destructiveHint": not reads}
+    return {**hints, "idempotentHint": reads or effect == "write", "openWorldHint": False}

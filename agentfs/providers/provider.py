@@ -12,21 +12,13 @@ Message = dict[str, Any]
 
 
 class SchemaRules(NamedTuple):
-    """What the schemas of a format may contain.
+    """What the schemas of a format may contain."""
 
-    Attributes:
-        every_required: Every parameter is required; those that are not become nullable.
-        unions: `anyOf` may stand beside a description; otherwise a union is shown as its plainest option.
-        closed_only: Objects with free names and values of any type have no schema.
-        string_enums: Only strings may be enumerated.
-        identifiers: A parameter is named by letters, digits and underscores alone.
-    """
-
-    every_required: bool = False
-    unions: bool = True
-    closed_only: bool = False
-    string_enums: bool = False
-    identifiers: bool = False
+    every_required: bool = False  # parameters that are not required become nullable
+    unions: bool = True  # `anyOf` may stand beside a description; else the plainest option stands for all
+    closed_only: bool = False  # objects with free names and values of any type have no schema
+    string_enums: bool = False  # only strings may be enumerated
+    identifiers: bool = False  # a parameter is named by letters, digits and underscores alone
 
 
 class Format(NamedTuple):
@@ -48,29 +40,21 @@ class ToolDescription(NamedTuple):
 
 
 class ToolCall(NamedTuple):
-    """A tool call as a provider sent it.
-
-    Attributes:
-        provider: Whose call it is.
-        id: What the reply refers to, or None.
-        name: The name of the tool.
-        arguments: As they were sent: text or an object; of a freeform call the text of the first parameter.
-        type: The provider's name for this kind of call, where it has several.
-        freeform: Whether `arguments` is such a text.
-    """
+    """A tool call as a provider sent it; `type` is the provider's name for it, where it has several."""
 
     provider: "Provider"
     id: str | None
     name: Any
-    arguments: Any
+    arguments: Any  # text or an object
     type: str = ""
-    freeform: bool = False
+    freeform: bool = False  # whether `arguments` is the text of the first parameter
 
 
 class Provider(ABC):
-    """One provider's API."""
+    """One provider's API; where all results of a turn are one message, `merged` is its list of them."""
 
     formats: ClassVar[Mapping[str, Format]]
+    merged: ClassVar[str] = ""
 
     @abstractmethod
     def schemas(self, tools: Sequence[ToolDescription], name: str, *, strict: bool) -> list[Schema]:
@@ -86,7 +70,10 @@ class Provider(ABC):
 
     def replies(self, answers: Sequence[tuple[ToolCall, ToolResult]]) -> list[Message]:
         """Return the messages that answer the calls of one turn."""
-        return [self.reply(call, result) for call, result in answers]
+        messages = [self.reply(call, result) for call, result in answers]
+        if not self.merged:
+            return messages
+        return [{"role": "user", self.merged: [part for each in messages for part in each[self.merged]]}]
 
 
 def field(value: Any, *names: str) -> Any:
@@ -99,11 +86,6 @@ def field(value: Any, *names: str) -> Any:
         if found is not None:
             return found
     return None
-
-
-def has_field(value: Any, name: str) -> bool:
-    """Return whether an SDK's object or a dict has a field, None included."""
-    return name in value if isinstance(value, Mapping) else hasattr(value, name)
 
 
 def text_blocks(result: ToolResult) -> list[Message]:

@@ -1,5 +1,6 @@
 """Pure text: decode, split lines, make visible, number, cut, diff, estimate tokens."""
 
+from agentfs.messages import plural
 from agentfs.text.decoding import (
     HEAD,
     UNKNOWN_8BIT,
@@ -32,7 +33,6 @@ from agentfs.text.render import (
     line_ranges,
     number_lines,
     numbered,
-    plural,
     visible_lines,
 )
 from agentfs.text.tokens import Step, estimate_tokens, fits, fitted, most_that_fit

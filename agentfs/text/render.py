@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from agentfs.messages import FirstOf, Joined, Message, NextCall
+from agentfs.messages import FirstOf, Joined, Message, NextCall, plural
 from agentfs.text.lines import without_end
 from agentfs.visible import visible
 
@@ -58,11 +58,6 @@ def footer(*parts: str) -> str:
 def continuation(call: NextCall | None) -> str:
     """Return the part of a footer that continues a result: `more: read(path="a.py", offset=2001)`."""
     return "" if call is None else FirstOf(Message("more: ", call), "there is more")
-
-
-def plural(count: int, noun: str) -> str:
-    """Return "1 line", "2 lines"."""
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def first_names(names: Sequence[str], most: int) -> str:

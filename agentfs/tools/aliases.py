@@ -42,19 +42,12 @@ ALIASES: dict[str, tuple[str, ...]] = {
 
 @dataclass
 class ResolvedNames:
-    """Arguments under the names of the parameters.
-
-    Attributes:
-        values: What was given, by the parameters' names.
-        aliases: For a parameter, the other name under which it came.
-        duplicates: Parameters that were given more than once, with the two names they came under.
-        unknown: Names that are none of a parameter, each with the nearest that is, or None.
-    """
+    """Arguments under the names of the parameters, and what was not so named."""
 
     values: dict[str, Any]
-    aliases: dict[str, str] = field(default_factory=dict[str, str])
-    duplicates: dict[str, tuple[str, str]] = field(default_factory=dict[str, tuple[str, str]])
-    unknown: list[tuple[str, str | None]] = field(default_factory=list[tuple[str, str | None]])
+    aliases: dict[str, str] = field(default_factory=dict[str, str])  # for a parameter, the name it came under
+    duplicates: dict[str, tuple[str, str]] = field(default_factory=dict[str, tuple[str, str]])  # both names
+    unknown: list[tuple[str, str | None]] = field(default_factory=list[tuple[str, str | None]])  # the nearest
 
 
 def resolve_names(members: Sequence[Parameter], given: Mapping[Any, Any]) -> ResolvedNames:

@@ -49,10 +49,6 @@ class _MismatchError(Exception):
         super().__init__(expected, found, place)
         self.expected, self.found, self.place = expected, found, place
 
-    def within(self, place: str) -> "_MismatchError":
-        """Return the same with a place that is around its own."""
-        return _MismatchError(self.expected, self.found, place + self.place)
-
 
 class ArgumentChecker:
     """Checks the arguments of calls of one method."""
@@ -148,13 +144,8 @@ def _check_options(kind: OptionalOf | UnionOf, value: Any) -> Any:
 
 
 def _check_items(kinds: Iterable[Kind], values: Sequence[Any]) -> list[Any]:
-    checked: list[Any] = []
-    try:
-        for kind, value in zip(kinds, values, strict=False):
-            checked.append(_check(kind, value))
-    except _MismatchError as error:
-        raise error.within(f"[{len(checked)}]") from None
-    return checked
+    items = enumerate(zip(kinds, values, strict=False))
+    return [_check_member(f"[{index}]", kind, value) for index, (kind, value) in items]
 
 
 def _check_record(kind: Record, value: Any) -> Any:
@@ -176,7 +167,8 @@ def _check_member(place: str, kind: Kind, value: Any) -> Any:
     try:
         return _check(kind, value)
     except _MismatchError as error:
-        raise error.within(place) from None
+        error.place = place + error.place
+        raise
 
 
 def _mismatch(kind: Kind, found: str) -> _MismatchError:
@@ -188,9 +180,5 @@ def _is_sequence(value: Any) -> bool:
 
 
 def _has_names(value: Any) -> bool:
-    return _is(value, Mapping) and all(isinstance(name, str) for name in value)
-
-
-def _is(value: Any, kind: type[Any]) -> bool:
-    """Do what `isinstance` does, which would leave a type checker with members of unknown type."""
-    return isinstance(value, kind)
+    names: Any = value  # which `isinstance` leaves without members of unknown type
+    return isinstance(value, Mapping) and all(isinstance(name, str) for name in names)

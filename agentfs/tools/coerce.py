@@ -7,6 +7,7 @@ so that the model learns of all of it at once.
 import json
 import math
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, NoReturn, cast
 
@@ -59,11 +60,7 @@ class NotJSONError(ValueError):
 
 
 def parse_arguments(sent: Any) -> Mapping[Any, Any]:
-    """Return the object of arguments that a model sent: a mapping, JSON text (also twice encoded), or none.
-
-    Raises:
-        InvalidArgumentError: It is nothing of the kind (`invalid_argument`).
-    """
+    """Return the arguments that a model sent: a mapping, JSON text (also twice encoded), or None."""
     value = sent
     for _ in range(2):
         if isinstance(value, str):
@@ -104,11 +101,7 @@ def refusal(tool: str, parameters: Sequence[Parameter], problems: Sequence[Probl
 
 
 def parse_json(text: str) -> Any:
-    """Return the value of JSON text as models write it: raw line ends and tabs inside strings are taken.
-
-    Raises:
-        NotJSONError: It is no JSON, has a name twice, NaN or Infinity, is nested too deep or too long.
-    """
+    """Return the value of JSON text as models write it: raw line ends and tabs inside strings are taken."""
     if len(text) > MAX_CHARACTERS:
         raise NotJSONError(f"{len(text):,} characters long, where {MAX_CHARACTERS:,} are the most")
     try:
@@ -131,11 +124,8 @@ def parse_json(text: str) -> Any:
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members = dict(pairs)
     if len(members) < len(pairs):
-        seen: set[str] = set()
-        for name, _ in pairs:
-            if name in seen:
-                raise NotJSONError(f"ambiguous: {json.dumps(name[:60])} is given twice in one object")
-            seen.add(name)
+        ((name, _),) = Counter(name for name, _ in pairs).most_common(1)
+        raise NotJSONError(f"ambiguous: {json.dumps(name[:60])} is given twice in one object")
     return members
 
 

@@ -1,5 +1,6 @@
 """Callables as the tools of a language model: their schemas, and their calls."""
 
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from contextvars import copy_context
@@ -278,9 +279,9 @@ class Toolset:
         """Execute a call, with events where anyone listens."""
         if not self._events.active:
             return self._execute(name, arguments)
-        started = self._events.report_start(name, arguments)
+        started, at = self._events.report_start(name, arguments), time.perf_counter()
         result = self._execute(name, arguments)
-        self._events.report_end(started, result)
+        self._events.report_end(started, time.perf_counter() - at, result)
         return result
 
     def _execute(self, name: str, arguments: str | Mapping[str, Any] | None) -> ToolResult:
@@ -319,10 +320,11 @@ class Toolset:
         return replace(result, coercions=coercions) if coercions else result
 
     def _find(self, name: Any) -> Tool:
-        tool = (self._tools.get(name) or self._aliases.get(name)) if isinstance(name, str) else None
-        if tool is not None:
-            return tool
-        near = nearest(name.lower(), self._tools) if isinstance(name, str) else None
+        near = None
+        if isinstance(name, str):
+            if (tool := self._tools.get(name) or self._aliases.get(name)) is not None:
+                return tool
+            near = nearest(name.lower(), self._tools)
         meant = f" (did you mean `{near}`?)" if near else ""
         raise UnknownToolError(
             f"There is no tool {short_repr(name)}{meant}.",

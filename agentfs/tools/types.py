@@ -153,16 +153,7 @@ class Parameter(NamedTuple):
 
 
 def kind_of(hint: Any, *, for_program: bool = False, within: tuple[Any, ...] = ()) -> Kind:
-    """Return the kind of a resolved type hint; `within` are the records around it.
-
-    Args:
-        hint: The hint.
-        for_program: Whether it is read for what a program may pass, which is more than what a model may.
-        within: The records whose members are being read.
-
-    Raises:
-        InvalidArgumentError: No schema can be made from the hint (`invalid_argument`).
-    """
+    """Return the kind of a hint, for a program or a model; `within` are the records around it."""
     inner = partial(kind_of, for_program=for_program, within=within)
     hint = getattr(hint, "__value__", hint)  # a `type` alias of Python 3.12
     if hint is Any:
@@ -227,13 +218,10 @@ def _members(make: type[Any], hints: Mapping[str, Any]) -> list[tuple[str, bool,
         required_keys: frozenset[str] = make.__required_keys__
         return [(name, name in required_keys, None) for name in hints]
     members: list[tuple[str, bool, Any]] = []
-    for field in dataclasses.fields(make):
-        if field.init and field.default is not dataclasses.MISSING:
-            members.append((field.name, False, field.default))
-        elif field.init and field.default_factory is not dataclasses.MISSING:
-            members.append((field.name, False, field.default_factory()))
-        elif field.init:
-            members.append((field.name, True, None))
+    for field in (each for each in dataclasses.fields(make) if each.init):
+        made = field.default if field.default_factory is dataclasses.MISSING else field.default_factory()
+        required = made is dataclasses.MISSING
+        members.append((field.name, required, None if required else made))
     return members
 
 
