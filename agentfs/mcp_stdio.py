@@ -19,7 +19,7 @@ from typing import NamedTuple, Self
 
 import anyio
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
-from mcp import types
+from mcp import MCPError, types
 from mcp.shared.message import SessionMessage
 from pydantic import ValidationError
 
@@ -50,15 +50,6 @@ class _Line(NamedTuple):
 
     text: bytes | None
     taken: threading.Event
-
-
-class _NoMessageError(Exception):
-    """A frame is no message: the code of JSON-RPC, and what is wrong with it."""
-
-    def __init__(self, code: int, message: str) -> None:
-        super().__init__(message)
-        self.code = code
-        self.message = message
 
 
 class Outgoing:
@@ -181,7 +172,7 @@ async def _take(
             if line.text.strip():
                 try:
                     message = _message_of(line.text)
-                except _NoMessageError as error:
+                except MCPError as error:
                     envelope = _envelope(line.text)
                     if envelope.may_be_request:
                         await outgoing.refuse(envelope.id, error.code, error.message)
@@ -192,20 +183,20 @@ async def _take(
 
 def _message_of(line: bytes) -> types.JSONRPCMessage:
     if len(line) > MAX_FRAME_BYTES:
-        raise _NoMessageError(types.INVALID_REQUEST, f"The frame is over {MAX_FRAME_BYTES:,} bytes.")
+        raise MCPError(types.INVALID_REQUEST, f"The frame is over {MAX_FRAME_BYTES:,} bytes.")
     try:
         text = line.decode()
     except UnicodeDecodeError as error:
-        raise _NoMessageError(types.PARSE_ERROR, f"The frame is no UTF-8 at byte {error.start}.") from None
+        raise MCPError(types.PARSE_ERROR, f"The frame is no UTF-8 at byte {error.start}.") from None
     try:
         message: types.JSONRPCMessage = types.jsonrpc_message_adapter.validate_json(text, by_name=False)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False, include_context=False)[0]
         if first["type"] == "json_invalid":
-            raise _NoMessageError(types.PARSE_ERROR, f"{first['msg']}.") from None
-        raise _NoMessageError(types.INVALID_REQUEST, _NO_MESSAGE) from None
+            raise MCPError(types.PARSE_ERROR, f"{first['msg']}.") from None
+        raise MCPError(types.INVALID_REQUEST, _NO_MESSAGE) from None
     if isinstance(message, types.JSONRPCNotification) and _envelope(line).has_id:
-        raise _NoMessageError(types.INVALID_REQUEST, "The id is neither a string nor an integer.")
+        raise MCPError(types.INVALID_REQUEST, "The id is neither a string nor an integer.")
     return message
 
 

@@ -40,6 +40,7 @@ from agentfs.results import (
 from agentfs.tools.declaration import ModelType, declared_tools, tool
 
 if TYPE_CHECKING:  # each is imported when it is first needed, which keeps `import agentfs` fast
+    from agentfs.editing import EditTarget
     from agentfs.history import Move
     from agentfs.history.state import StateSession
     from agentfs.tools.toolset import Toolset
@@ -439,11 +440,10 @@ class Workspace:
             AgentFSError: `no_match`, `ambiguous` with each place, `no_change`, `stale` for another version
                 than expected, `binary`, `encoding`, `too_large`, `read_only`, `not_found`.
         """
-        from agentfs.editing import EditOptions, edit_file
+        from agentfs.editing import edit_file
 
         edits = [Edit(old_string, new_string, replace_all)]
-        options = EditOptions(encoding, expect_revision, preview)
-        return edit_file(self._root, self._read_tracker, self.limits, fspath(path), edits, options, match)
+        return edit_file(self._edit_target(path, encoding, expect_revision, preview), edits, match)
 
     @tool(effect="edit", default=True, advice="Several changes to one file go into one {multi_edit}.")
     def multi_edit(
@@ -475,11 +475,10 @@ class Workspace:
         Raises:
             AgentFSError: As `edit`, naming the edit that failed.
         """
-        from agentfs.editing import EditOptions, edit_file
+        from agentfs.editing import edit_file
 
-        options = EditOptions(encoding, expect_revision, preview)
         made = cast("Sequence[Edit]", edits)
-        return edit_file(self._root, self._read_tracker, self.limits, fspath(path), made, options, match)
+        return edit_file(self._edit_target(path, encoding, expect_revision, preview), made, match)
 
     @tool(effect="edit")
     def edit_lines(
@@ -507,19 +506,11 @@ class Workspace:
             AgentFSError: `unread` where no ids were given, `unknown_line` and `stale` with the current ids,
                 `overlap`, `invalid_argument`, and what `edit` raises.
         """
-        from agentfs.editing import EditOptions, edit_lines_file
+        from agentfs.editing import edit_lines_file
 
-        options = EditOptions(encoding, expect_revision, preview)
+        target = self._edit_target(path, encoding, expect_revision, preview)
         made = cast("Sequence[LineChange]", changes)
-        return edit_lines_file(
-            self._root,
-            self._read_tracker,
-            self.limits,
-            fspath(path),
-            made,
-            options,
-            fresh=self._dialect_options.fresh_line_ids,
-        )
+        return edit_lines_file(target, made, fresh=self._dialect_options.fresh_line_ids)
 
     @tool(effect="edit", for_models=False)  # its spans are offsets, which no model counts
     def splice(
@@ -549,10 +540,17 @@ class Workspace:
             AgentFSError: `invalid_argument` for a range that does not lie in the text, `overlap`, and what
                 `edit` raises.
         """
-        from agentfs.editing import EditOptions, splice_file
+        from agentfs.editing import splice_file
 
-        options = EditOptions(encoding, expect_revision, preview)
-        return splice_file(self._root, self._read_tracker, self.limits, fspath(path), spans, options)
+        return splice_file(self._edit_target(path, encoding, expect_revision, preview), spans)
+
+    def _edit_target(
+        self, path: Path, encoding: str | None, revision: str | None, preview: bool
+    ) -> "EditTarget":
+        from agentfs.editing import EditTarget
+
+        root, tracker = self._root, self._read_tracker
+        return EditTarget(root, tracker, self.limits, fspath(path), encoding, revision, preview)
 
     @tool(effect="change")
     def delete(self, path: Path) -> DeleteResult:

@@ -1,12 +1,12 @@
 """Changing files: `write`, `edit`, `multi_edit`, `edit_lines`, `splice`, `delete` and `move`."""
 
 from agentfs.editing.delete_move import delete_path, move_path
-from agentfs.editing.edit import EditOptions, edit_file, splice_file
+from agentfs.editing.edit import EditTarget, edit_file, splice_file
 from agentfs.editing.line_ids import edit_lines_file
 from agentfs.editing.write import write_file
 
 __all__ = [
-    "EditOptions",
+    "EditTarget",
     "delete_path",
     "edit_file",
     "edit_lines_file",

@@ -51,24 +51,21 @@ Span = tuple[int, int, str]
 
 
 @dataclass(frozen=True)
-class EditOptions:
-    """The codec of the file, the only version that may be changed, and whether nothing is written."""
+class EditTarget:
+    """A file, its codec, the only version of it that may be changed, and whether nothing is written."""
 
+    root: Root
+    tracker: ReadTracker
+    limits: Limits
+    path: str
     encoding: str | None = None
     expect_revision: str | None = None
     preview: bool = False
 
 
-def edit_file(
-    root: Root,
-    tracker: ReadTracker,
-    limits: Limits,
-    path: str,
-    edits: Sequence[Edit],
-    options: EditOptions,
-    match: Matching | None,
-) -> EditResult:
+def edit_file(target: EditTarget, edits: Sequence[Edit], match: Matching | None) -> EditResult:
     """Replace texts in a file, in order, all or nothing; `match` None leaves it to the policy."""
+    root, tracker = target.root, target.tracker
     check_edits(edits)
     match = root.policy.match if match is None else match
     check_choice(match, get_args(Matching), "match")
@@ -82,17 +79,10 @@ def edit_file(
         texts = [version.text for version in versions if version.text is not None]
         return apply_edits(draft, edits, match, KnownTexts(texts, other_files))
 
-    return change_file(root, tracker, limits, path, compute, options, unit="replacement")
+    return change_file(target, compute, unit="replacement")
 
 
-def splice_file(
-    root: Root,
-    tracker: ReadTracker,
-    limits: Limits,
-    path: str,
-    spans: Sequence[Span] | Callable[[str], Sequence[Span]],
-    options: EditOptions,
-) -> EditResult:
+def splice_file(target: EditTarget, spans: Sequence[Span] | Callable[[str], Sequence[Span]]) -> EditResult:
     """Replace character ranges of the LF view of a file, in one write; a function makes them of that text."""
 
     def compute(draft: Draft, _current: Current) -> Edited:
@@ -103,24 +93,16 @@ def splice_file(
         draft.replace(view, _ordered(view, wanted, draft.path), len(wanted))
         return draft.result("offset")
 
-    return change_file(root, tracker, limits, path, compute, options, unit="replacement")
+    return change_file(target, compute, unit="replacement")
 
 
-def change_file(
-    root: Root,
-    tracker: ReadTracker,
-    limits: Limits,
-    path: str,
-    compute: Callable[[Draft, Current], Edited],
-    options: EditOptions,
-    *,
-    unit: str,
-) -> EditResult:
+def change_file(target: EditTarget, compute: Callable[[Draft, Current], Edited], *, unit: str) -> EditResult:
     """Change a text file as `compute` makes it of a draft; `unit` is what the result counts."""
+    tracker, limits, preview = target.tracker, target.limits, target.preview
 
     def change(current: Current) -> tuple[bytes, tuple[Document, Edited, ExternalChanges | None, str]]:
-        before = _decode(current, options.encoding)
-        check_revision(current, before.text, tracker, options.expect_revision)
+        before = _decode(current, target.encoding)
+        check_revision(current, before.text, tracker, target.expect_revision)
         edited = compute(Draft(before, current.path, limits.file_bytes), current)
         # What takes time is done before the file is replaced: from then on nothing ends the call.
         known = tracker.knows(current.real_path)
@@ -131,11 +113,11 @@ def change_file(
         return edited.document.data, (before, edited, external, diff)
 
     changed, (before, edited, external, diff) = update_file(
-        root, path, limits, change, preview=options.preview
+        target.root, target.path, limits, change, preview=preview
     )
     text = edited.document.text
     total = count_lines(text)
-    if not options.preview and tracker.knows(changed.real_path):
+    if not preview and tracker.knows(changed.real_path):
         revision = revision_of(before.data)
         if external is not None:
             tracker.record_external_change(changed.real_path, revision, before.text, external.hunks)
@@ -144,7 +126,7 @@ def change_file(
         )
     ranges = changed_ranges(edited.hunks, total)
     notes = (*changed.notes, *([external.note] if external else ()))
-    done = "Would edit (preview: nothing was written)" if options.preview else "Edited"
+    done = "Would edit (preview: nothing was written)" if preview else "Edited"
     counted = f"{done} {quote(changed.path)}: {plural(edited.replacements, unit)}"
     found_by = [_FOUND_BY[step] for step in edited.applied_via.split(", ") if step in _FOUND_BY]
     head = Message(Joined("; ", counted, *found_by), f", now {line_ranges(ranges)}.")

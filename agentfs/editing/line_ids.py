@@ -6,10 +6,9 @@ from itertools import accumulate, pairwise
 from typing import NoReturn
 
 from agentfs.editing.document import Draft, Edited, LfView, Replacement, to_lf
-from agentfs.editing.edit import EditOptions, change_file
+from agentfs.editing.edit import EditTarget, change_file
 from agentfs.errors import InvalidArgumentError, OverlapError, StaleError, UnknownLineError, UnreadError
-from agentfs.fs import Current, Root, quote
-from agentfs.limits import Limits
+from agentfs.fs import Current, quote
 from agentfs.line_ranges import VersionWithIds
 from agentfs.messages import Joined, Message, ParameterName, ToolName, call
 from agentfs.read_tracker import ReadTracker
@@ -42,20 +41,9 @@ class _Lines:
         return {"path": self.path, "changes": self.changes, "line_ids": list(self.ids[:_MOST_LISTED])}
 
 
-def edit_lines_file(
-    root: Root,
-    tracker: ReadTracker,
-    limits: Limits,
-    path: str,
-    changes: Sequence[LineChange],
-    options: EditOptions,
-    *,
-    fresh: bool = False,
-) -> EditResult:
-    """Replace lines that are named by their ids, in one write.
-
-    With `fresh` only ids count that a read has given of the present version, since this workspace changed it.
-    """
+def edit_lines_file(target: EditTarget, changes: Sequence[LineChange], *, fresh: bool = False) -> EditResult:
+    """Replace lines named by their ids, in one write; with `fresh` only ids that `_check_fresh` lets pass."""
+    tracker = target.tracker
     if not changes:
         raise InvalidArgumentError(
             Message(ParameterName("changes", quoted=True), " is empty."),
@@ -85,10 +73,11 @@ def edit_lines_file(
         counts = zip(ranges, given, strict=True)
         return draft.result("line_id", sum(max(last + 1 - first, count) for (first, last), count in counts))
 
-    return change_file(root, tracker, limits, path, compute, options, unit="change")
+    return change_file(target, compute, unit="change")
 
 
 def _check_fresh(tracker: ReadTracker, current: Current, revision: str) -> None:
+    """Refuse ids that no read has given of the present version since this workspace changed the file."""
     given = tracker.latest_ids(current.real_path)
     if given == revision:
         return
