@@ -23,27 +23,15 @@ VIEWED = frozenset({"overwrite", "match", "reread", "overflow", "mode", "permiss
 
 @dataclass(frozen=True)
 class DialectOptions:
-    """How the methods of a dialect's view differ; see `agentfs.workspace.view_for_dialect`.
+    """How the methods of a dialect's view differ; see `agentfs.workspace.view_for_dialect`."""
 
-    Attributes:
-        line_overhead: Bytes reserved for each line of a read, which the dialect formats by itself; None: it
-            shows the lines as `read` does.
-        fresh_line_ids: Whether `edit_lines` takes, and `grep` gives, only ids that a read has given of the
-            present version, and since this workspace changed the file last.
-        dot_all: Whether with `multiline` a `.` matches line ends.
-        whole_context: Whether each match has all lines around it, also those near another.
-        summary_samples: Matches of each file in a summary.
-        unique_files: Whether `find` and `grep` take a file that links lead to by the first of its paths only.
-        plain_order: Whether `glob` and `find` sort paths as plain strings: `a-b/x` before `a/x`.
-    """
-
-    line_overhead: int | None = None
-    fresh_line_ids: bool = False
-    dot_all: bool = True
-    whole_context: bool = False
-    summary_samples: int = 3
-    unique_files: bool = False
-    plain_order: bool = False
+    line_overhead: int | None = None  # bytes reserved for each line of a read, where the dialect formats them
+    fresh_line_ids: bool = False  # ids hold only of the present version, as read since the last change here
+    dot_all: bool = True  # with `multiline` a `.` matches line ends
+    whole_context: bool = False  # each match has all lines around it, also those near another
+    summary_samples: int = 3  # matches of each file in a summary
+    unique_files: bool = False  # of a file that links lead to, only the first of its paths is found
+    plain_order: bool = False  # paths are sorted as plain strings: `a-b/x` before `a/x`
 
 
 NO_DIALECT = DialectOptions()

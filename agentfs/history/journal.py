@@ -11,7 +11,7 @@ from agentfs.errors import AgentFSError, BusyError, InvalidArgumentError, NotFou
 from agentfs.fs import Change, DirectoryNode, Node, Root, quote
 from agentfs.history.report import conflict_error, name_paths
 from agentfs.history.store import MemoryStore
-from agentfs.history.timeline import Move, NetChanges, Step, Timeline, inverted, net_changes
+from agentfs.history.timeline import Move, NetChanges, Step, Timeline
 from agentfs.messages import Joined, Message, ParameterName, ToolName, call
 from agentfs.text import plural
 
@@ -194,9 +194,8 @@ class Journal:
             with self._lock:
                 start, generation = self._timeline.position, self._timeline.generation
                 end = target()
-                steps = self._timeline.between(min(start, end), max(start, end))
+                net = self._timeline.net_to(end)
             undoing = end < start
-            net = inverted(steps) if undoing else net_changes(steps)
             if net.external:
                 raise _changed_between(net)
             try:

@@ -6,7 +6,7 @@ import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from hashlib import sha1
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from agentfs import call_context
 from agentfs.errors import StaleError
@@ -22,7 +22,6 @@ _PATCH_CHARS = 10_000
 _FILES_SHOWN = 50
 _NAMES_SHOWN = 5
 
-_NO_BLOB = "0" * 40
 _BASE85_LINE = 52
 _UNQUOTED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-+/@=,~#%()[]{}")
 
@@ -188,16 +187,15 @@ def conflict_error(change: Change, found: Node | None, *, undoing: bool | None =
 def _git_patch(change: Change) -> bytes:
     """Return the patch of a change: nothing of a directory, as git has none, and of a mode only its x bit."""
     before, after = _entry(change.before), _entry(change.after)
-    if before is not None and after is not None and before[0][:3] != after[0][:3]:
+    if before.mode and after.mode and before.mode[:3] != after.mode[:3]:
         # A link in place of a file, or the other way round: to git a deletion and a creation.
-        return _part(change.path, before, None) + _part(change.path, None, after)
+        return _part(change.path, before, _NOTHING) + _part(change.path, _NOTHING, after)
     return b"" if before == after else _part(change.path, before, after)
 
 
 def _line_counts(change: Change) -> tuple[int, int] | None:
     """Return how many lines a change adds and removes; None where either content is binary."""
-    before, after = _entry(change.before), _entry(change.after)
-    old, new = before[1] if before else b"", after[1] if after else b""
+    old, new = _entry(change.before).content, _entry(change.after).content
     if _is_binary(old) or _is_binary(new):
         return None
     counts = {"+": 0, "-": 0}
@@ -208,39 +206,49 @@ def _line_counts(change: Change) -> tuple[int, int] | None:
     return counts["+"], counts["-"]
 
 
-def _entry(node: Node | None) -> tuple[str, bytes] | None:
-    """Return mode and content as git has them."""
+class _Entry(NamedTuple):
+    """Mode and content as git has them; no mode where there is nothing."""
+
+    mode: bytes
+    content: bytes
+
+    @property
+    def blob(self) -> bytes:
+        header = b"blob %d\0" % len(self.content)
+        digest = sha1(header + self.content, usedforsecurity=False).hexdigest()
+        return digest.encode() if self.mode else b"0" * 40
+
+
+_NOTHING = _Entry(b"", b"")
+
+
+def _entry(node: Node | None) -> _Entry:
     if isinstance(node, FileNode):
-        return ("100755" if node.mode & 0o100 else "100644"), node.load()
-    if isinstance(node, LinkNode):
-        return "120000", os.fsencode(node.target)
-    return None
+        return _Entry(b"100755" if node.mode & 0o100 else b"100644", node.load())
+    return _Entry(b"120000", os.fsencode(node.target)) if isinstance(node, LinkNode) else _NOTHING
 
 
-def _part(path: str, before: tuple[str, bytes] | None, after: tuple[str, bytes] | None) -> bytes:
+def _part(path: str, before: _Entry, after: _Entry) -> bytes:
     old_name, new_name = _name("a/", path), _name("b/", path)
+    same_mode = before.mode == after.mode
     lines = [b"diff --git %s %s" % (old_name, new_name)]
-    if before is None and after is not None:
-        lines.append(b"new file mode %s" % after[0].encode())
-    elif before is not None and after is None:
-        lines.append(b"deleted file mode %s" % before[0].encode())
-    elif before is not None and after is not None and before[0] != after[0]:
-        lines += [b"old mode %s" % before[0].encode(), b"new mode %s" % after[0].encode()]
-    old, new = before[1] if before else b"", after[1] if after else b""
-    if old != new or before is None or after is None:
-        names = [_blob(old) if before else _NO_BLOB, _blob(new) if after else _NO_BLOB]
-        mode = f" {after[0]}" if before and after and before[0] == after[0] else ""
-        lines.append(f"index {names[0]}..{names[1]}{mode}".encode())
+    if not before.mode:
+        lines.append(b"new file mode " + after.mode)
+    elif not after.mode:
+        lines.append(b"deleted file mode " + before.mode)
+    elif not same_mode:
+        lines += [b"old mode " + before.mode, b"new mode " + after.mode]
+    if before.content != after.content or not (before.mode and after.mode):
+        index = b"index %s..%s" % (before.blob, after.blob)
+        lines.append(index + b" " + after.mode if same_mode else index)
     head = b"\n".join(lines) + b"\n"
-    if old == new:
+    if before.content == after.content:
         return head
-    if _is_binary(old) or _is_binary(new):
-        return head + b"GIT binary patch\n" + _literal(new) + _literal(old)
-    from_to = b"--- %s\n+++ %s\n" % (
-        old_name if before else b"/dev/null",
-        new_name if after else b"/dev/null",
-    )
-    return head + from_to + "".join(_hunks(old, new)).encode("latin-1")
+    if _is_binary(before.content) or _is_binary(after.content):
+        return head + b"GIT binary patch\n" + _literal(after.content) + _literal(before.content)
+    names = (old_name if before.mode else b"/dev/null", new_name if after.mode else b"/dev/null")
+    hunks_text = "".join(_hunks(before.content, after.content))
+    return head + b"--- %s\n+++ %s\n" % names + hunks_text.encode("latin-1")
 
 
 def _hunks(old: bytes, new: bytes) -> Iterator[str]:
@@ -250,10 +258,6 @@ def _hunks(old: bytes, new: bytes) -> Iterator[str]:
 
 def _is_binary(data: bytes) -> bool:
     return b"\0" in data
-
-
-def _blob(data: bytes) -> str:
-    return sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
 
 
 def _literal(data: bytes) -> bytes:

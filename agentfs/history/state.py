@@ -14,7 +14,7 @@ from agentfs.history.journal import MAX_FILE_BYTES, Journal, RecoveryState, node
 from agentfs.history.read_history import PersistentReadTracker
 from agentfs.history.report import name_paths
 from agentfs.history.store import Loaded, SQLiteStore
-from agentfs.history.timeline import Step, inverted, net_changes
+from agentfs.history.timeline import Step
 
 _MOVE_ROOT = "UPDATE meta SET value = '{}' WHERE key = 'root'"
 _SLACK = 1024 * 1024  # bytes of free pages that are not worth returning to the file system
@@ -149,9 +149,7 @@ def _recover(loaded: Loaded, store: SQLiteStore, root: Root) -> tuple[str, ...]:
         return tuple(_messages(state, moving=False))
     if target is None:
         return ()
-    steps = timeline.between(min(position, target), max(position, target))
-    net = inverted(steps) if target < position else net_changes(steps)
-    state = RecoveryState(net.changes, node_reader(root))
+    state = RecoveryState(timeline.net_to(target).changes, node_reader(root))
     if state.complete:
         timeline.move_to(target)
     store.finish_move(timeline.position)

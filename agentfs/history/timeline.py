@@ -77,12 +77,6 @@ def net_changes(steps: Iterable[Step]) -> NetChanges:
     return total.total()
 
 
-def inverted(steps: Iterable[Step]) -> NetChanges:
-    """Return the net changes that undo steps, given from the first to the last."""
-    total = net_changes(steps)
-    return NetChanges(tuple(change.reversed() for change in total.changes), total.external)
-
-
 def moved_file(step: Step) -> tuple[str, str] | None:
     """Return the old and new path of the file that a step moved; None if it did anything else."""
     files = [
@@ -130,6 +124,13 @@ class Timeline:
         for step in self.between(max(start, self.merged), self.position):
             total.add(step.changes)
         return total.total()
+
+    def net_to(self, end: int) -> NetChanges:
+        """Return the net changes that lead from the current position to another."""
+        net = net_changes(self.between(min(self.position, end), max(self.position, end)))
+        if end >= self.position:
+            return net
+        return net._replace(changes=tuple(change.reversed() for change in net.changes))
 
     def add(self, step: Step) -> None:
         """Add a step at the current position, in place of the steps that were undone."""
