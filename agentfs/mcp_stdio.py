@@ -233,19 +233,14 @@ def _read_lines(fd: int, lines: "asyncio.Queue[_Line]", loop: asyncio.AbstractEv
 
 def _lines(fd: int) -> Iterator[bytes]:
     kept = bytearray()
-    while True:
-        try:
-            chunk = os.read(fd, _CHUNK)
-        except OSError:
-            chunk = b""
-        if not chunk:
-            break
-        *ended, rest = chunk.split(b"\n")
-        for part in ended:
-            kept += part[: MAX_FRAME_BYTES + 1 - len(kept)]
-            yield bytes(kept)
-            kept.clear()
-        kept += rest[: MAX_FRAME_BYTES + 1 - len(kept)]
+    with contextlib.suppress(OSError):
+        while chunk := os.read(fd, _CHUNK):
+            *ended, rest = chunk.split(b"\n")
+            for part in ended:
+                kept += part[: MAX_FRAME_BYTES + 1 - len(kept)]
+                yield bytes(kept)
+                kept.clear()
+            kept += rest[: MAX_FRAME_BYTES + 1 - len(kept)]
     if kept:
         yield bytes(kept)
 

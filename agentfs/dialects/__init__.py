@@ -109,8 +109,8 @@ class Dialect:
 
     def view(self, workspace: Workspace) -> Workspace:
         """Return a view of a workspace with the preset of this dialect."""
-        limits = _with_preset(workspace.limits, self.limits)
-        policy = _with_preset(workspace.policy, self.policy)
+        limits = with_preset(workspace.limits, self.limits, Limits())
+        policy = with_preset(workspace.policy, self.policy, Policy())
         return view_for_dialect(workspace.view(limits=limits, policy=policy), **self.options)
 
 
@@ -153,10 +153,7 @@ def find(name: str) -> Dialect:
     )
 
 
-def _with_preset(settings: _Settings, preset: Mapping[str, Any]) -> _Settings:
+def with_preset(settings: _Settings, preset: Mapping[str, Any], default: _Settings) -> _Settings:
     """Return the settings with the preset in place of the fields that are at their default."""
-    default = type(settings)()
-    changes = {
-        name: value for name, value in preset.items() if getattr(settings, name) == getattr(default, name)
-    }
-    return replace(settings, **changes) if changes else settings
+    unset = [name for name in preset if getattr(settings, name) == getattr(default, name)]
+    return replace(settings, **{name: preset[name] for name in unset}) if unset else settings

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
-from agentfs.dialects import Dialect
+from agentfs.dialects import Dialect, with_preset
 from agentfs.dialects.rendering import (
     absolute_in,
     as_json,
@@ -178,14 +178,12 @@ def specs(workspace: Workspace) -> Sequence[ToolSpec]:
 
 def _without_caps(limits: Limits) -> Limits:
     """Return limits without those that bound a read, except where the programmer has set them."""
-    preset = replace(Limits(), **_LIMITS)
     unbounded: dict[str, Any] = {
         "read_bytes": limits.file_bytes,
         "line_chars": limits.file_bytes,
         "output_tokens": _TOKENS_PER_BYTE * limits.file_bytes,
     }
-    unset = {name for name in unbounded if getattr(limits, name) == getattr(preset, name)}
-    return replace(limits, **{name: unbounded[name] for name in unset})
+    return with_preset(limits, unbounded, replace(Limits(), **_LIMITS))
 
 
 def _out_of_range(message: str, parameter: str) -> InvalidArgumentError:

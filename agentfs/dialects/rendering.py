@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import fields, replace
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from agentfs.errors import AgentFSError, PastEndError
 from agentfs.fs import quote
@@ -61,8 +61,7 @@ def left_out(skipped: Skipped, *, without: Collection[str] = ()) -> dict[str, An
 
 def left_out_field(skipped: Skipped, *, without: Collection[str] = ()) -> dict[str, Any]:
     """Return the field `left_out` of a JSON reply; no field where nothing was left out."""
-    reasons = left_out(skipped, without=without)
-    return {"left_out": reasons} if reasons else {}
+    return without_empty(left_out=left_out(skipped, without=without))
 
 
 def lines_of(read: ReadResult) -> list[str]:
@@ -90,6 +89,11 @@ def cut_lines(read: ReadResult, line_chars: int) -> tuple[str, list[int]]:
 def content_of(match: Match) -> dict[str, Any]:
     """Return as `content` the line of a match as it is, and as `cut` how much is omitted at either end."""
     return {"content": without_marks(match)[0], **({"cut": list(match.cut)} if any(match.cut) else {})}
+
+
+def case_options(case: Literal["sensitive", "insensitive", "smart"]) -> dict[str, Any]:
+    """Return the arguments of `grep` for how letters match."""
+    return {"ignore_case": case == "insensitive", "smart_case": case == "smart"}
 
 
 def last_line(arguments: Mapping[str, Any]) -> int | None:

@@ -24,7 +24,7 @@ from agentfs.dialects.dominds.documents import (
     with_document,
 )
 from agentfs.dialects.dominds.rg_args import ALLOWED, read_arguments, vary
-from agentfs.dialects.rendering import last_line, past_end_of_lines
+from agentfs.dialects.rendering import case_options, last_line, past_end_of_lines
 from agentfs.errors import InvalidArgumentError, NotAFileError, PastEndError
 from agentfs.limits import Limits
 from agentfs.messages import Message, NextCall, call
@@ -82,24 +82,24 @@ def specs(workspace: Workspace) -> Sequence[ToolSpec]:
     ) -> GrepResult:
         """Search files containing matches: their paths."""
         return workspace.grep(
-            pattern, path, globs, output_mode="files_with_matches", context=0, **_case(case)
+            pattern, path, globs, output_mode="files_with_matches", context=0, **case_options(case)
         )
 
     def ripgrep_snippets(
         pattern: str, path: str = ".", context_before: int = 0, context_after: int = 0, case: Case = "smart"
     ) -> GrepResult:
         """Search and display matching snippets: one for each matching line."""
-        return workspace.grep(pattern, path, before=context_before, after=context_after, **_case(case))
+        return workspace.grep(pattern, path, before=context_before, after=context_after, **case_options(case))
 
     def ripgrep_count(pattern: str, path: str = ".", case: Case = "smart") -> GrepResult:
         """Count matches in each file, and in all."""
-        return workspace.grep(pattern, path, output_mode="count", context=0, **_case(case))
+        return workspace.grep(pattern, path, output_mode="count", context=0, **case_options(case))
 
     def ripgrep_fixed(literal: str, path: str = ".", case: Case = "smart") -> GrepResult:
         """Fixed string search: the text as it is, no regular expression."""
         literal = literal.replace("\r\n", "\n")
         return workspace.grep(
-            literal, path, context=0, multiline="\n" in literal, fixed_strings=True, **_case(case)
+            literal, path, context=0, multiline="\n" in literal, fixed_strings=True, **case_options(case)
         )
 
     def grep(pattern: str, path: str = ".", rg_args: list[str] | str | None = None) -> GrepResult:
@@ -154,11 +154,6 @@ def specs(workspace: Workspace) -> Sequence[ToolSpec]:
             map_retry=vary,
         ),
     )
-
-
-def _case(case: Case) -> dict[str, Any]:
-    """Return the arguments of `grep` for how letters match."""
-    return {"ignore_case": case == "insensitive", "smart_case": case == "smart"}
 
 
 def _read(workspace: Workspace, path: str, lines: str | None, max_lines: int) -> ReadResult:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal
 
+from agentfs.dialects.rendering import case_options
 from agentfs.errors import InvalidArgumentError
 from agentfs.messages import Retry
 from agentfs.patterns.compile import compile_pattern, escape
@@ -57,8 +58,7 @@ class RgArguments:
         includes = any(not glob.startswith("!") for glob in globs)
         arguments: dict[str, Any] = {
             "pattern": pattern,
-            "ignore_case": self.case == "insensitive",
-            "smart_case": self.case == "smart",
+            **case_options(self.case),
             "glob": globs or None,
             # To ripgrep a file that a glob includes needs to be of no type.
             "type": (None if includes else self.types) or None,

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, Literal, TypeVar, get_type_hints
 
 from agentfs.dialects import Dialect
-from agentfs.dialects.rendering import as_json, problem_of
+from agentfs.dialects.rendering import as_json, case_options, problem_of
 from agentfs.dialects.tree_sitter_analyzer.contract import (
     MAX_LIMIT,
     MAX_TIMEOUT_MS,
@@ -209,8 +209,7 @@ def _grep_options(given: Query) -> dict[str, Any]:
         "pattern": given.query,
         "fixed_strings": given.fixed_strings or not given.regex,
         "word": given.word,
-        "ignore_case": given.case == "insensitive",
-        "smart_case": given.case == "smart",
+        **case_options(given.case),
         "multiline": given.multiline,
         "context": 0,
         "before": given.context_before,
