@@ -6,7 +6,7 @@ kind of failure, a leaf for one, or the Python error that a leaf also is; `code`
 
 from typing import Any, ClassVar, Self
 
-from agentfs.messages import Joined, Message, Names, calls_in, say
+from agentfs.messages import Joined, Message, Names, ParameterName, calls_in, say
 
 
 class AgentFSError(Exception):
@@ -190,6 +190,12 @@ class ArgumentError(AgentFSError, ValueError):
 
 class InvalidArgumentError(ArgumentError, code="invalid_argument"):
     """An argument is missing, unknown, of a wrong type or out of range."""
+
+
+def must_be(name: str, requirement: str, value: object, hint: str) -> InvalidArgumentError:
+    """Return the error for a value of a parameter that is not what it must be."""
+    message = Message(ParameterName(name, quoted=True), f" must be {requirement}, not {value}.")
+    return InvalidArgumentError(message, hint=hint, details={"argument": name, "value": f"{value}"})
 
 
 class InvalidPatternError(ArgumentError, code="invalid_pattern"):

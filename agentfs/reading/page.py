@@ -5,7 +5,7 @@ from dataclasses import replace
 from itertools import pairwise, zip_longest
 from typing import Any, Literal, NamedTuple
 
-from agentfs.errors import InvalidArgumentError, PastEndError
+from agentfs.errors import PastEndError, must_be
 from agentfs.fs import quote
 from agentfs.limits import Limits
 from agentfs.messages import Joined, Message, NextCall, ParameterName
@@ -49,11 +49,7 @@ class ReadRequest(NamedTuple):
             ("column", self.column, "the number of a character from 1"),
         ):
             if value is not None and (value == 0 or (value < 0 and name != "offset")):
-                raise InvalidArgumentError(
-                    Message(ParameterName(name, quoted=True), f" must be {wanted}, not {value!r}."),
-                    hint="Leave it out to read from the start as far as fits.",
-                    details={"argument": name, "value": repr(value)},
-                )
+                raise must_be(name, wanted, value, "Leave it out to read from the start as far as fits.")
 
     def first(self, path: str, total: int, noun: str = "line") -> int:
         """Return the number of the first line, 0 where there is none; PastEndError behind the last."""
@@ -111,7 +107,6 @@ class LineSlice(NamedTuple):
     ended: bool = True
     not_loaded: str = ""
     ids: Sequence[str] = ()
-    line_overhead: int | None = None
 
     def content(self, count: int) -> str:
         """Return the exact text of the first `count` lines."""
@@ -152,7 +147,7 @@ def slice_text(text: str, first: int, count: int, request: ReadRequest) -> LineS
         bodies.append(rest)
     if request.column > 1:
         bodies = drop_columns(bodies, request.column, end, ended=ended)
-    return LineSlice(first, bodies, end, ended, line_overhead=request.line_overhead)
+    return LineSlice(first, bodies, end, ended)
 
 
 def drop_columns(bodies: Sequence[str], column: int, end: str, *, ended: bool) -> list[str]:
@@ -175,17 +170,18 @@ def render_page(
     info: TextInfo, lines: LineSlice, limits: Limits, request: ReadRequest, notes: Sequence[str] = ()
 ) -> tuple[Page, ReadResult]:
     """Show as many lines as the budgets hold, or as much as they hold of the first one."""
-    whole = _fit_bytes(lines, limits)
+    overhead = request.line_overhead
+    whole = _fit_bytes(lines, limits, overhead)
     pages: dict[int, Page] = {}
 
     def fewer_lines(count: int) -> ReadResult:
-        page = whole if count == len(whole.formatted) else _fit_bytes(lines.head(count), limits)
+        page = whole if count == len(whole.formatted) else _fit_bytes(lines.head(count), limits, overhead)
         pages[count] = page
         return _result(info, page, limits, request, notes, by_tokens=count < len(whole.formatted))
 
     def fewer_characters(count: int) -> ReadResult:
         narrow = replace(limits, line_chars=count)
-        page = pages[1] = _fit_bytes(lines.head(1), narrow)
+        page = pages[1] = _fit_bytes(lines.head(1), narrow, overhead)
         return _result(info, page, narrow, request, notes, by_tokens=len(whole.formatted) > 1)
 
     result = fitted(
@@ -207,9 +203,9 @@ def empty_result(info: TextInfo) -> ReadResult:
     )
 
 
-def _fit_bytes(lines: LineSlice, limits: Limits) -> Page:
+def _fit_bytes(lines: LineSlice, limits: Limits, overhead: int | None) -> Page:
     """Return as many lines as `read_bytes` of formatted text hold, and always the first."""
-    first, ids, overhead = lines.first, lines.ids, lines.line_overhead
+    first, ids = lines.first, lines.ids
     cut: list[int] = []
     bodies = _without_returns(lines)
     if overhead is not None:

@@ -11,6 +11,7 @@ from agentfs.errors import (
     EncodingError,
     InvalidArgumentError,
     StaleError,
+    must_be,
 )
 from agentfs.fs import OpenFile, Root, link_note, quote, revision_of, revision_of_stat
 from agentfs.limits import Limits
@@ -120,11 +121,7 @@ def read_files(
     `patterns` are left to the next call, as there was no time to find the files that match them.
     """
     if budget is not None and budget < 1:
-        raise InvalidArgumentError(
-            Message(
-                ParameterName("budget", quoted=True), f" must be a number of tokens from 1, not {budget!r}."
-            )
-        )
+        raise must_be("budget", "a number of tokens from 1", budget, "Leave it out for the usual number.")
     count = limits.count_tokens or estimate_tokens
     left = total = budget or limits.output_tokens
     results: list[ReadResult] = []
@@ -254,7 +251,6 @@ def _read_large(
         ) from None
     if not lines.bodies:
         raise StaleError(f"{quote(file.path)} was made shorter while it was read.", hint="Read it again.")
-    lines = lines._replace(line_overhead=request.line_overhead)
     changed = file.changed()
     if changed:
         indexes.drop(key)

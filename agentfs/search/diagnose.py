@@ -13,7 +13,7 @@ from itertools import islice
 from agentfs.errors import AgentFSError, NotFoundError
 from agentfs.fs import Root, display_name, quote
 from agentfs.limits import Limits
-from agentfs.messages import FirstOf, Joined, Message, Retry
+from agentfs.messages import FirstOf, Joined, Message, Retry, plural
 from agentfs.patterns.compile import MAX_CHARACTERS, escape
 from agentfs.search.options import GrepOptions
 from agentfs.search.render import OPEN_IGNORED, RULE_CHARS
@@ -75,8 +75,9 @@ def _hint(fact: str, retry: Retry) -> str:
 
 
 def _lines(found: Found, *, exact: bool = True) -> str:
-    more = "" if exact and found.skipped.reached is None else " or more"
-    return f"{found.total_lines:,}{more} line{'' if found.total_lines == 1 else 's'}"
+    if exact and found.skipped.reached is None:
+        return plural(found.total_lines, "line")
+    return f"at least {plural(found.total_lines, 'line')}"
 
 
 def why_skipped(root: Root, path: str) -> str:

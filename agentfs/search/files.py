@@ -69,30 +69,21 @@ class _Filter:
         )
 
 
+@dataclass(eq=False)
 class FileSource:
-    """The files of one search: iterate `batches` once, then ask what was skipped.
+    """The files of one search: iterate `batches` once, then ask what was skipped."""
 
-    `among` are the names that an earlier search excluded, to search just those; None for the usual files.
-    """
+    _root: Root
+    _limits: Limits
+    _options: GrepOptions
+    _deadline: float
+    _among: Sequence[Excluded] | None  # names that an earlier search excluded, to search just those
 
-    def __init__(
-        self,
-        root: Root,
-        limits: Limits,
-        options: GrepOptions,
-        deadline: float,
-        among: Sequence[Excluded] | None = None,
-    ) -> None:
-        self._root = root
-        self._limits = limits
-        self._options = options
-        self._deadline = deadline
-        self._among = among
-        self._paths = paths_of(options.path)
+    def __post_init__(self) -> None:
+        self._paths = paths_of(self._options.path)
         self._walk: Walk | None = None
-        unique = options.dialect.unique_files
         self._seen: set[str] | None = None
-        if options.follow_symlinks or unique or len(self._paths) > 1:
+        if self._options.follow_symlinks or self._options.dialect.unique_files or len(self._paths) > 1:
             self._seen = set()
 
     @property
@@ -116,8 +107,7 @@ class FileSource:
 
     def batches(self) -> Iterator[FileBatch]:
         """Find the files, in the order that was asked for."""
-        options = self._options
-        listed = options.listed
+        listed = self._options.listed
         if listed is not None:
             yield from self._listed(listed)
             return
@@ -128,19 +118,19 @@ class FileSource:
         files: list[str] = []
         for path in self._paths:
             (directories if self._root.entry(path).is_dir else files).append(path)
-        if options.sort == "path":
+        if self._options.sort == "path":
             yield from self._single(files)
             yield from self._tree(directories)
-            return
-        found = [*files]
-        for batch in self._tree(directories):
-            found += [display_name(batch.prefix + name) for name in batch.names]
-        for path in self._sorted(list(dict.fromkeys(found))):
-            yield FileBatch("", [path], self._read)
+        else:
+            found = [*files]
+            for batch in self._tree(directories):
+                found += [display_name(batch.prefix + name) for name in batch.names]
+            for path in self._sorted(found):
+                yield FileBatch("", [path], self._read)
 
     def _sorted(self, paths: list[str]) -> list[str]:
         keyed: list[tuple[float, list[str], str]] = []
-        for path in paths:
+        for path in dict.fromkeys(paths):
             call_context.step(0)
             if time.monotonic() > self._deadline:
                 raise TimeoutError

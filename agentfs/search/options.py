@@ -7,9 +7,9 @@ from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any, ClassVar, Literal
 
-from agentfs.errors import InvalidArgumentError
+from agentfs.errors import InvalidArgumentError, must_be
 from agentfs.limits import HARD_FILE_BYTES, MAX_TIMEOUT, Limits
-from agentfs.messages import Message, NextCall, ParameterName
+from agentfs.messages import NextCall
 from agentfs.patterns.compile import Pattern, compile_pattern, escape
 from agentfs.patterns.syntax import has_capital
 from agentfs.policy import NO_DIALECT, DialectOptions
@@ -274,12 +274,6 @@ def check_least(name: str, value: int | None, least: int, hint: str) -> None:
     """Refuse a number that is too small."""
     if value is not None and value < least:
         raise must_be(name, f"{least} or more", value, hint)
-
-
-def must_be(name: str, requirement: str, value: object, hint: str) -> InvalidArgumentError:
-    """Return the error for a value of a parameter that is not what it must be."""
-    message = Message(ParameterName(name, quoted=True), f" must be {requirement}, not {value}.")
-    return _invalid(name, message, hint)
 
 
 def _invalid(argument: str, message: str, hint: str, **details: object) -> InvalidArgumentError:

@@ -8,7 +8,7 @@ from itertools import islice
 
 from agentfs.fs import display_name, quote
 from agentfs.limits import Limits
-from agentfs.messages import Joined, Message, ParameterName, Retry
+from agentfs.messages import Joined, Message, ParameterName, Retry, plural
 from agentfs.results import FileCount, GlobResult, GrepResult, Match, Skipped
 from agentfs.search.collect import check_offset
 from agentfs.search.options import GrepOptions, next_page, paths_of, seconds_of
@@ -100,7 +100,7 @@ def render(
         end = page.first + most
         matches = matches[:most] if by_line else matches
         counts = counts if by_line else dict(islice(counts.items(), most))
-    totals = totals_text(found)
+    totals = _totals(found)
 
     def answer(
         shown: Sequence[Match], files: Mapping[str, FileCount], end: int, note: str = ""
@@ -183,7 +183,7 @@ def _body(
         named = None if isinstance(options.files, GlobResult) else options.listed
         where = ", ".join(map(quote, named or paths_of(options.path)))
         pattern = one_line(json.dumps(options.pattern, ensure_ascii=False))
-        return [f"No matches for {pattern} in {where} ({_plural(found.searched, 'file')} searched).", *hints]
+        return [f"No matches for {pattern} in {where} ({plural(found.searched, 'file')} searched).", *hints]
     match options.output_mode:
         case "content":
             return ["\n".join(_content_lines(matches, numbers=options.line_numbers))]
@@ -194,7 +194,7 @@ def _body(
         case "summary":
             return _summary_lines(matches, counts)
         case _:
-            return [_sentence(totals_text(found))]
+            return [_sentence(_totals(found))]
 
 
 def _most_shown(matches: Sequence[Match], limits: Limits) -> int:
@@ -295,24 +295,20 @@ def _count_lines(counts: Mapping[str, FileCount]) -> list[str]:
     """Return `path: 3` for each file, with the number of matches where it differs from that of lines."""
     return [
         f"{one_line(path)}: {count.lines}"
-        + ("" if count.matches == count.lines else f" ({_plural(count.matches, 'match', 'matches')})")
+        + ("" if count.matches == count.lines else f" ({plural(count.matches, 'match', 'matches')})")
         for path, count in counts.items()
     ]
 
 
-def totals_text(found: Found) -> str:
+def _totals(found: Found) -> str:
     """Return the totals of a search in one phrase."""
     matches, lines = found.total_matches, found.total_lines
-    where = f"in {_plural(found.total_files, 'file')}"
+    where = f"in {plural(found.total_files, 'file')}"
     least = "" if found.exact else "at least "
     if matches == lines:
-        return f"{least}{_plural(lines, 'matching line')} {where}"
-    return f"{least}{_plural(matches, 'match', 'matches')} on {_plural(lines, 'line')} {where}"
+        return f"{least}{plural(lines, 'matching line')} {where}"
+    return f"{least}{plural(matches, 'match', 'matches')} on {plural(lines, 'line')} {where}"
 
 
 def _sentence(phrase: str) -> str:
     return f"{phrase[0].upper()}{phrase[1:]}."
-
-
-def _plural(number: int, noun: str, plural: str = "") -> str:
-    return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"

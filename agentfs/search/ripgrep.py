@@ -22,6 +22,10 @@ from agentfs.search.options import GrepOptions
 _LEAST_VERSION = 13
 _UNUSUAL = r"[\x00\r\x80-\xff]"  # no plain text, or line ends that are not `\n`
 _WIDE = r"[\x00\xfe\xff]"  # what is binary, and UTF-16 and UTF-32 with a byte order mark, has one of these
+_ARGUMENTS = (
+    *("--no-config", "--encoding=none", "--files-with-matches", "--null", "--text"),
+    *("--no-ignore", "--hidden", "--color=never", "--no-messages"),
+)
 _NAME = "rg.exe" if os.name == "nt" else "rg"
 
 
@@ -67,10 +71,9 @@ def candidates(
     """
     if options.multiline or options.word or options.encoding or options.follow_symlinks or options.files:
         return None
-    if options.sort != "path":
-        return None  # the files are then opened one by one, in another order than that of directories
     expression = rust_syntax(pattern.pattern, ignore_case=pattern.ignore_case)
-    if expression is None:
+    # In another order than that of paths, files are opened one by one and not directory by directory.
+    if expression is None or options.sort != "path":
         return None
     plan = pattern.plan
     unusual = _UNUSUAL
@@ -78,22 +81,12 @@ def candidates(
         texts = (*map(escaped, plan.literals), *plan.case_fold_extras)
         expression = ("(?i)" if pattern.ignore_case else "") + "|".join(texts)
         unusual = _WIDE
-    arguments = [
-        "--no-config",
-        "--encoding=none",
-        "--files-with-matches",
-        "--null",
-        "--text",
-        "--no-ignore",
-        "--hidden",
-        "--color=never",
-    ]
+    arguments = [*_ARGUMENTS, "-e", expression, "-e", f"(?-u){unusual}"]
     if not any(".git" in path.split("/") for path in paths):
         arguments.append("--glob=!.git")
-    command = [rg, *arguments, "--no-messages", "-e", expression, "-e", f"(?-u){unusual}", "--"]
     try:
         run = subprocess.run(  # noqa: S603 - a list, no shell; the pattern follows -e, paths follow --
-            [*command, *(path or "." for path in paths)],
+            [rg, *arguments, "--", *(path or "." for path in paths)],
             cwd=root,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
