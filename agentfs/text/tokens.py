@@ -14,7 +14,6 @@ _DIGITS = b"0123456789"
 _FIRST_BYTES = bytes(range(0xC0, 0x100))  # that a character outside of ASCII begins with, in UTF-8
 # Hundredths of a token for each character of a kind, fitted to two tokenizers: `benchmarks/calibrate.py`.
 _LETTER, _DIGIT, _SPACE, _LINE, _OTHER, _WIDE, _WIDER = 21, 79, 9, 21, 63, 58, 16
-_GUESSES = 4
 
 
 class Step(NamedTuple, Generic[R]):
@@ -92,21 +91,25 @@ def _count(text: str, limits: Limits) -> int:
 def _largest(limits: Limits, step: Step[R], result: R) -> tuple[R | None, R]:
     """Return the largest result of a step that fits, if one does, and the smallest that was tried.
 
-    Parts of a result mostly cost alike, so the first tries are where the budget would end if all did; the
-    search then continues by halving.
+    Parts of a result mostly cost alike, so each try is where the budget would end if all did. This is the
+    Illinois method: an end that stays twice counts half, and every fourth try halves what is left.
     """
     found: R | None = None
+    budget = limits.output_tokens + 0.5  # no number of tokens is just as large
     low, high = 0, step.most  # as far as known, `low` fits and `high` does not
-    low_tokens, high_tokens = 0, _count(result.text, limits)
-    guesses = _GUESSES
+    spare, excess = budget, _count(result.text, limits) - budget
+    tries, last_fits = 0, None
     while high - low > 1:
-        share = (limits.output_tokens - low_tokens) / max(high_tokens - low_tokens, 1) if guesses else 0.5
-        guesses -= guesses > 0
-        middle = min(max(low + int((high - low) * share), low + 1), high - 1)
+        tries += 1
+        share = spare / (spare + excess) if tries % 4 else 0.5
+        middle = min(max(low + round((high - low) * share), low + 1), high - 1)
         tried = step.render(middle)
-        tokens = _count(tried.text, limits)
-        if tokens <= limits.output_tokens:
-            found, low, low_tokens = tried, middle, tokens
+        left = budget - _count(tried.text, limits)
+        if left > 0:
+            found, low, spare = tried, middle, left
+            excess /= 2 if last_fits else 1
         else:
-            result, high, high_tokens = tried, middle, tokens
+            result, high, excess = tried, middle, -left
+            spare /= 2 if last_fits is False else 1
+        last_fits = left > 0
     return found, result
