@@ -180,12 +180,8 @@ class _GuardedCall:
 
     def _call(self, granted: _Granted, *, preview: bool = False) -> Any:
         """Run the method on a root that lets it use what was granted, and nothing that is denied."""
-        root, deny = self.workspace._root, self.workspace.policy.deny_rules
-        access = Access(
-            self.name, self.effect, deny, names_files=self.names_files, granted=granted, root=root
-        )
         workspace = copy(self.workspace)
-        workspace._root = root.for_call(access)
+        workspace._root = self.workspace._root.for_call(Access(self, granted))
         arguments = {**self.arguments, **({"preview": True} if preview else {})}
         return self._to_end(lambda: _flushed(workspace, lambda: self.method(workspace, **arguments)))
 
@@ -232,26 +228,19 @@ class _GuardedCall:
 class Access:
     """What the rules, and what was granted, allow one call on each file, by the file's real path."""
 
-    def __init__(
-        self,
-        name: str,
-        effect: Effect,
-        deny: Sequence[Rule],
-        *,
-        names_files: bool,
-        granted: _Granted,
-        root: Root,
-    ) -> None:
+    def __init__(self, call: _GuardedCall, granted: _Granted) -> None:
         # What may not be read is closed to every method; a rule without a glob is about the whole method.
-        rules = [rule for rule in deny if rule.glob is not None]
-        self._read = [rule for rule in rules if rule.names(name, effect) or rule.names("read", "read")]
-        changes = GROUPS["change"] if effect in GROUPS["change"] and not names_files else ()
+        rules = [rule for rule in call.workspace.policy.deny_rules if rule.glob is not None]
+        self._read = [
+            rule for rule in rules if rule.names(call.name, call.effect) or rule.names("read", "read")
+        ]
+        changes = GROUPS["change"] if call.changes and not call.names_files else ()
         self._change = [
             *self._read, *(rule for rule in rules if {*changes} & {*GROUPS.get(rule.name, ())})
         ]  # fmt: skip
-        self._name = name
+        self._name = call.name
         self._granted = granted
-        self._ignores_case = root.ignores_case
+        self._ignores_case = call.workspace._root.ignores_case
 
     def denies_reading(self, real_path: str) -> bool:
         """Return whether a rule keeps the contents of a file from this call."""

@@ -2,6 +2,7 @@
 
 import os
 import time
+from collections import deque
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
@@ -326,11 +327,9 @@ class Workspace:
         named: list[str] = []
         notes: list[str] = []
         given = texts(paths)
-        requested = [given] if isinstance(given, str) else given
-        for number, path in enumerate(requested):
-            if time.monotonic() > until:
-                patterns = requested[number:]
-                break
+        left = deque([given] if isinstance(given, str) else given)
+        while left and time.monotonic() <= until:
+            path = left.popleft()
             if any(mark in path for mark in "*?[{") and not self._root.exists(path):
                 found = glob_files(self._root, self.limits, GlobOptions(path, limit=_MOST_NAMED))
                 named += [entry.path for entry in found.files]
@@ -338,18 +337,9 @@ class Workspace:
                     notes.append(f"{quote(path)} matches more files; narrow it")
             else:
                 named.append(path)
-        else:
-            patterns = []
-
+        files = list(dict.fromkeys(named))
         return read_files(
-            self._root,
-            self._read_tracker,
-            self.limits,
-            list(dict.fromkeys(named)),
-            budget,
-            patterns,
-            notes,
-            self._indexes,
+            self._root, self._read_tracker, self.limits, files, budget, list(left), notes, self._indexes
         )
 
     @tool(

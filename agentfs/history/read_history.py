@@ -8,7 +8,6 @@ import json
 import time
 from collections.abc import Generator
 from contextlib import contextmanager
-from typing import Any
 
 from agentfs.errors import AgentFSError
 from agentfs.history.database import (
@@ -87,24 +86,21 @@ class PersistentReadTracker(ReadTracker):
     def _restore(self, database: Database) -> None:
         texts, reads, line_ids, latest, generation = database.read_checked(_TABLES, *_READ_HISTORY)
         try:
-            for path, revision, number, text, check in texts:
-                _check(check, path, revision, number, text)
+            for *values, check in (*texts, *reads, *line_ids, *latest):
+                if check != checksum(*values):
+                    raise Damage("a row of the read history is not as it was written")
+            self._number = max((number for _, _, number, *_ in (*texts, *reads, *line_ids)), default=0)
+            for path, revision, _, text, _ in texts:
                 self._add_text((from_bytes(path), revision), from_bytes(text))
-                self._number = max(self._number, number)
-            for path, revision, number, record, check in reads:
-                _check(check, path, revision, number, record)
+            for path, revision, _, record, _ in reads:
                 ranges, total, whole = json.loads(record)
                 version = ReadRecord(revision, tuple((first, last) for first, last in ranges), total, whole)
                 self._keep(from_bytes(path), version, self._cache.texts.get((from_bytes(path), revision)))
-                self._number = max(self._number, number)
-            for path, revision, number, ids, check in line_ids:
-                _check(check, path, revision, number, ids)
+            for path, revision, _, ids, _ in line_ids:
                 key = (from_bytes(path), revision)
                 if key in self._cache.texts:
                     self._add_ids(key, self._cache.texts[key], ids.decode().split())
-                self._number = max(self._number, number)
-            for path, revision, check in latest:
-                _check(check, path, revision)
+            for path, revision, _ in latest:
                 if self._cache.ids_of((from_bytes(path), revision)) is not None:
                     self._set_latest_ids(from_bytes(path), revision)
             self._cache.generation = max(
@@ -176,8 +172,3 @@ class PersistentReadTracker(ReadTracker):
 def clear(database: Database) -> None:
     """Delete the read history."""
     database.write(_CLEAR)
-
-
-def _check(check: Any, *values: Any) -> None:
-    if check != checksum(*values):
-        raise Damage("a row of the read history is not as it was written")

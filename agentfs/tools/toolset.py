@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from contextvars import copy_context
 from dataclasses import replace
+from itertools import groupby
 from string import Formatter
 from typing import Any
 
@@ -345,16 +346,14 @@ class Toolset:
     def _groups(self, calls: Sequence[ToolCall]) -> list[list[ToolCall]]:
         """Divide calls into runs of those that only read, and single others."""
         groups: list[list[ToolCall]] = []
-        read_before = False
-        for call in calls:
-            tool = self._tool_of(call)
-            reads = tool is not None and tool.effect in READING
-            if reads and read_before:
-                groups[-1].append(call)
-            else:
-                groups.append([call])
-            read_before = reads
+        for reads, group in groupby(calls, self._only_reads):
+            run = list(group)
+            groups += [run] if reads else [[call] for call in run]
         return groups
+
+    def _only_reads(self, call: ToolCall) -> bool:
+        tool = self._tool_of(call)
+        return tool is not None and tool.effect in READING
 
 
 def _fields(text: str) -> set[str]:
