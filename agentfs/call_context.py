@@ -80,8 +80,6 @@ class Call:
         import asyncio  # noqa: PLC0415 - most programs that import agentfs never await it
         from concurrent.futures import CancelledError  # noqa: PLC0415 - as above
 
-        if self.loop is None:
-            return _run_in_thread(coroutine)
         with self._lock:
             if self._abandoned:
                 coroutine.close()
@@ -191,13 +189,11 @@ def step(entries: int = 1) -> None:
 
 def wait_for(coroutine: Coroutine[Any, Any, Any]) -> Any:
     """Return what a coroutine returns, on the loop of whoever awaits the call under way or one of its own."""
-    call = current.get()
-    return call.wait_for(coroutine) if call is not None else _run_in_thread(coroutine)
-
-
-def _run_in_thread(coroutine: Coroutine[Any, Any, Any]) -> Any:
     import asyncio  # noqa: PLC0415 - as above
     from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - as above
 
+    call = current.get()
+    if call is not None and call.loop is not None:
+        return call.wait_for(coroutine)
     with ThreadPoolExecutor(1, "agentfs-question") as thread:  # this thread may have a running loop already
         return thread.submit(asyncio.run, coroutine).result()

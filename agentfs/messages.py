@@ -126,12 +126,7 @@ class Message(str):
     @classmethod
     def _text(cls, parts: tuple[Part, ...], names: Names) -> str | None:
         rendered = cls._rendered(parts, names)
-        return None if rendered is None else cls._separator(parts).join(text for _, text in rendered)
-
-    @classmethod
-    def _separator(cls, parts: tuple[Part, ...]) -> str:
-        del parts
-        return ""
+        return None if rendered is None else "".join(text for _, text in rendered)
 
     @classmethod
     def _rendered(cls, parts: tuple[Part, ...], names: Names) -> list[tuple[Part, str]] | None:
@@ -146,8 +141,9 @@ class Joined(Message):
     __slots__ = ()
 
     @classmethod
-    def _separator(cls, parts: tuple[Part, ...]) -> str:
-        return str(parts[0])
+    def _text(cls, parts: tuple[Part, ...], names: Names) -> str | None:
+        rendered = cls._rendered(parts, names)
+        return None if rendered is None else str(parts[0]).join(text for _, text in rendered)
 
     @classmethod
     def _rendered(cls, parts: tuple[Part, ...], names: Names) -> list[tuple[Part, str]] | None:

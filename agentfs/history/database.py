@@ -72,12 +72,6 @@ class Database:
     def __del__(self) -> None:
         self.close()
 
-    @property
-    def size(self) -> int:
-        """Bytes of the database."""
-        pages, page_size = self.read("PRAGMA page_count", "PRAGMA page_size")
-        return int(pages[0][0] * page_size[0][0])
-
     def opened(self) -> None:
         """From now on leave the path out of errors: where the directory is, is not for a model to know."""
         self._opening = False

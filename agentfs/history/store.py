@@ -192,11 +192,6 @@ class SQLiteStore(MemoryStore):
         self._was_moved = True  # since the last step: then there may be undone steps, or an unfinished move
         self._unneeded: set[bytes] = set()
 
-    @property
-    def bytes_on_disk(self) -> int:
-        """Bytes of the database."""
-        return self._database.size
-
     def load(self) -> Loaded:
         """Read the journal; raises Damage where it is not as it was written."""
         meta_rows, step_rows, checkpoint_rows, digest_rows, last = self._database.read_checked(
