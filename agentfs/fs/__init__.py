@@ -9,7 +9,6 @@ from agentfs.fs.node import (
     FileNode,
     LinkNode,
     Node,
-    Recorder,
     digest_of,
     entry_type,
     node_from_json,
@@ -20,7 +19,7 @@ from agentfs.fs.node import (
 from agentfs.fs.oserrors import kept_changing, link_note, typed
 from agentfs.fs.path import MAX_NAME_BYTES, MAX_PARTS, MAX_PATH_BYTES, display_name, quote
 from agentfs.fs.protect import name_matcher
-from agentfs.fs.replace import Changed, ConcurrentChange, Current, FileUpdate
+from agentfs.fs.replace import Changed, ConcurrentChange, Current
 from agentfs.fs.root import Root
 from agentfs.fs.temporary import Spool
 
@@ -36,12 +35,10 @@ __all__ = [
     "Directory",
     "DirectoryNode",
     "FileNode",
-    "FileUpdate",
     "LinkNode",
     "Node",
     "OpenFile",
     "ReadBuffer",
-    "Recorder",
     "Root",
     "Spool",
     "digest_of",

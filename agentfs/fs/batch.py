@@ -24,7 +24,7 @@ from agentfs.fs.path import quote
 from agentfs.fs.recovery_log import PlannedChange, RecoveryLog, recovery_log, unfinished_batches
 from agentfs.fs.replace import check_hard_links, check_may_change, check_not_linked
 from agentfs.fs.resolve import ResolvedPath, resolve_real
-from agentfs.fs.temporary import create_temporary, new_directory_mode, new_temporary, sync_directories
+from agentfs.fs.temporary import create_temporary, new_mode, new_temporary, sync_directories
 from agentfs.messages import Joined
 
 _NOT_EMPTY = {errno.ENOTEMPTY, errno.EEXIST}
@@ -214,12 +214,7 @@ def _is_file(node: Node | None) -> bool:
 
 
 class Batch:
-    """The planned changes of one batch, carried out or taken back.
-
-    Attributes:
-        staged: The temporaries and backups that may exist.
-        not_undone: The paths that were to be brought back and are not, as the system kept failing.
-    """
+    """The planned changes of one batch, carried out or taken back."""
 
     def __init__(
         self,
@@ -238,8 +233,8 @@ class Batch:
         self._kept_directories: list[str] = []
         self._begun: set[str] = set()  # the paths whose change may have been made
         self._retry_until = 0.0
-        self.staged: list[str] = []
-        self.not_undone: set[str] = set()
+        self.staged: list[str] = []  # the temporaries and backups that may exist
+        self.not_undone: set[str] = set()  # the paths that were not brought back, as the system kept failing
 
     def apply(self, log: RecoveryLog | None) -> tuple[str, ...]:
         """Make the changes, or bring everything back; return the directories that stay, not being empty."""
@@ -289,9 +284,10 @@ class Batch:
 
     def keep_log_if_needed(self, log: RecoveryLog | None) -> None:
         """Keep the log for what could not be brought back or removed, if there is any."""
-        if log is not None and (self.not_undone or self.staged):
-            log.keep = True
-            log.note_left(self.not_undone)
+        if log is not None:
+            log.keep = bool(self.not_undone or self.staged)
+            if log.keep:
+                log.note_left(self.not_undone)
 
     def _at(self, path: str) -> ResolvedPath:
         return resolve_real(self._context, path)
@@ -304,21 +300,14 @@ class Batch:
         steps: list[_Step] = []
         for late in (False, True):
             plans = sorted((p for p in self._plans if p.late is late), key=lambda plan: plan.change.path)
-            changes = [(plan, plan.change.before, plan.change.after) for plan in plans]
-            made: list[_Step] = [(self._make_directory, p) for p, _, after in changes if _is_directory(after)]
-            put: list[_Step] = [(self._put, p) for p, _, after in changes if _is_file(after)]
-            changes.reverse()
+            made = [(self._make_directory, p) for p in plans if _is_directory(p.change.after)]
+            put = [(self._put, p) for p in plans if _is_file(p.change.after)]
+            plans.reverse()
             # What a file or link replaces is never missing; only what nothing, or a directory, follows.
-            removed: list[_Step] = [
-                (self._remove, plan)
-                for plan, before, after in changes
-                if _is_file(before) and not _is_file(after)
-            ]
-            unmade: list[_Step] = [
-                (self._remove_directory, plan)
-                for plan, before, after in changes
-                if _is_directory(before) and not _is_directory(after)
-            ]
+            gone = [p for p in plans if not _is_file(p.change.after)]
+            removed = [(self._remove, p) for p in gone if _is_file(p.change.before)]
+            gone = [p for p in plans if not _is_directory(p.change.after)]
+            unmade = [(self._remove_directory, p) for p in gone if _is_directory(p.change.before)]
             steps += [*removed, *unmade, *made, *put] if late else [*made, *put, *removed, *unmade]
         return steps
 
@@ -330,30 +319,22 @@ class Batch:
             with self._at(path) as target, self._at(plan.backup) as backup:
                 self.staged.append(plan.backup)
                 try:
-                    syscalls.link_into(target.parent, target.name, backup.parent, backup.name)
+                    linked = syscalls.link_into(target.parent, target.name, backup.parent, backup.name)
                 except OSError as error:
-                    if error.errno not in syscalls.NO_HARD_LINKS:
-                        raise target.error(error) from None
+                    raise target.error(error) from None
+                if not linked:
                     self._create(backup, before, metadata)
         if isinstance(after, FileNode | LinkNode):
             with self._at(plan.temporary) as temporary:
                 self.staged.append(plan.temporary)
-                if plan.source and self._link_from(plan.source, temporary):
-                    return
+                if plan.source:
+                    with self._at(plan.source) as source:
+                        if syscalls.link_into(source.parent, source.name, temporary.parent, temporary.name):
+                            return
                 try:
                     self._create(temporary, after, metadata)
                 except OSError as error:
                     raise temporary.error(error, os.path.basename(path)) from None
-
-    def _link_from(self, source: str, temporary: ResolvedPath) -> bool:
-        try:
-            with self._at(source) as target:
-                syscalls.link_into(target.parent, target.name, temporary.parent, temporary.name)
-        except OSError as error:
-            if error.errno not in syscalls.NO_HARD_LINKS:
-                raise
-            return False
-        return True
 
     def _create(self, at: ResolvedPath, node: FileNode | LinkNode, replaced: FileMetadata | None) -> None:
         """Create a link, or a file with the owner and attributes of the one it replaces, or else its own."""
@@ -374,13 +355,12 @@ class Batch:
                 return
             self._begun.add(change.path)
             try:
-                syscalls.link_into(temporary.parent, temporary.name, target.parent, target.name)
+                linked = syscalls.link_into(temporary.parent, temporary.name, target.parent, target.name)
             except FileExistsError:
                 raise self._conflict(change, node_in(self._context, target, self._max_bytes)) from None
             except OSError as error:
-                if error.errno not in syscalls.NO_HARD_LINKS:
-                    raise target.error(error) from None
-                # A file system without hard links: a name that appears just now could be replaced.
+                raise target.error(error) from None
+            if not linked:  # then a name that appears just now could be replaced
                 syscalls.replace(temporary.parent, temporary.name, target.name, to=target.parent)
 
     def _remove(self, plan: PlannedChange) -> None:
@@ -406,11 +386,11 @@ class Batch:
     def _set_directory(self, path: str, present: Node | None, wanted: Node | None) -> None:
         with self._at(path) as target:
             try:
+                mode = wanted.mode if isinstance(wanted, DirectoryNode) else None
                 if not isinstance(present, DirectoryNode):
                     os.mkdir(target.name, dir_fd=target.parent)
-                mode = wanted.mode if isinstance(wanted, DirectoryNode) else None
-                if mode is None and isinstance(present, DirectoryNode):
-                    mode = new_directory_mode()
+                elif mode is None:
+                    mode = new_mode(directory=True)
                 if mode is not None:
                     syscalls.set_mode(target.parent, target.name, mode)
             except OSError as error:
@@ -434,19 +414,17 @@ class Batch:
         present = self._node_at(path)
         if isinstance(before, DirectoryNode):
             if present == after:
-                if isinstance(after, FileNode | LinkNode):
-                    self._remove_name(path)
+                if _is_file(after):
+                    self._remove_at(path)
                 self._set_directory(path, present, before)
             return True
-        if present is None:
-            return True
-        if present != after:
-            return False
+        if present is None or present != after:
+            return present is None
         if isinstance(present, DirectoryNode):
             with suppress(OSError):
-                self._remove_empty_directory(path)
+                self._remove_at(path, os.rmdir)
         else:
-            self._remove_name(path)
+            self._remove_at(path)
         return True
 
     def _restore_from_backup(self, plan: PlannedChange) -> bool:
@@ -460,20 +438,16 @@ class Batch:
                 if saved != before or present not in (after, None):
                     return False
                 if isinstance(present, DirectoryNode):
-                    self._remove_empty_directory(path)
+                    self._remove_at(path, os.rmdir)
                 with self._at(path) as target:
                     syscalls.replace(backup.parent, backup.name, target.name, to=target.parent)
         except (NotFoundError, NotDirectoryError):
             return False
         return True
 
-    def _remove_name(self, path: str) -> None:
+    def _remove_at(self, path: str, remove: Callable[..., None] = os.unlink) -> None:
         with self._at(path) as target:
-            os.unlink(target.name, dir_fd=target.parent)
-
-    def _remove_empty_directory(self, path: str) -> None:
-        with self._at(path) as target:
-            os.rmdir(target.name, dir_fd=target.parent)
+            remove(target.name, dir_fd=target.parent)
 
     def _remove_staged(self) -> None:
         """Remove the second names, but for those that are still needed to bring something back."""
@@ -486,7 +460,7 @@ class Batch:
 
     def _remove_staged_name(self, path: str) -> bool:
         with suppress(NotFoundError, FileNotFoundError):
-            self._remove_name(path)
+            self._remove_at(path)
         return True
 
     def _retry(self, act: Callable[[], bool]) -> bool | None:

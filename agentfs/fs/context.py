@@ -33,13 +33,11 @@ class RootHandle:
             syscalls.close(self.fd)
 
 
+@dataclass(slots=True)
 class SharedHandle:
     """The root handle of a context and its copies, which are closed together."""
 
-    __slots__ = ("handle",)
-
-    def __init__(self, handle: RootHandle) -> None:
-        self.handle = handle
+    handle: RootHandle
 
 
 class Access(Protocol):
@@ -58,35 +56,20 @@ class Access(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class RootContext:
-    """The open root, and the settings by which paths in it are resolved.
-
-    Attributes:
-        shared_handle: The handle of the root, shared with every copy.
-        roots: The absolute spellings of the root, in parts.
-        unreadable: The names whose contents are not shown.
-        unwritable: The names that are not changed.
-        follow: Whether links are followed.
-        hardlinks: What a change does to a file with several hard links.
-        durability: What is brought to the disk before a change is done.
-        workdir: The directory where relative paths start, from the root on, links resolved; "" is the root.
-        only: The directories outside of which nothing may be used or named, from the root on, links resolved;
-            None for the whole root.
-        access: The permission rules of the call under way; None where there are none.
-        staged: What a transaction has staged; None outside of one.
-        cleaned: The directories where stray temporaries were looked for.
-    """
+    """The open root, and the settings by which paths in it are resolved; paths are real ones."""
 
     shared_handle: SharedHandle
-    roots: tuple[tuple[str, ...], ...]
+    roots: tuple[tuple[str, ...], ...]  # the absolute spellings of the root, in parts
     unreadable: NameMatcher
     unwritable: NameMatcher
-    follow: bool
+    follow: bool  # whether links are followed
     hardlinks: Literal["break", "inplace", "refuse"]
     durability: Literal["fast", "data", "full"]
-    workdir: str = ""
-    only: tuple[str, ...] | None = None
+    workdir: str = ""  # where relative paths start
+    only: tuple[str, ...] | None = None  # the directories outside of which nothing may be used or named
     access: Access | None = None
-    staged: StagedNodes | None = None
+    staged: StagedNodes | None = None  # by the transaction under way
+    # The directories where stray temporaries were looked for.
     cleaned: set[tuple[int, int]] = field(default_factory=set[tuple[int, int]])
     _identities: dict[NameMatcher, tuple[tuple[int, int], _Identities]] = field(
         default_factory=dict[NameMatcher, tuple[tuple[int, int], _Identities]]

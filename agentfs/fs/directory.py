@@ -114,17 +114,11 @@ def _type_of(mode: int) -> EntryType:
 
 
 class LinkTarget(NamedTuple):
-    """Where a link leads.
+    """Where a link leads."""
 
-    Attributes:
-        target: Its target as written, or None when that lies outside.
-        status: The status of what is at its end, or None.
-        real_path: The path of its end, as far as it leads inside.
-    """
-
-    target: str | None
-    status: os.stat_result | None = None
-    real_path: str = ""
+    target: str | None  # as it is written, None when that lies outside
+    status: os.stat_result | None = None  # of what is at its end
+    real_path: str = ""  # of its end, as far as it leads inside
 
 
 def link_target(context: RootContext, real_path: str) -> LinkTarget:
@@ -155,13 +149,7 @@ def unicode_duplicates_among(names: Iterable[str]) -> list[str]:
 
 
 class Directory:
-    """An open directory. A context manager.
-
-    Attributes:
-        path: The path as it was requested, from the root on, fit to show; "" for the root.
-        real_path: The path of the directory itself, links resolved, as the system spells it; "" for the root.
-        handle: The descriptor.
-    """
+    """An open directory, with its path as it is displayed and its real path; "" is the root."""
 
     __slots__ = ("_context", "handle", "path", "real_path")
 
@@ -248,20 +236,12 @@ class Directory:
         *,
         linked: bool = True,
     ) -> Iterator[tuple[str, Outcome | OSError | AccessError]]:
-        """Read one regular file of this directory after the other, and yield those that are not passed over.
+        """Read one regular file after the other, and yield each that is not passed over, or its error.
 
-        Links are not followed. What a scan called a regular file is one when it is yielded, whatever was
-        there while it was read.
-
-        Args:
-            names: Single names, as `scan` gave them for regular files.
-            fill: Reads what is wanted of a descriptor, and returns a number, as `ReadBuffer.fill`.
-            classify: Given that number, returns None to pass the file over, or what to yield for it.
-            linked: Whether a protected file may have a second name, so that each file is identified
-                before it is read; see `Root.has_linked_secrets`.
-
-        Yields:
-            The name, and its outcome; or the error for a file that cannot or must not be read.
+        `fill` reads what is wanted of a descriptor and returns a number, of which `classify` makes what is
+        yielded, or None to pass the file over. What is yielded is a regular file and no link, whatever was
+        there while it was read. `linked` is whether a protected file may have a second name, so that each
+        file is identified before it is read; see `Root.has_linked_secrets`.
         """
         handle, open_file, close = self.handle, syscalls.open_file, os.close
         is_protected = self._context.unreadable.within(self.real_path)

@@ -17,14 +17,7 @@ _REGULAR = stat.S_IFREG
 
 
 class OpenFile:
-    """A regular file, open for reading. A context manager.
-
-    Attributes:
-        fd: The descriptor.
-        stat: Its status when it was opened.
-        path: The path as it was requested, from the root on, fit to show.
-        real_path: The path of the file itself, links resolved, as the system spells it.
-    """
+    """A regular file, open for reading, with its status when it was opened and its paths as `Directory`."""
 
     __slots__ = ("fd", "path", "real_path", "stat")
 
@@ -140,10 +133,7 @@ def size_of(fd: int) -> int:
 class ReadBuffer:
     """The bytes of the file that was read last.
 
-    Attributes:
-        data: The bytes of the file, a NUL, then stale bytes of earlier files. It stays the same object.
-        length: How many bytes the file has.
-        limit: The most bytes of a file that are read.
+    `data` has its `length` bytes, a NUL, then stale bytes of earlier files. It stays the same object.
     """
 
     __slots__ = ("_view", "_whole", "data", "length", "limit")

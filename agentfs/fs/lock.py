@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Generator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from functools import cache, partial
+from weakref import WeakValueDictionary
 
 from agentfs.fs import oserrors, syscalls
 from agentfs.fs.node import revision_of
@@ -23,16 +24,8 @@ _LOCK_NAME = re.compile("[0-9a-f]{12}")
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.0002, 0.01
 
 
-class _ThreadLock:
-    __slots__ = ("lock", "users")
-
-    def __init__(self) -> None:
-        self.lock = threading.Lock()
-        self.users = 0
-
-
 _guard = threading.Lock()
-_thread_locks: dict[str, _ThreadLock] = {}
+_thread_locks = WeakValueDictionary[str, threading.Lock]()  # each is there for as long as a thread uses it
 
 
 @contextmanager
@@ -51,42 +44,28 @@ def file_locks(paths: Mapping[str, str], root_path: str) -> Generator[None]:
 @contextmanager
 def _thread_lock(key: str, path: str) -> Generator[None]:
     with _guard:
-        mine = _thread_locks.setdefault(key, _ThreadLock())
-        mine.users += 1
+        lock = _thread_locks.setdefault(key, threading.Lock())
+    if not lock.acquire(timeout=WAIT):
+        raise oserrors.locked(path, WAIT)
     try:
-        if not mine.lock.acquire(timeout=WAIT):
-            raise oserrors.locked(path, WAIT)
-        try:
-            yield
-        finally:
-            mine.lock.release()
+        yield
     finally:
-        with _guard:
-            mine.users -= 1
-            if not mine.users:
-                del _thread_locks[key]
+        lock.release()
 
 
 @contextmanager
 def _process_locks(paths: Mapping[str, str]) -> Generator[None]:
-    """Lock lock files. Of several each is made a link to one that is locked, which takes one descriptor."""
+    """Lock lock files; those after the first are links to it, so that all of them take one descriptor."""
+    files = sorted(paths)
     fds: list[int] = []
-    names: list[str] = []
     try:
-        if len(paths) == 1:
-            lock = partial(open_locked, flags=os.O_CREAT)
-        else:
-            first = os.path.join(os.path.dirname(next(iter(paths))), revision_of(os.urandom(8)))
-            lock = partial(_link_or_open_locked, first)
-            fds.append(_wait_for(partial(open_locked, first, os.O_CREAT), first))
-            names.append(first)
-        for file in sorted(paths):
+        for file in files:
+            lock = partial(_link_or_open_locked, files[0]) if fds else partial(open_locked, flags=os.O_CREAT)
             fds.append(_wait_for(partial(lock, file), paths[file]))
-            names.append(file)
         yield
     finally:
         # Removed while they are locked: whoever waits sees that the file has lost its name, and starts again.
-        for file in names:
+        for file in files[: len(fds)]:
             with suppress(OSError):
                 os.unlink(file)
         for fd in filter(None, fds):
@@ -129,9 +108,8 @@ def open_locked(file: str, flags: int = 0) -> int | None:
         if try_lock(fd) and _still_named(fd, file):
             if os.fstat(fd).st_nlink == 1:
                 return fd
-            os.unlink(
-                file
-            )  # a link that a batch has left whose process died: its other links are not to wait
+            # It is a link of a batch whose process died: its other links are not to wait.
+            os.unlink(file)
     except BaseException:
         os.close(fd)
         raise

@@ -15,34 +15,21 @@ _PERMISSIONS = 0o777
 
 
 class FileMetadata(NamedTuple):
-    """What a file has besides its content.
+    """What a file has besides its content; None leaves a thing to the system."""
 
-    Attributes:
-        mode: Its permissions.
-        owner: The numbers of its user and its group; None to leave them to the system.
-        attributes: Its extended attributes, access control lists among them; None to leave them too.
-    """
-
-    mode: int
-    owner: tuple[int, int] | None = None
-    attributes: dict[str, bytes] | None = None
+    mode: int  # permissions only
+    owner: tuple[int, int] | None = None  # the numbers of its user and its group
+    attributes: dict[str, bytes] | None = None  # the extended ones, access control lists among them
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FileNode(Value):
-    """A regular file.
-
-    Attributes:
-        mode: Its permissions.
-        digest: The hash of its content.
-        size: Bytes of its content.
-        load: Returns its content; it may come from where it takes no memory.
-        metadata: What it has besides, to be made again with; files count as equal whatever theirs is.
-    """
+    """A regular file; those of equal mode and content are equal."""
 
     mode: int
     digest: str
     size: int
+    # Returns the content, which may come from where it takes no memory.
     load: Callable[[], bytes] = field(compare=False, repr=False)
     metadata: FileMetadata | None = field(default=None, compare=False, repr=False)
 
@@ -61,12 +48,7 @@ class LinkNode(Value):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class DirectoryNode(Value):
-    """A directory, without what is in it.
-
-    Attributes:
-        mode: Its permissions, None for what the system gives a new one; directories count as equal whatever
-            theirs are.
-    """
+    """A directory, without what is in it; all are equal. The mode None is what the system gives a new one."""
 
     mode: int | None = field(default=None, compare=False)
 
@@ -81,13 +63,7 @@ Node = FileNode | LinkNode | DirectoryNode
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Change(Value):
-    """What happens, or happened, at one path.
-
-    Attributes:
-        path: The path from the root on, links resolved, as the system spells it.
-        before: What was there; None for nothing.
-        after: What is there afterwards.
-    """
+    """What happens, or happened, at one real path; None is nothing."""
 
     path: str
     before: Node | None
@@ -131,17 +107,13 @@ class Recorder(Protocol):
 
 
 class StagedNodes:
-    """The nodes that the changes of a transaction leave, as long as they are not on disk.
-
-    Attributes:
-        nodes: What is at each path that was changed; None where something was removed.
-        relinked: Whether a link has come or gone: paths then lead elsewhere than they do on disk.
-        closed: Whether the transaction has ended.
-    """
+    """The nodes that the changes of a transaction leave, as long as they are not on disk."""
 
     def __init__(self) -> None:
-        self.nodes: dict[str, Node | None] = {}
-        self.relinked = False
+        self.nodes: dict[str, Node | None] = {}  # None where something was removed
+        self.relinked = (
+            False  # whether a link has come or gone: paths then lead elsewhere than they do on disk
+        )
         self.closed = False
         self._below = Counter[str]()  # how many staged files and links there are below each directory
 

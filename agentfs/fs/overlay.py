@@ -12,11 +12,21 @@ from agentfs.fs import oserrors
 from agentfs.fs.batch import check_may_change_at
 from agentfs.fs.directory import Directory
 from agentfs.fs.file import OpenFile
-from agentfs.fs.node import Change, Conflict, DirectoryNode, FileNode, LinkNode, Node, Recorder, StagedNodes
+from agentfs.fs.node import (
+    Change,
+    Conflict,
+    DirectoryNode,
+    FileNode,
+    LinkNode,
+    Node,
+    Recorder,
+    StagedNodes,
+    entry_type,
+)
 from agentfs.fs.path import ParsedPath, display_name, quote
 from agentfs.fs.replace import Changed, Current, FileUpdate
 from agentfs.fs.root import Root
-from agentfs.fs.temporary import new_file_mode, write_all
+from agentfs.fs.temporary import new_mode, write_all
 from agentfs.results import Entry
 
 
@@ -35,7 +45,7 @@ class StagedUpdate(FileUpdate):
         if after != self.current.data:
             self._root.check_replaceable(real_path, self._requested)
             if not preview:
-                mode = new_file_mode() if before is None else before.mode
+                mode = new_mode() if before is None else before.mode
                 self._root.stage(Change(real_path, before, FileNode.of(mode, after)))
         return Changed.of(self.current, after, [])
 
@@ -102,17 +112,18 @@ class OverlayRoot(Root):
             return replace(entry, path=displayed or ".")
         node = self.node(real_path, max_bytes=0)
         name = display_name(os.path.basename(real_path))
-        ext = os.path.splitext(name)[1][1:].lower()
-        match node:
-            case None:
-                raise oserrors.missing(path)
-            case DirectoryNode():
-                return Entry(displayed, name, "directory", is_dir=True, size=None, ext="", target=None)
-            case LinkNode(target):
-                target = display_name(target)
-                return Entry(displayed, name, "symlink", is_dir=False, size=None, ext=ext, target=target)
-            case FileNode():
-                return Entry(displayed, name, "file", is_dir=False, size=node.size, ext=ext, target=None)
+        if node is None:
+            raise oserrors.missing(path)
+        is_dir = isinstance(node, DirectoryNode)
+        return Entry(
+            displayed,
+            name,
+            entry_type(node),
+            is_dir=is_dir,
+            size=node.size if isinstance(node, FileNode) else None,
+            ext="" if is_dir else os.path.splitext(name)[1][1:].lower(),
+            target=display_name(node.target) if isinstance(node, LinkNode) else None,
+        )
 
     def _path_on_disk(self, path: str, real_path: str) -> str:
         # Through no directory or link that is only staged; else by its own name, which an error then gives.

@@ -17,19 +17,14 @@ _DRIVE = re.compile(r"[A-Za-z]:\\")
 
 
 class ParsedPath(NamedTuple):
-    r"""A path in parts.
-
-    Attributes:
-        parts: Its names and `..`, without empty parts and `.`; from the root on.
-        directory: Whether it ends as only a directory may, in `/`, `/.` or `/..`.
-        climbs: Whether it has a `..`.
-        escaped: Whether it has what may be a byte displayed as `\xe9`, or a character as `⟦U+202E⟧`.
-    """
+    """A path from the root on in its names and `..`, without empty parts and `.`."""
 
     parts: tuple[str, ...]
-    directory: bool = False
-    climbs: bool = False
-    escaped: bool = False
+    directory: bool = False  # whether it ends as only a directory may, in `/`, `/.` or `/..`
+    climbs: bool = False  # whether it has a `..`
+    escaped: bool = (
+        False  # whether it has what may be a byte displayed as `\xe9`, or a character as `⟦U+202E⟧`
+    )
 
 
 def is_simple(path: str) -> bool:

@@ -34,11 +34,7 @@ class _Rule(NamedTuple):
 
 
 class NameMatcher:
-    """One list of protected names, of which the last that matches decides.
-
-    Attributes:
-        literals: The names without `*` that are protected wherever they are.
-    """
+    """One list of protected names, of which the last that matches decides."""
 
     def __init__(self, patterns: Sequence[str], *, backups: bool = False) -> None:
         """Compile patterns as `Protect` describes them; `backups` protects copies of these names too."""
@@ -53,6 +49,7 @@ class NameMatcher:
             [next((name for name in each if name.strip("*")), each[0]) for each in names], ends
         )
         self._ordinary_directories: dict[str, bool] = {"": True}
+        # The names without `*` that are protected wherever they are.
         plain = [pattern.rstrip("/") for pattern in positive]
         self.literals = tuple(n for n in plain if "/" not in n and "*" not in n and self.covers(n))
 

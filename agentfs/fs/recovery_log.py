@@ -8,11 +8,11 @@ process. The next to open the root takes that batch back.
 import json
 import os
 from collections.abc import Generator, Iterable, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
-from agentfs.errors import AgentFSError, FileIOError
+from agentfs.errors import FileIOError
 from agentfs.fs import syscalls
 from agentfs.fs.context import RootContext
 from agentfs.fs.lock import lock_directory, open_locked, remove_stale_locks
@@ -21,39 +21,26 @@ from agentfs.fs.temporary import write_all
 
 _VERSION = 2
 _LEFT = b"left "
-_READ_SIZE = 1024 * 1024
 
 
 @dataclass
 class PlannedChange:
-    """How one change of a batch is made.
-
-    Attributes:
-        change: The change.
-        temporary: The path where the new content waits, or "".
-        backup: A second path of what is there now, or "".
-        source: The path of the removed file that the new content is moved from, or "".
-        late: Whether a file is replaced by a directory, here or above, or the other way round.
-    """
+    """How one change of a batch is made; each path may be ""."""
 
     change: Change
-    temporary: str = ""
-    backup: str = ""
-    source: str = ""
-    late: bool = False
+    temporary: str = ""  # where the new content waits
+    backup: str = ""  # a second name of what is there now
+    source: str = ""  # the removed file that the new content is moved from
+    late: bool = False  # whether a file is replaced by a directory, here or above, or the other way round
 
 
 class RecoveryLog:
-    """The log of one batch.
+    """The log of one batch; `keep` is whether it stays when it is closed, for the next to open the root."""
 
-    Attributes:
-        keep: Whether it stays when it is closed, for the next to open the root.
-    """
-
-    def __init__(self, fd: int, path: str) -> None:
+    def __init__(self, fd: int, path: str, *, keep: bool = False) -> None:
         self._fd = fd
         self._path = path
-        self.keep = False
+        self.keep = keep
 
     def write(self, content: bytes) -> None:
         """Append to the log; OSError when that fails."""
@@ -84,18 +71,17 @@ def recovery_log(
         return
     rows = [_row(plan) for plan in plans]
     content = json.dumps({"version": _VERSION, "root": root_path, "rows": rows}).encode()
-    log: RecoveryLog | None = None
-    try:
-        log = _new_log(os.path.join(directory, _prefix(context)))
-        log.write(content)
-    except OSError as error:
-        if log is not None:
-            log.close()
-        raise _failed(error) from None
-    try:
+    with ExitStack() as stack:
+        try:
+            log = stack.enter_context(closing(_new_log(os.path.join(directory, _prefix(context)))))
+            log.write(content)
+        except OSError as error:
+            raise FileIOError(
+                f"The recovery log outside of the workspace failed: {error.strerror or error}.",
+                hint="Nothing was changed. Free disk space, and try again.",
+                details={"errno": error.errno},
+            ) from None
         yield log
-    finally:
-        log.close()
 
 
 def _new_log(prefix: str) -> RecoveryLog:
@@ -112,7 +98,7 @@ def unfinished_batches(
 ) -> Generator[tuple[list[PlannedChange], set[str], RecoveryLog]]:
     """Yield the batches of dead processes, with the paths that are to be taken back.
 
-    Each log is removed after its turn, unless it is kept.
+    Each log is kept unless its `keep` is set to False.
     """
     directory = lock_directory(root_path)
     if directory is None:
@@ -128,18 +114,12 @@ def unfinished_batches(
             fd = open_locked(path)
             if fd is None:
                 continue
-            log = RecoveryLog(fd, path)
-            log.keep = True
-            try:
-                plans, left = _parse(_read_all(fd))
-                log.keep = plans is None
+            with closing(RecoveryLog(fd, path, keep=True)) as log, open(fd, "rb", closefd=False) as file:
+                plans, left = _parse(file.read())
                 if plans:
                     yield plans, left, log
-            except BaseException:
-                log.keep = True
-                raise
-            finally:
-                log.close()
+                elif plans is not None:
+                    log.keep = False
 
 
 def _parse(log: bytes) -> tuple[list[PlannedChange] | None, set[str]]:
@@ -157,13 +137,6 @@ def _parse(log: bytes) -> tuple[list[PlannedChange] | None, set[str]]:
     return plans, left
 
 
-def _read_all(fd: int) -> bytes:
-    parts: list[bytes] = []
-    while part := os.read(fd, _READ_SIZE):
-        parts.append(part)
-    return b"".join(parts)
-
-
 def _prefix(context: RootContext) -> str:
     here = syscalls.lstat(context.handle.fd, ".")
     return f"repair-{revision_of(f'{here.st_dev}:{here.st_ino}'.encode())}-"
@@ -178,11 +151,3 @@ def _row(plan: PlannedChange) -> list[Any]:
 def _plan(row: list[Any]) -> PlannedChange:
     path, before, after, temporary, backup = row
     return PlannedChange(Change(path, node_from_json(before), node_from_json(after)), temporary, backup)
-
-
-def _failed(error: OSError) -> AgentFSError:
-    return FileIOError(
-        f"The recovery log outside of the workspace failed: {error.strerror or error}.",
-        hint="Nothing was changed. Free disk space, and try again.",
-        details={"errno": error.errno},
-    )

@@ -26,13 +26,7 @@ from agentfs.fs.temporary import (
 
 
 class Current(NamedTuple):
-    """A file before a change.
-
-    Attributes:
-        path: The path as it was requested, fit to show.
-        real_path: The path of the file itself, links resolved.
-        data: Its content; None when nothing is there.
-    """
+    """A file before a change, with its path as it is displayed; the data None is no file."""
 
     path: str
     real_path: str
@@ -45,17 +39,7 @@ class Current(NamedTuple):
 
 
 class Changed(NamedTuple):
-    """What a change did, or would do.
-
-    Attributes:
-        path: The path as it was requested, fit to show.
-        real_path: The path of the file itself, links resolved.
-        before: The content before; None when nothing was there.
-        after: The content after.
-        created: Whether the file is new.
-        revision: The revision of the content after.
-        notes: What else the caller should know.
-    """
+    """What a change did, or would do, with the path as it is displayed and the revision afterwards."""
 
     path: str
     real_path: str
@@ -83,11 +67,7 @@ class _Original(NamedTuple):
 
 
 class FileUpdate:
-    """A file that is open for update; nobody else who takes its lock changes it meanwhile.
-
-    Attributes:
-        current: The file as it was read.
-    """
+    """A file that is open for update; nobody else who takes its lock changes it meanwhile."""
 
     def __init__(
         self, context: RootContext, resolved: ResolvedPath, max_bytes: int, recorder: Recorder | None

@@ -28,13 +28,7 @@ _MAY_BE_LINK = {errno.ELOOP, errno.ENOTDIR, errno.EMLINK, getattr(errno, "EFTYPE
 
 
 class ResolvedPath:
-    """An open parent directory and a name in it. A context manager: entering it walks the path.
-
-    Attributes:
-        parent: The descriptor of the parent directory, or of the last directory above it that exists.
-        name: The last name, not followed; "." where the path ends in the directory `parent` itself.
-        missing: The directories between `parent` and the name that do not exist yet.
-    """
+    """An open parent directory and a name in it. A context manager: entering it walks the path."""
 
     def __init__(
         self,
@@ -67,9 +61,9 @@ class ResolvedPath:
         self._after_link = 0  # how many parts were pending behind the link that was followed last
         self._retries = 0
         self._made: list[tuple[int, str]] = []
-        self.parent = self._root.fd
-        self.name = "."
-        self.missing: list[str] = []
+        self.parent = self._root.fd  # the parent directory, or the last directory above it that exists
+        self.name = "."  # the last name, not followed; "." where the path ends in `parent` itself
+        self.missing: list[str] = []  # the directories between them that do not exist yet
 
     def __enter__(self) -> Self:
         try:

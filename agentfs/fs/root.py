@@ -36,12 +36,6 @@ class Root:
     Every path is walked one name at a time from a descriptor on the root, each directory kept open and no
     link followed by the system, so that what is swapped meanwhile cannot lead outside. It may be used by
     several threads. A context manager.
-
-    Attributes:
-        path: The root's absolute path, links resolved.
-        policy: What may be done.
-        recorder: Records every change, or None.
-        recovery_notes: What had to be done after a process died in the middle of several changes, in words.
     """
 
     def __init__(self, path: str | os.PathLike[str], policy: Policy) -> None:
@@ -77,6 +71,7 @@ class Root:
             hardlinks=policy.hardlinks,
             durability=policy.durability,
         )
+        # What had to be done after a process died in the middle of several changes, in words.
         self.recovery_notes: tuple[str, ...] = ()
         if not policy.read_only:  # nobody may write through a root that is only read, repairs neither
             from agentfs.fs.batch import repair  # noqa: PLC0415 - it loads when a tree is opened
@@ -362,19 +357,14 @@ class Root:
             parsed = split_path(path, self._context.roots)
         except OutsideWorkspaceError as error:
             inside = path.lstrip("/")
-            if inside and inside != path and self._exists(inside):
-                error.hint = f"Did you mean {quote(inside)}? Without a leading `/` a path is relative."
+            with suppress(Exception):  # it serves a hint only
+                if inside and inside != path and self.exists(inside):
+                    error.hint = f"Did you mean {quote(inside)}? Without a leading `/` a path is relative."
             raise
         start = self._context.workdir
         if not start or path.startswith("/"):
             return parsed
         return parsed._replace(parts=(*start.split("/"), *parsed.parts))
-
-    def _exists(self, path: str) -> bool:
-        try:
-            return self.exists(path)
-        except Exception:  # noqa: BLE001 - it serves a hint only
-            return False
 
 
 def _direct_path(parsed: ParsedPath) -> str:

@@ -128,11 +128,7 @@ def rename_new(handle: int, source: str, name: str) -> None:
         return
     if number == errno.EEXIST:
         raise FileExistsError(number, os.strerror(number), name)
-    try:
-        link_into(handle, source, handle, name)
-    except OSError as error:
-        if error.errno not in NO_HARD_LINKS:
-            raise
+    if not link_into(handle, source, handle, name):
         _rename_over_placeholder(handle, source, name)
         return
     with suppress(OSError):  # the file has its name; what is left of the old one is removed later as a stray
@@ -151,9 +147,15 @@ def rename_no_replace(handle: int, source: str, name: str) -> int:
     return ctypes.get_errno()
 
 
-def link_into(handle: int, source: str, to: int, name: str) -> None:
-    """Make a hard link in another directory."""
-    os.link(source, name, src_dir_fd=handle, dst_dir_fd=to, follow_symlinks=False)
+def link_into(handle: int, source: str, to: int, name: str) -> bool:
+    """Make a hard link in another directory; return False where there can be none."""
+    try:
+        os.link(source, name, src_dir_fd=handle, dst_dir_fd=to, follow_symlinks=False)
+    except OSError as error:
+        if error.errno not in NO_HARD_LINKS:
+            raise
+        return False
+    return True
 
 
 def set_mode(handle: int, name: str, mode: int) -> None:

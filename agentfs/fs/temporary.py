@@ -4,7 +4,6 @@ import errno
 import os
 import re
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from threading import Lock
 
@@ -162,24 +161,18 @@ def _change_owner(fd: int, owner: tuple[int, int], mode: int) -> tuple[list[str]
     return [], mode
 
 
-def new_file_mode() -> int:
-    """Return the permissions that the system gives a new file."""
-    return _new_mode(lambda path: os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)))
-
-
-def new_directory_mode() -> int:
-    """Return the permissions that the system gives a new directory."""
-    return _new_mode(os.mkdir)
-
-
-def _new_mode(make: Callable[[str], None]) -> int:
+def new_mode(*, directory: bool = False) -> int:
+    """Return the permissions that the system gives a new file or directory."""
     # The umask cannot be read without changing it, for all threads at once.
     import tempfile  # noqa: PLC0415 - as below
 
     try:
-        with tempfile.TemporaryDirectory(prefix="agentfs-") as directory:
-            path = os.path.join(directory, "new")
-            make(path)
+        with tempfile.TemporaryDirectory(prefix="agentfs-") as temporary:
+            path = os.path.join(temporary, "new")
+            if directory:
+                os.mkdir(path)
+            else:
+                os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
             return os.stat(path).st_mode & 0o777
     except OSError as error:
         raise oserrors.from_oserror(error, tempfile.gettempdir()) from None

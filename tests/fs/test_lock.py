@@ -4,13 +4,12 @@ import shutil
 import subprocess
 import sys
 import threading
-import time
 
 import pytest
 
 from agentfs import AgentFSError, Policy, Workspace
 from agentfs.errors import BusyError
-from agentfs.fs import Root, lock
+from agentfs.fs import Root, batch, lock
 from agentfs.fs.resolve import ResolvedPath
 from tests.fs.mechanisms import change
 
@@ -220,7 +219,7 @@ def test_one_lock_file_that_vanishes_does_not_end_the_sweep(tree, monkeypatch):
         assert not [file for file in files if os.path.exists(file)]
 
 
-def test_the_lock_of_a_delete_is_that_of_the_file_that_is_there_once_it_is_had(tmp_path):
+def test_the_lock_of_a_delete_is_that_of_the_file_that_is_there_once_it_is_had(tmp_path, monkeypatch):
     """While a delete waits for a lock, its directory is replaced, and another call changes the new file."""
     (tmp_path / "d").mkdir()
     (tmp_path / "d/x").write_text("old\n")
@@ -228,6 +227,11 @@ def test_the_lock_of_a_delete_is_that_of_the_file_that_is_there_once_it_is_had(t
     first, second = threading.Event(), threading.Event()
     changing_new = threading.Event()
     outcome: dict[str, object] = {}
+    locking = threading.Event()  # the delete has decided what to lock
+
+    def file_locks(*args):
+        locking.set()
+        return lock.file_locks(*args)
 
     def hold(name, begun, until):
         def spans(text):
@@ -252,12 +256,12 @@ def test_the_lock_of_a_delete_is_that_of_the_file_that_is_there_once_it_is_had(t
         except AgentFSError as error:
             outcome["delete"] = error
 
+    monkeypatch.setattr(batch, "file_locks", file_locks)
     with Workspace(tmp_path, policy=policy) as ws:
         threads = [hold("one", threading.Event(), first)]
         deleting = threading.Thread(target=delete)
         deleting.start()
-        while not any(held.users > 1 for held in list(lock._thread_locks.values())):
-            time.sleep(0.001)  # until the delete waits
+        assert locking.wait(20)
         (tmp_path / "d").rename(tmp_path / "e")
         shutil.copytree(tmp_path / "e", tmp_path / "d")
         threads.append(hold("two", changing_new, second))
@@ -301,7 +305,7 @@ def test_locks_that_a_killed_batch_leaves_are_taken_over_by_one_call_and_by_seve
     before = set(os.listdir(where))  # of other tests
     assert subprocess.run([sys.executable, "-c", DIE, str(tree)], check=False).returncode == 9
     left = [name for name in set(os.listdir(where)) - before if lock._LOCK_NAME.fullmatch(name)]
-    assert len(left) == 5
+    assert len(left) == 4
     monkeypatch.setattr(lock, "WAIT", 1.0)
     if not has_links:
         monkeypatch.setattr(os, "link", lambda *_, **__: (_ for _ in ()).throw(PermissionError(1, "no")))
@@ -312,10 +316,7 @@ def test_locks_that_a_killed_batch_leaves_are_taken_over_by_one_call_and_by_seve
             for name in "bcd":
                 tx.edit(name, "old", "several")
     assert [(tree / name).read_text() for name in "abcd"] == ["one", "several", "several", "several"]
-    remaining = set(left) & set(os.listdir(where))
-    assert len(remaining) <= 1, "only the file of the batch itself waits to be removed as a stale one"
-    for name in remaining:
-        os.unlink(os.path.join(where, name))
+    assert not set(left) & set(os.listdir(where))
 
 
 @pytest.mark.parametrize("has_links", [True, False])
