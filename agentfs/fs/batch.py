@@ -422,7 +422,7 @@ class Batch:
             return present is None
         if isinstance(present, DirectoryNode):
             with suppress(OSError):
-                self._remove_at(path, os.rmdir)
+                self._remove_at(path, directory=True)
         else:
             self._remove_at(path)
         return True
@@ -438,16 +438,16 @@ class Batch:
                 if saved != before or present not in (after, None):
                     return False
                 if isinstance(present, DirectoryNode):
-                    self._remove_at(path, os.rmdir)
+                    self._remove_at(path, directory=True)
                 with self._at(path) as target:
                     syscalls.replace(backup.parent, backup.name, target.name, to=target.parent)
         except (NotFoundError, NotDirectoryError):
             return False
         return True
 
-    def _remove_at(self, path: str, remove: Callable[..., None] = os.unlink) -> None:
+    def _remove_at(self, path: str, *, directory: bool = False) -> None:
         with self._at(path) as target:
-            remove(target.name, dir_fd=target.parent)
+            (os.rmdir if directory else os.unlink)(target.name, dir_fd=target.parent)
 
     def _remove_staged(self) -> None:
         """Remove the second names, but for those that are still needed to bring something back."""

@@ -3,6 +3,7 @@
 import errno
 import os
 import stat
+import sys
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
@@ -161,11 +162,7 @@ class Directory:
 
     def scan(self) -> list[os.DirEntry[str]]:
         """Return what is in the directory, in the system's order."""
-        try:
-            with os.scandir(self.handle) as entries:
-                return list(entries)
-        except OSError as error:
-            raise oserrors.from_oserror(error, self.path or ".") from None
+        return next(self.scan_parts(sys.maxsize), [])
 
     def scan_parts(self, size: int) -> Iterator[list[os.DirEntry[str]]]:
         """Yield what is in the directory in parts, so that a giant one need not be in memory whole."""
@@ -229,19 +226,13 @@ class Directory:
             raise oserrors.from_oserror(error, self._child(name)) from None
 
     def read_files(
-        self,
-        names: Sequence[str],
-        fill: Callable[[int], int],
-        classify: Callable[[int], Outcome | None],
-        *,
-        linked: bool = True,
+        self, names: Sequence[str], read: Callable[[int], Outcome | None], *, linked: bool = True
     ) -> Iterator[tuple[str, Outcome | OSError | AccessError]]:
         """Read one regular file after the other, and yield each that is not passed over, or its error.
 
-        `fill` reads what is wanted of a descriptor and returns a number, of which `classify` makes what is
-        yielded, or None to pass the file over. What is yielded is a regular file and no link, whatever was
-        there while it was read. `linked` is whether a protected file may have a second name, so that each
-        file is identified before it is read; see `Root.has_linked_secrets`.
+        `read`, given a descriptor, returns what is yielded, or None to pass the file over. What is yielded is
+        a regular file and no link, whatever was there while it was read. `linked` is whether a protected file
+        may have a second name, so that each file is identified before; see `Root.has_linked_secrets`.
         """
         handle, open_file, close = self.handle, syscalls.open_file, os.close
         is_protected = self._context.unreadable.within(self.real_path)
@@ -259,7 +250,7 @@ class Directory:
                 try:
                     if linked:
                         self._check_readable(fd, name)
-                    outcome = classify(fill(fd))
+                    outcome = read(fd)
                     if outcome is not None:
                         self._check_readable(fd, name)
                 finally:

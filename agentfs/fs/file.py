@@ -77,12 +77,8 @@ class OpenFile:
 
     def changed(self) -> bool:
         """Return whether the file has changed since it was opened, by its size and times."""
-        now, then = os.fstat(self.fd), self.stat
-        return (now.st_size, now.st_mtime_ns, now.st_ctime_ns) != (
-            then.st_size,
-            then.st_mtime_ns,
-            then.st_ctime_ns,
-        )
+        now, facts = os.fstat(self.fd), ("st_size", "st_mtime_ns", "st_ctime_ns")
+        return any(getattr(now, fact) != getattr(self.stat, fact) for fact in facts)
 
     def close(self) -> None:
         """Close the file; again is harmless."""

@@ -60,8 +60,12 @@ def _process_locks(paths: Mapping[str, str]) -> Generator[None]:
     fds: list[int] = []
     try:
         for file in files:
-            lock = partial(_link_or_open_locked, files[0]) if fds else partial(open_locked, flags=os.O_CREAT)
-            fds.append(_wait_for(partial(lock, file), paths[file]))
+            lock = (
+                partial(_link_or_open_locked, files[0], file)
+                if fds
+                else partial(open_locked, file, os.O_CREAT)
+            )
+            fds.append(_wait_for(lock, paths[file]))
         yield
     finally:
         # Removed while they are locked: whoever waits sees that the file has lost its name, and starts again.
@@ -105,11 +109,12 @@ def open_locked(file: str, flags: int = 0) -> int | None:
     """Open a file and lock it against other processes; None where another one has it, or removed it."""
     fd = os.open(file, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | flags, 0o600)
     try:
-        if try_lock(fd) and _still_named(fd, file):
-            if os.fstat(fd).st_nlink == 1:
-                return fd
-            # It is a link of a batch whose process died: its other links are not to wait.
-            os.unlink(file)
+        with suppress(FileNotFoundError):
+            if try_lock(fd) and os.path.samestat(os.fstat(fd), os.lstat(file)):
+                if os.fstat(fd).st_nlink == 1:
+                    return fd
+                # It is a link of a batch whose process died: its other links are not to wait.
+                os.unlink(file)
     except BaseException:
         os.close(fd)
         raise
@@ -126,13 +131,6 @@ def try_lock(fd: int) -> bool:
     except BlockingIOError:
         return False
     return True
-
-
-def _still_named(fd: int, file: str) -> bool:
-    try:
-        return os.path.samestat(os.fstat(fd), os.lstat(file))
-    except FileNotFoundError:
-        return False
 
 
 def lock_directory(root_path: str) -> str | None:

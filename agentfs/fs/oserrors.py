@@ -206,24 +206,6 @@ def locked(path: str, seconds: float) -> BusyError:
     )
 
 
-def link_loop(path: str, limit: int) -> LinkLoopError:
-    """Return link_loop for a path."""
-    return LinkLoopError(
-        f"{quote(path)} goes through more than {limit} symbolic links.",
-        hint="Links that lead to each other lead nowhere; name the file itself.",
-        details=_details(path),
-    )
-
-
-def link_refused(path: str, link: str) -> RefusedError:
-    """Return refused for a path through a link, where the policy follows none."""
-    return RefusedError(
-        f"{quote(link)} is a symbolic link, and this workspace follows none.",
-        hint="Name the file itself.",
-        details=_details(path, link=display_name(link)),
-    )
-
-
 def removed_in_transaction(path: str, removed: str) -> RefusedError:
     """Return refused for a path below something that the transaction has removed."""
     return RefusedError(

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from itertools import islice
 from typing import Self
 
-from agentfs.errors import AgentFSError, NameTooLongError, RefusedError
+from agentfs.errors import AgentFSError, LinkLoopError, NameTooLongError, RefusedError
 from agentfs.fs import oserrors, syscalls
 from agentfs.fs.context import RootContext, RootHandle
 from agentfs.fs.node import FileNode, LinkNode
@@ -280,10 +280,18 @@ class ResolvedPath:
                 details={"path": display_name(self._path), "link": display_name(link)},
             )
         if not (self._follow or self._context.follow):
-            raise oserrors.link_refused(self._path, link)
+            raise RefusedError(
+                f"{quote(link)} is a symbolic link, and this workspace follows none.",
+                hint="Name the file itself.",
+                details={"path": display_name(self._path), "link": display_name(link)},
+            )
         self._link_count += 1
         if self._link_count > MAX_LINKS:
-            raise oserrors.link_loop(self._path, MAX_LINKS)
+            raise LinkLoopError(
+                f"{quote(self._path)} goes through more than {MAX_LINKS} symbolic links.",
+                hint="Links that lead to each other lead nowhere; name the file itself.",
+                details={"path": display_name(self._path)},
+            )
         parsed = split_link(target, self._context.roots)
         if parsed is None:
             raise oserrors.outside(self._path, link)

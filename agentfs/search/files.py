@@ -4,12 +4,13 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import TypeAlias
 
 from agentfs import call_context
 from agentfs.errors import AgentFSError
 from agentfs.fs import Directory, Root, display_name
 from agentfs.limits import Limits
-from agentfs.patterns.prefilter import Classify, Verdict
+from agentfs.patterns.prefilter import Verdict
 from agentfs.results import GlobResult, Skipped
 from agentfs.search.collect import bind_globs
 from agentfs.search.options import GrepOptions, as_list, opens_hidden, paths_of
@@ -19,6 +20,8 @@ from agentfs.tree.types import compile_types
 from agentfs.tree.walk import Excluded, Visit, Walk, path_order
 
 Outcome = Verdict | OSError | AgentFSError
+# Reads a descriptor; None for a file without a match.
+ReadFile: TypeAlias = Callable[[int], Verdict | None]
 
 
 @dataclass(slots=True)
@@ -27,7 +30,7 @@ class FileBatch:
 
     prefix: str  # what precedes each name in its path
     names: list[str]  # as the system spells them
-    read: Callable[[Sequence[str], Callable[[int], int], Classify], Iterator[tuple[str, Outcome]]]
+    read: Callable[[Sequence[str], ReadFile], Iterator[tuple[str, Outcome]]]
     named: bool = False  # whether it is the one file that was asked for: an error of it is one of the call
     directory: Directory | None = None  # None where the names are paths
 
@@ -183,13 +186,11 @@ class FileSource:
         except AgentFSError:
             return path  # what is wrong with it is reported when it is searched
 
-    def _read(
-        self, paths: Sequence[str], fill: Callable[[int], int], classify: Classify
-    ) -> Iterator[tuple[str, Outcome]]:
+    def _read(self, paths: Sequence[str], read: ReadFile) -> Iterator[tuple[str, Outcome]]:
         for path in paths:
             try:
                 with self._root.open_file(path) as opened:
-                    outcome = classify(fill(opened.fd))
+                    outcome = read(opened.fd)
             except (OSError, AgentFSError) as error:
                 yield path, error
             else:

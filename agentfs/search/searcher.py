@@ -12,7 +12,7 @@ from agentfs.errors import AccessError, AgentFSError
 from agentfs.fs import Directory, ReadBuffer, Root, display_name, size_of, typed
 from agentfs.limits import Limits
 from agentfs.patterns.line_search import Counts, LineMatch, LineSearch
-from agentfs.patterns.prefilter import Prefilter
+from agentfs.patterns.prefilter import Prefilter, Verdict
 from agentfs.results import FileCount, Match, Skipped
 from agentfs.search.collect import ENTRY_BYTES, Page, page_of
 from agentfs.search.files import FileBatch, FileSource, Outcome
@@ -147,7 +147,7 @@ class _Searcher:
             if batch.directory is not None and among is not None:
                 names = self._candidates(batch.directory, names, among)
             found.searched += len(names)  # what turns out not to be is taken off again
-            for name, outcome in batch.read(names, self.buffer.fill, self.classify):
+            for name, outcome in batch.read(names, self._read):
                 try:
                     self._search_file(batch, name, outcome)
                 finally:
@@ -156,6 +156,9 @@ class _Searcher:
                 if found.full:
                     return
 
+    def _read(self, fd: int) -> Verdict | None:
+        return self.classify(self.buffer.fill(fd))
+
     def _candidates(self, directory: Directory, names: list[str], among: set[str]) -> list[str]:
         """Return the names that rg found; the others are opened all the same, to count what is skipped."""
         prefix = with_slash(directory.real_path)
@@ -163,7 +166,7 @@ class _Searcher:
         self.found.searched += len(others)
         limit = self.buffer.limit
         for _, outcome in directory.read_files(
-            others, size_of, lambda size: "too_large" if size > limit else None
+            others, lambda fd: "too_large" if size_of(fd) > limit else None
         ):
             self._skip(outcome)
         return [name for name in names if f"{prefix}{name}" in among]

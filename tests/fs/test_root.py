@@ -237,7 +237,7 @@ def test_never_following_links(tree):
 def sifted(root, path, name):
     """Return what sifting yields for a name when it would yield all that can be read."""
     with root.open_directory(path) as directory:
-        [(_, outcome)] = directory.read_files([name], ReadBuffer(10**6).fill, lambda length: length)
+        [(_, outcome)] = directory.read_files([name], ReadBuffer(10**6).fill)
     return outcome
 
 
@@ -373,12 +373,12 @@ def test_a_directory_hands_out_what_is_in_it(root):
             assert below.path == "a/b"
             with below.open_file("t") as file:
                 assert (file.path, file.read(9)) == ("a/b/t", b"a/b/t\n")
-        assert list(directory.read_files(["t"], size_of, lambda size: size)) == [("t", 4)]
+        assert list(directory.read_files(["t"], size_of)) == [("t", 4)]
         contents = ReadBuffer(9)
-        sifting = directory.read_files(["t", "t"], contents.fill, lambda length: contents.copy()[:length])
+        sifting = directory.read_files(["t", "t"], lambda fd: contents.fill(fd) and contents.copy())
         assert list(sifting) == [("t", b"a/t\n")] * 2
-        assert list(directory.read_files(["t"], contents.fill, lambda _: None)) == []
-        assert list(directory.read_files(["t"], ReadBuffer(3).fill, lambda length: length)) == [("t", -1)]
+        assert list(directory.read_files(["t"], lambda _: None)) == []
+        assert list(directory.read_files(["t"], ReadBuffer(3).fill)) == [("t", -1)]
         assert code_of(directory.open_file, "l") == "link_loop"
         assert code_of(directory.open_file, "b") == "not_a_file"
         assert code_of(directory.open_file, "none") == "not_found"
@@ -419,11 +419,11 @@ def test_a_second_name_of_a_protected_file_is_not_sifted(root, linked):
     assert not root.has_linked_secrets()
     os.link(secret, f"{root.path}/a/notes.txt")
     assert root.has_linked_secrets()
-    # What is passed over is told too, or a search would say by its counts what the file does not hold.
-    judges = (lambda _: None, lambda length: length) if linked else (lambda length: length,)
+    # What is passed over is reported too, or a search would say by its counts what the file does not hold.
+    fill = ReadBuffer(99).fill
     with root.open_directory("a") as directory:
-        for judge in judges:
-            [(name, outcome)] = directory.read_files(["notes.txt"], ReadBuffer(99).fill, judge, linked=linked)
+        for read in (lambda _: None, fill) if linked else (fill,):
+            [(name, outcome)] = directory.read_files(["notes.txt"], read, linked=linked)
             assert (name, type(outcome)) == ("notes.txt", ProtectedError)
 
 
