@@ -162,7 +162,7 @@ class Directory:
 
     def scan(self) -> list[os.DirEntry[str]]:
         """Return what is in the directory, in the system's order."""
-        return next(self.scan_parts(sys.maxsize), [])
+        return next(self.scan_parts(sys.maxsize), list[os.DirEntry[str]]())
 
     def scan_parts(self, size: int) -> Iterator[list[os.DirEntry[str]]]:
         """Yield what is in the directory in parts, so that a giant one need not be in memory whole."""
