@@ -230,3 +230,16 @@ def test_the_parsing_of_one_page_ends_at_the_deadline(tmp_path):
     (tmp_path / "long.pdf").write_bytes(pdf([b"BT " + b"(text) Tj " * 300_000 + b"ET"], pages=1))
     with Workspace(tmp_path, limits=Limits(timeout=0.2)) as ws:
         assert "in the time that is left" in refused(ws.read, "long.pdf").message
+
+
+def test_a_search_of_many_slow_files_ends_at_the_deadline(tmp_path, monkeypatch):
+    for number in range(30):
+        (tmp_path / f"{number:02}.txt").write_text("x\n")
+    with Workspace(tmp_path, limits=Limits(timeout=0.5)) as ws:
+        monkeypatch.setattr(os, "open", slowed(os.open, 0.1))
+        began = time.monotonic()
+        result = ws.grep("x")
+    assert time.monotonic() - began < 2, "all files would take three seconds"
+    assert result.skipped.reached == "timeout"
+    assert not result.exact
+    assert result.searched_files == result.total_files < 30

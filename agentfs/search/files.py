@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 from agentfs import call_context
 from agentfs.errors import AgentFSError
@@ -19,9 +19,10 @@ from agentfs.tree.ignore_sources import with_slash
 from agentfs.tree.types import compile_types
 from agentfs.tree.walk import Excluded, Visit, Walk, path_order
 
-Outcome = Verdict | OSError | AgentFSError
-# Reads a descriptor; None for a file without a match.
-ReadFile: TypeAlias = Callable[[int], Verdict | None]
+# What reading a descriptor comes to; None for a file without a match.
+Reading = Verdict | Literal["timeout"]
+ReadFile: TypeAlias = Callable[[int], Reading | None]
+Outcome = Reading | OSError | AgentFSError
 
 
 @dataclass(slots=True)

@@ -12,10 +12,10 @@ from agentfs.errors import AccessError, AgentFSError
 from agentfs.fs import Directory, ReadBuffer, Root, display_name, size_of, typed
 from agentfs.limits import Limits
 from agentfs.patterns.line_search import Counts, LineMatch, LineSearch
-from agentfs.patterns.prefilter import Prefilter, Verdict
+from agentfs.patterns.prefilter import Prefilter
 from agentfs.results import FileCount, Match, Skipped
 from agentfs.search.collect import ENTRY_BYTES, Page, page_of
-from agentfs.search.files import FileBatch, FileSource, Outcome
+from agentfs.search.files import FileBatch, FileSource, Outcome, Reading
 from agentfs.search.options import GrepOptions, paths_of, seconds_of
 from agentfs.search.ripgrep import candidates
 from agentfs.text import cut_line
@@ -27,7 +27,7 @@ Engine = Literal["python", "ripgrep"]
 # Lines around each match when none were asked for: so few are read together with the code around them.
 _ADAPTIVE_CONTEXT = {1: 10, 2: 5, 3: 5}
 _MAX_WAITING = 500  # line matches of a file that wait to become matches
-_FILES_PER_CHECK = 32  # files between two checks of the clock
+_FILES_PER_CHECK = 32  # files between two checks for cancellation
 _MATCH_BYTES, _SPAN_BYTES = 320, 120  # as measured
 _BLOCK_LINES = 10  # a match over several lines may be as long as this many lines
 
@@ -141,9 +141,6 @@ class _Searcher:
         for first in range(0, len(batch.names), _FILES_PER_CHECK):
             names = batch.names[first : first + _FILES_PER_CHECK]
             call_context.step(0)  # the walk has counted them
-            if time.monotonic() > self.deadline:
-                found.ended_in = batch.prefix + names[0]
-                raise TimeoutError
             if batch.directory is not None and among is not None:
                 names = self._candidates(batch.directory, names, among)
             found.searched += len(names)  # what turns out not to be is taken off again
@@ -156,23 +153,35 @@ class _Searcher:
                 if found.full:
                     return
 
-    def _read(self, fd: int) -> Verdict | None:
+    def _read(self, fd: int) -> Reading | None:
+        if time.monotonic() > self.deadline:
+            return "timeout"
         return self.classify(self.buffer.fill(fd))
+
+    def _read_size(self, fd: int) -> Reading | None:
+        if time.monotonic() > self.deadline:
+            return "timeout"
+        return "too_large" if size_of(fd) > self.buffer.limit else None
 
     def _candidates(self, directory: Directory, names: list[str], among: set[str]) -> list[str]:
         """Return the names that rg found; the others are opened all the same, to count what is skipped."""
         prefix = with_slash(directory.real_path)
         others = [name for name in names if f"{prefix}{name}" not in among]
         self.found.searched += len(others)
-        limit = self.buffer.limit
-        for _, outcome in directory.read_files(
-            others, lambda fd: "too_large" if size_of(fd) > limit else None
-        ):
+        for name, outcome in directory.read_files(others, self._read_size):
+            if outcome == "timeout":
+                self.found.searched -= len(others) - others.index(name)
+                self.found.ended_in = prefix + name
+                raise TimeoutError
             self._skip(outcome)
         return [name for name in names if f"{prefix}{name}" in among]
 
     def _search_file(self, batch: FileBatch, name: str, outcome: Outcome) -> None:
         """Search a file that was read, or count it as skipped."""
+        if outcome == "timeout":
+            self.found.searched -= 1
+            self.found.ended_in = batch.prefix + name
+            raise TimeoutError
         if outcome != "may_match":
             if batch.named and not isinstance(outcome, str):
                 raise typed(outcome, batch.prefix + name) from None
