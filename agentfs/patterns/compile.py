@@ -48,6 +48,7 @@ class CompiledRegex(Protocol):
         self, text: str, /, *, timeout: float | None = None, concurrent: bool = False
     ) -> Iterator[re.Match[str]]:
         """Find all matches; TimeoutError when together they take more than `timeout` seconds."""
+        ...
 
 
 @dataclass(frozen=True)
