@@ -93,7 +93,7 @@ class Pdf:
         except DeadlineExceededError:
             raise
         except Exception as error:  # noqa: BLE001 - as above
-            if max_tokens < _MAX_TOKENS and type(error).__name__ == "LimitReachedError":
+            if max_tokens < _MAX_TOKENS and "maximum number of tokens" in str(error):
                 raise DeadlineExceededError(
                     f"Page {number} of {quote(self._path)} cannot be read in the time that is left.",
                     hint="Read fewer pages at once.",
