@@ -125,10 +125,10 @@ def test_waiting_for_a_permission_is_not_counted(tmp_path):
     (tmp_path / "f").write_text("a\n")
 
     def ask(request):
-        time.sleep(0.6)
+        time.sleep(2.5)
         return True
 
-    with Workspace(tmp_path, limits=Limits(timeout=0.3), policy=Policy(permission=ask)) as ws:
+    with Workspace(tmp_path, limits=Limits(timeout=2), policy=Policy(permission=ask)) as ws:
         assert ws.edit("f", "a", "b").replacements == 1
     assert (tmp_path / "f").read_text() == "b\n"
 

@@ -53,9 +53,14 @@ def test_the_directory_of_a_visit_opens_its_files(root, tmp_path):
     (tmp_path / "a" / "b").write_bytes(b"inside")
     read = []
     contents = ReadBuffer(10)
+
+    def copy_of(fd):
+        contents.fill(fd)
+        return contents.copy()
+
     for visit in walk_of(root):
         names = [each.name for each in visit.files]
-        for name, content in visit.directory.read_files(names, contents.fill, lambda _: contents.copy()):
+        for name, content in visit.directory.read_files(names, copy_of):
             read.append((name, content))
     assert read == [("b", b"inside"), ("c", b"")]
 
