@@ -544,7 +544,7 @@ class Workspace:
 
     @tool(effect="change")
     def delete(self, path: Path) -> DeleteResult:
-        """Delete a file that you have read, a link, or an empty directory; undo brings it back.
+        """Delete a file, a link, or an empty directory; undo brings it back.
 
         Args:
             path: File, link or empty directory, relative to the workspace root.
@@ -553,12 +553,12 @@ class Workspace:
             What was deleted.
 
         Raises:
-            AgentFSError: `unread` for a file that this workspace has not shown whole, `stale` for one that
-                has changed since, `not_a_file` for a directory with something in it, `refused`, `read_only`.
+            AgentFSError: `not_a_file` for a directory with something in it, `too_large` for a file whose
+                content would not be kept for undo, `refused`, `read_only`.
         """
         from agentfs.editing import delete_path
 
-        return delete_path(self._root, self._read_tracker, self.limits, fspath(path))
+        return delete_path(self._root, self.limits, fspath(path))
 
     @tool(effect="change")
     def move(self, path: Path, to: Path) -> MoveResult:

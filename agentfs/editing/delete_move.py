@@ -1,8 +1,7 @@
 """`delete` and `move`: files, links and empty directories, all of which `undo` brings back."""
 
-from agentfs.editing.freshness import check_delete
 from agentfs.errors import AgentFSError, AlreadyExistsError, NotAFileError, RefusedError, StaleError
-from agentfs.fs import Change, Current, DirectoryNode, FileNode, Node, Root, display_name, entry_type, quote
+from agentfs.fs import Change, DirectoryNode, FileNode, Node, Root, display_name, entry_type, quote
 from agentfs.fs.oserrors import write_protected
 from agentfs.limits import Limits
 from agentfs.messages import Joined, Message, ParameterName, Retry, ToolName, call
@@ -12,8 +11,8 @@ from agentfs.results import DeleteResult, MoveResult
 _MOST_COUNTED = 100  # entries of a directory that an error counts
 
 
-def delete_path(root: Root, tracker: ReadTracker, limits: Limits, path: str) -> DeleteResult:
-    """Delete a file whose present version has been read, an empty directory, or a link (not followed)."""
+def delete_path(root: Root, limits: Limits, path: str) -> DeleteResult:
+    """Delete a file, an empty directory, or a link (not followed); what it has can be brought back."""
     entry, real_path = root.entry(path), root.real_path(path)
     node = root.node(real_path, max_bytes=limits.file_bytes)
     if not real_path:
@@ -23,7 +22,11 @@ def delete_path(root: Root, tracker: ReadTracker, limits: Limits, path: str) -> 
     elif isinstance(node, FileNode):
         if not node.mode & 0o222:
             raise write_protected(entry.path, node.mode)
-        check_delete(Current(entry.path, real_path, node.load()), tracker, root.policy.overwrite)
+        if root.policy.overwrite == "never":
+            raise RefusedError(
+                f"{quote(entry.path)} is not deleted: existing files are not replaced here.",
+                details={"path": entry.path},
+            )
     try:
         root.apply([Change(real_path, node, None)], max_bytes=limits.file_bytes, conflict=_conflict)
     except AgentFSError:

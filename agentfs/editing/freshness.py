@@ -4,7 +4,7 @@ import sys
 from typing import NamedTuple
 
 from agentfs.editing.update import diff_lines
-from agentfs.errors import AlreadyExistsError, RefusedError, StaleError, UnreadError
+from agentfs.errors import AlreadyExistsError, StaleError, UnreadError
 from agentfs.fs import Current, quote
 from agentfs.limits import Limits
 from agentfs.line_ranges import Hunk, ReadRecord
@@ -115,30 +115,6 @@ def check_overwrite(current: Current, tracker: ReadTracker, overwrite: Overwrite
         f"({count} of {plural(last.total, 'line')}) would be replaced unseen.",
         hint=hint,
         details={**details, "unread_lines": [list(lines) for lines in missing]},
-    )
-
-
-def check_delete(current: Current, tracker: ReadTracker, overwrite: Overwrite) -> None:
-    """Refuse to delete a file whose present version this workspace has not read whole."""
-    data, revision = current.data, current.revision
-    if overwrite == "never":
-        raise RefusedError(
-            f"{quote(current.path)} is not deleted: existing files are not replaced here.",
-            details={"path": current.path},
-        )
-    # A binary file cannot be shown; undo brings it back as it does all others.
-    if overwrite == "always" or data is None or revision is None or is_binary(data):
-        return
-    if tracker.fully_read(current.real_path, revision):
-        return
-    last = tracker.last(current.real_path)
-    if last is not None and last.revision != revision:
-        raise _stale(current, decode(data).text, last.text, last.revision)
-    part = "has not been read" if last is None else "has been read only in part"
-    raise UnreadError(
-        f"{quote(current.path)} {part}, and deleting takes away all of it.",
-        hint=Message("Call ", call("read", path=current.path), " first."),
-        details={"path": current.path, "revision": revision},
     )
 
 

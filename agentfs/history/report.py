@@ -230,22 +230,19 @@ def _entry(node: Node | None) -> _Entry:
 
 def _part(path: str, before: _Entry, after: _Entry) -> bytes:
     old_name, new_name = _name("a/", path), _name("b/", path)
-    same_mode = before.mode == after.mode
-    lines = [b"diff --git %s %s" % (old_name, new_name)]
+    head = b"diff --git %s %s\n" % (old_name, new_name)
     if not before.mode:
-        lines.append(b"new file mode " + after.mode)
+        head += b"new file mode %s\n" % after.mode
     elif not after.mode:
-        lines.append(b"deleted file mode " + before.mode)
-    elif not same_mode:
-        lines += [b"old mode " + before.mode, b"new mode " + after.mode]
-    if before.content != after.content or not (before.mode and after.mode):
-        index = b"index %s..%s" % (before.blob, after.blob)
-        lines.append(index + b" " + after.mode if same_mode else index)
-    head = b"\n".join(lines) + b"\n"
+        head += b"deleted file mode %s\n" % before.mode
+    elif before.mode != after.mode:
+        head += b"old mode %s\nnew mode %s\n" % (before.mode, after.mode)
     if before.content == after.content:
         return head
     if _is_binary(before.content) or _is_binary(after.content):
-        return head + b"GIT binary patch\n" + _literal(after.content) + _literal(before.content)
+        # Without the names of the contents, which otherwise are left out, git applies no binary patch.
+        head += b"index %s..%s\nGIT binary patch\n" % (before.blob, after.blob)
+        return head + _literal(after.content) + _literal(before.content)
     names = (old_name if before.mode else b"/dev/null", new_name if after.mode else b"/dev/null")
     hunks_text = "".join(_hunks(before.content, after.content))
     return head + b"--- %s\n+++ %s\n" % names + hunks_text.encode("latin-1")

@@ -8,8 +8,8 @@ from typing import Self
 
 import pytest
 
-from agentfs import AgentFSError, Workspace
-from agentfs.errors import NotAFileError
+from agentfs import AgentFSError, Limits, Policy, Workspace
+from agentfs.errors import NotAFileError, RefusedError, TooLargeError
 
 
 class Counted:
@@ -69,6 +69,37 @@ def test_delete_of_a_directory_counts_the_little_that_is_in_it(ws, tmp_path):
         (tmp_path / "d" / name).unlink()
     ws.delete("d")
     assert not (tmp_path / "d").exists()
+
+
+@pytest.mark.parametrize("content", [b"never read\n", b"\x00binary", "\u00e9\n".encode("latin-1"), b""])
+def test_delete_needs_no_reading_as_undo_brings_all_back(ws, tmp_path, content):
+    file = tmp_path / "f"
+    file.write_bytes(content)
+    file.chmod(0o640)
+    ws.delete("f")
+    assert not file.exists()
+    ws.undo()
+    assert (file.read_bytes(), file.stat().st_mode & 0o777) == (content, 0o640)
+    ws.read("f")
+    file.write_bytes(content + b"changed after it was read\n")
+    with ws.transaction() as tx:
+        tx.delete("f")
+    assert not file.exists()
+    ws.undo()
+    assert file.read_bytes() == content + b"changed after it was read\n"
+
+
+def test_a_file_that_undo_could_not_bring_back_is_not_deleted(tmp_path):
+    (tmp_path / "f").write_bytes(b"x" * 101)
+    with Workspace(tmp_path, limits=Limits(file_bytes=100)) as ws:
+        with pytest.raises(TooLargeError):
+            ws.delete("f")
+        ws.read("f")
+        with pytest.raises(TooLargeError):
+            ws.delete("f")
+    with Workspace(tmp_path, policy=Policy(overwrite="never")) as ws, pytest.raises(RefusedError):
+        ws.delete("f")
+    assert (tmp_path / "f").stat().st_size == 101
 
 
 @pytest.mark.parametrize("name", ["delete", "write", "write twin", "edit"])

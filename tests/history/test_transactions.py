@@ -284,7 +284,6 @@ def test_a_transaction_that_comes_to_nothing_is_no_step(ws):
         (lambda tx: tx.write(".git/hooks/x", "x"), "protected"),
         (lambda tx: tx.move("f", ".env"), "protected"),
         (lambda tx: tx.write("f", "x"), "unread"),
-        (lambda tx: tx.delete("f"), "unread"),
         (lambda tx: tx.delete("d"), "refused"),
         (lambda tx: tx.edit("shut", "x", "y"), "refused"),
         (lambda tx: tx.write("loop", "x"), "link_loop"),
