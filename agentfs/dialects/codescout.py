@@ -241,8 +241,7 @@ def _render(context: RenderContext, workspace: Workspace) -> ToolResult:
     absolute = absolute_in(workspace)
     match context.outcome:
         case ReadResult() as read:
-            page = as_json(context, _page(context, read, workspace))
-            return replace(page, next=_rest(page.next, read, context.arguments.get("end_line")))
+            return as_json(context, _page(context, read, workspace))
         case ListResult() as listed:
             entries = [f"{absolute(entry.path)}{'/' if entry.is_dir else ''}" for entry in listed.entries]
             paging = _paging(context, listed)
@@ -300,13 +299,6 @@ def _page(context: RenderContext, read: ReadResult, workspace: Workspace) -> dic
     if read.encoding != "utf-8" and read.total_lines:
         page["encoding"] = read.encoding
     return page
-
-
-def _rest(following: NextCall | None, read: ReadResult, end_line: int | None) -> NextCall | None:
-    """Return the call that continues a read; for the rest of a range it ends where the range does."""
-    if following is None or read.kind == "directory" or end_line is None or read.end_line >= end_line:
-        return following
-    return {"name": following["name"], "arguments": {**following["arguments"], "end_line": end_line}}
 
 
 def _paging(context: RenderContext, listed: ListResult) -> dict[str, Any]:

@@ -6,9 +6,8 @@ from typing import NamedTuple
 from agentfs.editing.update import diff_lines
 from agentfs.errors import AlreadyExistsError, StaleError, UnreadError
 from agentfs.fs import Current, quote
-from agentfs.limits import Limits
-from agentfs.line_ranges import Hunk, ReadRecord
-from agentfs.messages import Joined, Message, NextCall, Retry, ToolName, call
+from agentfs.line_ranges import Hunk
+from agentfs.messages import Joined, Message, NextCall, ToolName, call
 from agentfs.policy import Overwrite
 from agentfs.read_tracker import ReadTracker
 from agentfs.text import (
@@ -16,7 +15,6 @@ from agentfs.text import (
     bodies_of,
     changed_lines,
     decode,
-    fits,
     footer,
     is_binary,
     line_ranges,
@@ -62,7 +60,7 @@ def check_revision(current: Current, text: str, tracker: ReadTracker, expected: 
     raise _stale(current, text, before, expected)
 
 
-def check_overwrite(current: Current, tracker: ReadTracker, overwrite: Overwrite, limits: Limits) -> None:
+def check_overwrite(current: Current, tracker: ReadTracker, overwrite: Overwrite) -> None:
     """Refuse to replace a file whose present version this workspace has not read whole."""
     if current.data is None or current.revision is None or overwrite == "always":
         return
@@ -96,19 +94,12 @@ def check_overwrite(current: Current, tracker: ReadTracker, overwrite: Overwrite
             hint=_read_or_edit(read, "it"),
             details=details,
         )
-    text = None if binary else decode(current.data).text
     if last.revision != current.revision:
+        text = None if binary else decode(current.data).text
         raise _stale(current, text, last.text, last.revision)
     missing = last.missing()
     start, end = missing[0]
     hint = _read_or_edit(call("read", path=current.path, offset=start, limit=end - start + 1), "the file")
-    if too_long := _too_long(last, text or "", limits):
-        hint = Joined(
-            " ",
-            f"Reading again does not help: {line_ranges(too_long)} cannot be shown whole.",
-            Message("Call ", ToolName("edit"), " to change a part of the file."),
-            Message("To replace it unseen, ", Retry({"overwrite": True}), "."),
-        )
     count = sum(end - start + 1 for start, end in missing)
     raise UnreadError(
         f"Only a part of {path} has been read: {line_ranges(missing)} "
@@ -138,16 +129,3 @@ def _stale(current: Current, text: str | None, before: str | None, expected: str
 def _read_or_edit(read: NextCall, what: str) -> Message:
     ways = Joined(", or ", Message(read, " first"), Message(ToolName("edit"), f" to change a part of {what}"))
     return Message("Call ", ways, ".")
-
-
-def _too_long(last: ReadRecord, text: str, limits: Limits) -> list[tuple[int, int]]:
-    """Return those of the lines not read that no read shows whole."""
-    if text.count("\n") > MOST_LINES:
-        return []
-    lines = bodies_of(text)
-    return [
-        (number, number)
-        for start, end in last.missing()
-        for number, line in enumerate(lines[start - 1 : end], start)
-        if len(line) > limits.line_chars or not fits(line, limits)
-    ]

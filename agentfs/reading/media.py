@@ -108,7 +108,9 @@ def _read_hex(file: OpenFile, limits: Limits, request: ReadRequest) -> ReadResul
 
     def result(most: int) -> ReadResult:
         last = first + most - 1
-        following: NextCall | None = request.next_call(file.path, last + 1) if last < total else None
+        following: NextCall | None = None
+        if last < total:
+            following = request.next_call(file.path, last + 1, shown=most)
         below = footer(f"rows {first}-{last} of {total}, 16 bytes each", continuation(following))
         return ReadResult(
             path=file.path,

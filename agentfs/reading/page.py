@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from itertools import pairwise, zip_longest
+from itertools import zip_longest
 from typing import Any, Literal, NamedTuple
 
 from agentfs.errors import PastEndError, must_be
@@ -68,10 +68,10 @@ class ReadRequest(NamedTuple):
             details={"path": path, "offset": self.offset, f"total_{noun}s": total},
         )
 
-    def next_call(self, path: str, offset: int, *, column: int = 1) -> NextCall:
-        """Return the call that continues at a line, with the arguments that this one had."""
+    def next_call(self, path: str, offset: int, *, shown: int = 0, column: int = 1) -> NextCall:
+        """Return the call that continues at a line: for the rest of what was requested, or as much again."""
         optional: dict[str, Any] = {
-            "limit": self.limit,
+            "limit": self.limit and (self.limit - shown or self.limit),
             "encoding": self.encoding,
             "raw": self.raw or None,
             "line_ids": self.line_ids or None,
@@ -131,11 +131,6 @@ class Page(NamedTuple):
     not_loaded: str
     ids: Sequence[str]
 
-    def complete_ranges(self) -> list[tuple[int, int]]:
-        """Return the ranges between the lines that were cut: only these were shown in full."""
-        edges = pairwise([self.first - 1, *self.cut, self.last + 1])
-        return [(before + 1, after - 1) for before, after in edges if after - before > 1]
-
 
 def slice_text(text: str, first: int, count: int, request: ReadRequest) -> LineSlice:
     """Return up to `count` lines of a text from line `first` on, which it has."""
@@ -168,26 +163,21 @@ def max_lines(limit: int | None, limits: Limits) -> int:
 
 def render_page(
     info: TextInfo, lines: LineSlice, limits: Limits, request: ReadRequest, notes: Sequence[str] = ()
-) -> tuple[Page, ReadResult]:
+) -> ReadResult:
     """Show as many lines as the budgets hold, or as much as they hold of the first one."""
     overhead = request.line_overhead
     whole = _fit_bytes(lines, limits, overhead)
-    pages: dict[int, Page] = {}
 
     def fewer_lines(count: int) -> ReadResult:
         page = whole if count == len(whole.formatted) else _fit_bytes(lines.head(count), limits, overhead)
-        pages[count] = page
         return _result(info, page, limits, request, notes, by_tokens=count < len(whole.formatted))
 
     def fewer_characters(count: int) -> ReadResult:
         narrow = replace(limits, line_chars=count)
-        page = pages[1] = _fit_bytes(lines.head(1), narrow, overhead)
+        page = _fit_bytes(lines.head(1), narrow, overhead)
         return _result(info, page, narrow, request, notes, by_tokens=len(whole.formatted) > 1)
 
-    result = fitted(
-        limits, Step(len(whole.formatted), fewer_lines), Step(limits.line_chars, fewer_characters)
-    )
-    return pages[result.end_line - result.start_line + 1], result
+    return fitted(limits, Step(len(whole.formatted), fewer_lines), Step(limits.line_chars, fewer_characters))
 
 
 def empty_result(info: TextInfo) -> ReadResult:
@@ -291,7 +281,7 @@ def _result(
             truncated, budget = "bytes", f", as many as {limits.read_bytes} bytes hold"
         elif request.limit is None:
             truncated = "lines"
-        following = request.next_call(info.path, page.last + 1)
+        following = request.next_call(info.path, page.last + 1, shown=len(page.formatted))
     below = footer(
         _range_note(page, info, budget),
         f"from character {request.column} on" if request.column > 1 else "",

@@ -91,7 +91,7 @@ def read_text(name: str, text: str, limits: Limits, request: ReadRequest) -> Rea
         return empty_result(info)
     notes = [NO_LINE_IDS] if request.line_ids else []
     lines = slice_text(text, first, max_lines(request.limit, limits), request)
-    return render_page(info, lines, limits, request, notes)[1]
+    return render_page(info, lines, limits, request, notes)
 
 
 def directory_result(path: str, listing: ListResult) -> ReadResult:
@@ -200,11 +200,12 @@ def _read_loaded(
         ids = tracker.line_ids(file.real_path, revision, text, to_model=True)
         lines = lines._replace(ids=ids[first - 1 : first - 1 + len(lines.bodies)])
         notes = notes if ids else [*notes, _NO_IDS]
-    page, result = render_page(info, lines, limits, request, notes)
-    if shorten and request.column == 1 and not request.line_ids:
+    result = render_page(info, lines, limits, request, notes)
+    if request.column > 1:
+        return result
+    if shorten and not request.line_ids:
         result = _shorten_repeat(tracker, file.real_path, result)
-    for start, last in page.complete_ranges() if request.column == 1 else ():
-        tracker.record_read(file.real_path, revision, text, start, last, total)
+    tracker.record_read(file.real_path, revision, text, result.start_line, result.end_line, total)
     return result
 
 
@@ -257,9 +258,9 @@ def _read_large(
         notes = [*notes, "the file changed while it was read"]
     if request.line_ids:
         notes = [*notes, _NO_IDS]
-    page, result = render_page(info, lines, limits, request, notes)
-    for start, last in page.complete_ranges() if request.column == 1 and not changed else ():
-        tracker.record_read(file.real_path, revision, None, start, last, index.total)
+    result = render_page(info, lines, limits, request, notes)
+    if request.column == 1 and not changed:
+        tracker.record_read(file.real_path, revision, None, result.start_line, result.end_line, index.total)
     return result
 
 

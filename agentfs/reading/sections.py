@@ -109,7 +109,7 @@ def _result(
     last = first + len(sections) - 1 if sections else 0
     following: NextCall | None = None
     if last < document.total:
-        following = request.next_call(document.path, last + 1)
+        following = request.next_call(document.path, last + 1, shown=len(sections))
     images = [image for section in sections for image in section.images]
     body = [line for section in sections for line in (section.title, *section.lines)]
     noun = document.noun

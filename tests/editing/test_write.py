@@ -90,19 +90,17 @@ def test_a_part_read_is_refused_and_the_rest_named(env):
 
 
 @pytest.mark.parametrize("limits", [Limits(), Limits(line_chars=100), Limits(output_tokens=40)])
-def test_no_second_read_is_suggested_for_a_line_that_none_shows_whole(tmp_path, limits):
+def test_a_file_with_a_line_that_no_read_shows_whole_can_be_replaced(tmp_path, limits):
     (tmp_path / "f.txt").write_text(f"a\n{'word ' * 1000}\nb\n")
     with Workspace(tmp_path, limits=limits) as ws:
-        for offset in (1, 2, 3):
+        for offset in (1, 3):
             ws.read("f.txt", offset, 1)
         with pytest.raises(AgentFSError) as caught:
             ws.write("f.txt", "c\n")
         assert (caught.value.code, caught.value.details["unread_lines"]) == ("unread", [[2, 2]])
-        assert "Reading again does not help: line 2 cannot be shown whole." in caught.value.hint
-        assert "read(" not in caught.value.hint
-        # What the hint names does help.
-        ws.edit("f.txt", "b\n", "B\n")
-        ws.write("f.txt", "c\n", overwrite=True)
+        (suggested,) = caught.value.details["suggested_calls"]
+        assert "⟦+" in ws.read(**suggested["arguments"]).text, "the line is cut"
+        ws.write("f.txt", "c\n")
     assert (tmp_path / "f.txt").read_text() == "c\n"
 
 

@@ -191,7 +191,7 @@ def test_a_budget_of_tokens_shows_fewer_lines_and_continues_after_them(reader, l
 
 
 @both
-def test_a_line_over_the_budget_of_tokens_is_cut_shorter_and_not_read(reader, limits):
+def test_a_line_over_the_budget_of_tokens_is_cut_shorter_and_counts_as_read(reader, limits):
     reader.write("x" * 2000)
     budget = Limits(output_tokens=100, file_bytes=limits.file_bytes)
     result = reader.read(limits=budget)
@@ -199,7 +199,7 @@ def test_a_line_over_the_budget_of_tokens_is_cut_shorter_and_not_read(reader, li
     assert (result.truncated_by, result.content) == ("line", "x" * 2000)
     assert result.text.startswith("1|xxxx")
     assert "characters⟧" in result.text
-    assert reader.tracker.last("f") is None
+    assert reader.tracker.last("f").whole
 
 
 def test_a_caller_that_formats_lines_passes_its_overhead(tmp_path):
@@ -222,3 +222,16 @@ def test_a_caller_that_formats_lines_passes_its_overhead(tmp_path):
         assert streamed.revision.startswith("~")
         assert streamed.end_line == 10
         assert streamed.next == {"name": "read", "arguments": {"path": "b", "offset": 11}}
+
+
+@both
+def test_a_page_of_a_requested_range_continues_to_its_end_and_no_further(reader, limits):
+    reader.write("0123456789\n" * 200)
+    small = Limits(read_bytes=500, file_bytes=limits.file_bytes)
+    page = reader.read(11, 100, limits=small)
+    shown = page.end_line - 10
+    assert 0 < shown < 100
+    assert page.next["arguments"] == {"path": "f", "offset": page.end_line + 1, "limit": 100 - shown}
+    while page.end_line < 110:
+        page = reader.read(**page.next["arguments"], limits=small)
+    assert page.end_line == 110

@@ -116,11 +116,12 @@ def test_a_file_is_fully_read_when_its_last_gap_was_read(reader):
     assert reader.tracker.last("f").text == TEN
 
 
-def test_a_line_that_was_cut_was_not_read(reader):
+def test_a_line_that_was_cut_for_display_counts_as_read(reader):
     reader.write("a\n" + "x" * 3000 + "\nb\n")
-    reader.read()
-    assert not reader.fully_read()
-    assert reader.tracker.last("f").missing() == ((2, 2),)
+    reader.read(1, 1)
+    assert reader.tracker.last("f").missing() == ((2, 3),)
+    reader.read(2)
+    assert reader.fully_read()
 
 
 def test_an_empty_file_is_fully_read_by_any_read(reader):
