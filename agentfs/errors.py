@@ -198,6 +198,18 @@ def must_be(name: str, requirement: str, value: object, hint: str) -> InvalidArg
     return InvalidArgumentError(message, hint=hint, details={"argument": name, "value": f"{value}"})
 
 
+def past_end(
+    what: str, offset: int, first: int, last: int, *, also: str = "", **details: Any
+) -> PastEndError:
+    """Return the error for an offset behind the end of something, of which `first` to `last` are valid."""
+    hint = Message("Pass an ", ParameterName("offset"), f" from {first} to {last}{also}.")
+    return PastEndError(
+        f"{what}; offset {offset} is past its end.",
+        hint=hint if last >= first else "It is empty: there is nothing to read.",
+        details={"offset": offset, **details},
+    )
+
+
 class InvalidPatternError(ArgumentError, code="invalid_pattern"):
     """A regular expression or glob cannot be used."""
 

@@ -5,10 +5,10 @@ from dataclasses import replace
 from itertools import zip_longest
 from typing import Any, Literal, NamedTuple
 
-from agentfs.errors import PastEndError, must_be
+from agentfs.errors import must_be, past_end
 from agentfs.fs import quote
 from agentfs.limits import Limits
-from agentfs.messages import Joined, Message, NextCall, ParameterName
+from agentfs.messages import Joined, NextCall
 from agentfs.results import Newline, ReadResult
 from agentfs.text import (
     UNKNOWN_8BIT,
@@ -57,16 +57,10 @@ class ReadRequest(NamedTuple):
             return max(total + self.offset + 1, min(total, 1))
         if self.offset <= total or (self.offset == 1 and total == 0):
             return min(self.offset, total)
-        hint = Message(
-            "Pass an ",
-            ParameterName("offset"),
-            f" from 1 to {total}, or a negative one to count from the end.",
-        )
-        raise PastEndError(
-            f"{quote(path)} has {plural(total, noun)}; offset {self.offset} is past its end.",
-            hint=hint if total else "It is empty: there is nothing to read.",
-            details={"path": path, "offset": self.offset, f"total_{noun}s": total},
-        )
+        details: dict[str, Any] = {"path": path, f"total_{noun}s": total}
+        also = ", or a negative one to count from the end"
+        has = f"{quote(path)} has {plural(total, noun)}"
+        raise past_end(has, self.offset, 1, total, also=also, **details)
 
     def next_call(self, path: str, offset: int, *, shown: int = 0, column: int = 1) -> NextCall:
         """Return the call that continues at a line: for the rest of what was requested, or as much again."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from agentfs import call_context
-from agentfs.errors import AgentFSError, InvalidArgumentError, OutsideWorkspaceError, PastEndError
+from agentfs.errors import AgentFSError, InvalidArgumentError, OutsideWorkspaceError, past_end
 from agentfs.fs import Directory, Root, display_name
 from agentfs.limits import Limits
 from agentfs.messages import Message, ParameterName
@@ -73,11 +73,7 @@ def page_of(limit: int | None, offset: int, default: int, limits: Limits) -> Pag
 def check_offset(offset: int, total: int, noun: str) -> None:
     """Raise `past_end` for an offset behind the last entry; 0 is always a start."""
     if offset and offset >= total:
-        message = Message(
-            ParameterName("offset", quoted=True), f" {offset} lies behind the last of {total} {noun}."
-        )
-        hint = "Use a smaller one; 0 is the start."
-        raise PastEndError(message, hint=hint, details={"offset": offset, "total": total})
+        raise past_end(f"The result has {total} {noun}", offset, 0, total - 1, total=total)
 
 
 def bind_globs(root: Root, globs: list[str], paths: Sequence[str], argument: str = "glob") -> list[str]:

@@ -53,7 +53,7 @@ def diagnose(root: Root, limits: Limits, options: GrepOptions, excluded: Sequenc
         found = _probe(root, brief, replace(options, fixed_strings=True))
         if found is not None:
             first = one_line(next(iter(found.counts)))
-            fact = f"As plain text it stands on {_lines(found)}, as in {first}"
+            fact = f"As plain text it is on {_lines(found)}, as in {first}"
             hints.append(_hint(fact, Retry({"pattern": escaped})))
     return hints
 

@@ -10,7 +10,7 @@ from agentfs import call_context
 from agentfs.errors import AgentFSError
 from agentfs.fs import Directory, Root, display_name
 from agentfs.limits import Limits
-from agentfs.patterns.prefilter import Verdict
+from agentfs.patterns.prefilter import SkipReason
 from agentfs.results import GlobResult, Skipped
 from agentfs.search.collect import bind_globs
 from agentfs.search.options import GrepOptions, as_list, opens_hidden, paths_of
@@ -19,9 +19,9 @@ from agentfs.tree.ignore_sources import with_slash
 from agentfs.tree.types import compile_types
 from agentfs.tree.walk import Excluded, Visit, Walk, path_order
 
-# What reading a descriptor comes to; None for a file without a match.
-Reading = Verdict | Literal["timeout"]
-ReadFile: TypeAlias = Callable[[int], Reading | None]
+Skipping = SkipReason | Literal["timeout"]
+Reading = bytes | Skipping  # what reading a descriptor comes to: the content that may match, or why not
+ReadFile: TypeAlias = Callable[[int], Reading | None]  # None passes over a file without a match
 Outcome = Reading | OSError | AgentFSError
 
 

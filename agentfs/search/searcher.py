@@ -12,10 +12,10 @@ from agentfs.errors import AccessError, AgentFSError
 from agentfs.fs import Directory, ReadBuffer, Root, display_name, size_of, typed
 from agentfs.limits import Limits
 from agentfs.patterns.line_search import Counts, LineMatch, LineSearch
-from agentfs.patterns.prefilter import Prefilter
+from agentfs.patterns.prefilter import classifier, decode_content
 from agentfs.results import FileCount, Match, Skipped
 from agentfs.search.collect import ENTRY_BYTES, Page, page_of
-from agentfs.search.files import FileBatch, FileSource, Outcome, Reading
+from agentfs.search.files import FileBatch, FileSource, Outcome, Reading, Skipping
 from agentfs.search.options import GrepOptions, paths_of, seconds_of
 from agentfs.search.ripgrep import candidates
 from agentfs.text import cut_line
@@ -92,8 +92,7 @@ class _Searcher:
         self.deadline = call_context.deadline(seconds_of(options.timeout, limits))
         self.source = FileSource(root, limits, options, self.deadline, among)
         self.buffer = ReadBuffer(options.file_bytes(limits))
-        self.prefilter = Prefilter(self.buffer, options.encoding)
-        self.classify = self.prefilter.classifier(self.pattern)
+        self.classify = classifier(self.buffer, self.pattern, options.encoding)
         # How far behind the first match of a line another can still be shown.
         window = limits.grep_line_chars * _BLOCK_LINES
         self.line_search = LineSearch(self.pattern, self.deadline, window=window)
@@ -158,7 +157,7 @@ class _Searcher:
             return "timeout"
         return self.classify(self.buffer.fill(fd))
 
-    def _read_size(self, fd: int) -> Reading | None:
+    def _read_size(self, fd: int) -> Skipping | None:
         if time.monotonic() > self.deadline:
             return "timeout"
         return "too_large" if size_of(fd) > self.buffer.limit else None
@@ -182,12 +181,11 @@ class _Searcher:
             self.found.searched -= 1
             self.found.ended_in = batch.prefix + name
             raise TimeoutError
-        if outcome != "may_match":
+        if not isinstance(outcome, bytes):
             if batch.named and not isinstance(outcome, str):
                 raise typed(outcome, batch.prefix + name) from None
             self._skip(outcome)
-            return
-        if (text := self.prefilter.text()) is None:
+        elif (text := decode_content(outcome, self.options.encoding)) is None:
             self._skip("undecodable")
         else:
             self._search_text(display_name(batch.prefix + name), text)
