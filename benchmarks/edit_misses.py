@@ -20,6 +20,7 @@ from pathlib import Path
 
 CONTEXT = 2
 MOST_LINES = 25
+SUFFIXES = {".py", ".txt", ".html", ".js", ".css", ".ts", ".tsx"}
 
 
 def real_edits(old_tree, new_tree, count):
@@ -27,7 +28,7 @@ def real_edits(old_tree, new_tree, count):
     found = []
     for path in sorted(new_tree.rglob("*")):
         before = old_tree / path.relative_to(new_tree)
-        if path.suffix not in {".py", ".txt", ".html", ".js", ".css"} or not before.is_file():
+        if path.suffix not in SUFFIXES or not before.is_file():
             continue
         try:
             text, after = before.read_bytes().decode(), path.read_bytes().decode()
@@ -139,6 +140,8 @@ def cut_end(text, old, new, rng):
     if len(lines) < 3:
         return None
     keep = rng.randrange(1, len(lines) - 1)
+    if not any(line.strip() for line in lines[:keep]):
+        return None
     indent = lines[keep][: len(lines[keep]) - len(lines[keep].lstrip())]
     return text, None, "\n".join([*lines[:keep], indent + "..."]) + "\n", new
 
@@ -160,6 +163,9 @@ KINDS = {
 }
 # Nothing that lands here is right: the file holds another's work, or the work is done.
 MUST_REFUSE = {"stale_text", "applied_before"}
+# Where the work is done, nothing can be suggested.
+UNSUGGESTED = {"applied_before"}
+CAUSES = {damage.__name__: causes for damage, causes in KINDS.items()}
 
 
 def cases_of(edits):
@@ -239,6 +245,15 @@ def as_peer(name, cases):
     return outcomes
 
 
+def faults(case, outcome):
+    """Name what is wrong with an outcome, as `--show` calls it."""
+    did, right, cause, again, _ = outcome
+    if did == "landed":
+        return set() if right else {"applied"}
+    found = set() if cause in CAUSES[case[0]] else {"cause"}
+    return found if case[0] in UNSUGGESTED or again in {True, False} else found | {"suggestion"}
+
+
 def table(name, cases, outcomes):
     by_kind = defaultdict(Counter)
     causes = Counter()
@@ -249,9 +264,8 @@ def table(name, cases, outcomes):
             tally["applied rightly" if right else "APPLIED WRONGLY"] += 1
             continue
         tally["refused"] += 1
-        allowed = next(causes for damage, causes in KINDS.items() if damage.__name__ == kind)
         if cause is not None:
-            tally["right cause"] += cause in allowed
+            tally["right cause"] += cause in CAUSES[kind]
             causes[kind, cause] += 1
         if again is not None:
             tally["suggested"] += 1
@@ -278,7 +292,7 @@ def main():
     parser.add_argument("--count", type=int, default=2000)
     parser.add_argument("--peer", action="append", default=[])
     parser.add_argument("--as-peer")
-    parser.add_argument("--show-wrong", action="store_true")
+    parser.add_argument("--show", choices=["applied", "cause", "suggestion"], help="print what went wrong")
     options = parser.parse_args()
     if options.as_peer:
         print("OUTCOMES" + json.dumps(as_peer(options.as_peer, json.load(sys.stdin))))
@@ -288,10 +302,9 @@ def main():
     print(f"{len(edits)} real edits, {len(cases)} damaged ones")
     outcomes = ours(cases)
     total = table("agentfs", cases, outcomes)
-    if options.show_wrong:
-        for case, outcome in zip(cases, outcomes, strict=True):
-            if outcome[:2] == ["landed", False]:
-                print(case[0], "\nOLD", case[3], "\nNEW", case[4], sep="\n")
+    for case, outcome in zip(cases, outcomes, strict=True):
+        if options.show in faults(case, outcome):
+            print(f"\n{case[0]}: {outcome[:4]}\nOLD\n{case[3]}\nNEW\n{case[4]}")
     for peer in options.peer:
         name, python = peer.split("=", 1)
         command = [python, __file__, "--as-peer", name]

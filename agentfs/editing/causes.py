@@ -25,8 +25,9 @@ _NUMBERS = tuple(
     re.compile(rf"[ ]*L?(\d+){_ID}{separator}")
     for separator in (r"\|", r"\t", "→", ": ", ":", "- ", "-", "  ", r"\. ", " ")
 )
-_ESCAPES = {"\\n": "\n", "\\t": "\t", "\\r": "", '\\"': '"', "\\'": "'", "\\\\": "\\"}
-_ESCAPE = re.compile(r"\\[nrt\"'\\]")
+_ESCAPES = {"n": "\n", "t": "\t", "r": ""}
+# A backslash before a line end or another one may be half of an escape that was undone, so runs are one.
+_ESCAPE = re.compile(r"\\+([nrt\"'\n]?)")
 # Shorter texts are at many places by chance.
 _LEAST_CHARACTERS = 8
 _LEAST_LETTERS = 3
@@ -46,15 +47,31 @@ _LEAST_SIMILARITY = 0.6
 
 
 def without_escapes(view: str, old: str) -> list[Span]:
-    r"""Find an old text whose line ends, tabs or quotes are written as `\n`, `\t` or `\"`."""
+    r"""Find an old text in which some line ends, tabs or quotes are written as `\n`, `\t` or `\"`."""
     if "\\" not in old:
         return []
-    unescaped = _ESCAPE.sub(lambda found: _ESCAPES[found[0]], old)
-    only_quotes = old.replace('\\"', '"').replace("\\'", "'")
-    for text in (unescaped, only_quotes):
-        if text != old and text.strip() and (found := _found(view, text)):
-            return found
-    return []
+    wanted = _unescaped(old)
+    if wanted == old or not wanted.strip():
+        return []
+    starts, offsets = [0], [0]  # of the parts between escapes: in the unescaped view, and in the view
+    for escape in _ESCAPE.finditer(view):
+        starts.append(starts[-1] + escape.start() - offsets[-1] + len(_unescape(escape)))
+        offsets.append(escape.end())
+
+    def offset(position: int) -> int:
+        part = bisect_right(starts, position) - 1
+        return offsets[part] + position - starts[part]
+
+    found = occurrences(_unescaped(view), wanted)
+    return [(offset(start), offset(start + len(wanted))) for start in found] or _found(view, wanted)
+
+
+def _unescaped(text: str) -> str:
+    return _ESCAPE.sub(_unescape, text)
+
+
+def _unescape(escape: re.Match[str]) -> str:
+    return _ESCAPES.get(escape[1], escape[1]) if escape[1] else "\\"
 
 
 def without_line_numbers(view: str, old: str) -> list[Span]:
@@ -136,6 +153,13 @@ def already_applied(view: str, old: str, new: str) -> list[Span]:
     if len(bare) < _LEAST_CHARACTERS or new.strip() in old or (bare in bare_old and bare != bare_old):
         return []
     return [(start, start + len(new)) for start in occurrences(view, new)]
+
+
+def shared_lines(old: Sequence[str], lines: Sequence[str]) -> int:
+    """Return how many characters the lines have that are in both texts, in order, but for white space."""
+    stripped, others = ([line.strip() for line in each] for each in (old, lines))
+    changed = sum(sum(map(len, stripped[start:end])) for start, end, _, _ in changed_lines(stripped, others))
+    return sum(map(len, stripped)) - changed
 
 
 def files_with(old: str, files: Sequence[tuple[str, str]]) -> list[str]:

@@ -146,8 +146,10 @@ class _Diagnosis:
 
     def applied(self) -> NoMatchError | None:
         spans = causes.already_applied(self.view, self.old, self.new)
-        blocks = causes.closest_blocks(bodies_of(self.view), self.old.split("\n")) if spans else []
-        if blocks:
+        view_lines, old_lines = bodies_of(self.view), self.old.split("\n")
+        blocks = causes.closest_blocks(view_lines, old_lines) if spans else []
+        shared = [causes.shared_lines(old_lines, view_lines[start:end]) for start, end in blocks]
+        if blocks and causes.shared_lines(old_lines, self.new.split("\n")) <= max(shared):
             # What is most like the old text is then the new one; otherwise it is there by chance.
             lines = self._lines(spans)
             spans = [

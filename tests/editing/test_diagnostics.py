@@ -59,3 +59,29 @@ def test_of_blocks_with_equally_many_equal_lines_the_most_similar_is_suggested(t
 def test_a_letter_whose_lower_case_is_longer_does_not_move_the_place(tmp_path):
     error = missed(tmp_path, "\u0130\u0130\u0130 x\nName = 1\n", "name = 1")
     assert error.details["suggestion"] == "Name = 1"
+
+
+@pytest.mark.parametrize(("text", "old"), [
+    # The model escaped the line ends, and the file has escapes of its own.
+    ('print(\n    "one\\n",\n    "two\\n",\n)\n', '    "one\\n",\\n    "two\\n",'),
+    ('usage = """\\\nusage: run\n"""\n', 'usage = """\\\\nusage: run'),
+    ('say("a\\tb", \'c\')\n', 'say(\\"a\\tb\\", \\\'c\\\')'),
+    ('say("a\\tb")\n', 'say("a\\\\tb")'),
+])  # fmt: skip
+def test_escapes_are_found_where_the_file_has_escapes_too(tmp_path, text, old):
+    error = missed(tmp_path, text, old)
+    assert "backslashes" in error.message
+    suggestion = error.details["suggestion"]
+    assert text.count(suggestion) == 1
+    assert suggestion.replace("\\", "").replace("\n", "n") == old.replace("\\", "")
+
+
+def test_a_line_that_was_inserted_already_is_known_among_lines_that_repeat(tmp_path):
+    lines = ["@skip_if_traced", "@needs_network", "def test_{}(self):", "    self.run({})", ""]
+    block = "\n".join(lines)
+    text = "".join(block.format(n, n) for n in range(3))
+    inserted = block.replace("def", "@slow\ndef")
+    (tmp_path / "f").write_text(text.replace(block.format(1, 1), inserted.format(1, 1)))
+    with Workspace(tmp_path) as ws, pytest.raises(NoMatchError) as caught:
+        ws.edit("f", block.format(1, 1), inserted.format(1, 1))
+    assert caught.value.details["cause"] == "already_applied"
