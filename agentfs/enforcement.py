@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, cast
 
 from agentfs import call_context
 from agentfs.errors import InvalidArgumentError, RefusedError, StaleError
-from agentfs.fs import Root, quote, revision_of
 from agentfs.interrupts import run_to_end
 from agentfs.limits import Limits
 from agentfs.permissions import GROUPS, Allow, Deny, Effect, PermissionAnswer, PermissionRequest, Rule
@@ -26,6 +25,7 @@ from agentfs.tools.declaration import declaration_of
 
 if TYPE_CHECKING:  # a workspace loads it when it is opened
     from agentfs.cache import OutputStore
+    from agentfs.fs import Root
     from agentfs.history import Journal
     from agentfs.tools.checking import ArgumentChecker
 
@@ -40,7 +40,7 @@ class Guarded(Protocol):
 
     policy: Policy
     limits: Limits
-    _root: Root
+    _root: "Root"
     _journal: "Journal"
     _outputs: "OutputStore"
 
@@ -200,6 +200,8 @@ class _GuardedCall:
         """Return the revision that is about to be changed, for a method with `expect_revision`."""
         if self.arguments.get("expect_revision", "") is not None:  # given already, or no parameter
             return None
+        from agentfs.fs import revision_of  # noqa: PLC0415 - as above
+
         limit = self.workspace.limits.file_bytes
         with self.workspace._root.open_file(self.arguments["path"]) as file:
             data = file.read(limit + 1)
@@ -260,6 +262,8 @@ class Access:
                 f"The rule `{rule.text}` does not allow {self._name} here.", self._name, [real_path]
             )
         if self._granted is not None and not self._granted(real_path):
+            from agentfs.fs import quote  # noqa: PLC0415 - as above
+
             reason = f"{quote(real_path)} is not among the files that {self._name} was allowed to use."
             raise _refusal(reason, self._name, [real_path])
 

@@ -3,7 +3,7 @@
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
-from functools import cache
+from functools import cache, cached_property
 from typing import NamedTuple
 
 # Code points that HFS+ leaves out when it compares names.
@@ -16,11 +16,11 @@ _MAX_CACHED = 4096
 
 
 class _Rule(NamedTuple):
-    """One pattern: its names from the last one up, each as a regular expression."""
+    """One pattern: its names from the last one up, folded; each may have `*`."""
 
     exception: bool
     below: bool
-    names: tuple[re.Pattern[str], ...]
+    names: tuple[str, ...]
 
     def matches(self, parts: Sequence[str]) -> bool:
         """Return whether the pattern names the path, or a directory above it when it covers what is below."""
@@ -28,30 +28,34 @@ class _Rule(NamedTuple):
         return any(self._ends(parts[:count]) for count in counts)
 
     def _ends(self, parts: Sequence[str]) -> bool:
-        if len(self.names) > len(parts):
-            return False
-        return all(name.fullmatch(part) for name, part in zip(self.names, reversed(parts), strict=False))
+        return len(self.names) <= len(parts) and all(
+            name == part if "*" not in name else _regex(name).fullmatch(part) is not None
+            for name, part in zip(self.names, reversed(parts), strict=False)
+        )
 
 
 class NameMatcher:
     """One list of protected names, of which the last that matches decides."""
 
     def __init__(self, patterns: Sequence[str], *, backups: bool = False) -> None:
-        """Compile patterns as `Protect` describes them; `backups` protects copies of these names too."""
-        self._rules = tuple(_rule(pattern) for pattern in patterns)
+        """Take patterns as `Protect` describes them; `backups` protects copies of these names too."""
+        self._patterns = patterns
         self._backups = backups
-        positive = [pattern for pattern in patterns if not pattern.startswith("!")]
-        names = [_names(pattern) for pattern in positive]
+        self._rules = tuple(map(_rule, patterns))
+        names = [rule.names for rule in self._rules if not rule.exception]
         ends = _BACKUP_ENDS if backups else ()
-        self._is_ordinary = _ordinary_test([each[-1] for each in names], ends)
+        self._is_ordinary = _ordinary_test([each[0] for each in names], ends)
         # What lies below is decided from the first name on that is more than stars.
         self._is_ordinary_above = _ordinary_test(
-            [next((name for name in each if name.strip("*")), each[0]) for each in names], ends
+            [next((name for name in reversed(each) if name.strip("*")), each[-1]) for each in names], ends
         )
         self._ordinary_directories: dict[str, bool] = {"": True}
-        # The names without `*` that are protected wherever they are.
-        plain = [pattern.rstrip("/") for pattern in positive]
-        self.literals = tuple(n for n in plain if "/" not in n and "*" not in n and self.covers(n))
+
+    @cached_property
+    def literals(self) -> tuple[str, ...]:
+        """The names without `*` that are protected wherever they are."""
+        names = (pattern.rstrip("/") for pattern in self._patterns if not pattern.startswith("!"))
+        return tuple(name for name in names if "/" not in name and "*" not in name and self.covers(name))
 
     def covers(self, real_path: str) -> bool:
         """Return whether a path is protected."""
@@ -146,14 +150,11 @@ def _ordinary_test(names: Sequence[str], ends: Sequence[str]) -> Callable[[str],
     return is_ordinary
 
 
-def _names(pattern: str) -> list[str]:
-    return [fold(name) for name in pattern.removeprefix("!").split("/") if name not in {"", "."}]
-
-
 def _rule(pattern: str) -> _Rule:
-    names = tuple(_regex(name) for name in reversed(_names(pattern)))
-    return _Rule(pattern.startswith("!"), pattern.endswith("/"), names)
+    names = [fold(name) for name in pattern.removeprefix("!").split("/") if name not in {"", "."}]
+    return _Rule(pattern.startswith("!"), pattern.endswith("/"), tuple(reversed(names)))
 
 
+@cache
 def _regex(pattern: str) -> re.Pattern[str]:
     return re.compile("[^/]*".join(re.escape(piece) for piece in pattern.split("*")), re.DOTALL)

@@ -16,7 +16,7 @@ from agentfs.errors import FileIOError
 from agentfs.fs import syscalls
 from agentfs.fs.context import RootContext
 from agentfs.fs.lock import lock_directory, open_locked, remove_stale_locks
-from agentfs.fs.node import Change, node_from_json, node_to_json, revision_of
+from agentfs.fs.node import Change, node_from_json, node_to_json
 from agentfs.fs.temporary import write_all
 
 _VERSION = 2
@@ -139,7 +139,7 @@ def _parse(log: bytes) -> tuple[list[PlannedChange] | None, set[str]]:
 
 def _prefix(context: RootContext) -> str:
     here = syscalls.lstat(context.handle.fd, ".")
-    return f"repair-{revision_of(f'{here.st_dev}:{here.st_ino}'.encode())}-"
+    return f"repair-{here.st_dev:x}-{here.st_ino:x}-"
 
 
 def _row(plan: PlannedChange) -> list[Any]:

@@ -7,7 +7,6 @@ from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager, suppress
 from threading import RLock
 from typing import Any, Literal
-from urllib.parse import quote as url_quote
 from zlib import crc32
 
 from agentfs.errors import AgentFSError, FileIOError, InvalidArgumentError
@@ -194,8 +193,9 @@ class Database:
         )
         if 0 < size < _SMALLEST or (not size and log_size):  # which SQLite would take for a new database
             raise self.damaged("its content is missing")
+        mode = "ro" if self._directory is None else "rw"
         self._connection = connection = self._sqlite3.connect(
-            f"file:{url_quote(os.fsencode(file))}?mode={'ro' if self._directory is None else 'rw'}",
+            f"file:{''.join(f'%{byte:02x}' for byte in os.fsencode(file))}?mode={mode}",
             uri=True,
             isolation_level=None,
             check_same_thread=False,

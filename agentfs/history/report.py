@@ -1,11 +1,9 @@
 """Changes as results, as a patch in git's format, and as the error for a conflict."""
 
-import base64
 import os
 import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from hashlib import sha1
 from typing import Literal, NamedTuple
 
 from agentfs import call_context
@@ -214,6 +212,8 @@ class _Entry(NamedTuple):
 
     @property
     def blob(self) -> bytes:
+        from hashlib import sha1  # noqa: PLC0415 - it loads OpenSSL, and only binary files need it
+
         header = b"blob %d\0" % len(self.content)
         digest = sha1(header + self.content, usedforsecurity=False).hexdigest()
         return digest.encode() if self.mode else b"0" * 40
@@ -258,6 +258,8 @@ def _is_binary(data: bytes) -> bool:
 
 
 def _literal(data: bytes) -> bytes:
+    import base64  # noqa: PLC0415 - only binary files need it
+
     packed = zlib.compress(data)
     lines = [b"literal %d" % len(data)]
     for start in range(0, len(packed), _BASE85_LINE):

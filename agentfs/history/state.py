@@ -13,7 +13,7 @@ from agentfs.history.database import FILE, SIDE_FILES, Damage, Database, Durabil
 from agentfs.history.journal import MAX_FILE_BYTES, Journal, RecoveryState, node_reader
 from agentfs.history.read_history import PersistentReadTracker
 from agentfs.history.report import name_paths
-from agentfs.history.store import Loaded, SQLiteStore
+from agentfs.history.sqlite_store import Loaded, SQLiteStore
 from agentfs.history.timeline import Step
 
 _MOVE_ROOT = "UPDATE meta SET value = '{}' WHERE key = 'root'"

@@ -1,51 +1,17 @@
-"""Where a journal keeps contents: in memory and a temporary file, or in a database that keeps its steps too.
+"""Where a journal keeps the contents of files: in memory, and in a temporary file."""
 
-In the database a change is written down before it is made, and its outcome afterwards.
-"""
-
-import json
 import zlib
 from collections import OrderedDict
-from collections.abc import Iterable
-from contextlib import suppress
 from dataclasses import replace
 from threading import Lock
-from typing import Any, NamedTuple
 from weakref import WeakValueDictionary, ref
 
-from agentfs.errors import AgentFSError, FileIOError
-from agentfs.fs import Change, FileNode, Node, Spool, digest_of, node_from_json, node_to_json
-from agentfs.history.database import (
-    Damage,
-    Database,
-    Statement,
-    checksum,
-    from_bytes,
-    put_meta,
-    to_bytes,
-    to_json,
-)
-from agentfs.history.timeline import NetChanges, Step, Timeline
+from agentfs.fs import Change, FileNode, Node, Spool
+from agentfs.history.timeline import Step, Timeline
 
 _MEMORY = 8 * 1024 * 1024
-_UNCOMPRESSED = 512  # bytes; compressing less is not worth it
+UNCOMPRESSED = 512  # bytes; compressing less is not worth it
 _MAX_IN_MEMORY = 2_000  # contents, however small
-_BEGUN = 0  # the number of the step that is under way
-_META_KEYS = {"root", "position", "base", "move", "generation"}
-_NO_CHANGES = NetChanges((), ())
-_DROP_BEGUN: Statement = ("DELETE FROM steps WHERE number = ?", (_BEGUN,))
-_END_MOVE: Statement = ("DELETE FROM meta WHERE key = 'move'", ())
-_DROP_UNDONE = (  # only as long as there is a step under way: an interrupt may have it carried out twice
-    "DELETE FROM steps WHERE number > ? AND EXISTS (SELECT 1 FROM steps WHERE number = 0)",
-    "DELETE FROM checkpoints WHERE position > ? AND EXISTS (SELECT 1 FROM steps WHERE number = 0)",
-)
-_READ_JOURNAL = (
-    "SELECT key, value, checksum FROM meta",
-    "SELECT number, payload, checksum FROM steps ORDER BY number",
-    "SELECT name, position, checksum FROM checkpoints ORDER BY number",
-    "SELECT digest FROM contents",
-    "SELECT max(number) FROM checkpoints",
-)
 
 
 class Content:
@@ -164,7 +130,7 @@ class MemoryStore:
     def _spill(self, digest: str) -> None:
         content = self._loaded[digest][0]()
         if content is not None and content.data is not None:
-            compressed = zlib.compress(content.data, 1 if len(content.data) > _UNCOMPRESSED else 0)
+            compressed = zlib.compress(content.data, 1 if len(content.data) > UNCOMPRESSED else 0)
             content.location = (self._spool.append(compressed), len(compressed))
             content.data = None
         self._unload(digest)
@@ -172,207 +138,3 @@ class MemoryStore:
     def _unload(self, digest: str) -> None:
         _, size = self._loaded.pop(digest, (None, 0))
         self._loaded_bytes -= size
-
-
-class Loaded(NamedTuple):
-    """A journal as a database has it, with the step, or the target of an undo or redo, that is unfinished."""
-
-    timeline: Timeline
-    begun: Step | None
-    target: int | None
-
-
-class SQLiteStore(MemoryStore):
-    """Persists a journal and its contents in a database; none of the contents stay in memory."""
-
-    def __init__(self, database: Database) -> None:
-        super().__init__()
-        self._database = database
-        self._checkpoint_number = 0
-        self._was_moved = True  # since the last step: then there may be undone steps, or an unfinished move
-        self._unneeded: set[bytes] = set()
-
-    def load(self) -> Loaded:
-        """Read the journal; raises Damage where it is not as it was written."""
-        meta_rows, step_rows, checkpoint_rows, digest_rows, last = self._database.read_checked(
-            ("meta", "steps", "checkpoints"), *_READ_JOURNAL
-        )
-        self._checkpoint_number = last[0][0] or 0
-        try:
-            return self._from_rows(
-                meta_rows, step_rows, checkpoint_rows, {bytes(row[0]) for row in digest_rows}
-            )
-        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-            raise Damage("a row holds what no journal writes") from None
-
-    def _from_rows(self, meta_rows: Any, step_rows: Any, checkpoint_rows: Any, digests: set[bytes]) -> Loaded:
-        meta: dict[str, Any] = {}
-        for key, value, check in meta_rows:
-            if key not in _META_KEYS or (key != "root" and check != checksum(key, value)):
-                raise Damage(f'the row {key!r} of "meta" is not as it was written')
-            meta[key] = json.loads(value)
-        needed: set[str] = set()
-        base, merged = _NO_CHANGES, 0
-        if "base" in meta:
-            merged, omitted, external, changes = meta["base"]
-            base = NetChanges(
-                tuple(self._change(c, needed) for c in changes), tuple(map(str, external)), omitted
-            )
-        steps: list[Step] = []
-        begun: Step | None = None
-        for number, payload, check in step_rows:
-            if check != checksum(payload) or (number != _BEGUN and number != merged + len(steps) + 1):
-                raise Damage(f"step {number} is not as it was written, or steps before it are missing")
-            step = self._step(json.loads(payload), needed)
-            if number == _BEGUN:
-                begun = step
-            else:
-                steps.append(step)
-        position, end = int(meta["position"]), merged + len(steps)
-        start, target = meta.get("move", (position, position))
-        checkpoints: dict[str, int] = {}
-        for name, at, check in checkpoint_rows:
-            if check != checksum(name, at) or not merged <= at <= end:
-                raise Damage("a checkpoint is not as it was written")
-            checkpoints[from_bytes(name)] = at
-        if start != position or not (merged <= position <= end and merged <= target <= end):
-            raise Damage("it has a position where there are no steps")
-        if not {bytes.fromhex(digest) for digest in needed} <= digests:
-            raise Damage("a content that a step needs is missing")
-        self._unneeded = digests - {bytes.fromhex(digest) for digest in needed}
-        timeline = Timeline()
-        timeline.restore(base, merged, steps, position, checkpoints)
-        return Loaded(timeline, begun, target if "move" in meta else None)
-
-    def remove_unneeded(self, slack: int) -> None:
-        """Delete the contents that no step needed when the journal was loaded, and shrink the file."""
-        with suppress(AgentFSError):  # it can as well be done the next time
-            if self._unneeded:
-                delete = "DELETE FROM contents WHERE digest = ?"
-                self._database.write([(delete, (digest,)) for digest in sorted(self._unneeded)])
-            self._database.shrink(slack)
-
-    def read(self, content: Content) -> bytes:
-        """Return the bytes of a content; raises FileIOError where they are not as they were kept."""
-        packed = content.data
-        if packed is None:
-            digest = bytes.fromhex(content.digest)
-            (rows,) = self._database.read(("SELECT data FROM contents WHERE digest = ?", (digest,)))
-            packed = rows[0][0] if rows else b""
-        try:
-            data = zlib.decompress(packed[1:]) if packed[:1] == b"z" else packed[1:]
-        except (zlib.error, TypeError):
-            data = b""
-        if digest_of(data) != content.digest:
-            raise FileIOError(
-                "A content that the journal kept is damaged in the state directory; nothing was done.",
-                hint="Undo fewer steps, or edit the file.",
-                details={"digest": content.digest},
-            )
-        return data
-
-    def begin_step(self, step: Step) -> None:
-        """Write down a step that is about to be made, with its contents."""
-        nodes = [node for change in step.changes for node in (change.before, change.after)]
-        new = [node.load for node in nodes if isinstance(node, FileNode)]
-        contents = [content for content in new if isinstance(content, Content) and content.data is not None]
-        add = "INSERT OR IGNORE INTO contents VALUES (?, ?)"
-        statements: list[Statement] = [(add, (bytes.fromhex(each.digest), each.data)) for each in contents]
-        if self._was_moved:
-            statements.append(_END_MOVE)
-        statements.append(("INSERT OR REPLACE INTO steps VALUES (?, ?, ?)", (_BEGUN, *_step_row(step))))
-        self._database.write(statements, sync=True)
-        for content in contents:
-            content.data = None
-
-    def begin_move(self, start: int, end: int) -> None:
-        """Write down that steps are about to be undone or redone."""
-        self._was_moved = True
-        self._database.write([_DROP_BEGUN, put_meta("move", [start, end])], sync=True)
-
-    def finish_step(self, made: Step | None, position: int, *, whole: bool) -> None:
-        """Write down, with the next transaction, what was made of a step: until then the tree shows it."""
-        if made is None:
-            self._database.defer([_DROP_BEGUN])
-            return
-        statements: list[Statement] = []
-        if not whole:
-            statements.append(
-                ("UPDATE steps SET payload = ?, checksum = ? WHERE number = 0", _step_row(made))
-            )
-        if self._was_moved:
-            statements += [(sql, (position,)) for sql in _DROP_UNDONE]
-        statements.append(("UPDATE steps SET number = ? WHERE number = ?", (position + 1, _BEGUN)))
-        self._database.defer([*statements, put_meta("position", position + 1)])
-        self._was_moved = False
-
-    def finish_move(self, position: int) -> None:
-        """Write down, with the next transaction, the position after an undo or redo, made or not."""
-        self._database.defer([_END_MOVE, put_meta("position", position)])
-
-    def set_checkpoint(self, name: str, position: int) -> None:
-        """Write down a checkpoint; a later step brings it to the disk."""
-        self._checkpoint_number += 1
-        key = to_bytes(name)
-        row = (key, position, self._checkpoint_number, checksum(key, position))
-        self._database.write([("INSERT OR REPLACE INTO checkpoints VALUES (?, ?, ?, ?)", row)])
-
-    def merge(self, timeline: Timeline) -> None:
-        """Write down that steps were merged; where that fails, they are merged again on opening."""
-        base, merged = timeline.base, timeline.merged
-        plain = [merged, base.omitted, list(base.external), _plain(base.changes)]
-        with suppress(AgentFSError):
-            self._database.write(
-                [
-                    put_meta("base", plain),
-                    ("DELETE FROM steps WHERE number BETWEEN 1 AND ?", (merged,)),
-                    ("DELETE FROM checkpoints WHERE position < ?", (merged,)),
-                ]
-            )
-
-    def flush(self) -> None:
-        """Write down the outcome of the last change, if nothing was written since."""
-        self._database.flush()
-
-    def close(self) -> None:
-        """Write down what could not be written before, if there is space by now."""
-        self._database.flush()
-        super().close()
-
-    def _add(self, content: Content, data: bytes) -> None:
-        packed = zlib.compress(data, 1) if len(data) > _UNCOMPRESSED else data
-        content.data = b"z" + packed if len(packed) < len(data) else b"-" + data
-
-    def _step(self, plain: Any, needed: set[str]) -> Step:
-        return Step(tuple(self._change(change, needed) for change in plain["changes"]), float(plain["time"]))
-
-    def _change(self, plain: Any, needed: set[str]) -> Change:
-        path, before, after = plain
-        if "\0" in path or {"", ".", ".."} & set(path.split("/")):
-            raise ValueError(path)
-        return Change(path, self._node(before, needed), self._node(after, needed))
-
-    def _node(self, plain: Any, needed: set[str]) -> Node | None:
-        match plain:
-            case None:
-                return None
-            case ["link", str(), *_] | ["directory", int() | None, *_] | ["file", int(), str(), int(), *_]:
-                node = node_from_json(list(plain))
-            case _:
-                raise ValueError(plain)
-        if not isinstance(node, FileNode):
-            return node
-        needed.add(node.digest)
-        content = self._contents.get(node.digest)
-        if content is None:
-            content = self._contents[node.digest] = Content(self, node.digest)
-        return replace(node, load=content)
-
-
-def _plain(changes: Iterable[Change]) -> list[Any]:
-    return [[change.path, node_to_json(change.before), node_to_json(change.after)] for change in changes]
-
-
-def _step_row(step: Step) -> tuple[bytes, int]:
-    payload = to_json({"time": step.time, "changes": _plain(step.changes)})
-    return payload, checksum(payload)
