@@ -402,8 +402,10 @@ class Batch:
             try:
                 os.rmdir(target.name, dir_fd=target.parent)
             except OSError as error:
-                if error.errno not in _NOT_EMPTY or plan.change.after is not None or not self._keep_non_empty:
+                if error.errno not in _NOT_EMPTY:
                     raise target.error(error) from None
+                if plan.change.after is not None or not self._keep_non_empty:
+                    raise self._conflict(plan.change, plan.change.before) from None  # an entry has been added
                 self._kept_directories.append(plan.change.path)
 
     def _restore(self, plan: PlannedChange) -> bool:

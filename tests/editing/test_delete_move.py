@@ -9,7 +9,7 @@ from typing import Self
 import pytest
 
 from agentfs import AgentFSError, Limits, Policy, Workspace
-from agentfs.errors import NotAFileError, RefusedError, TooLargeError
+from agentfs.errors import NotAFileError, RefusedError, StaleError, TooLargeError
 
 
 class Counted:
@@ -116,3 +116,23 @@ def test_a_directory_whose_names_come_slowly_holds_no_call_up(many, monkeypatch,
     with nullcontext() if name.startswith("write") else pytest.raises(AgentFSError):
         calls[name]()
     assert time.monotonic() - start < 5
+
+
+def test_a_directory_into_which_a_file_comes_and_goes_while_it_is_deleted_is_stale(ws, tmp_path, monkeypatch):
+    """It was `io`, with the system's "Directory not empty" for a directory that is empty again."""
+    (tmp_path / "d").mkdir()
+    real = os.rmdir
+
+    def rmdir(path, **options):
+        (tmp_path / "d" / "new").touch()
+        try:
+            real(path, **options)
+        finally:
+            (tmp_path / "d" / "new").unlink()
+
+    monkeypatch.setattr(os, "rmdir", rmdir)
+    with pytest.raises(StaleError):
+        ws.delete("d")
+    assert (tmp_path / "d").is_dir()
+    monkeypatch.undo()
+    ws.delete("d")
