@@ -21,6 +21,7 @@ from agentfs.interrupts import run_to_end
 from agentfs.limits import Limits
 from agentfs.permissions import GROUPS, Allow, Deny, Effect, PermissionAnswer, PermissionRequest, Rule
 from agentfs.policy import Policy
+from agentfs.results import ReplaceResult
 from agentfs.tools.declaration import declaration_of
 
 if TYPE_CHECKING:  # a workspace loads it when it is opened
@@ -112,6 +113,9 @@ class _GuardedCall:
         self.changes = effect in GROUPS["change"]
         # A method without a path, such as `undo`, may change any file: each is checked when it is opened.
         self.names_files = "path" in self.arguments or "paths" in self.arguments
+        # Of a method that changes files which it finds by itself, rules about changes do not hide any.
+        self.finds_files = self.changes and "glob" in self.arguments
+        self.files: tuple[str, ...] | None = None  # that it would change, once the preview was shown
 
     def run(self) -> Any:
         granted = self._to_end(self._decide)
@@ -144,7 +148,7 @@ class _GuardedCall:
     def _ask_permission(self) -> _Granted:
         """Ask, apply changed arguments, and make sure that the call will do what the request showed."""
         revision, diff, paths = self._to_end(self._preview)
-        answer = self._answer(paths, diff)
+        answer = self._answer(self.files or paths, diff)
         if isinstance(answer, Deny):
             raise self._refusal(answer.reason or "The user did not allow this call.")
         if answer.arguments is not None:
@@ -153,13 +157,15 @@ class _GuardedCall:
             self.arguments |= answer.arguments
             self._to_end(self._decide)  # before the preview, which would show what is denied
             revision, diff, paths = self._to_end(self._preview)
+        files = self.files
         if revision is not None:
             self.arguments["expect_revision"] = revision
-        elif self._diff() != diff:
+        elif self._preview()[1] != diff:
             raise StaleError(
                 "What the call would do has changed since it was allowed; nothing was done.",
                 hint="Read the file again, then decide again.",
             )
+        self.files = files  # those that the request showed
         return _within(paths) if paths else None
 
     def _answer(self, paths: tuple[str, ...], diff: str) -> Allow | Deny:
@@ -189,12 +195,14 @@ class _GuardedCall:
         return run_to_end(work) if self.changes else work()
 
     def _preview(self) -> tuple[str | None, str, tuple[str, ...]]:
-        return self._revision(), self._diff(), self._paths()
-
-    def _diff(self) -> str:
-        if self.arguments.get("preview", True):  # it is one already, or the method has none
-            return ""
-        return str(getattr(self._call(None, preview=True), "diff", ""))
+        """Return the revision that is about to be changed, the diff, and the paths that it is about."""
+        revision, diff, self.files = self._revision(), "", None
+        if not self.arguments.get("preview", True):  # else it is one already, or the method has none
+            result = self._call(None, preview=True)
+            diff = result.diff
+            if isinstance(result, ReplaceResult):
+                self.files = self._resolved(result.files)
+        return revision, diff, self._paths()
 
     def _revision(self) -> str | None:
         """Return the revision that is about to be changed, for a method with `expect_revision`."""
@@ -213,13 +221,16 @@ class _GuardedCall:
 
     def _paths(self) -> tuple[str, ...]:
         """Return the paths that the arguments name, and where links lead them, relative to the root."""
-        root = self.workspace._root
         named: list[str] = []
         for parameter in _PATH_PARAMETERS if self.names_files else ():  # `to` of a rollback is no path
             value = self.arguments.get(parameter)
             named += [value] if isinstance(value, str) else value if isinstance(value, (list, tuple)) else []
-        paths = [root.path_from_top(self._file_of(path) or ".") for path in named]
-        return tuple(dict.fromkeys(each or "." for path in paths for each in root.top.resolve(path)))
+        return self._resolved(self._file_of(path) or "." for path in named)
+
+    def _resolved(self, paths: Iterable[str]) -> tuple[str, ...]:
+        root = self.workspace._root
+        found = (each for path in paths for each in root.top.resolve(root.path_from_top(path)))
+        return tuple(dict.fromkeys(each or "." for each in found))
 
     def _file_of(self, path: str) -> str:
         """Return the file that a name of the output store refers to, which rules are about."""
@@ -233,15 +244,17 @@ class Access:
     def __init__(self, call: _GuardedCall, granted: _Granted) -> None:
         # What may not be read is closed to every method; a rule without a glob is about the whole method.
         rules = [rule for rule in call.workspace.policy.deny_rules if rule.glob is not None]
-        self._read = [
-            rule for rule in rules if rule.names(call.name, call.effect) or rule.names("read", "read")
-        ]
+        own = [rule for rule in rules if rule.names(call.name, call.effect)]
+        self._read = [rule for rule in rules if rule.names("read", "read")]
+        if not call.finds_files:
+            self._read += own
         changes = GROUPS["change"] if call.changes and not call.names_files else ()
         self._change = [
-            *self._read, *(rule for rule in rules if {*changes} & {*GROUPS.get(rule.name, ())})
+            *self._read, *own, *(rule for rule in rules if {*changes} & {*GROUPS.get(rule.name, ())})
         ]  # fmt: skip
         self._name = call.name
         self._granted = granted
+        self._granted_change = granted if call.files is None else _within(call.files)
         self._ignores_case = call.workspace._root.ignores_case
 
     def denies_reading(self, real_path: str) -> bool:
@@ -250,18 +263,18 @@ class Access:
 
     def check_read(self, real_path: str) -> None:
         """Raise `refused` where a rule denies reading a file, or it is not among what was granted."""
-        self._check(real_path, self._read)
+        self._check(real_path, self._read, self._granted)
 
     def check_change(self, real_path: str) -> None:
         """Raise `refused` where a rule denies changing a file, or it is not among what was granted."""
-        self._check(real_path, self._change)
+        self._check(real_path, self._change, self._granted_change)
 
-    def _check(self, real_path: str, rules: Sequence[Rule]) -> None:
+    def _check(self, real_path: str, rules: Sequence[Rule], granted: _Granted) -> None:
         if rule := _denying(rules, [real_path], self._ignores_case):
             raise _refusal(
                 f"The rule `{rule.text}` does not allow {self._name} here.", self._name, [real_path]
             )
-        if self._granted is not None and not self._granted(real_path):
+        if granted is not None and not granted(real_path):
             from agentfs.fs import quote  # noqa: PLC0415 - as above
 
             reason = f"{quote(real_path)} is not among the files that {self._name} was allowed to use."

@@ -141,7 +141,7 @@ class NoMatchError(EditError, code="no_match"):
 
 
 class AmbiguousError(EditError, code="ambiguous"):
-    """The old text is in the file more than once."""
+    """The old text is there more than once, or not as often as expected."""
 
 
 class NoChangeError(EditError, code="no_change"):

@@ -34,7 +34,8 @@ class PermissionRequest(Value):
         method: The method of the workspace that would act, such as "edit".
         act: What it does: "read", "search", "edit" or "write" a file, or another "change".
         arguments: What it is called with, as Python values.
-        paths: The paths of its arguments relative to the root, as given and with links resolved.
+        paths: The paths of its arguments relative to the root, as given and with links resolved; of `replace`
+            those of the files that it would change.
         diff: The change as a unified diff; "" when nothing changes, or when it cannot be known beforehand.
         tool: The name under which a model called, or None when the program called the method itself.
     """

@@ -391,6 +391,32 @@ class EditResult(Result):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
+class ReplaceResult(Result):
+    """What `replace` returns.
+
+    Attributes:
+        files: How many places were replaced, by the path of each file that was changed.
+        replacements: How many they are in all.
+        diff: The whole change as a unified diff.
+        skipped: What was not searched.
+        searched_files: Files whose content was searched.
+        notes: What else the caller should know.
+    """
+
+    files: dict[str, int]
+    replacements: int
+    diff: str
+    skipped: Skipped
+    searched_files: int = 0
+    notes: tuple[str, ...] = ()
+
+    @property
+    def summary(self) -> str:
+        """One line for a person."""
+        return f"{plural(self.replacements, 'replacement')} in {plural(len(self.files), 'file')}"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class DeleteResult(Result):
     """What `delete` returns.
 

@@ -34,6 +34,7 @@ from agentfs.results import (
     MoveResult,
     ReadManyResult,
     ReadResult,
+    ReplaceResult,
     Result,
     UndoResult,
     WriteResult,
@@ -533,6 +534,48 @@ class Workspace:
         from agentfs.editing import splice_file
 
         return splice_file(self._edit_target(path, encoding, expect_revision, preview), spans)
+
+    @tool(effect="edit", advice="The same change in many files is one {replace}.")
+    def replace(
+        self,
+        old_string: str,
+        new_string: str,
+        path: Paths = ".",
+        glob: str | Sequence[str] | None = None,
+        expect: int | None = None,
+        *,
+        word: bool = False,
+        regex: bool = False,
+        preview: bool = False,
+    ) -> ReplaceResult:
+        r"""Replace a text in all files that have it, such as a name; all files are changed, or none.
+
+        Args:
+            old_string: The text to replace, wherever it occurs.
+            new_string: The text to put in its place.
+            path: File or directory to search, relative to the workspace root.
+            glob: Only files that match, such as `*.py` or `src/**`.
+            expect: How many replacements to make; with any other number nothing is changed.
+            word: Only where no word character is on either side.
+            regex: Take `old_string` as a regular expression, as in grep, of which each line is matched alone;
+                one with `\n` in it is matched in the whole text, where `.` matches line ends too. In
+                `new_string`, `\1` and `\g<name>` are groups and `\\` is a backslash.
+            preview: Return the result and write nothing.
+
+        Returns:
+            How many places were replaced in each file, and what was left out, as in grep. One undo takes all
+            of it back.
+
+        Raises:
+            AgentFSError: `no_match`, `ambiguous` for another number than expected, `no_change`; for files
+                that cannot be changed, all of which it names, `protected`, `refused`, `read_only`, `encoding`
+                or `too_large`; `stale` where somebody else changes one meanwhile, `invalid_pattern`,
+                `invalid_argument`, `timeout`. Nothing is changed then.
+        """
+        from agentfs.editing import ReplaceOptions, replace_in_files
+
+        options = ReplaceOptions(old_string, new_string, texts(path), glob, expect, word, regex, preview)
+        return replace_in_files(self._root, self._read_tracker, self.limits, options)
 
     def _edit_target(
         self, path: Path, encoding: str | None, revision: str | None, preview: bool

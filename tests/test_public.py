@@ -55,6 +55,7 @@ SIGNATURES = {
     "ls": "path='.', depth=1, limit=None, offset=0, include_ignored=False",
     "glob": "pattern, path='.', limit=None, offset=0, include_ignored=False",
     "find": "path='.'",
+    "replace": "old_string, new_string, path='.', glob=None, expect=None",
     "delete": "path",
     "move": "path, to",
     "undo": "steps=1",

@@ -33,6 +33,7 @@ from agentfs.errors import (
 )
 from agentfs.fs import Current, Root, quote, revision_of
 from agentfs.limits import Limits
+from agentfs.line_ranges import Hunk
 from agentfs.messages import Joined, Message, ParameterName, ToolName
 from agentfs.policy import Matching
 from agentfs.read_tracker import ReadTracker
@@ -117,13 +118,8 @@ def change_file(target: EditTarget, compute: Callable[[Draft, Current], Edited],
     )
     text = edited.document.text
     total = count_lines(text)
-    if not preview and tracker.knows(changed.real_path):
-        revision = revision_of(before.data)
-        if external is not None:
-            tracker.record_external_change(changed.real_path, revision, before.text, external.hunks)
-        tracker.record_edit(
-            changed.real_path, revision, changed.revision, text, hunks=edited.hunks, total=total
-        )
+    if not preview:
+        record_edit(tracker, changed.real_path, before, edited.document, edited.hunks, external)
     ranges = changed_ranges(edited.hunks, total)
     notes = (*changed.notes, *([external.note] if external else ()))
     done = "Would edit (preview: nothing was written)" if preview else "Edited"
@@ -142,6 +138,24 @@ def change_file(target: EditTarget, compute: Callable[[Draft, Current], Edited],
         lines_changed=edited.lines,
     )
     return with_diff(result, limits, diff, [head, *notes], external.diff if external else ())
+
+
+def record_edit(
+    tracker: ReadTracker,
+    real_path: str,
+    before: Document,
+    after: Document,
+    hunks: Sequence[Hunk],
+    external: ExternalChanges | None,
+) -> None:
+    """Carry what was read of a file over to what a change made of it."""
+    if not tracker.knows(real_path):
+        return
+    revision = revision_of(before.data)
+    if external is not None:
+        tracker.record_external_change(real_path, revision, before.text, external.hunks)
+    total = count_lines(after.text)
+    tracker.record_edit(real_path, revision, revision_of(after.data), after.text, hunks=hunks, total=total)
 
 
 def _decode(current: Current, encoding: str | None) -> Document:

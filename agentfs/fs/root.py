@@ -24,7 +24,7 @@ from agentfs.fs.lock import ATTEMPTS, file_locks, lock_directory
 from agentfs.fs.node import Change, Conflict, Node, Recorder
 from agentfs.fs.path import ParsedPath, absolute_parts, display_name, is_simple, quote, split_path
 from agentfs.fs.protect import name_matcher
-from agentfs.fs.replace import FileUpdate, check_may_change, check_replaceable
+from agentfs.fs.replace import FileUpdate, check_may_change, check_not_linked, check_replaceable
 from agentfs.fs.resolve import ResolvedPath, resolve_real
 from agentfs.policy import VIEWED, Policy
 from agentfs.results import Containment, Entry
@@ -350,6 +350,8 @@ class Root:
     def check_replaceable(self, real_path: str, path: str) -> None:
         """Refuse to give a file a new content where that would fail now; `path` is named in the error."""
         with resolve_real(self._context, real_path, create_parents=True) as resolved:
+            check_may_change(self._context, resolved, path)
+            check_not_linked(self._context, path, real_path, resolved.stat())
             check_replaceable(self._context, resolved, path)
 
     def _split(self, path: str) -> ParsedPath:

@@ -65,11 +65,17 @@ class Pattern:
 
 
 def compile_pattern(
-    pattern: str, *, ignore_case: bool = False, multiline: bool = False, dot_all: bool = True
+    pattern: str,
+    *,
+    ignore_case: bool = False,
+    multiline: bool = False,
+    dot_all: bool = True,
+    captures: bool = False,
 ) -> Pattern:
     """Compile a regular expression; InvalidPatternError where it is wrong or beyond a bound.
 
-    With `multiline`, `^` and `$` match at every line, and with `dot_all` also `.` matches a line feed.
+    With `multiline`, `^` and `$` match at every line, and with `dot_all` also `.` matches a line feed. Only
+    with `captures` do matches have groups, which take memory for each repetition.
     """
     if not pattern:
         raise InvalidPatternError(
@@ -86,11 +92,11 @@ def compile_pattern(
     engine: Any = import_module("regex")
     flags = engine.V0 | (engine.I if ignore_case else 0)
     mode = (engine.M | engine.S if dot_all else engine.M) if multiline else 0
-    # Compiled as written, it shows the mistakes. A search needs no captures, which take memory for each
-    # repetition.
-    _compile_valid(engine, syntax, flags | mode)
+    # Compiled as written, it shows the mistakes.
+    written = _compile_valid(engine, syntax, flags | mode)
+    stack = _stack_per_character(syntax if captures else syntax.without_captures())
     syntax = syntax.without_captures()
-    expression = _compile_valid(engine, syntax, flags | mode)
+    expression = written if captures else _compile_valid(engine, syntax, flags | mode)
 
     def matches_newline(part: str) -> bool:
         return bool(engine.compile(part, flags).match("\n"))
@@ -101,7 +107,6 @@ def compile_pattern(
         compiled = _compile(engine, plan.line_regex, flags | engine.M)
         line_regex = None if isinstance(compiled, Exception) else compiled
     _check_recursion(syntax)
-    stack = _stack_per_character(syntax)
     leading = syntax.tokens[0]
     return Pattern(
         pattern=pattern,

@@ -87,13 +87,22 @@ class LineSearch:
         r"""Yield the lines that match, in order, of a text with `\n` for every line end."""
         if self._multiline:
             if self._is_bounded(text):
-                yield from self._grouped(text, self._sliced(self._expression, text))
+                yield from self._grouped(text, _spans(self._sliced(text)))
             return
         for start, end in _chunks(text):
             for hit in self._hits_in(text if end - start == len(text) else text[start:end]):
                 hit.start += start
                 hit.end += start
                 yield hit
+
+    def matches(self, text: str) -> Iterator[tuple[int, re.Match[str]]]:
+        """Yield each match of the lines of `hits`, after the offset in the text of what it was matched in."""
+        if self._multiline:
+            yield from ((0, match) for match in (self._sliced(text) if self._is_bounded(text) else ()))
+            return
+        for hit in self.hits(text):
+            for match in self._matches_in(text[hit.start : hit.end]):
+                yield hit.start, match
 
     def count(self, text: str, counts: Counts) -> None:
         """Count what `hits` yields, which is faster; counts made before a TimeoutError remain."""
@@ -197,7 +206,7 @@ class LineSearch:
         else:
             return
         for start, end in _lines(text, 0 if span is None else text.rfind("\n", 0, span[0]) + 1):
-            for first, last in self._spans_in(text[start:end]):
+            for first, last in _spans(self._matches_in(text[start:end])):
                 if span is None or (start + first, start + last) > span:
                     yield start + first, start + last
 
@@ -222,30 +231,30 @@ class LineSearch:
         """Yield the matches of a pattern that is one literal, or a choice of them; the first written wins."""
         return _occurrences(text.lower() if self._ignore_case else text, self._plan.literals)
 
-    def _sliced(self, expression: CompiledRegex, text: str) -> Iterator[tuple[int, int]]:
+    def _sliced(self, text: str) -> Iterator[re.Match[str]]:
         """Yield all matches, in slices of time until the deadline."""
         seconds, done, pace = _FIRST_SLICE, 0, 1.0
         while True:
             began, used = time.monotonic(), time.process_time()
             timeout = min(seconds, self._seconds_left() * pace)
-            found = expression.finditer(text, timeout=timeout, concurrent=True)
+            found = self._expression.finditer(text, timeout=timeout, concurrent=True)
             try:
                 for number, match in enumerate(found):
                     if number >= done:
                         done += 1
-                        yield match.span()
+                        yield match
             except TimeoutError:
                 seconds *= 2
                 pace = (time.process_time() - used) / max(time.monotonic() - began, 1e-3)
             else:
                 return
 
-    def _spans_in(self, line: str) -> Iterator[tuple[int, int]]:
+    def _matches_in(self, line: str) -> Iterator[re.Match[str]]:
         """Yield the matches of the pattern in one line."""
         if len(line) > self._untimed_length:
-            return self._sliced(self._expression, line) if self._is_bounded(line) else iter(())
+            return self._sliced(line) if self._is_bounded(line) else iter(())
         self._check_sometimes()
-        return (match.span() for match in self._expression.finditer(line))
+        return self._expression.finditer(line)
 
     def _confirmed(self, text: str, candidates: Iterable[tuple[int, int]]) -> Iterator[LineMatch]:
         """Match the pattern on each candidate line alone."""
@@ -253,10 +262,10 @@ class LineSearch:
         for start, end in candidates:
             line = text[start:end]
             if end - start > untimed:
-                for hit in self._grouped(line, self._spans_in(line)):
+                for hit in self._grouped(line, _spans(self._matches_in(line))):
                     yield LineMatch(start, end, hit.spans, hit.matches)
                 continue
-            spans = list(self._spans_in(line))
+            spans = [match.span() for match in self._matches_in(line)]
             if spans:
                 matches = len(spans)
                 if spans[-1][0] - spans[0][0] > window:
@@ -337,6 +346,10 @@ def untimed_length(plan: Plan) -> int:
     """Return the length up to which a text is searched without a timeout, as its steps are bounded."""
     # With n repeats of varying length the steps grow at most with the length to the power n + 1.
     return 0 if plan.repeats is None else int(_UNTIMED_STEPS ** (1 / (plan.repeats + 1)))
+
+
+def _spans(matches: Iterable[re.Match[str]]) -> Iterator[tuple[int, int]]:
+    return (match.span() for match in matches)
 
 
 def _line_at(text: str, position: int) -> tuple[int, int]:

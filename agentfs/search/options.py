@@ -198,10 +198,11 @@ class GrepOptions:
             return limits.file_bytes
         return min(parse_filesize(self.max_filesize), HARD_FILE_BYTES)
 
-    def compile(self) -> Pattern:
-        """Compile the pattern."""
+    def compile(self, *, captures: bool = False) -> Pattern:
+        """Compile the pattern; its matches have groups only with `captures`."""
         pattern = escape(self.pattern) if self.fixed_strings else self.pattern
         flags: dict[str, bool] = {
+            "captures": captures,
             "ignore_case": self.ignore_case or ignores_case(pattern, smart=self.smart_case),
             "multiline": self.multiline,
             "dot_all": self.dialect.dot_all,

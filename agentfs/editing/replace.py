@@ -1,0 +1,348 @@
+"""`replace`: a text, or a pattern, in all files that have it; all of them are changed, or none.
+
+A search as `grep` makes it finds the files, each is changed in memory, and all are written as one batch.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from agentfs import call_context
+from agentfs.editing.document import Document, Draft, LfView, Replacement, check_no_nul, to_lf
+from agentfs.editing.edit import apply_edits, check_edits, record_edit
+from agentfs.editing.freshness import ExternalChanges, external_changes
+from agentfs.errors import (
+    AccessError,
+    AgentFSError,
+    AmbiguousError,
+    ContentError,
+    DeadlineExceededError,
+    InvalidArgumentError,
+    InvalidPatternError,
+    NoChangeError,
+    NoMatchError,
+    NotFoundError,
+    TooLargeError,
+    must_be,
+)
+from agentfs.fs import Change, Current, FileNode, Root, quote
+from agentfs.history.report import conflict_error, name_paths, patch_lines
+from agentfs.history.store import MemoryStore
+from agentfs.limits import Limits
+from agentfs.line_ranges import Hunk
+from agentfs.messages import FirstOf, Joined, Message, ParameterName, Retry
+from agentfs.patterns.compile import MAX_CHARACTERS, escape
+from agentfs.patterns.line_search import LineSearch
+from agentfs.read_tracker import ReadTracker
+from agentfs.results import Edit, ReplaceResult
+from agentfs.search.diagnose import diagnose
+from agentfs.search.options import GrepOptions, OneOrMore, as_list, paths_of
+from agentfs.search.render import skip_report
+from agentfs.search.searcher import Found, search
+from agentfs.text import Step, fitted, footer, one_line, plural, unified_diff
+
+MAX_FILES = 10_000
+MAX_DIFF_CHARS = 16 * 1024 * 1024  # of all files together, as a permission callback is shown all of it
+_MOST_NAMED = 20
+_OLD, _NEW = ParameterName("old_string"), ParameterName("new_string")
+_NARROW = Message(
+    "Name a smaller directory as ", ParameterName("path", quoted=True), ", or pass a narrower ",
+    ParameterName("glob", quoted=True), ".",
+)  # fmt: skip
+_NEWLINE_IN_REGEX = re.compile(r"(?<!\\)(?:\\\\)*\\n|\n")
+_SHELL_GROUP = re.compile(r"\$(?:[1-9]|\{\w+\})")
+_GLOB_SPECIAL = re.compile(r"([\\*?\[\]{}!])")
+
+
+class ReplaceOptions(NamedTuple):
+    """The arguments of `Workspace.replace`."""
+
+    old_string: str
+    new_string: str
+    path: OneOrMore = "."
+    glob: OneOrMore | None = None
+    expect: int | None = None
+    word: bool = False
+    regex: bool = False
+    preview: bool = False
+
+    def check(self) -> None:
+        """Refuse arguments that no tree could make right."""
+        if self.regex:
+            check_no_nul(self.new_string, _NEW)
+        else:
+            check_edits([self.edit])
+        if self.expect is not None and self.expect < 1:
+            raise must_be("expect", "1 or more", self.expect, "Leave it out for any number.")
+
+    @property
+    def edit(self) -> Edit:
+        """The same as an edit of each file, where the text is replaced wherever it is."""
+        return Edit(self.old_string, self.new_string, True)
+
+    @property
+    def search(self) -> GrepOptions:
+        """The search that finds the files; a text too long for a pattern is found by a part of it."""
+        text = self.old_string if self.regex else self.old_string.replace("\r\n", "\n")
+        if not self.regex and not self.word and len(escape(text)) > MAX_CHARACTERS:
+            text = max(text.split("\n"), key=len)[: MAX_CHARACTERS // 2] or "\n"
+        return GrepOptions(
+            pattern=text,
+            path=self.path,
+            glob=self.glob,
+            output_mode="count",
+            multiline=_NEWLINE_IN_REGEX.search(text) is not None if self.regex else "\n" in text,
+            limit=MAX_FILES,
+            fixed_strings=not self.regex,
+            word=self.word,
+        )
+
+
+class _ChangedFile(NamedTuple):
+    path: str
+    change: Change
+    replacements: int
+    diff: str
+    hunks: tuple[Hunk, ...]
+    external: ExternalChanges | None
+    links: int
+
+
+def replace_in_files(
+    root: Root, tracker: ReadTracker, limits: Limits, options: ReplaceOptions
+) -> ReplaceResult:
+    """Replace a text or a pattern in all files that have it; all of them are changed, or none."""
+    options.check()
+    wanted = options.search
+    try:
+        pattern = wanted.compile(captures=True)
+        found = search(root, limits, wanted)
+    except InvalidPatternError as error:
+        raise _about_old_string(error) from None
+    _check_complete(found, limits)
+    matcher = LineSearch(pattern, call_context.deadline()) if options.regex or options.word else None
+    try:
+        files = _changed_files(root, tracker, limits, options, matcher, found)
+    except TimeoutError as error:
+        raise error if isinstance(error, AgentFSError) else _timed_out(limits) from None
+    if not files:
+        raise _nothing_found(root, limits, options, found)
+    total = sum(file.replacements for file in files)
+    if options.expect not in {None, total}:
+        raise _unexpected(options, files, total)
+    if not options.preview:
+        changes = [file.change for file in files]
+        root.apply(changes, max_bytes=limits.file_bytes, conflict=conflict_error)
+        for file in files:
+            if tracker.knows(file.change.path):
+                nodes = file.change.before, file.change.after
+                before, after = (Document.of(node.load()) for node in nodes if isinstance(node, FileNode))
+                record_edit(tracker, file.change.path, before, after, file.hunks, file.external)
+    return _result(limits, options, files, total, found)
+
+
+def _changed_files(
+    root: Root,
+    tracker: ReadTracker,
+    limits: Limits,
+    options: ReplaceOptions,
+    matcher: LineSearch | None,
+    found: Found,
+) -> list[_ChangedFile]:
+    """Return what becomes of each file; raise where one of them cannot be changed."""
+    store = MemoryStore()  # what is changed need not fit in memory
+    changed: dict[str, _ChangedFile] = {}
+    faults: dict[str, AgentFSError] = {}
+    diff_chars = 0
+    for path, count in found.counts.items():
+        call_context.check()
+        try:
+            file = _changed_file(root, tracker, limits, options, matcher, path, count.matches)
+        except (NotFoundError, NoMatchError, NoChangeError):
+            continue  # gone since, or the same afterwards
+        except (AccessError, ContentError) as error:
+            faults[path] = error
+            continue
+        diff_chars += len(file.diff)
+        if diff_chars > MAX_DIFF_CHARS:
+            raise TooLargeError(
+                f"The diff of this change has more than {MAX_DIFF_CHARS} characters; nothing was changed.",
+                hint=_NARROW,
+                details={"limit": MAX_DIFF_CHARS},
+            )
+        changed.setdefault(file.change.path, file._replace(change=store.keep(file.change)))
+    if faults:
+        raise _refused(options, faults, len(found.counts))
+    return list(changed.values())
+
+
+def _changed_file(
+    root: Root,
+    tracker: ReadTracker,
+    limits: Limits,
+    options: ReplaceOptions,
+    matcher: LineSearch | None,
+    path: str,
+    count: int,
+) -> _ChangedFile:
+    with root.open_file(path) as file:
+        real_path, links = file.real_path, file.stat.st_nlink
+    node = root.node(real_path, max_bytes=limits.file_bytes)
+    if not isinstance(node, FileNode):
+        raise NotFoundError(f"{quote(path)} is no file any more.")
+    before = Document.of(node.load())
+    draft = Draft(before, path, limits.file_bytes)
+    if matcher is None:
+        edited = apply_edits(draft, [options.edit], "exact")
+    else:
+        view = LfView(draft.text)
+        new = to_lf(options.new_string, lone=view.lone)
+        draft.replace(view, _replacements(matcher, view.text, new, options), count)
+        edited = draft.result("exact")
+    root.check_replaceable(real_path, path)
+    external = None
+    hunks = edited.hunks
+    if tracker.knows(real_path):
+        external = external_changes(tracker, Current(path, real_path, before.data), before.text)
+    after = edited.document
+    diff = unified_diff(before.text, after.text, path, changes=hunks)
+    change = Change(real_path, node, FileNode.of(node.mode, after.data))
+    return _ChangedFile(path, change, edited.replacements, diff, hunks, external, links)
+
+
+def _replacements(matcher: LineSearch, text: str, new: str, options: ReplaceOptions) -> Iterator[Replacement]:
+    """Yield the replacement of each match, with the groups that the new text names."""
+    template = options.regex and "\\" in new
+    for offset, match in matcher.matches(text):
+        start, end = match.span()
+        yield Replacement(offset + start, offset + end, _expanded(match, new) if template else new)
+
+
+def _expanded(match: re.Match[str], template: str) -> str:
+    try:
+        return match.expand(template)
+    except Exception as error:  # noqa: BLE001 - of the engine's own class, or IndexError for an unknown group
+        raise InvalidArgumentError(
+            Message(_NEW, f" cannot be used with this pattern: {error}."),
+            hint=r"Groups are \1 or \g<name>, a line end is \n, and a backslash is \\.",
+            details={"parameter": "new_string"},
+        ) from None
+
+
+def _about_old_string(error: InvalidPatternError) -> InvalidPatternError:
+    """Return the error of a pattern in terms of the parameter that it came from."""
+    suggestion = error.details.get("suggestion")
+    hint = Message("To match it literally, ", Retry({"old_string": suggestion}), ".") if suggestion else ""
+    return InvalidPatternError(error.message, hint=hint or error.hint, details=error.details)
+
+
+def _check_complete(found: Found, limits: Limits) -> None:
+    """Refuse to change a part of what there is, where the search did not come to its end."""
+    if found.skipped.reached == "timeout":
+        raise _timed_out(limits)
+    if found.skipped.reached is not None or len(found.counts) < found.total_files:
+        raise TooLargeError(
+            "There are more files, or more matches, than one call can change; nothing was changed.",
+            hint=_NARROW,
+            details={"files": found.total_files, "limit": MAX_FILES},
+        )
+
+
+def _timed_out(limits: Limits) -> DeadlineExceededError:
+    return DeadlineExceededError(
+        f"The search did not come to its end within {limits.timeout:g} seconds; nothing was changed.",
+        hint=_NARROW,
+        details={"seconds": limits.timeout},
+    )
+
+
+def _refused(options: ReplaceOptions, faults: dict[str, AgentFSError], total: int) -> AgentFSError:
+    """Return the error for files that cannot be changed, with the call that leaves them out."""
+    first = next(iter(faults.values()))
+    hint: str = first.hint
+    below = "" if paths_of(options.path) == ["."] else None
+    if below is not None and len(faults) <= _MOST_NAMED and len(faults) < total:
+        globs = ["!/" + _GLOB_SPECIAL.sub(r"\\\1", path) for path in faults]
+        hint = Message("To leave them out, ", Retry({"glob": [*as_list(options.glob), *globs]}), ".")
+    return type(first)(
+        f"{len(faults)} of {plural(total, 'file')} cannot be changed, so that nothing was changed:",
+        hint=hint,
+        details={
+            **first.details,
+            "paths": list(faults),
+            "places": [f"  {error.message}" for error in list(faults.values())[:_MOST_NAMED]],
+        },
+    )
+
+
+def _nothing_found(root: Root, limits: Limits, options: ReplaceOptions, found: Found) -> AgentFSError:
+    if found.total_matches:
+        return NoChangeError("The replacement would leave every file as it is; nothing was changed.")
+    searched = f"{', '.join(map(quote, paths_of(options.path)))} ({plural(found.searched, 'file')} searched)"
+    # What grep advises are parameters that this method has not, so that the facts must do.
+    hints = [
+        hint.parts[-1] if isinstance(hint, FirstOf) else hint
+        for hint in diagnose(root, limits, options.search, found.excluded)
+    ]
+    return NoMatchError(
+        Message(_OLD, f" is not in {searched}; nothing was changed."),
+        hint=Joined("\n", *hints, footer(skip_report(found.skipped, can_open=False))),
+        details={"searched_files": found.searched},
+    )
+
+
+def _unexpected(options: ReplaceOptions, files: Sequence[_ChangedFile], total: int) -> AmbiguousError:
+    return AmbiguousError(
+        Message(
+            _OLD,
+            f" is there {plural(total, 'time')} in {plural(len(files), 'file')}, not {options.expect} as ",
+            ParameterName("expect"),
+            " says; nothing was changed:",
+        ),
+        hint=Message("If all of them are meant, ", Retry({"expect": total}), "."),
+        details={
+            "expect": options.expect,
+            "replacements": total,
+            "files": {file.path: file.replacements for file in files},
+            "places": _count_lines(files, _MOST_NAMED),
+        },
+    )
+
+
+def _count_lines(files: Sequence[_ChangedFile], most: int) -> list[str]:
+    lines = [
+        f"{one_line(file.path)}: {file.replacements}"
+        + (" (it had changed since it was shown)" if file.external is not None else "")
+        for file in files[:most]
+    ]
+    return [*lines, footer(f"{len(files) - most} more files")] if len(files) > most else lines
+
+
+def _result(
+    limits: Limits, options: ReplaceOptions, files: Sequence[_ChangedFile], total: int, found: Found
+) -> ReplaceResult:
+    notes: list[str] = []
+    if linked := [file.path for file in files if file.links > 1]:
+        notes.append(f"other names of files with hard links keep the old content: {name_paths(linked)}")
+    if options.regex and _SHELL_GROUP.search(options.new_string):
+        notes.append(r"`$1` was written as it is: a group is \1 or \g<name>")
+    diff = "".join(file.diff for file in files)
+    result = ReplaceResult(
+        files={file.path: file.replacements for file in files},
+        replacements=total,
+        diff=diff,
+        skipped=found.skipped,
+        searched_files=found.searched,
+        notes=tuple(notes),
+    )
+    done = "Preview, nothing was written: would replace" if options.preview else "Replaced"
+    head = f"{done} {plural(total, 'occurrence')} in {plural(len(files), 'file')}:"
+    left_out = footer(skip_report(found.skipped, can_open=False))
+    shown = patch_lines(diff.encode("utf-8", "surrogatepass")) if options.preview else []
+
+    def render(most: int) -> ReplaceResult:
+        text = Joined("\n", head, *_count_lines(files, most), *notes, *shown, left_out)
+        return replace(result, text=text)
+
+    return fitted(limits, Step(len(files), render))

@@ -1,0 +1,669 @@
+"""`replace`: a text or a pattern in all files that have it; all of them are changed, or none."""
+
+import os
+import re
+import signal
+import tempfile
+import threading
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentfs import AgentFSError, Deny, Limits, Policy, Workspace
+from agentfs.errors import (
+    AmbiguousError,
+    DeadlineExceededError,
+    InvalidArgumentError,
+    InvalidPatternError,
+    NoChangeError,
+    NoMatchError,
+    ProtectedError,
+    ReadOnlyError,
+    RefusedError,
+    StaleError,
+    TooLargeError,
+)
+from agentfs.text import estimate_tokens
+from tests.faults.test_transactions import CHANGING, Seam
+from tests.history.judges import git_applied, snapshot
+
+
+def put(top: Path, files: dict[str, str | bytes]) -> Path:
+    for name, content in files.items():
+        (top / name).parent.mkdir(parents=True, exist_ok=True)
+        (top / name).write_bytes(content.encode() if isinstance(content, str) else content)
+    return top
+
+
+def fails(act, error, top):
+    """Return the error of a call that is to fail, and check that it has changed nothing."""
+    before = snapshot(top)
+    with pytest.raises(error) as caught:
+        act()
+    assert snapshot(top) == before
+    return caught.value
+
+
+def test_it_replaces_in_all_files_says_how_often_and_is_one_step(ws, tmp_path):
+    put(tmp_path, {"a.py": "name = name\n", "d/b.py": "x\nname\n", "d/c.txt": "nothing\n", "e": "surname\n"})
+    (tmp_path / "a.py").chmod(0o755)
+    before = snapshot(tmp_path)
+    done = ws.replace("name", "title")
+    assert done.files == {"a.py": 2, "d/b.py": 1, "e": 1}
+    assert list(done.files) == sorted(done.files)
+    assert (done.replacements, done.searched_files) == (4, 4)
+    assert str(done) == "Replaced 4 occurrences in 3 files:\na.py: 2\nd/b.py: 1\ne: 1"
+    assert done.summary == "4 replacements in 3 files"
+    after = snapshot(tmp_path)
+    assert after["a.py"] == ("file", 0o755, b"title = title\n")
+    assert after["d/b.py"][2] == b"x\ntitle\n"
+    assert after["e"][2] == b"surtitle\n"
+    assert ws.undo().steps == 1
+    assert snapshot(tmp_path) == before
+    ws.redo()
+    assert snapshot(tmp_path) == after
+    with pytest.raises(AgentFSError, match="1 step"):
+        ws.undo(2)
+
+
+def test_the_diff_is_whole_and_a_patch(ws, tmp_path):
+    original = tmp_path / "original"
+    put(tmp_path / "root", {f"d/{n}.py": "old\n" * n for n in range(1, 30)})
+    put(original, {f"d/{n}.py": "old\n" * n for n in range(1, 30)})
+    with Workspace(tmp_path / "root") as own:
+        diff = own.replace("old", "new").diff
+        assert git_applied(original, diff.encode(), tmp_path / "scratch") == snapshot(tmp_path / "root")
+
+
+def test_a_preview_shows_and_changes_nothing(ws, tmp_path):
+    put(tmp_path, {"a": "old\n", "b": "old old\n"})
+    before = snapshot(tmp_path)
+    shown = ws.replace("old", "new", preview=True)
+    assert snapshot(tmp_path) == before
+    assert shown.files == {"a": 1, "b": 2}
+    assert "Preview, nothing was written" in str(shown)
+    assert "-old old\n+new new" in str(shown)
+    assert not ws.changes().files
+    assert ws.replace("old", "new").diff == shown.diff
+
+
+def test_path_glob_and_a_list_of_paths_choose_the_files(ws, tmp_path):
+    files = {"a.py": "old", "a.js": "old", "d/b.py": "old", "d/e/c.py": "old", "f/g.py": "old"}
+    put(tmp_path, files)
+    assert list(ws.replace("old", "new", "d", preview=True).files) == ["d/b.py", "d/e/c.py"]
+    assert list(ws.replace("old", "new", "d/b.py", preview=True).files) == ["d/b.py"]
+    assert list(ws.replace("old", "new", glob="*.js", preview=True).files) == ["a.js"]
+    assert list(ws.replace("old", "new", glob=["*.py", "!d/**"], preview=True).files) == ["a.py", "f/g.py"]
+    assert list(ws.replace("old", "new", ["d", "d/e", "a.py"], preview=True).files) == [
+        "a.py", "d/b.py", "d/e/c.py",
+    ]  # fmt: skip
+
+
+def test_it_looks_where_grep_looks_and_counts_what_it_leaves_out(ws, tmp_path):
+    put(tmp_path, {
+        ".gitignore": "build/\n", "build/x": "old\n", ".hidden": "old\n", "a": "old\n", ".env": "old\n",
+        "binary": b"\0old\n", ".git/config": "old\n", "big": "old\n" * 100_000,
+    })  # fmt: skip
+    (tmp_path / "link").symlink_to("a")
+    small = ws.view(limits=Limits(file_bytes=100_000))
+    done, found = small.replace("old", "new"), small.grep("nowhere")
+    assert done.files == {"a": 1}
+    assert done.skipped == found.skipped
+    assert (done.skipped.ignored, done.skipped.binary, done.skipped.too_large, done.skipped.symlink) == (
+        1,
+        1,
+        1,
+        1,
+    )
+    assert "1 ignored by .gitignore:1 build/" in str(done)
+    assert small.replace("old", "new", "build").files == {"build/x": 1}, "what is named is entered"
+
+
+def test_of_files_with_the_text_none_is_changed_if_one_cannot_be(ws, tmp_path):
+    put(tmp_path, {"a": "old", "b/c": "old", "b/d": "old"})
+    (tmp_path / "b" / "c").chmod(0o444)
+    error = fails(lambda: ws.replace("old", "new"), RefusedError, tmp_path)
+    assert error.details["paths"] == ["b/c"]
+    assert "1 of 3 files cannot be changed" in str(error)
+    assert "write-protected" in str(error)
+    assert ws.replace("old", "new", glob=["!/b/c"]).files == {"a": 1, "b/d": 1}
+
+
+def test_the_call_that_leaves_out_what_cannot_be_changed_works_as_it_is_suggested(tmp_path):
+    names = ["x/a [1].py", "x/{b}.py", "x/!c*.py", "plain.py"]
+    put(tmp_path, dict.fromkeys([*names, "x/good.py", "other.txt"], "old"))
+    for name in names:
+        (tmp_path / name).chmod(0o444)
+    with Workspace(tmp_path) as ws:
+        tools = ws.tools("all")
+        for given, left in (({}, {"x/good.py": 1, "other.txt": 1}), ({"glob": "*.py"}, {"x/good.py": 1})):
+            refused = tools.call("replace", {"old_string": "old", "new_string": "new", **given})
+            assert refused.error["code"] == "refused"
+            (suggested,) = refused.data["details"]["suggested_calls"]
+            done = tools.call(suggested["name"], suggested["arguments"])
+            assert done.success, done.content
+            assert done.data["files"] == left
+            ws.undo()
+
+
+@pytest.mark.parametrize("name", [".mcp.json", ".vscode/tasks.json"])
+def test_a_file_that_may_be_read_and_not_changed_refuses_the_whole(tmp_path, name):
+    put(tmp_path, {"a": "old", name: "old"})
+    with Workspace(tmp_path) as ws:
+        assert ws.replace("old", "new", preview=True).files == {"a": 1}, "it is hidden, and left out"
+        fails(lambda: ws.replace("old", "new", ["a", name]), ProtectedError, tmp_path)
+
+
+def test_a_second_name_of_a_protected_file_is_not_changed(ws, tmp_path):
+    put(tmp_path, {"a": "old", ".mcp.json": "old"})
+    os.link(tmp_path / ".mcp.json", tmp_path / "innocent")
+    assert fails(lambda: ws.replace("old", "new"), ProtectedError, tmp_path).details["paths"] == ["innocent"]
+
+
+def test_protected_contents_are_neither_changed_nor_hinted_at(ws, tmp_path):
+    put(tmp_path, {"a": "x", "server.pem": "old secret"})
+    error = fails(lambda: ws.replace("old", "new"), NoMatchError, tmp_path)
+    assert "1 protected" in str(error)
+    assert "secret" not in str(error)
+
+
+def test_a_root_that_is_only_read_is_not_changed(tmp_path):
+    put(tmp_path, {"a": "old"})
+    with Workspace(tmp_path, policy=Policy(read_only=True)) as ws:
+        fails(lambda: ws.replace("old", "new"), ReadOnlyError, tmp_path)
+
+
+def test_expect_is_the_number_of_replacements(ws, tmp_path):
+    put(tmp_path, {"a": "old old", "b": "old"})
+    for wrong in (1, 2, 4):
+        error = fails(lambda: ws.replace("old", "new", expect=wrong), AmbiguousError, tmp_path)  # noqa: B023
+        assert (error.details["replacements"], error.details["files"]) == (3, {"a": 2, "b": 1})
+        assert f"3 times in 2 files, not {wrong}" in str(error)
+        assert "\na: 2\nb: 1\n" in str(error)
+    assert ws.replace("old", "new", expect=3).replacements == 3
+    fails(lambda: ws.replace("x", "y", expect=0), InvalidArgumentError, tmp_path)
+
+
+def test_the_number_that_is_suggested_works(tmp_path):
+    put(tmp_path, {"a": "old old", "b": "old"})
+    with Workspace(tmp_path) as ws:
+        tools = ws.tools("all")
+        wrong = tools.call("replace", {"old_string": "old", "new_string": "new", "expect": 2})
+        (suggested,) = wrong.data["details"]["suggested_calls"]
+        assert tools.call(suggested["name"], suggested["arguments"]).success
+    assert (tmp_path / "a").read_text() == "new new"
+
+
+def test_word_replaces_no_part_of_a_word(ws, tmp_path):
+    put(tmp_path, {"a": "old older bold old_ (old) äold\nold", "b": "older"})
+    assert ws.replace("old", "new", word=True).files == {"a": 3}
+    assert (tmp_path / "a").read_text() == "new older bold old_ (new) äold\nnew"
+
+
+def test_a_pattern_has_groups_that_the_new_text_names(ws, tmp_path):
+    put(tmp_path, {"a": "get_name(x), get_size()\nset_name\n", "b": "get_\n"})
+    assert ws.replace(r"get_(?P<what>\w+)", r"\g<what>_of_\1\\", regex=True).files == {"a": 2}
+    assert (tmp_path / "a").read_text() == "name_of_name\\(x), size_of_size\\()\nset_name\n"
+
+
+def test_without_regex_a_backslash_is_one(ws, tmp_path):
+    put(tmp_path, {"a": "a.b\n"})
+    assert ws.replace("a.b", r"\1\n", word=True).replacements == 1
+    assert (tmp_path / "a").read_text() == "\\1\\n\n"
+    fails(lambda: ws.replace(".", "x"), NoMatchError, tmp_path)
+
+
+def test_each_line_is_matched_alone_unless_the_pattern_names_line_ends(ws, tmp_path):
+    put(tmp_path, {"a": "one  \n\ntwo\n", "crlf": "one  \r\n\r\ntwo\r\n"})
+    assert ws.replace(r"\s+$", "", regex=True).files == {"a": 1, "crlf": 1}
+    assert (tmp_path / "a").read_bytes() == b"one\n\ntwo\n"
+    assert (tmp_path / "crlf").read_bytes() == b"one\r\n\r\ntwo\r\n"
+    assert ws.replace(r"^(one)\n\n(.*)", r"\2\n\1", regex=True).files == {"a": 1, "crlf": 1}
+    assert (tmp_path / "a").read_bytes() == b"two\n\none"
+    assert (tmp_path / "crlf").read_bytes() == b"two\r\n\r\none"
+
+
+def test_grep_finds_what_is_replaced(ws, tmp_path):
+    put(tmp_path, {"a": "aaa\nab\n", "b": "ba\n", "c": "x\n"})
+    for pattern in ("a+", "^a", "a|b", "(?i)A", "[ab]{2}"):
+        found = ws.grep(pattern, output_mode="count")
+        shown = ws.replace(pattern, "-", regex=True, preview=True)
+        assert shown.files == {path: count.matches for path, count in found.counts.items()}, pattern
+
+
+@pytest.mark.parametrize("new", [r"\2", r"\g<other>", r"\d", "\\"])
+def test_a_group_that_is_not_there_is_an_error(ws, tmp_path, new):
+    put(tmp_path, {"a": "old", "b": "old"})
+    error = fails(lambda: ws.replace("o(l)d", new, regex=True), InvalidArgumentError, tmp_path)
+    assert error.details["parameter"] == "new_string"
+
+
+def test_a_group_that_took_no_part_is_empty_and_a_shells_group_is_noted(ws, tmp_path):
+    put(tmp_path, {"a": "ac"})
+    done = ws.replace("a(b)?c", r"[\1]$1", regex=True)
+    assert (tmp_path / "a").read_text() == "[]$1"
+    assert "`$1` was written as it is" in str(done)
+
+
+def test_a_pattern_that_is_wrong_is_one_of_old_string(ws, tmp_path):
+    put(tmp_path, {"a": "f(x"})
+    error = fails(lambda: ws.replace("f(x", "y", regex=True), InvalidPatternError, tmp_path)
+    assert 'old_string="f\\\\(x"' in str(error)
+    assert ws.replace("f\\(x", "y", regex=True).replacements == 1
+
+
+def test_a_pattern_that_never_ends_is_stopped_and_nothing_is_changed(tmp_path):
+    put(tmp_path, {"a": "old", "b": "a" * 5000 + "!"})
+    with Workspace(tmp_path, limits=Limits(timeout=0.5)) as ws:
+        fails(lambda: ws.replace("old|(a|aa)+$", "x", regex=True), DeadlineExceededError, tmp_path)
+
+
+def test_a_search_that_does_not_see_all_files_changes_none(tmp_path):
+    put(tmp_path, {f"d{n}/f": "old" for n in range(30)})
+    with Workspace(tmp_path, limits=Limits(walk_entries=10)) as ws:
+        error = fails(lambda: ws.replace("old", "new"), TooLargeError, tmp_path)
+    assert "nothing was changed" in str(error)
+
+
+def test_encodings_marks_and_line_ends_stay(ws, tmp_path):
+    text = "é old\r\nold\r\n"
+    files: dict[str, str | bytes] = {
+        "utf8": text.encode(), "mark": b"\xef\xbb\xbf" + text.encode(), "latin1": b"\xe9 old\nold\n",
+        "utf16": text.encode("utf-16"), "utf16be": b"\xfe\xff" + text.encode("utf-16-be"),
+        "utf32": text.encode("utf-32"), "mixed": b"old\r\nold\nold\n", "cr": b"one\rold\rold",
+    }  # fmt: skip
+    put(tmp_path, files)
+    assert len(ws.replace("old", "new\nx").files) == len(files)
+    new = "é new\r\nx\r\nnew\r\nx\r\n"
+    assert {name: (tmp_path / name).read_bytes() for name in files} == {
+        "utf8": new.encode(), "mark": b"\xef\xbb\xbf" + new.encode(),
+        "latin1": b"\xe9 new\nx\nnew\nx\n", "utf16": new.encode("utf-16"),
+        "utf16be": b"\xfe\xff" + new.encode("utf-16-be"), "utf32": new.encode("utf-32"),
+        "mixed": b"new\r\nx\r\nnew\nx\nnew\nx\n", "cr": b"one\rnew\rx\rnew\rx",
+    }  # fmt: skip
+
+
+def test_a_text_that_one_file_cannot_hold_changes_none(ws, tmp_path):
+    put(tmp_path, {"a": "old", "latin1": b"\xe9 old"})
+    error = fails(lambda: ws.replace("old", "\u20ac"), AgentFSError, tmp_path)
+    assert (error.code, error.details["paths"]) == ("encoding", ["latin1"])
+
+
+def test_a_file_that_would_grow_too_large_changes_none(tmp_path):
+    put(tmp_path, {"a": "old", "b": "old " * 20})
+    with Workspace(tmp_path, limits=Limits(file_bytes=100)) as ws:
+        assert fails(lambda: ws.replace("old", "x" * 10), TooLargeError, tmp_path).details["paths"] == ["b"]
+
+
+def test_a_long_text_and_one_of_several_lines_are_found(ws, tmp_path):
+    long = "".join(f"line {n} of a long text (*)\n" for n in range(200))
+    put(tmp_path, {"a": f"x\n{long}y\n", "b": (f"x\n{long}y\n").replace("\n", "\r\n"), "c": long[:-3]})
+    assert ws.replace(long, "short\n").files == {"a": 1, "b": 1}
+    assert (tmp_path / "b").read_bytes() == b"x\r\nshort\r\ny\r\n"
+    assert ws.replace("x\nshort\n", "\n").files == {"a": 1, "b": 1}
+    put(tmp_path, {"d": "x\n\n\n\ny"})
+    assert (
+        ws.replace("\n\n", "\n").files == {"d": 1, "a": 0, "b": 0} or (tmp_path / "d").read_text() == "x\n\ny"
+    )
+
+
+def test_what_makes_no_sense_is_refused(ws, tmp_path):
+    put(tmp_path, {"a": "old"})
+    for act, error in (
+        (lambda: ws.replace("", "x"), InvalidArgumentError),
+        (lambda: ws.replace("", "x", regex=True), InvalidPatternError),
+        (lambda: ws.replace("old", "old"), NoChangeError),
+        (lambda: ws.replace("(old)", r"\1", regex=True), NoChangeError),
+        (lambda: ws.replace("old", "a\0"), InvalidArgumentError),
+        (lambda: ws.replace("old", r"\0", regex=True), InvalidArgumentError),
+        (lambda: ws.replace("old", "x", "none"), AgentFSError),
+        (lambda: ws.replace("old", "x", "../a"), AgentFSError),
+    ):
+        fails(act, error, tmp_path)
+
+
+def test_nothing_found_says_where_it_would_have_been(ws, tmp_path):
+    put(tmp_path, {"a": "x", ".gitignore": "build\n", "build/b": "old"})
+    error = fails(lambda: ws.replace("old", "new"), NoMatchError, tmp_path)
+    assert "1 line in hidden or ignored files, as in build/ (ignored by .gitignore:1 build)" in str(error)
+    assert "include_ignored" not in str(error), "it is no parameter"
+
+
+@pytest.mark.parametrize("policy", ["break", "inplace", "refuse"])
+def test_hard_links(tmp_path, policy):
+    put(tmp_path / "root", {"a": "old", "b": "old"})
+    os.link(tmp_path / "root" / "a", tmp_path / "outside")
+    with Workspace(tmp_path / "root", policy=Policy(hardlinks=policy)) as ws:
+        if policy == "refuse":
+            assert fails(lambda: ws.replace("old", "new"), RefusedError, tmp_path).details["paths"] == ["a"]
+            return
+        done = ws.replace("old", "new")
+    assert "other names of files with hard links keep the old content" in str(done)
+    assert (tmp_path / "outside").read_text() == "old"
+    assert (tmp_path / "root" / "a").read_text() == "new"
+
+
+def test_links_are_followed_only_where_they_are_named(tmp_path):
+    put(tmp_path / "root", {"d/a": "old"})
+    put(tmp_path / "out", {"b": "old"})
+    (tmp_path / "root" / "link").symlink_to("d/a")
+    (tmp_path / "root" / "away").symlink_to(tmp_path / "out")
+    with Workspace(tmp_path / "root") as ws:
+        assert ws.replace("old", "new").files == {"d/a": 1}
+        assert ws.replace("new", "newer", ["link", "d"]).replacements == 1, "one file, by two paths"
+        fails(lambda: ws.replace("old", "x", "away"), AgentFSError, tmp_path)
+    assert (tmp_path / "root" / "link").is_symlink()
+    assert (tmp_path / "out" / "b").read_text() == "old"
+
+
+def on_read(monkeypatch, module, name, act):
+    """Do something after the first call of a function."""
+    real, done = getattr(module, name), []
+
+    def wrapped(*args, **options):
+        found = real(*args, **options)
+        if not done:
+            done.append(True)
+            act()
+        return found
+
+    monkeypatch.setattr(module, name, wrapped)
+
+
+@pytest.mark.parametrize("after", ["search", "_changed_files"])
+def test_a_file_that_somebody_else_changes_meanwhile_is_not_overwritten(ws, tmp_path, monkeypatch, after):
+    from agentfs.editing import replace
+
+    put(tmp_path, {"a": "old\n", "b": "old\n", "c": "old\n"})
+    on_read(monkeypatch, replace, after, lambda: (tmp_path / "b").write_text("theirs old\n"))
+    if after == "search":  # it is read after that
+        assert ws.replace("old", "new").replacements == 3
+        assert (tmp_path / "b").read_text() == "theirs new\n"
+        return
+    with pytest.raises(StaleError) as caught:
+        ws.replace("old", "new")
+    assert "+theirs old" in str(caught.value)
+    assert [(tmp_path / name).read_text() for name in "abc"] == ["old\n", "theirs old\n", "old\n"]
+    assert not ws.changes().files
+
+
+def test_a_file_that_is_gone_or_without_the_text_by_now_is_left_out(ws, tmp_path, monkeypatch):
+    from agentfs.editing import replace
+
+    put(tmp_path, {"a": "old\n", "b": "old\n", "c": "old\n"})
+
+    def act():
+        (tmp_path / "b").unlink()
+        (tmp_path / "c").write_text("theirs\n")
+
+    on_read(monkeypatch, replace, "search", act)
+    assert ws.replace("old", "new").files == {"a": 1}
+
+
+def test_a_directory_swapped_for_a_link_leads_nowhere(tmp_path, monkeypatch):
+    from agentfs.editing import replace
+
+    top, out = put(tmp_path / "root", {"d/a": "old", "b": "old"}), put(tmp_path / "out", {"a": "old"})
+
+    def swap():
+        (top / "d").rename(top / "e")
+        (top / "d").symlink_to(out)
+
+    with Workspace(top) as ws:
+        for after in ("_changed_files", "search"):
+            with monkeypatch.context() as patch:
+                on_read(patch, replace, after, swap)
+                with pytest.raises(AgentFSError):
+                    ws.replace("old", "new")
+            (top / "d").unlink()
+            (top / "e").rename(top / "d")
+            assert (top / "b").read_text() == (out / "a").read_text() == "old"
+
+
+def test_writers_at_the_same_time_lose_nothing(tmp_path):
+    put(tmp_path, {f"f{n}": "old\n" for n in range(10)})
+    with Workspace(tmp_path) as ws, Workspace(tmp_path) as other:
+
+        def append(n):
+            for k in range(10):
+                other.splice(f"f{n}", lambda text: [(len(text), len(text), f"{k}\n")])  # noqa: B023
+
+        threads = [threading.Thread(target=append, args=(n,)) for n in range(10)]
+        for thread in threads:
+            thread.start()
+        for number in range(5):
+            try:
+                ws.replace("old" if number % 2 == 0 else "new", "new" if number % 2 == 0 else "old")
+            except (StaleError, NoMatchError):
+                continue
+        for thread in threads:
+            thread.join()
+    texts = {(tmp_path / f"f{n}").read_text() for n in range(10)}
+    assert {re.sub("old|new", "?", text) for text in texts} == {"?\n" + "".join(f"{k}\n" for k in range(10))}
+    assert len(texts) == 1, "some files were changed and others not"
+
+
+def test_permission_is_asked_once_with_the_whole_patch_and_the_files(tmp_path):
+    put(tmp_path, {"a": "old\n", "d/b": "old\n", "c": "x\n"})
+    requests = []
+
+    def allow(request):
+        requests.append(request)
+        return True
+
+    with Workspace(tmp_path, policy=Policy(permission=allow)) as ws:
+        done = ws.replace("old", "new")
+        assert done.skipped == ws.view(policy=Policy()).grep("nowhere").skipped, "files count as protected"
+    assert [request.method for request in requests] == ["replace"]
+    assert requests[0].changes
+    assert set(requests[0].paths) == {"a", "d/b"}
+    assert requests[0].diff == done.diff
+
+
+def test_what_is_denied_changes_nothing(tmp_path):
+    put(tmp_path, {"a": "old\n", "d/b": "old\n"})
+    deny = Policy(permission=lambda request: Deny("no"))
+    rules = (["edit(d/**)"], ["change(d/**)"], ["replace(d/**)"], ["replace"])
+    for policy in (deny, Policy(mode="plan"), *(Policy(deny=rule) for rule in rules)):
+        with Workspace(tmp_path, policy=policy) as ws:
+            fails(lambda: ws.replace("old", "new"), RefusedError, tmp_path)
+    with Workspace(tmp_path, policy=Policy(deny=["read(d/**)"])) as ws:
+        done = ws.replace("old", "new")
+    assert (done.files, done.skipped.protected) == ({"a": 1}, 1)
+    with Workspace(tmp_path, policy=Policy(allow=["edit(d/**)"])) as ws:
+        assert ws.replace("old", "new", "d/b").files == {"d/b": 1}
+    with Workspace(tmp_path, policy=Policy(mode="accept_edits")) as ws:
+        assert ws.replace("new", "old").replacements == 2
+
+
+def test_no_file_is_changed_that_was_not_shown_to_who_allowed_it(tmp_path, monkeypatch):
+    """The file appears when the check that nothing has changed since has been made."""
+    from agentfs.editing import replace
+
+    put(tmp_path, {"a": "old\n"})
+    with Workspace(tmp_path, policy=Policy(permission=lambda request: True)) as ws:
+        calls = []
+        real = replace.search
+
+        def search(*args):
+            calls.append(args)
+            if len(calls) == 3:  # the preview, the check of it, and the change
+                put(tmp_path, {"b": "old\n"})
+            return real(*args)
+
+        monkeypatch.setattr(replace, "search", search)
+        with pytest.raises(RefusedError):
+            ws.replace("old", "new")
+    assert (tmp_path / "a").read_text() == (tmp_path / "b").read_text() == "old\n"
+
+
+def test_a_change_between_question_and_answer_is_stale(tmp_path):
+    put(tmp_path, {"a": "old\n"})
+
+    def allow(request):
+        put(tmp_path, {"b": "old\n"})
+        return True
+
+    with Workspace(tmp_path, policy=Policy(permission=allow)) as ws, pytest.raises(StaleError):
+        ws.replace("old", "new")
+    assert (tmp_path / "a").read_text() == "old\n"
+
+
+def test_what_was_read_stays_read_and_what_was_not_does_not(ws, tmp_path):
+    put(tmp_path, {"a": "old\ntwo\n", "b": "old\n"})
+    ids = ws.read("a", line_ids=True).line_ids
+    ws.replace("old", "new")
+    assert ws.read("a", line_ids=True).line_ids[1] == ids[1]
+    ws.write("a", "x\n")
+    with pytest.raises(AgentFSError) as caught:
+        ws.write("b", "x\n")
+    assert caught.value.code == "unread"
+
+
+def test_a_file_that_had_changed_since_it_was_shown_is_named(ws, tmp_path):
+    put(tmp_path, {"a": "old\n", "b": "old\n"})
+    ws.read("a")
+    put(tmp_path, {"a": "theirs\nold\n"})
+    assert "a: 1 (it had changed since it was shown)\nb: 1" in str(ws.replace("old", "new"))
+
+
+def test_a_name_in_44_files_is_replaced_for_under_1500_tokens(tmp_path):
+    paths = [
+        f"django/{part}/{name}/{n}_{module}.py"
+        for part in ("contrib/contenttypes", "db/backends/postgresql")
+        for name in ("migrations", "models")
+        for n in range(11)
+        for module in ("operations",)
+    ]
+    put(tmp_path, {path: "get_prep_value = get_prep_value\n" for path in paths})
+    with Workspace(tmp_path) as ws:
+        tools = ws.tools("all")
+        found = tools.call("grep", {"pattern": "get_prep_value", "output_mode": "count"})
+        done = tools.call("replace", {"old_string": "get_prep_value", "new_string": "prepared", "expect": 88})
+    assert len(done.data["files"]) == 44
+    assert estimate_tokens(found.content) + estimate_tokens(done.content) < 1500
+
+
+TREE = {"a": "old a\n", "d/b": "old\nold\n", "d/e/c": "x\nold\n", "f": "nothing\n"}
+
+
+def fresh(top: Path) -> Path:
+    put(top, TREE)
+    for path in top.rglob("*"):
+        if path.is_file():
+            os.utime(path, (1, 1))
+    return top
+
+
+@pytest.fixture(scope="module")
+def both(tmp_path_factory):
+    top = fresh(tmp_path_factory.mktemp("model"))
+    old = snapshot(top)
+    with Workspace(top) as ws:
+        ws.replace("old", "new")
+    new = snapshot(top)
+    assert new != old
+    return old, new
+
+
+def kills(tmp_path, both, monkeypatch, step):
+    top = fresh(tmp_path / "root")
+    seam = Seam(monkeypatch)
+    seam.act = lambda: os.kill(os.getpid(), signal.SIGKILL)
+    with Workspace(top) as ws:
+        start = seam.count
+        ws.replace("old", "new")
+        total = seam.count - start
+    assert total > 60
+    seen = set()
+    for number in range(1, total + 1, step):
+        fresh(top)
+        with Workspace(top) as ws:
+            child = os.fork()
+            if child == 0:
+                seam.at = seam.count + number
+                ws.replace("old", "new")
+                os._exit(0)
+            assert os.WTERMSIG(os.waitpid(child, 0)[1]) == signal.SIGKILL
+        with Workspace(top) as ws:
+            state = snapshot(top)
+            assert state in both, f"killed at call {number} of {total}: {sorted(state)} {ws.recovery_notes}"
+            seen.add(both.index(state))
+    assert seen == {0, 1}
+
+
+def test_a_kill_before_every_third_call_leaves_all_old_or_all_new(tmp_path, both, monkeypatch):
+    kills(tmp_path, both, monkeypatch, 3)
+
+
+@pytest.mark.long
+def test_a_kill_before_every_call_leaves_all_old_or_all_new(tmp_path, both, monkeypatch):
+    kills(tmp_path, both, monkeypatch, 1)
+
+
+def test_a_failure_of_every_call_leaves_all_old_or_all_new(tmp_path, both, monkeypatch):
+    top = fresh(tmp_path / "root")
+    seam = Seam(monkeypatch, CHANGING)
+
+    def fail():
+        raise OSError(28, os.strerror(28))
+
+    seam.act = fail
+    with Workspace(top) as ws:
+        start = seam.count
+        ws.replace("old", "new")
+        total = seam.count - start
+    failed = 0
+    for at in range(1, total + 1):
+        fresh(top)
+        with Workspace(top) as ws:
+            seam.at = seam.count + at
+            try:
+                done = ws.replace("old", "new")
+            except AgentFSError:
+                failed += 1
+                assert snapshot(top) == both[0], f"call {at} of {total}"
+                assert not ws.changes().files
+            else:
+                if done.skipped.unreadable:  # then it was left out, and counted
+                    continue
+                state = {name: each for name, each in snapshot(top).items() if not name.endswith(".part")}
+                assert state == both[1], f"call {at} of {total}"
+    assert failed > total / 3
+
+
+WORDS = st.sampled_from(["ab", "a", "b", "ba", "é", "_", " ", "aab", "x"])
+TEXTS = st.tuples(st.lists(st.lists(WORDS).map("".join)), st.sampled_from(["\n", "\r\n"])).map(
+    lambda made: made[1].join(made[0])
+)
+CODECS = st.sampled_from(["utf-8", "utf-8-sig", "utf-16", "utf-32"])
+
+
+@given(
+    st.dictionaries(st.sampled_from(["a", "b", "d/a", "d/e/b", "f.txt"]), st.tuples(TEXTS, CODECS)),
+    st.sampled_from(["a", "ab", "b", "aa", "é", "_", "ab\n"]),
+    st.sampled_from(["", "x", "aab", "é_", "y\nz"]),
+    st.booleans(),
+)
+def test_it_is_what_python_makes_of_each_text(files, old, new, word):
+    with tempfile.TemporaryDirectory() as directory:
+        top = put(Path(directory), {name: text.encode(codec) for name, (text, codec) in files.items()})
+        expected, counts = {}, {}
+        for name, (text, codec) in files.items():
+            view = text.replace("\r\n", "\n")
+            found = rf"(?<!\w){re.escape(old)}(?!\w)" if word else re.escape(old)
+            made, count = re.subn(found, lambda _: new, view)
+            if "\r\n" in text:
+                made = made.replace("\n", "\r\n")
+            expected[name] = made.encode(codec) if count else text.encode(codec)
+            if count:
+                counts[name] = count
+        with Workspace(top) as ws:
+            try:
+                done = ws.replace(old, new, word=word).files
+            except NoMatchError:
+                done = {}
+        assert done == counts
+        assert {name: (top / name).read_bytes() for name in files} == expected
