@@ -153,6 +153,7 @@ calls = {
     "multi_edit": lambda: ws.multi_edit("big", [Edit("a", "b")]),
     "write": lambda: ws.write("big", "x", overwrite=True),
     "splice": lambda: ws.splice("big", [(0, 1, "b")]),
+    "replace": lambda: ws.replace("a", "b"),
     "delete": lambda: ws.delete("big"),
     "move": lambda: ws.move("big", "other"),
     "read_many": lambda: ws.read_many(["big", "small"]),
@@ -180,7 +181,7 @@ def test_a_slow_file_is_left_after_the_pending_system_call(tmp_path):
     command = [sys.executable, str(tmp_path / "slow.py"), str(tree)]
     ran = subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parents[1], check=True)
     outcomes = [line.split("\t") for line in ran.stdout.splitlines()]
-    assert len(outcomes) == 11, ran.stdout + ran.stderr
+    assert len(outcomes) == 12, ran.stdout + ran.stderr
     assert [name for name, said, _ in outcomes if said != "timeout"] == []
     assert [(name, seconds) for name, _, seconds in outcomes if float(seconds) > LATE] == []
     assert sorted(path.name for path in tree.iterdir()) == ["big", "small"]

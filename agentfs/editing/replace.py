@@ -27,6 +27,7 @@ from agentfs.errors import (
     must_be,
 )
 from agentfs.fs import Change, Current, FileNode, Root, quote
+from agentfs.fs.oserrors import read_only
 from agentfs.history.report import conflict_error, name_paths, patch_lines
 from agentfs.history.store import MemoryStore
 from agentfs.limits import Limits
@@ -114,6 +115,8 @@ def replace_in_files(
 ) -> ReplaceResult:
     """Replace a text or a pattern in all files that have it; all of them are changed, or none."""
     options.check()
+    if root.policy.read_only:
+        raise read_only()
     wanted = options.search
     try:
         pattern = wanted.compile(captures=True)

@@ -537,7 +537,7 @@ def test_a_name_in_44_files_is_replaced_for_under_1500_tokens(tmp_path):
         for n in range(11)
         for module in ("operations",)
     ]
-    put(tmp_path, {path: "get_prep_value = get_prep_value\n" for path in paths})
+    put(tmp_path, dict.fromkeys(paths, "get_prep_value()\nget_prep_value()\n"))
     with Workspace(tmp_path) as ws:
         tools = ws.tools("all")
         found = tools.call("grep", {"pattern": "get_prep_value", "output_mode": "count"})
