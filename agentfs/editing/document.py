@@ -29,12 +29,11 @@ from agentfs.text import (
     lf_view,
     newline_of,
 )
-from agentfs.visible import literal
 
 # More replacements than this are not kept one by one: together they count as one change.
 _MOST_SEGMENTS = 10_000
-# In these a text has the bytes that it was decoded from; any other codec is put together and checked.
-_STATELESS = {UNKNOWN_8BIT, "utf-8", "utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"}
+# What is encoded in these is the same text again; some others take a character for a similar one.
+_EXACT = {UNKNOWN_8BIT, "utf-8", "utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"}
 
 
 class Replacement(NamedTuple):
@@ -230,33 +229,17 @@ class Document:
         """The exact text."""
         return self.decoded.text
 
-    def changed(self, text: str, segments: Sequence[Segment]) -> "Document":
-        """Return the document with another text, and every byte of what stays as it was."""
-        decoded = self.decoded._replace(text=text)
-        if self.decoded.encoding in _STATELESS:
-            return Document(decoded.bom + decoded.encode(text), decoded)
-        parts = [decoded.bom]
-        position = 0
-        for length, origin in segments:
-            part = decoded.encode(text[position : position + length])
-            if origin is not None:
-                start = len(decoded.bom) + len(decoded.encode(self.text[:origin]))
-                part = self.data[start : start + len(part)]
-            parts.append(part)
-            position += length
-        data = b"".join(parts)
-        try:
-            same = data[len(decoded.bom) :].decode(decoded.encoding) == text
-        except UnicodeDecodeError:
-            same = False
-        if not same:
+    def changed(self, text: str) -> "Document":
+        """Return the document with another text; what encodes as it did keeps its bytes."""
+        encoding, bom = self.decoded.encoding, self.decoded.bom
+        data = self.decoded.encode(text)
+        if encoding not in _EXACT and data.decode(encoding) != text:
             raise EncodingError(
-                f"A text in {decoded.encoding} cannot be changed in part: a byte means what those before it "
-                "make it.",
-                hint="Write the whole file instead.",
-                details={"encoding": decoded.encoding},
+                f"In {encoding} the new text would be another one when it is read again.",
+                hint="Use only characters that the encoding has of its own.",
+                details={"encoding": encoding},
             )
-        return Document(data, decoded)
+        return Document(bom + data, self.decoded._replace(text=text))
 
 
 class Edited(NamedTuple):
@@ -276,7 +259,6 @@ class Draft:
         self.document = document
         self.path = path
         self.text = document.text
-        self.unknown_8bit = document.decoded.encoding == UNKNOWN_8BIT  # so that only ASCII can be named
         self._max_bytes = max_bytes
         self._segments = [Segment(len(self.text), 0)] if self.text else []
         self._replacements = 0
@@ -316,9 +298,12 @@ class Draft:
         self._take(text, [self._whole(text, start, end)], count)
 
     def _checked(self, replacements: Iterable[Replacement]) -> Iterator[Replacement]:
+        checked = ""
         for replacement in replacements:
-            check_no_nul(replacement.new, "the new text")
-            self.check_encoding(replacement.new, "the new text")
+            if replacement.new != checked:
+                checked = replacement.new
+                check_no_nul(checked, "the new text")
+                self.document.decoded.encode(checked)
             yield replacement
 
     def _whole(self, text: str, start: int, end: int) -> Replacement:
@@ -330,29 +315,11 @@ class Draft:
         self.text = text
         self._replacements += count
 
-    def check_encoding(self, text: str, name: ParameterName | str) -> None:
-        """Refuse a text that is not known to have characters of the file's encoding."""
-        if not self.unknown_8bit or text.isascii():
-            return
-        character = next(c for c in text if not c.isascii())
-        problem = f"{quote(self.path)} is in an unknown 8-bit encoding, and "
-        rest = " from the ASCII parts of the text; the other bytes around them are kept."
-        raise EncodingError(
-            Message(problem, name, f" holds {literal(character)}."),
-            hint=Message("Choose ", name, rest),
-            details={
-                "path": self.path,
-                "encoding": UNKNOWN_8BIT,
-                "parameter": str(Message(name)),
-                "character": character,
-            },
-        )
-
     def result(self, applied_via: str, lines: int | None = None) -> Edited:
         """Return what was made of the document."""
         before = self.document
         self._check_size(len(self.text))
-        after = before.changed(self.text, self._segments)
+        after = before.changed(self.text)
         self._check_size(len(after.data))
         if after.data == before.data:
             raise NoChangeError(

@@ -236,10 +236,7 @@ def apply_edits(
 def _apply_edit(draft: Draft, edit: Edit, match: Matching, known: KnownTexts) -> str:
     """Make one edit, and return how its old text was found."""
     view = LfView(draft.text)
-    draft.check_encoding(edit.old_string, _OLD)
-    draft.check_encoding(edit.new_string, _NEW)
     old, new = to_lf(edit.old_string, lone=view.lone), to_lf(edit.new_string, lone=view.lone)
-    draft.document.decoded.encode(new)
     if edit.replace_all:
         if count := view.text.count(old):
             draft.replace_all(view, old, new, count)
@@ -252,7 +249,7 @@ def _apply_edit(draft: Draft, edit: Edit, match: Matching, known: KnownTexts) ->
             draft.replace(view, [Replacement(starts[0], starts[0] + len(old), new)], 1)
             return "exact"
     if match == "tolerant":
-        via, found = tolerant_matches(view.text, old, new, characters=not draft.unknown_8bit)
+        via, found = tolerant_matches(view.text, old, new)
         if len(found) == 1 and not has_other_cause(view.text, old, new, known):
             draft.replace(view, found, 1)
             return via

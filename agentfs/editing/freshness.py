@@ -1,11 +1,13 @@
 """Whether a file is still what this workspace has read: external changes, and guards against unseen loss."""
 
 import sys
+from itertools import accumulate
 from typing import NamedTuple
 
 from agentfs.editing.update import diff_lines
 from agentfs.errors import AlreadyExistsError, StaleError, UnreadError
 from agentfs.fs import Current, quote
+from agentfs.limits import Limits
 from agentfs.line_ranges import Hunk
 from agentfs.messages import Joined, Message, NextCall, ToolName, call
 from agentfs.policy import Overwrite
@@ -14,10 +16,14 @@ from agentfs.text import (
     MOST_LINES,
     bodies_of,
     changed_lines,
+    continuation,
+    cut_line,
     decode,
     footer,
     is_binary,
     line_ranges,
+    most_that_fit,
+    numbered,
     plural,
     unified_diff,
 )
@@ -60,7 +66,7 @@ def check_revision(current: Current, text: str, tracker: ReadTracker, expected: 
     raise _stale(current, text, before, expected)
 
 
-def check_overwrite(current: Current, tracker: ReadTracker, overwrite: Overwrite) -> None:
+def check_overwrite(current: Current, tracker: ReadTracker, overwrite: Overwrite, limits: Limits) -> None:
     """Refuse to replace a file whose present version this workspace has not read whole."""
     if current.data is None or current.revision is None or overwrite == "always":
         return
@@ -94,17 +100,17 @@ def check_overwrite(current: Current, tracker: ReadTracker, overwrite: Overwrite
             hint=_read_or_edit(read, "it"),
             details=details,
         )
+    text = None if binary else decode(current.data).text
     if last.revision != current.revision:
-        text = None if binary else decode(current.data).text
         raise _stale(current, text, last.text, last.revision)
     missing = last.missing()
-    start, end = missing[0]
-    hint = _read_or_edit(call("read", path=current.path, offset=start, limit=end - start + 1), "the file")
     count = sum(end - start + 1 for start, end in missing)
+    start, end = missing[0]
+    limit = min(end - start + 1, _lines_of_a_page(current.path, text or "", start, limits))
     raise UnreadError(
         f"Only a part of {path} has been read: {line_ranges(missing)} "
         f"({count} of {plural(last.total, 'line')}) would be replaced unseen.",
-        hint=hint,
+        hint=_read_or_edit(call("read", path=current.path, offset=start, limit=limit), "the file"),
         details={**details, "unread_lines": [list(lines) for lines in missing]},
     )
 
@@ -129,3 +135,16 @@ def _stale(current: Current, text: str | None, before: str | None, expected: str
 def _read_or_edit(read: NextCall, what: str) -> Message:
     ways = Joined(", or ", Message(read, " first"), Message(ToolName("edit"), f" to change a part of {what}"))
     return Message("Call ", ways, ".")
+
+
+def _lines_of_a_page(path: str, text: str, first: int, limits: Limits) -> int:
+    """Return how many lines from one on a read shows at once."""
+    bodies = bodies_of(text)[first - 1 : first - 1 + limits.read_lines]
+    lines = numbered([cut_line(body, limits.line_chars) for body in bodies], first)
+    sizes = accumulate(len(line.encode("utf-8", "surrogatepass")) + 1 for line in lines)
+    held = sum(size <= limits.read_bytes + 1 for size in sizes)
+    # Room for the footer of a page, which names its lines and the call for the next.
+    below = footer(
+        line_ranges([(first, first + held)]), continuation(call("read", path=path, offset=first, limit=held))
+    )
+    return max(most_that_fit(held, lambda count: "\n".join((*lines[:count], below, below)), limits), 1)

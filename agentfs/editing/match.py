@@ -53,19 +53,11 @@ def comparable(view: str, old: str, new: str) -> bool:
     return max(len(old), len(new)) <= _MOST_CHARACTERS and view.count("\n") <= _MOST_LINES
 
 
-def tolerant_matches(
-    view: str, old: str, new: str, *, characters: bool = True
-) -> tuple[str, list[Replacement]]:
-    """Return the first step that finds an old text, and its replacements with the new text fitted to each.
-
-    Without `characters`, those of the text are not known, so that none can be taken for another.
-    """
+def tolerant_matches(view: str, old: str, new: str) -> tuple[str, list[Replacement]]:
+    """Return the first step that finds an old text, and its replacements with the new text fitted to each."""
     if not _WORD.search(old) or not comparable(view, old, new):
         return "", []  # blanks and punctuation alone are too common to locate a place
-    steps = {"trailing_whitespace": _trailing, "indentation": _shifted}
-    if characters:
-        steps |= {"typography": _typographic, "visible_escapes": _escaped}
-    for via, step in steps.items():
+    for via, step in _STEPS.items():
         call_context.check()
         if found := step(view, old, new):
             return via, found
@@ -184,9 +176,26 @@ def _escaped(view: str, old: str, new: str) -> list[Replacement]:
     wanted = unvisible(old)
     if wanted == old:
         return []
-    used = set(_ESCAPE.findall(old))
-    fitted = _ESCAPE.sub(lambda found: unvisible(found[0]) if found[0] in used else found[0], new)
+    fitted = shown_characters(new, wanted)
     return [Replacement(start, start + len(wanted), fitted) for start in occurrences(view, wanted)]
+
+
+_STEPS = {
+    "trailing_whitespace": _trailing,
+    "indentation": _shifted,
+    "typography": _typographic,
+    "visible_escapes": _escaped,
+}
+
+
+def shown_characters(text: str, present: str) -> str:
+    """Return a text with each `⟦U+202E⟧` as the character that is shown so, where a present text has it."""
+
+    def character(found: re.Match[str]) -> str:
+        shown = unvisible(found[0])
+        return shown if shown in present else found[0]
+
+    return _ESCAPE.sub(character, text)
 
 
 def _keep_lines(old: str, actual: str, new: str) -> str:

@@ -6,20 +6,21 @@ from typing import Literal, NamedTuple, get_args
 from agentfs import call_context
 from agentfs.editing.document import check_no_nul
 from agentfs.editing.freshness import check_overwrite
+from agentfs.editing.match import shown_characters
 from agentfs.editing.update import check_choice, update_file, with_diff
 from agentfs.errors import BinaryError, EncodingError, TooLargeError
 from agentfs.fs import Current, Root, quote
 from agentfs.limits import Limits
-from agentfs.messages import Joined, Message, ParameterName, ToolName
+from agentfs.messages import ParameterName
 from agentfs.policy import Overwrite
 from agentfs.read_tracker import ReadTracker
 from agentfs.results import WriteResult
 from agentfs.text import (
-    UNKNOWN_8BIT,
     Decoded,
     bom_of,
     codec_name,
     count_lines,
+    declared_encoding,
     decode,
     decode_as,
     newline_of,
@@ -67,11 +68,11 @@ def write_file(
         replaced = "always" if overwrite else "never"
 
     def compute(current: Current) -> tuple[bytes, tuple[str, tuple[str, ...], str]]:
-        data, text, before, notes = _fitted(content, current.data, current.path, encoding, newline)
+        data, text, before, notes = _fitted(content, current.data, encoding, newline)
         if len(data) > limits.file_bytes:
             raise _too_large(current.path, limits.file_bytes)
         if current.data is not None and current.data != data:
-            check_overwrite(current, tracker, replaced)
+            check_overwrite(current, tracker, replaced, limits)
         call_context.check()
         diff = unified_diff(before, text, current.path)
         call_context.check()
@@ -99,26 +100,19 @@ def write_file(
     return with_diff(result, limits, "" if changed.created else diff, [head, *notes])
 
 
-def _fitted(content: str, data: bytes | None, path: str, encoding: str | None, newline: LineEnds) -> _Content:
+def _fitted(content: str, data: bytes | None, encoding: str | None, newline: LineEnds) -> _Content:
     """Fit a content to the file that it replaces: its encoding, byte order mark, and CRLF throughout."""
     notes: list[str] = []
     before = None
     if data is not None:
         before, note = _text_before(data, encoding)
         notes += note
-    target = _target_encoding(data, encoding, exact=newline == "given")
-    if target.encoding == UNKNOWN_8BIT and not content.isascii():
-        edit = Message("Call ", ToolName("edit"), " to change the ASCII parts of it and keep the rest.")
-        raise EncodingError(
-            f"{quote(path)} is in an unknown 8-bit encoding, so only ASCII text can be written to it.",
-            hint=Joined(" ", edit, "Another path can be written to."),
-            details={"path": path, "encoding": UNKNOWN_8BIT},
-        )
+    target, note = _target_encoding(data, encoding, content, exact=newline == "given")
+    notes += note
     text = content.removeprefix("\ufeff") if target.bom else content
-    if encoding is None and target.bom:
-        notes.append(f"the byte order mark of the file was kept ({target.encoding})")
-    elif encoding is None and target.encoding != "utf-8":
-        notes.append(f"the encoding of the file was kept ({target.encoding})")
+    if (restored := shown_characters(text, before or "")) != text:
+        text = restored
+        notes.append("⟦U+…⟧ was taken for the character of the file that is shown so")
     text, note = _with_newlines(text, before, newline)
     return _Content(target.bom + target.encode(text), text, before, (*notes, *note))
 
@@ -134,18 +128,32 @@ def _text_before(data: bytes, encoding: str | None) -> tuple[str, list[str]]:
         return "", ["the file was binary and is text now"]
 
 
-def _target_encoding(data: bytes | None, encoding: str | None, *, exact: bool) -> Decoded:
-    """Return the encoding to write, and the mark of the file; with `exact` the codec's own."""
-    if encoding is None:
-        try:
-            return Decoded("", "utf-8", b"") if data is None else decode(data)
-        except BinaryError:
-            return Decoded("", "utf-8", b"")
-    name = codec_name(encoding)
-    bom, marked = bom_of(data or b"")
-    if marked != name or exact:
-        bom = _CODECS_WITH_BOM.get(codecs.lookup(encoding).name, b"")
-    return Decoded("", name, bom)
+def _target_encoding(
+    data: bytes | None, encoding: str | None, content: str, *, exact: bool
+) -> tuple[Decoded, list[str]]:
+    """Return the encoding to write, with the file's mark or with `exact` the codec's own, and a note.
+
+    It is the one requested, else that of the file's mark, else the one that the content names for itself,
+    else the file's.
+    """
+    if encoding is not None:
+        name = codec_name(encoding)
+        bom, marked = bom_of(data or b"")
+        if marked != name or exact:
+            bom = _CODECS_WITH_BOM.get(codecs.lookup(encoding).name, b"")
+        return Decoded("", name, bom), []
+    try:
+        present = decode(data or b"")
+    except BinaryError:
+        present = decode(b"")
+    if present.bom:
+        return present, [f"the byte order mark of the file was kept ({present.encoding})"]
+    named = declared_encoding(content)
+    if named is not None and named != present.encoding:
+        note = f"it is written in the encoding that it names ({named})"
+        return Decoded("", named, b""), [] if content.isascii() else [note]
+    kept = f"the encoding of the file was kept ({present.encoding})"
+    return present, [] if present.encoding == "utf-8" else [kept]
 
 
 def _with_newlines(text: str, before: str | None, newline: LineEnds) -> tuple[str, list[str]]:

@@ -97,7 +97,7 @@ def decode_content(content: bytes, encoding: str | None = None) -> str | None:
         return lf_view(str(content.removeprefix(_UTF8_BOM), "utf-8"))
     except UnicodeDecodeError:
         # What is not UTF-8 has no mark of it either: its first bytes are text, as `read` shows them.
-        return None if strict else lf_view(str(content, "latin-1"))
+        return None if strict else lf_view(decode(content).text)
 
 
 def _is_strict(encoding: str) -> bool:

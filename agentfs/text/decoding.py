@@ -1,6 +1,7 @@
 """Bytes to text and back, without losing a byte."""
 
 import codecs
+import re
 from typing import NamedTuple
 
 from agentfs.errors import BinaryError, EncodingError, InvalidArgumentError
@@ -19,6 +20,19 @@ _BOMS = (
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
+# Where a coding line is looked for: this many characters at either end, as editors and browsers do.
+_DECLARED_IN = 1024
+_NAME = r"[ \t]*[\"']?([-\w.]+)"
+_DECLARED = (  # compiled when it is first searched for
+    rf"\A(?:[ \t\f]*(?:#[^\r\n]*)?(?:\r\n?|\n))?[ \t\f]*#[^\r\n]*?coding[:=]{_NAME}"  # PEP 263
+    rf"|\A(?:[^\r\n]*(?:\r\n?|\n))?[^\r\n]*-\*-[^\r\n]*?\bcoding:{_NAME}"  # Emacs
+    rf"|\bvim?:[^\r\n]*\b(?:fileencoding|fenc)={_NAME}"
+    rf"|\A\s*<\?xml\b[^>]*\sencoding\s*={_NAME}"
+    rf"|\A\s*<(?s:.)*?<meta\b[^>]*\bcharset\s*={_NAME}"
+    rf"|\A\s*<meta\b[^>]*\bcharset\s*={_NAME}"
+    rf"|\A@charset{_NAME}"  # CSS
+)
+_ASCII = "\t\n\r" + "".join(map(chr, range(32, 127)))
 # These codecs write a mark of their own, or read one as no text; without a mark they mean the plain form.
 _PLAIN = {"utf-8-sig": "utf-8", "utf-16": "utf-16-le", "utf-32": "utf-32-le"}
 
@@ -31,7 +45,14 @@ class Decoded(NamedTuple):
     bom: bytes
 
     def encode(self, text: str) -> bytes:
-        """Encode a text as this file is encoded, without a mark; EncodingError as for `encode`."""
+        """Encode a text as this file is encoded, without a mark; EncodingError as for `encode`.
+
+        Of an unknown encoding the bytes of those characters are known that the file has.
+        """
+        if self.encoding == UNKNOWN_8BIT and not text.isascii():
+            unknown = {each for each in set(text) if each > "\x7f" and each not in self.text}
+            if unknown:
+                raise _cannot_hold(text, min(map(text.index, unknown)), self.encoding)
         return encode(text, self.encoding)
 
 
@@ -40,19 +61,47 @@ def encode(text: str, encoding: str) -> bytes:
     try:
         return text.encode(_python_codec(encoding))
     except UnicodeEncodeError as error:
-        character = text[error.start]
-        line = count_lines(text[: error.start] + "x")
-        number = f"U+{ord(character):04X}"
-        raise EncodingError(
-            f"The encoding {encoding} cannot hold the character {literal(character)} ({number})"
-            f" in line {line} of the text.",
-            hint="Use only characters that the file's encoding has, or escapes of the file's own language.",
-            details={"encoding": encoding, "character": number, "line": line},
-        ) from None
+        raise _cannot_hold(text, error.start, encoding) from None
+
+
+def _cannot_hold(text: str, position: int, encoding: str) -> EncodingError:
+    character = text[position]
+    line = count_lines(text[:position] + "x")
+    number = f"U+{ord(character):04X}"
+    allowed = "characters that the file's encoding has"
+    message = f"The encoding {encoding} cannot hold the character"
+    if encoding == UNKNOWN_8BIT:
+        allowed = "ASCII and characters that the file has already"
+        message = "The file is in an unknown 8-bit encoding, so no byte is known for the character"
+    return EncodingError(
+        f"{message} {literal(character)} ({number}) in line {line} of the text.",
+        hint=f"Use only {allowed}, or escapes of the file's own language.",
+        details={"encoding": encoding, "character": number, "line": line},
+    )
+
+
+def declared_encoding(text: str) -> str | None:
+    """Return the codec that a text itself names, for Python, Emacs, Vim, XML, HTML or CSS.
+
+    None without such a line, and for what is no codec here or has other bytes for ASCII.
+    """
+    head = text if len(text) <= 2 * _DECLARED_IN else f"{text[:_DECLARED_IN]}\n{text[-_DECLARED_IN:]}"
+    folded = head.lower()
+    if not any(word in folded for word in ("coding", "charset", "fenc")):
+        return None
+    found = re.search(_DECLARED, head, re.IGNORECASE)
+    if found is None:
+        return None
+    name = re.sub(r"-(?:unix|dos|mac)$", "", next(filter(None, found.groups())).lower())
+    try:
+        codec = codec_name(name)
+        return codec if codec != UNKNOWN_8BIT and _ASCII.encode().decode(codec) == _ASCII else None
+    except (InvalidArgumentError, UnicodeError):
+        return None
 
 
 def decode(data: bytes, encoding: str | None = None) -> Decoded:
-    """Decode a file by its byte order mark, as UTF-8, in the encoding that was named, else byte by byte.
+    """Decode a file by its byte order mark, as UTF-8, as it was named or names itself, else byte by byte.
 
     Raises BinaryError for a NUL in the first 8 KiB without a mark, EncodingError for what is not text in the
     encoding.
@@ -69,9 +118,16 @@ def decode(data: bytes, encoding: str | None = None) -> Decoded:
         )
     # ASCII with NULs, and every 7-bit codec, is valid UTF-8 too: a named codec is only second to plain UTF-8.
     if not has_nul and (text := _strictly(data, "utf-8")) is not None:
-        return Decoded(text, "utf-8", b"")
+        # ASCII says nothing of what a character would be that comes in.
+        declared = declared_encoding(text) if named is None and text.isascii() else None
+        return Decoded(text, declared or "utf-8", b"")
     if named is None:
-        return Decoded(data.decode("latin-1"), UNKNOWN_8BIT, b"")
+        text = data.decode("latin-1")
+        declared = declared_encoding(text)
+        exact = None if declared is None else _exactly(data, declared)
+        if declared is None or exact is None:
+            return Decoded(text, UNKNOWN_8BIT, b"")
+        return Decoded(exact, declared, b"")
     text = _strictly(data, named)
     if text is None:
         raise EncodingError(f"The file is not text in {named}.", details={"encoding": named})
@@ -89,14 +145,11 @@ def decode_in(data: bytes, encoding: str) -> Decoded:
 
 def decode_as(data: bytes, encoding: str) -> Decoded:
     """Decode a file that will be written again: as `decode_in`, if the text gives the same bytes."""
-    decoded = decode_in(data, encoding)
-    try:
-        same = decoded.text.encode(_python_codec(decoded.encoding)) == data[len(decoded.bom) :]
-    except UnicodeError:
-        same = False
-    if not same:
-        raise _not_in(decoded.encoding)
-    return decoded
+    bom, named = codec_of(data, encoding)
+    text = _exactly(data[len(bom) :], named)
+    if text is None:
+        raise _not_in(named)
+    return Decoded(text, named, bom)
 
 
 def codec_of(head: bytes, encoding: str) -> tuple[bytes, str]:
@@ -154,3 +207,13 @@ def _strictly(data: bytes, encoding: str) -> str | None:
         return data.decode(_python_codec(encoding))
     except UnicodeError:  # the plain form too: some codecs raise nothing finer
         return None
+
+
+def _exactly(data: bytes, encoding: str) -> str | None:
+    """Decode what the codec encodes to the same bytes again."""
+    text = _strictly(data, encoding)
+    try:
+        same = text is not None and text.encode(_python_codec(encoding)) == data
+    except UnicodeError:
+        same = False
+    return text if same else None

@@ -1,6 +1,11 @@
 """`encoding=` on an edit: the codec that the caller names, and no other."""
 
+import codecs
+import re
+
 import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
 
 from agentfs import AgentFSError
 
@@ -44,12 +49,105 @@ def test_what_the_codec_cannot_say_writes_nothing(ws, tmp_path, data, encoding, 
     assert (tmp_path / "f").read_bytes() == data
 
 
-def test_where_a_byte_means_what_those_before_it_make_it_only_what_reads_back_is_written(ws, tmp_path):
-    data = "a 日本 b\n".encode("iso-2022-jp")
-    (tmp_path / "f").write_bytes(data)
-    with pytest.raises(AgentFSError) as caught:
-        ws.edit("f", "本", "x", encoding="iso-2022-jp")
-    assert caught.value.code == "encoding"
-    assert (tmp_path / "f").read_bytes() == data
+def test_where_a_byte_means_what_those_before_it_make_it_the_text_reads_back(ws, tmp_path):
+    (tmp_path / "f").write_bytes("a 日本 b\n".encode("iso-2022-jp"))
+    ws.edit("f", "本", "x", encoding="iso-2022-jp")
+    assert (tmp_path / "f").read_bytes().decode("iso-2022-jp") == "a 日x b\n"
     ws.edit("f", "a", "語", encoding="iso-2022-jp")
-    assert (tmp_path / "f").read_bytes().decode("iso-2022-jp") == "語 日本 b\n"
+    assert (tmp_path / "f").read_bytes().decode("iso-2022-jp") == "語 日x b\n"
+
+
+def test_a_character_that_reads_back_as_another_one_is_refused(ws, tmp_path):
+    (tmp_path / "f").write_bytes(b"a\n")
+    with pytest.raises(AgentFSError) as caught:
+        ws.edit("f", "a", "¥", encoding="shift_jis")  # it is encoded as a backslash
+    assert caught.value.code == "encoding"
+    assert (tmp_path / "f").read_bytes() == b"a\n"
+
+
+CODING_LINES = {
+    "# -*- coding: latin-1 -*-\nname = 'é'\n": "iso8859-1",
+    "#!/usr/bin/python\n# vim: set fileencoding=cp1251 :\nимя = 1\n": "cp1251",
+    "# coding=koi8-r\nx = 'и'\n": "koi8-r",
+    '/* -*- mode: c; coding: iso-8859-15-unix -*- */\nchar *euro = "€";\n': "iso8859-15",
+    "<?xml version='1.0' encoding='ISO-8859-1'?>\n<a>é</a>\n": "iso8859-1",
+    "<!DOCTYPE html>\n<html><head>\n<meta charset=windows-1252>\n</head>“é”</html>\n": "cp1252",
+    '<html><META http-equiv="Content-Type" content="text/html; charset=Shift_JIS">日本</html>\n': "shift_jis",
+    "body { content: 'é' }\n/* vim: fenc=latin1 */\n": "iso8859-1",
+    '@charset "iso-8859-2";\na { content: "ł" }\n': "iso8859-2",
+}
+
+
+@pytest.mark.parametrize("text", CODING_LINES)
+def test_a_file_is_edited_and_written_in_the_encoding_that_it_names(ws, tmp_path, text):
+    codec = CODING_LINES[text]
+    (tmp_path / "f").write_bytes(text.encode(codec))
+    read = ws.read("f")
+    assert (read.encoding, read.content) == (codec, text)
+    letter = next(character for character in text if not character.isascii())
+    ws.edit("f", letter, letter * 2)
+    doubled = text.replace(letter, letter * 2, 1)
+    assert (tmp_path / "f").read_bytes() == doubled.encode(codec)
+    ws.write("f", text)
+    assert (tmp_path / "f").read_bytes() == text.encode(codec)
+    ws.write("new", text)
+    assert (tmp_path / "new").read_bytes() == text.encode(codec)
+
+
+def test_a_character_comes_into_an_ascii_file_in_the_encoding_that_it_names(ws, tmp_path):
+    (tmp_path / "f").write_bytes(b"# coding: latin-1\nx = 1\n")
+    ws.edit("f", "= 1", "= 'é'")
+    assert (tmp_path / "f").read_bytes() == b"# coding: latin-1\nx = '\xe9'\n"
+    ws.read("f")
+    notes = ws.write("f", "# coding: utf-8\nx = 'é'\n").notes
+    assert (tmp_path / "f").read_bytes() == "# coding: utf-8\nx = 'é'\n".encode()
+    assert any("utf-8" in note for note in notes)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "# coding: latin-1\nx = 'é'\n",  # what is valid UTF-8 with more than ASCII is UTF-8
+        "encoding: latin-1\ncafé: 1\n",  # no comment
+        "# coding: utf-16\ncafé\n",
+        "# coding: rot13\ncafé\n",
+        "# coding: klingon\ncafé\n",
+        "# coding: utf-7\ncafé\n",
+        "# coding: idna\ncafé\n",
+        "x = 1\ny = 2\n# coding: latin-1\ncafé\n",
+    ],
+)
+def test_what_only_looks_like_a_coding_line_changes_nothing(ws, tmp_path, text):
+    (tmp_path / "f").write_bytes(text.encode())
+    assert ws.read("f").encoding == "utf-8"
+    ws.edit("f", "é", "ü", replace_all=True) if "é" in text else None
+    assert (tmp_path / "f").read_bytes() == text.replace("é", "ü").encode()
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(data=st.binary(min_size=1, max_size=60), line=st.integers(0, 60))
+def test_what_read_shows_of_any_bytes_is_taken_back_byte_for_byte(ws, tmp_path, data, line):
+    data = data.replace(b"\x00", b"\xe9")
+    (tmp_path / "f").write_bytes(data)
+    shown = ws.read("f")
+    lines = [each.split("|", 1)[1] for each in shown.text.split("\n")[: shown.end_line]]
+    assume(any(lines))
+    # The whole text as it was shown, with one line more before it.
+    given = "\n".join(lines)
+    final = shown.content.endswith(("\n", "\r"))
+    ws.write("f", f"first\n{given}" + ("\n" if final else ""))
+    bom = data[: len(data) - len(data.removeprefix(codecs.BOM_UTF8))] if shown.bom else b""
+    written = (tmp_path / "f").read_bytes().removeprefix(bom)
+    assert written.split(b"first", 1)[1].lstrip(b"\r\n") == data.removeprefix(bom).lstrip(b"\r\n") or (
+        shown.newline in {"\r", "mixed"}
+    )
+    # One line as it was shown, with ASCII behind it.
+    (tmp_path / "f").write_bytes(data)
+    at = line % len(lines)
+    old = lines[at]
+    assume(old.strip() and sum(old in each for each in lines) == 1)
+    done = ws.tools().call("edit", {"path": "f", "old_string": old, "new_string": f"{old}<new>"})
+    if done.error:  # marks alone are not looked for as they are shown
+        assert done.error["code"] == "ambiguous" or not re.search(r"\w", old)
+        return
+    assert (tmp_path / "f").read_bytes().replace(b"<new>", b"", 1) == data

@@ -90,18 +90,44 @@ def test_a_part_read_is_refused_and_the_rest_named(env):
 
 
 @pytest.mark.parametrize("limits", [Limits(), Limits(line_chars=100), Limits(output_tokens=40)])
-def test_a_file_with_a_line_that_no_read_shows_whole_can_be_replaced(tmp_path, limits):
-    (tmp_path / "f.txt").write_text(f"a\n{'word ' * 1000}\nb\n")
+@pytest.mark.parametrize("text", ["word " * 1000, f"a\n{'word ' * 1000}\nb\n"])
+def test_a_line_cut_for_display_counts_as_read(tmp_path, limits, text):
+    """A file with a line over 2,000 characters could never be replaced: "Call read", for ever."""
+    (tmp_path / "f.txt").write_text(text)
     with Workspace(tmp_path, limits=limits) as ws:
-        for offset in (1, 3):
-            ws.read("f.txt", offset, 1)
-        with pytest.raises(AgentFSError) as caught:
+        with pytest.raises(AgentFSError, match="has not been read"):
             ws.write("f.txt", "c\n")
-        assert (caught.value.code, caught.value.details["unread_lines"]) == ("unread", [[2, 2]])
-        (suggested,) = caught.value.details["suggested_calls"]
-        assert "⟦+" in ws.read(**suggested["arguments"]).text, "the line is cut"
+        for offset in range(1, len(text.splitlines()) + 1):
+            ws.read("f.txt", offset, 1)
         ws.write("f.txt", "c\n")
     assert (tmp_path / "f.txt").read_text() == "c\n"
+
+
+@pytest.mark.parametrize(
+    ("line", "limits"),
+    [
+        ("x\n", Limits()),
+        ("word " * 100 + "\n", Limits()),
+        ("é" * 3000 + "\n", Limits(output_tokens=5000, file_bytes=40_000_000)),
+        ("x = 1\n", Limits(output_tokens=100)),
+    ],
+)
+def test_the_read_that_a_refused_write_suggests_fits_one_answer(tmp_path, line, limits):
+    (tmp_path / "f.txt").write_text(line * 5000)
+    with Workspace(tmp_path, limits=limits) as ws:
+        ws.read("f.txt", 10, 1)
+        offset = 1
+        for _ in range(3):
+            with pytest.raises(AgentFSError) as caught:
+                ws.write("f.txt", "c\n")
+            assert "overwrite" not in str(caught.value)
+            (suggested,) = caught.value.details["suggested_calls"]
+            result = ws.read(**suggested["arguments"])
+            limit = suggested["arguments"]["limit"]
+            assert result.start_line == suggested["arguments"]["offset"] >= offset
+            assert result.end_line - result.start_line + 1 == limit
+            assert result.truncated_by in {None, "line"}
+            offset = result.end_line + 1
 
 
 def test_a_changed_file_is_stale_and_the_change_shown(env):
@@ -180,10 +206,13 @@ def test_what_is_refused_writes_nothing(env, content, code, limits):
     assert failure(env, content, limits=limits).code == code
 
 
-def test_an_unknown_encoding_takes_no_other_than_ascii(env):
+def test_an_unknown_encoding_takes_the_characters_that_the_file_has(env):
     env.put(b"\xe9\n")
     env.read(b"\xe9\n")
-    assert failure(env, "é\n").code == "encoding"
+    error = failure(env, "é ü\n")
+    assert (error.code, error.details["character"]) == ("encoding", "U+00FC")
+    env.write("é é\n")
+    assert env.get() == b"\xe9 \xe9\n"
 
 
 def test_the_policy_always_replaces(env_of):
