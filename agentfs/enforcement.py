@@ -16,7 +16,7 @@ from copy import copy
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, cast
 
 from agentfs import call_context
-from agentfs.errors import InvalidArgumentError, RefusedError, StaleError
+from agentfs.errors import InvalidArgumentError, NotFoundError, RefusedError, StaleError
 from agentfs.interrupts import run_to_end
 from agentfs.limits import Limits
 from agentfs.permissions import GROUPS, Allow, Deny, Effect, PermissionAnswer, PermissionRequest, Rule
@@ -52,7 +52,11 @@ def guard_methods(cls: _C) -> _C:
         if isinstance(method, types.FunctionType) and (name == "__init__" or not name.startswith("_")):
             declared = declaration_of(method)
             effect = declared.effect if declared else "none"
-            setattr(cls, name, _check_arguments(method if effect == "none" else _guard(method, effect)))
+            setattr(
+                cls,
+                name,
+                _check_arguments(method if effect == "none" else _guard(_explained(method), effect)),
+            )
     return cls
 
 
@@ -70,6 +74,22 @@ def _check_arguments(method: Callable[..., Any]) -> Callable[..., Any]:
         return method(self, *positional, **named)
 
     return checked
+
+
+def _explained(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Let a method say what a path that does not exist was probably meant to be."""
+
+    @functools.wraps(method)
+    def explained(self: Guarded, /, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return method(self, *args, **kwargs)
+        except NotFoundError as error:
+            from agentfs.search import explain_missing  # noqa: PLC0415 - only a missing path needs it
+
+            explain_missing(self._root, self.limits, method.__name__, error)
+            raise
+
+    return explained
 
 
 def _guard(method: Callable[..., Any], effect: Effect) -> Callable[..., Any]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias, Type
 
 from agentfs import call_context
 from agentfs.enforcement import guard_methods
-from agentfs.errors import InvalidArgumentError, NotAFileError, NotFoundError, UnknownToolError
+from agentfs.errors import InvalidArgumentError, NotAFileError, UnknownToolError
 from agentfs.events import OnEvent
 from agentfs.interrupts import run_to_end
 from agentfs.limits import Limits
@@ -299,11 +299,6 @@ class Workspace:
             options = ListOptions(path, limit=limit, offset=max(offset - 1, 0))
             listing = list_directory(self._root, self.limits, options)
             return directory_result(path, listing)
-        except NotFoundError as error:
-            from agentfs.search import suggest_files
-
-            suggest_files(self._root, path, error)
-            raise
 
     @tool(effect="read")
     def read_many(self, paths: Files, budget: int | None = None) -> ReadManyResult:
@@ -322,7 +317,7 @@ class Workspace:
         """
         from agentfs.fs import quote
         from agentfs.reading import read_files
-        from agentfs.search import GlobOptions, glob_files
+        from agentfs.search import GlobOptions, glob_files, has_wildcard
 
         until = call_context.deadline(self.limits.timeout / 2)  # the rest is for reading
         named: list[str] = []
@@ -331,7 +326,7 @@ class Workspace:
         left = deque([given] if isinstance(given, str) else given)
         while left and time.monotonic() <= until:
             path = left.popleft()
-            if any(mark in path for mark in "*?[{") and not self._root.exists(path):
+            if has_wildcard(path) and not self._root.exists(path):
                 found = glob_files(self._root, self.limits, GlobOptions(path, limit=_MOST_NAMED))
                 named += [entry.path for entry in found.files]
                 if found.truncated or not found.exact:

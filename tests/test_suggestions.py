@@ -40,10 +40,12 @@ FILES: dict[str, Any] = {
 PATHS = [
     *("src/mian.py", "scr/main.py", "src", "README.md", "main.py", "src/main.py/x", "nosuch/deep/x.py"),
     *("~/x", "../x", "src\\main.py", "binary.dat", "src/long.txt", "src/latin.txt", "built", "", "a\0b"),
+    *("src/*.py", "sr?/*", "src/[xyz]*"),
 ]
 PATTERNS = [
     *("(", "f(x", "apply(x)", "empty()", "onlyhidden", "made", "zzz", "", "[", "ap.*x", "*.py", "../*"),
     *("/etc/*", "{a,b", "a/b", "src/nothing.*", "*.rs", "[brackets]", "**/[brackets].txt"),
+    *(r"first\|second", r"\(def\|return\) ", r"main\(\|apply\(", r"first.*\n    second", "DEF MAIN"),
 ]
 GLOBS = ["[", "../x", "*.rs"]
 OLD = [

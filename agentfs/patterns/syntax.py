@@ -47,6 +47,8 @@ _CONTROLS = {"a": "\a", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 _DIGITS = "0123456789"
 _HEX = "0123456789abcdefABCDEF"
 _HEX_DIGITS = {"x": 2, "u": 4, "U": 8}
+_BASIC = {f"\\{each}": each for each in "|(){}+?"} | {each: f"\\{each}" for each in "|(){}+?"}
+_EMPTY_BRANCH = re.compile(r"(?:^|(?<!\\)[(|])\||(?<!\\)\|(?:$|[|)])")
 _REPEATS = {"*": (0, None), "+": (1, None), "?": (0, 1)}
 
 
@@ -130,6 +132,23 @@ def is_call(token: Token) -> bool:
 def has_slash(pattern: str) -> bool:
     """Return whether a pattern has a `/` among its characters."""
     return any(token.value == "/" for token in read_syntax(pattern).tokens if token.kind == "character")
+
+
+def has_line_feed(pattern: str) -> bool:
+    """Return whether a pattern has a line feed among its characters."""
+    return any(token.value == "\n" for token in read_syntax(pattern).tokens if token.kind == "character")
+
+
+def from_basic_syntax(pattern: str) -> list[str]:
+    r"""Return what a pattern with `\|` means to those who write `|` so: all operators, or that alone."""
+    tokens = read_syntax(pattern).tokens
+    ends = [*(token.start for token in tokens[1:]), len(pattern)]
+    texts = [pattern[token.start : end] for token, end in zip(tokens, ends, strict=True)]
+    if "\\|" not in texts:
+        return []
+    basic = "".join(_BASIC.get(text, text) for text in texts)
+    meant = dict.fromkeys([basic, "".join("|" if text == "\\|" else text for text in texts)])
+    return [each for each in meant if not _EMPTY_BRANCH.search(each)]
 
 
 class _Reader:

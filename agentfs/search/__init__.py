@@ -1,18 +1,19 @@
 """Search: ls, glob, find and grep, over the walk, ignore rules, globs and patterns."""
 
-from agentfs.search.diagnose import suggest_files
 from agentfs.search.find import find_files, glob_files, list_directory
 from agentfs.search.grep import grep
-from agentfs.search.options import FindOptions, GlobOptions, GrepOptions, ListOptions
+from agentfs.search.missing import explain_missing
+from agentfs.search.options import FindOptions, GlobOptions, GrepOptions, ListOptions, has_wildcard
 
 __all__ = [
     "FindOptions",
     "GlobOptions",
     "GrepOptions",
     "ListOptions",
+    "explain_missing",
     "find_files",
     "glob_files",
     "grep",
+    "has_wildcard",
     "list_directory",
-    "suggest_files",
 ]

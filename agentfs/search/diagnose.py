@@ -1,73 +1,117 @@
-"""Why something was not found: a path that is skipped, directories of the same name, patterns read otherwise.
+"""Where a search that found nothing would have: in skipped files, or with the pattern read otherwise.
 
 Nothing found is never the same as nothing searched.
 """
 
 import posixpath
 import time
-from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import replace
-from itertools import islice
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
 
 from agentfs.errors import AgentFSError, NotFoundError
-from agentfs.fs import Root, display_name, quote
+from agentfs.fs import Root, display_name
 from agentfs.limits import Limits
-from agentfs.messages import FirstOf, Joined, Message, Retry, plural
+from agentfs.messages import FirstOf, Message, Retry, plural
 from agentfs.patterns.compile import MAX_CHARACTERS, escape
-from agentfs.search.options import GrepOptions
+from agentfs.patterns.syntax import from_basic_syntax, has_line_feed
+from agentfs.search.options import GrepOptions, has_wildcard
 from agentfs.search.render import OPEN_IGNORED, RULE_CHARS
 from agentfs.search.searcher import Found, search
 from agentfs.tree.ignore_sources import RuleReader, with_slash
-from agentfs.tree.walk import MAX_EXCLUDED, VCS_NAMES, Excluded, Walk
+from agentfs.tree.walk import MAX_EXCLUDED, VCS_NAMES, Excluded
 from agentfs.visible import one_line
 
 PROBE_ENTRIES = 200_000
-PROBE_SECONDS = 0.5  # for each short search
-_SUGGESTION_ENTRIES = 100_000
-_SUGGESTION_SECONDS = 0.2
-_MAX_SUGGESTIONS = 3
+PROBE_SECONDS = 1.0  # for all short searches of one call
+
+
+@dataclass
+class _Probe:
+    """Short searches, all within one budget of time."""
+
+    root: Root
+    limits: Limits
+    ends: float = field(default_factory=lambda: time.monotonic() + PROBE_SECONDS)
+
+    def search(self, options: GrepOptions, among: Sequence[Excluded] | None = None) -> Found | None:
+        """Return what a search finds, or None for nothing or an error."""
+        seconds = self.ends - time.monotonic()
+        if seconds <= 0:
+            return None
+        entries = min(PROBE_ENTRIES, self.limits.walk_entries)
+        limits = replace(self.limits, timeout=seconds, walk_entries=entries)
+        options = replace(options, output_mode="files_with_matches", limit=None, offset=0, timeout=None)
+        try:
+            found = search(self.root, limits, options, among=among)
+        except AgentFSError:
+            return None
+        return found if found.total_lines else None
 
 
 def diagnose(root: Root, limits: Limits, options: GrepOptions, excluded: Sequence[Excluded]) -> list[str]:
-    """Return hints where a search without a match would have had one, found by two short searches.
+    """Return a hint where a search without a match would have had one, if a short search shows one.
 
-    The first is among the hidden and ignored names that the search skipped; the second takes the pattern
-    literally where it was a regular expression, and the other way round.
+    First the hidden and ignored names that it skipped are searched, then all with other readings of the
+    pattern, up to the first that matches.
     """
-    brief = replace(limits, timeout=PROBE_SECONDS, walk_entries=min(PROBE_ENTRIES, limits.walk_entries))
-    hints: list[str] = []
+    probe = _Probe(root, limits)
     if not options.include_ignored and excluded:
-        found = _probe(root, brief, options, excluded)
+        found = probe.search(options, excluded)
         if found is not None:
             where = why_skipped(root, next(iter(found.counts))) or one_line(next(iter(found.counts)))
             lines = _lines(found, exact=len(excluded) < MAX_EXCLUDED)
-            hints.append(_hint(f"{lines} in hidden or ignored files, as in {where}", OPEN_IGNORED))
-    escaped = escape(options.pattern)
+            return [_hint(f"{lines} in hidden or ignored files, as in {where}", OPEN_IGNORED)]
+    for fact, changes in _other_readings(options):
+        found = probe.search(replace(options, **changes))
+        if found is not None:
+            where = one_line(next(iter(found.counts)))
+            return [_hint(f"{fact} matches {_lines(found)}, as in {where}", _retry(options, changes))]
+    return []
+
+
+def _other_readings(options: GrepOptions) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield what a pattern may have been meant to be, with the arguments to change."""
+    pattern = options.pattern
     if options.fixed_strings:
-        found = _probe(root, brief, replace(options, fixed_strings=False))
-        if found is not None:
-            fact = f"As a regular expression it matches {_lines(found)}"
-            hints.append(_hint(fact, Retry({}, ("fixed_strings",))))
-    elif "\\" not in options.pattern and escaped != options.pattern and len(escaped) <= MAX_CHARACTERS:
-        found = _probe(root, brief, replace(options, fixed_strings=True))
-        if found is not None:
-            first = one_line(next(iter(found.counts)))
-            fact = f"As plain text it is on {_lines(found)}, as in {first}"
-            hints.append(_hint(fact, Retry({"pattern": escaped})))
-    return hints
+        yield "As a regular expression it", {"fixed_strings": False}
+    else:
+        for each in from_basic_syntax(pattern):
+            yield "With | in place of \\| it", {"pattern": each}
+        escaped = escape(pattern)
+        if "\\" not in pattern and escaped != pattern and len(escaped) <= MAX_CHARACTERS:
+            yield "As plain text it", {"pattern": escaped}
+    if not options.multiline and ("\n" in pattern if options.fixed_strings else has_line_feed(pattern)):
+        yield "Over several lines it", {"multiline": True}
+    if not options.ignore_case and pattern.lower() != pattern.upper():
+        yield "In another case it", {"ignore_case": True}
 
 
-def _probe(
-    root: Root, limits: Limits, options: GrepOptions, among: Sequence[Excluded] | None = None
-) -> Found | None:
-    """Return what a short search finds, or None for nothing or an error."""
-    options = replace(options, output_mode="files_with_matches", limit=None, offset=0, timeout=None)
-    try:
-        found = search(root, limits, options, among=among)
-    except AgentFSError:
-        return None
-    return found if found.total_lines else None
+def explain_glob_path(root: Root, limits: Limits, options: GrepOptions, error: NotFoundError) -> None:
+    """Add to an error the call that searches the files of a path that is a glob."""
+    path = options.path
+    if not isinstance(path, str) or not has_wildcard(path) or options.glob:
+        return
+    parts = path.split("/")
+    first = next(number for number, part in enumerate(parts) if has_wildcard(part))
+    base, rest = "/".join(parts[:first]) or ".", "/".join(parts[first:])
+    probe = _Probe(root, limits)
+    for glob in (f"/{rest}", f"/{rest}/**"):
+        changes: dict[str, Any] = {"path": base, "glob": glob}
+        found = probe.search(replace(options, **changes))
+        if found is not None:
+            error.details["as_glob"] = changes
+            error.hint = _hint(f"As a glob it leads to {_lines(found)}", _retry(options, changes))
+            return
+
+
+def _retry(options: GrepOptions, changes: Mapping[str, Any]) -> Retry:
+    """Return the call with other arguments from its first page; what comes to a default is left out."""
+    first_page = {"offset": 0} if options.offset else {}
+    defaults = {each.name: each.default for each in fields(options)}
+    changed = {**changes, **first_page}
+    without = tuple(name for name, value in changed.items() if value == defaults[name])
+    return Retry({name: value for name, value in changed.items() if name not in without}, without)
 
 
 def _hint(fact: str, retry: Retry) -> str:
@@ -109,52 +153,3 @@ def why_skipped(root: Root, path: str) -> str:
     except (AgentFSError, OSError):
         return ""
     return ""
-
-
-def suggest_files(root: Root, path: str, error: NotFoundError) -> None:
-    """Add to an error where files of the same name are, as far as a short walk finds them."""
-    name = path.rstrip("/").rpartition("/")[2].casefold()
-    if not name:
-        return
-    known = set(error.details.get("similar", ()))
-    files = map(root.display_path, _named(root, lambda each: each.casefold() == name, directories=False))
-    found = list(islice((path for path in files if path not in known), _MAX_SUGGESTIONS))
-    if found:
-        error.details["elsewhere"] = found
-        error.hint = Joined(" ", f"There is {' and '.join(map(quote, found))}.", error.hint)
-
-
-@contextmanager
-def suggest_directories(root: Root) -> Generator[None]:
-    """Add to a `not_found` the directories whose path ends so, when no name beside it was similar."""
-    try:
-        yield
-    except NotFoundError as error:
-        path = error.details.get("path")
-        parts = [part for part in path.split("/") if part not in ("", ".", "..")] if path else []
-        if parts and not error.details.get("similar"):
-            ending = "/" + "/".join(parts)
-            directories = _named(root, lambda name: name == parts[-1], directories=True)
-            alike = (each for each in directories if f"/{display_name(each)}".endswith(ending))
-            found = [root.display_path(each) for each in islice(alike, _MAX_SUGGESTIONS)]
-            if found:
-                error.details["similar"] = found
-                error.hint = Joined(" ", f"Did you mean {' or '.join(map(quote, found))}?", error.hint)
-        raise
-
-
-def _named(root: Root, wanted: Callable[[str], bool], *, directories: bool) -> Iterator[str]:
-    """Yield the real paths of the files, or directories, whose name is wanted."""
-    walk = Walk(
-        root.top,
-        root.usable_directories,
-        max_entries=_SUGGESTION_ENTRIES,
-        deadline=time.monotonic() + _SUGGESTION_SECONDS,
-        directories=directories,
-        others=directories,
-    )
-    with suppress(AgentFSError):
-        for visit in walk:
-            listed = visit.files if not directories else [visit.child] if visit.child is not None else []
-            prefix = with_slash(visit.directory.real_path)
-            yield from (prefix + each.name for each in listed if wanted(each.name))

@@ -2,15 +2,17 @@
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from operator import attrgetter
 from typing import Any, TypeVar
 
 from agentfs import call_context
+from agentfs.errors import AgentFSError, NotFoundError
 from agentfs.fs import Directory, Root, unicode_duplicates_among
 from agentfs.limits import Limits
-from agentfs.messages import Joined, Message, ParameterName, Retry
+from agentfs.messages import Joined, Message, ParameterName, Retry, plural
 from agentfs.patterns.compile import compile_pattern
 from agentfs.patterns.line_search import untimed_length
 from agentfs.patterns.syntax import has_slash
@@ -26,12 +28,13 @@ from agentfs.search.collect import (
     collect_in_order,
     page_of,
 )
-from agentfs.search.diagnose import PROBE_ENTRIES, PROBE_SECONDS, suggest_directories, why_skipped
+from agentfs.search.diagnose import PROBE_ENTRIES, PROBE_SECONDS, why_skipped
 from agentfs.search.options import (
     FindOptions,
     GlobOptions,
     ListOptions,
     as_list,
+    has_wildcard,
     next_page,
     opens_hidden,
     parse_extensions,
@@ -74,8 +77,7 @@ def list_directory(root: Root, limits: Limits, options: ListOptions) -> ListResu
         keep=page.end if len(paths) == 1 else None,
         key=_SORT_KEYS[options.sort],
     )
-    with suggest_directories(root):
-        found = collect_in_order(_listed_names(walk, several=len(paths) > 1), page, deadline)
+    found = collect_in_order(_listed_names(walk, several=len(paths) > 1), page, deadline)
     found.add_skipped(walk.skipped)
     skipped, entries = found.skipped, found.entries
     lines = [entry_line(entry) for entry in entries]
@@ -151,7 +153,26 @@ def glob_files(root: Root, limits: Limits, options: GlobOptions) -> GlobResult:
     if any("[" in each.replace("\\[", "") for each in patterns):
         hint = "[ ] stands for one character of a set: write \\[ for the bracket itself"
     kind = Filter(types=parse_types(options.types), links_as_files=True)
-    return _search(root, limits, options, kind, patterns, None, patterns, hint)
+    try:
+        return _search(root, limits, options, kind, patterns, None, patterns, hint)
+    except NotFoundError as error:
+        _explain_glob_path(root, limits, options, error)
+        raise
+
+
+def _explain_glob_path(root: Root, limits: Limits, options: GlobOptions, error: NotFoundError) -> None:
+    """Add to an error the call that finds the files where the path is a glob too."""
+    path, pattern = options.path, options.pattern
+    if isinstance(path, str) and has_wildcard(path) and isinstance(pattern, str):
+        joined = f"{path}/{'' if '/' in pattern or options.anchored else '**/'}{pattern.lstrip('/')}"
+        brief = replace(limits, timeout=PROBE_SECONDS, walk_entries=min(PROBE_ENTRIES, limits.walk_entries))
+        with suppress(AgentFSError):
+            found = glob_files(root, brief, replace(options, path=".", pattern=joined, offset=0))
+            if found.total:
+                error.details["as_glob"] = {"pattern": joined}
+                retry = Retry({"pattern": joined}, ("path", *(["offset"] if options.offset else [])))
+                count = f"{'' if found.exact else 'at least '}{plural(found.total, 'file')}"
+                error.hint = Message(f"As a glob it leads to {count}: ", retry, ".")
 
 
 def find_files(root: Root, limits: Limits, options: FindOptions) -> GlobResult:
@@ -247,8 +268,7 @@ def _search(
 
     page = page_of(options.limit, options.offset, limits.glob_results, limits)
     deadline = call_context.deadline(seconds_of(options.timeout, limits))
-    with suggest_directories(root):
-        found = collect(root, query(False), page, max_entries=limits.walk_entries, deadline=deadline)
+    found = collect(root, query(False), page, max_entries=limits.walk_entries, deadline=deadline)
     nothing = ""
     if not found.total:
         nothing = f"0 {noun} match"

@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import groupby
 
-from agentfs.errors import AgentFSError
+from agentfs.errors import AgentFSError, NotFoundError
 from agentfs.fs import Root, revision_of
 from agentfs.limits import Limits
 from agentfs.read_tracker import ReadTracker
 from agentfs.results import GrepResult, Match
-from agentfs.search.diagnose import diagnose, suggest_directories
+from agentfs.search.diagnose import diagnose, explain_glob_path
 from agentfs.search.options import GrepOptions
 from agentfs.search.render import render
 from agentfs.search.ripgrep import find_rg
@@ -32,9 +32,12 @@ def grep(
     Line ids come from the `tracker`; a `text` is searched in place of the file that the path names.
     """
     began = time.monotonic()
-    with suggest_directories(root):
-        rg = find_rg() if engine == "ripgrep" else None
+    rg = find_rg() if engine == "ripgrep" else None
+    try:
         found = search(root, limits, options, text=text, rg=rg)
+    except NotFoundError as error:
+        explain_glob_path(root, limits, options, error)
+        raise
     if options.line_ids and tracker is not None and text is None:
         found.matches = _with_line_ids(root, limits, options, tracker, found.matches)
     hints: list[str] = []

@@ -235,6 +235,11 @@ def next_page(options: SearchOptions, offset: int) -> NextCall:
     return NextCall(name=options.method, arguments={**arguments, "offset": offset})
 
 
+def has_wildcard(path: str) -> bool:
+    """Return whether a path may have been meant as a glob."""
+    return any(mark in path for mark in "*?[{")
+
+
 def ignores_case(pattern: str, *, smart: bool) -> bool:
     """Return whether smart case ignores case: where the pattern has no capital."""
     return smart and not has_capital(pattern)

@@ -56,7 +56,7 @@ def test_a_missing_file_names_where_else_its_name_is(ws, tmp_path):
         (tmp_path / name).write_text("x")
     with pytest.raises(AgentFSError) as caught:
         ws.read("src/thing.py")
-    assert (caught.value.code, caught.value.details["elsewhere"]) == (
+    assert (caught.value.code, caught.value.details["similar"]) == (
         "not_found",
         ["lib/deep/thing.py", "other/Thing.py"],
     )

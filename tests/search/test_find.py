@@ -234,9 +234,9 @@ def test_a_timeout_is_told(glob):
     assert "stopped early after 1e-09 s" in result.text
 
 
-def test_a_path_that_does_not_exist_is_looked_for_elsewhere(glob):
-    with pytest.raises(AgentFSError) as caught:
-        glob("*", "w")
+def test_a_path_that_does_not_exist_is_looked_for_elsewhere(glob, tmp_path):
+    with Workspace(tmp_path) as ws, pytest.raises(AgentFSError) as caught:
+        ws.glob("*", "w")
     assert "similar" not in caught.value.details  # only a hidden directory ends so
     with pytest.raises(AgentFSError) as caught:
         glob("*", "x/b")

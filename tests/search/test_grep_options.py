@@ -314,7 +314,7 @@ def test_nothing_found_says_what_lies_in_ignored_and_hidden_files(tree):
 
 def test_nothing_found_says_when_the_pattern_stands_there_as_text(tree):
     text = tree.grep("a.b(x)").text
-    assert r'As plain text it is on 1 line, as in a.py: pass pattern="a\\.b\\(x\\)".' in text
+    assert r'As plain text it matches 1 line, as in a.py: pass pattern="a\\.b\\(x\\)".' in text
     assert tree.grep(r"a\.b\(x\)").total_lines == 1
     assert "regular expression it matches 1 line" in tree.grep(r"^import \w+", fixed_strings=True).text
     assert "plain text" not in tree.grep("no.where(x)").text

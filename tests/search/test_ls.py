@@ -203,8 +203,8 @@ def test_a_page_of_many_entries_is_that_of_the_whole(ls, tmp_path):
     assert ls("a", limit=5).total == 51
 
 
-def test_a_directory_that_does_not_exist_is_looked_for_elsewhere(ls):
-    with pytest.raises(AgentFSError) as caught:
-        ls("c")
+def test_a_directory_that_does_not_exist_is_looked_for_elsewhere(ls, tmp_path):
+    with Workspace(tmp_path) as ws, pytest.raises(AgentFSError) as caught:
+        ws.ls("c")
     assert caught.value.details["similar"] == ["b/c"]
     assert 'Did you mean "b/c"?' in str(caught.value)

@@ -298,6 +298,8 @@ class _ToolNames(Names):
         arguments = {self._parameter_names.get(name, name): value for name, value in retry.arguments.items()}
         if (opened := arguments.pop("include_ignored", None)) is not None:
             arguments |= {"hidden": opened, "no_ignore": opened}
+        if arguments.pop("ignore_case", False):
+            arguments["case"] = "insensitive"
         return Retry({**arguments, "regex": True, "fixed_strings": False} if retry.without else arguments)
 
     def map_retry(self, retry: Retry, _: Mapping[str, Any]) -> Retry | None:

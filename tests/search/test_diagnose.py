@@ -1,0 +1,139 @@
+"""What a search that finds nothing says: the change that would have found something, which then does."""
+
+import json
+import re
+import time
+
+import pytest
+
+from agentfs import Workspace
+from agentfs.errors import InvalidPatternError, NotFoundError
+from agentfs.search import diagnose
+
+FILES = {
+    "src/app.py": "def Foo(x):\n    return 1\n\n\nclass Bar:\n    pass\n",
+    "src/deep/util.py": "def get_name(): ...\ndef set_name(): ...\n",
+    "notes.md": "f(a) and g(b)\n",
+}
+PASSED = re.compile(r"pass (\w+)=(\"(?:[^\"\\]|\\.)*\"|\w+)(?: and (\w+)=(\"[^\"]*\"))?")
+
+
+@pytest.fixture
+def ws(tmp_path):
+    with Workspace(tmp_path) as workspace:
+        for path, content in FILES.items():
+            workspace.write(path, content)
+        yield workspace
+
+
+def advised(text):
+    """Return the arguments that a text advises to pass."""
+    name, value, other, more = PASSED.search(text).groups()
+    return {name: json.loads(value)} | ({other: json.loads(more)} if other else {})
+
+
+@pytest.mark.parametrize(
+    ("pattern", "more", "changes", "lines"),
+    [
+        (r"Foo\|Bar", {}, {"pattern": "Foo|Bar"}, 2),
+        (r"\(get\|set\)_name", {}, {"pattern": "(get|set)_name"}, 2),
+        (r"f\(a\)\|nothing\(", {}, {"pattern": r"f\(a\)|nothing\("}, 1),
+        (r"def Foo.*\n    return", {}, {"multiline": True}, 2),
+        ("Foo(x):\n    return", {"fixed_strings": True}, {"multiline": True}, 2),
+        ("class bar", {}, {"ignore_case": True}, 1),
+        ("CLASS", {"smart_case": True}, {"ignore_case": True}, 1),
+        ("f(a)", {}, {"pattern": r"f\(a\)"}, 1),
+    ],
+)
+@pytest.mark.parametrize("offset", [0, 7])
+def test_a_pattern_that_was_meant_otherwise(ws, pattern, more, changes, lines, offset):
+    text = ws.grep(pattern, offset=offset, **more).text
+    assert f"matches {lines} line" in text
+    assert advised(text) == changes
+    assert ("leave out offset" in text) == bool(offset)
+    assert ws.grep(**({"pattern": pattern} | more | changes)).total_lines == lines
+
+
+@pytest.mark.parametrize("pattern", [r"no\|such", "no such text", r"get\s+name\n", r"\| x \| y \|"])
+def test_no_hint_where_nothing_would_be_found(ws, pattern):
+    assert ws.grep(pattern).text.count("\n") == 0
+
+
+def test_no_second_look_where_something_is_found(ws, monkeypatch):
+    monkeypatch.delattr(diagnose._Probe, "search")
+    assert ws.grep("Foo").total_lines == 1
+    with pytest.raises(AttributeError):
+        ws.grep("no such text")
+
+
+@pytest.mark.parametrize(
+    ("path", "changes", "lines"),
+    [
+        ("src/*.py", {"path": "src", "glob": "/*.py"}, 1),
+        ("src/**/*.py", {"path": "src", "glob": "/**/*.py"}, 3),
+        ("s*", {"glob": "/s*/**"}, 3),
+    ],
+)
+def test_a_path_of_grep_that_is_a_glob(ws, path, changes, lines):
+    with pytest.raises(NotFoundError) as caught:
+        ws.grep("def", path)
+    assert f"As a glob it leads to {lines} line" in caught.value.hint
+    assert advised(caught.value.hint) == changes
+    assert ws.grep("def", **changes).total_lines == lines
+    [call] = ws.tools().call("grep", {"pattern": "def", "path": path}).data["details"]["suggested_calls"]
+    assert ws.tools().call(**call).data["total_lines"] == lines
+
+
+@pytest.mark.parametrize(
+    ("method", "arguments", "total"),
+    [
+        ("ls", {"path": "src/*.py"}, 1),
+        ("read", {"path": "src/*/*.py"}, 1),
+        ("edit", {"path": "s*/app.py", "old_string": "a", "new_string": "b"}, 1),
+        ("glob", {"path": "sr?", "pattern": "*.py"}, 2),
+        ("glob", {"path": "sr?", "pattern": "deep/*.py"}, 1),
+    ],
+)
+def test_a_path_of_another_method_that_is_a_glob(ws, method, arguments, total):
+    tools = ws.tools()
+    result = tools.call(method, arguments)
+    assert f"{total} file" in result.content
+    assert "Did you mean" not in result.content
+    [call] = result.data["details"]["suggested_calls"][:1]
+    assert call["name"] == "glob"
+    assert tools.call(call["name"], call["arguments"]).data["total"] == total
+
+
+@pytest.mark.parametrize("method", ["read", "edit", "multi_edit", "edit_lines", "grep", "delete", "move"])
+@pytest.mark.parametrize("path", ["src\\app.py", "app.py", "lib/app.py"])
+def test_every_method_names_the_same_file_for_a_path_that_is_missing(ws, method, path):
+    arguments = {
+        "edit": ("a", "b"),
+        "multi_edit": ([{"old_string": "a", "new_string": "b"}],),
+        "edit_lines": ([{"line_id": "abcdef", "new_content": "b"}],),
+        "move": ("x.py",),
+    }
+    with pytest.raises(NotFoundError, match=r'Did you mean "src/app\.py"') as caught:
+        getattr(ws, method)(*(["def", path] if method == "grep" else [path, *arguments.get(method, ())]))
+    assert caught.value.details["similar"] == ["src/app.py"]
+
+
+def test_all_second_looks_have_one_budget(ws, monkeypatch):
+    timeouts = []
+
+    def slow(_root, limits, _options, **_):
+        timeouts.append(limits.timeout)
+        time.sleep(0.06)
+        raise InvalidPatternError("")
+
+    monkeypatch.setattr(diagnose, "PROBE_SECONDS", 0.1)
+    monkeypatch.setattr(diagnose, "search", slow)
+    assert "No matches" in ws.grep(r"(\|a)\n").text
+    assert len(timeouts) == 2
+    assert 0 < timeouts[1] < 0.05 < timeouts[0] <= 0.1
+
+
+def test_hidden_names_keep_their_hint(ws):
+    ws.write(".hidden/x.txt", "secret word\n")
+    text = ws.grep("secret").text
+    assert "1 line in hidden or ignored files, as in .hidden/ (hidden): pass include_ignored=true." in text
