@@ -245,21 +245,22 @@ class Result(Value):
     def in_names(self, names: Names) -> Self:
         """Return the result with its texts and its next call as the tools at hand name them."""
         changed: dict[str, Any] = {} if self.next is None else {"next": names.call(self.next)}
-        for each in fields(self):
-            value = getattr(self, each.name)
+        for name, value in vars(self).items():
             if isinstance(value, Message):
-                changed[each.name] = say(value, names)
-            elif each.name == "notes":
-                changed["notes"] = tuple(filter(None, (say(note, names) for note in value)))
+                changed[name] = say(value, names)
+            elif name == "notes":
+                changed[name] = tuple(filter(None, (say(note, names) for note in value)))
         return replace(self, **changed) if changed else self
 
     def to_dict(self) -> dict[str, Any]:
         """Return the typed fields, ready for JSON; the texts are left out, as they show the same again."""
-        return {f.name: plain(getattr(self, f.name)) for f in fields(self) if f.name not in TEXTS}
+        return {name: plain(value) for name, value in vars(self).items() if name not in TEXTS}
 
 
 def plain(value: Any) -> Any:
     """Return a value with its dataclasses as dictionaries and its tuples as lists, ready for JSON."""
+    if value is None or isinstance(value, (str, int)):  # most are
+        return value
     if is_dataclass(value) and not isinstance(value, type):
         return {f.name: plain(getattr(value, f.name)) for f in fields(value)}
     if isinstance(value, dict):
@@ -633,4 +634,4 @@ class ToolResult(Value):
 
     def to_dict(self) -> dict[str, Any]:
         """Return all fields, ready for JSON."""
-        return {f.name: plain(getattr(self, f.name)) for f in fields(self)}
+        return {name: plain(value) for name, value in vars(self).items()}
