@@ -400,6 +400,7 @@ class Workspace:
         new_string: str,
         replace_all: bool = False,
         *,
+        expect: int | None = None,
         expect_revision: str | None = None,
         match: Literal["tolerant", "exact"] | None = None,
         encoding: str | None = None,
@@ -413,6 +414,7 @@ class Workspace:
                 once, so include enough lines around it.
             new_string: The text to put in its place.
             replace_all: Replace every occurrence.
+            expect: How many replacements to make; with any other number nothing is changed.
             expect_revision: The only version of the file to change, as `read` names it.
             match: Whether an old text that is not there exactly may be found but for white space and the
                 like, at one place only; None leaves it to the policy.
@@ -423,13 +425,14 @@ class Workspace:
             The change as a unified diff.
 
         Raises:
-            AgentFSError: `no_match`, `ambiguous` with each place, `no_change`, `stale` for another version
-                than expected, `binary`, `encoding`, `too_large`, `read_only`, `not_found`.
+            AgentFSError: `no_match`, `ambiguous` with each place or for another number than expected,
+                `no_change`, `stale` for another version than expected, `binary`, `encoding`, `too_large`,
+                `read_only`, `not_found`.
         """
         from agentfs.editing import edit_file
 
         edits = [Edit(old_string, new_string, replace_all)]
-        return edit_file(self._edit_target(path, encoding, expect_revision, preview), edits, match)
+        return edit_file(self._edit_target(path, encoding, expect_revision, preview), edits, match, expect)
 
     @tool(effect="edit", default=True, advice="Several changes to one file go into one {multi_edit}.")
     def multi_edit(

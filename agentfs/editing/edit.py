@@ -25,16 +25,18 @@ from agentfs.editing.match import occurrences, tolerant_matches
 from agentfs.editing.update import check_choice, update_file, with_diff
 from agentfs.errors import (
     AgentFSError,
+    AmbiguousError,
     BinaryError,
     InvalidArgumentError,
     NoChangeError,
     NotFoundError,
     OverlapError,
+    must_be,
 )
 from agentfs.fs import Current, Root, quote, revision_of
 from agentfs.limits import Limits
 from agentfs.line_ranges import Hunk
-from agentfs.messages import Joined, Message, ParameterName, ToolName
+from agentfs.messages import Joined, Message, ParameterName, Retry, ToolName
 from agentfs.policy import Matching
 from agentfs.read_tracker import ReadTracker
 from agentfs.results import Edit, EditResult
@@ -64,12 +66,16 @@ class EditTarget:
     preview: bool = False
 
 
-def edit_file(target: EditTarget, edits: Sequence[Edit], match: Matching | None) -> EditResult:
+def edit_file(
+    target: EditTarget, edits: Sequence[Edit], match: Matching | None, expect: int | None = None
+) -> EditResult:
     """Replace texts in a file, in order, all or nothing; `match` None leaves it to the policy."""
     root, tracker = target.root, target.tracker
     check_edits(edits)
     match = root.policy.match if match is None else match
     check_choice(match, get_args(Matching), "match")
+    if expect is not None and expect < 1:
+        raise must_be("expect", "1 or more", expect, "Leave it out for any number.")
 
     def compute(draft: Draft, current: Current) -> Edited:
         def other_files() -> list[tuple[str, str]]:
@@ -78,7 +84,17 @@ def edit_file(target: EditTarget, edits: Sequence[Edit], match: Matching | None)
 
         versions = tracker.versions_with_text(current.real_path)
         texts = [version.text for version in versions if version.text is not None]
-        return apply_edits(draft, edits, match, KnownTexts(texts, other_files))
+        edited = apply_edits(draft, edits, match, KnownTexts(texts, other_files))
+        if expect not in {None, edited.replacements}:
+            count = plural(edited.replacements, "time")
+            raise AmbiguousError(
+                Message(_OLD, f" is in {quote(current.path)} {count}, not {expect} as expected."),
+                hint=Message(
+                    "Nothing was changed. If each is meant, ", Retry({"expect": edited.replacements}), "."
+                ),
+                details={"path": current.path, "count": edited.replacements, "expect": expect},
+            )
+        return edited
 
     return change_file(target, compute, unit="replacement")
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, NoReturn, cast
 
 from agentfs.errors import AgentFSError, InvalidArgumentError
 from agentfs.results import Coercion
-from agentfs.tools.aliases import nearest, resolve_names
+from agentfs.tools.aliases import ResolvedNames, nearest, resolve_names
 from agentfs.tools.types import (
     EnumOf,
     Kind,
@@ -84,7 +84,7 @@ def parse_arguments(sent: Any) -> Mapping[Any, Any]:
 
 def bind(parameters: Sequence[Parameter], given: Mapping[Any, Any]) -> BoundArguments:
     """Read arguments against parameters."""
-    binder = _Binder()
+    binder = Binder()
     return BoundArguments(binder.members(parameters, given), binder.coercions, binder.problems)
 
 
@@ -133,7 +133,7 @@ def _refuse_constant(name: str) -> NoReturn:
     raise NotJSONError(f"not valid JSON: {name} is no JSON number")
 
 
-class _Binder:
+class Binder:
     """Reads values against kinds; `where` is the parameter, or a part of it such as `edits[0].path`."""
 
     def __init__(self) -> None:
@@ -144,28 +144,33 @@ class _Binder:
         self, members: Sequence[Parameter], given: Mapping[Any, Any], prefix: str = ""
     ) -> dict[str, Any]:
         """Return the values given for parameters or members, without those left to their default."""
-        resolved = resolve_names(members, given)
+        return self.resolved(members, resolve_names(members, given), prefix)
+
+    def resolved(
+        self, members: Sequence[Parameter], resolved: ResolvedNames, prefix: str = ""
+    ) -> dict[str, Any]:
+        """Return what `members` returns, of arguments under the names of the members."""
         for name, alias in resolved.aliases.items():
-            self._coerced(f"{prefix}{name}", f"alias {short_repr(alias)}")
+            self.add_coercion(f"{prefix}{name}", f"alias {short_repr(alias)}")
         for name, (first, second) in resolved.duplicates.items():
             where = f"{prefix}{name}"
-            self._problem(
+            self.add_problem(
                 where, f"`{where}` is given twice, as {short_repr(first)} and as {short_repr(second)}"
             )
         there_is_no = f"`{prefix[:-1]}` has no member" if prefix else "there is no parameter"
         for name, near in resolved.unknown:
             meant = f" (did you mean `{near}`?)" if near else ""
-            self._problem(f"{prefix}{name[:60]}", f"{there_is_no} {short_repr(name)}{meant}")
+            self.add_problem(f"{prefix}{name[:60]}", f"{there_is_no} {short_repr(name)}{meant}")
         values: dict[str, Any] = {}
         for member in members:
             where = f"{prefix}{member.name}"
             if member.name not in resolved.values:
                 if member.required:
-                    self._problem(where, f"`{where}` is missing ({describe_type(member.value_kind)})")
+                    self.add_problem(where, f"`{where}` is missing ({describe_type(member.value_kind)})")
                 continue
             value = resolved.values[member.name]
             if _means_omitted(member, value):
-                self._coerced(where, f"{short_repr(value)} as not given")
+                self.add_coercion(where, f"{short_repr(value)} as not given")
             else:
                 values[member.name] = self.value(member.kind, value, where)
         return values
@@ -192,7 +197,7 @@ class _Binder:
         coerced = _SCALAR_READERS[kind.type](value)
         if coerced is None:
             return self._mismatch(kind, value, where)
-        self._coerced(where, f"{short_repr(value)} as {kind.type}")
+        self.add_coercion(where, f"{short_repr(value)} as {kind.type}")
         return coerced
 
     def _choice(self, kind: EnumOf, value: Any, where: str) -> Any:
@@ -205,7 +210,7 @@ class _Binder:
             matching = [choice for choice in kind.values if choice.lower().replace("-", "_") == plain]
             near = nearest(plain, kind.values)
         if len(matching) == 1:
-            self._coerced(where, f"{short_repr(value)} as {short_repr(matching[0])}")
+            self.add_coercion(where, f"{short_repr(value)} as {short_repr(matching[0])}")
             return matching[0]
         return self._mismatch(kind, value, where, f" (did you mean {short_repr(near)}?)" if near else "")
 
@@ -214,7 +219,7 @@ class _Binder:
         if isinstance(value, str) and value.lstrip().startswith(("[", "{") if of_objects else "["):
             try:
                 value = parse_json(value)
-                self._coerced(where, "JSON text as a list")
+                self.add_coercion(where, "JSON text as a list")
             except NotJSONError as error:
                 if kind.item != Scalar("string"):  # "[ab]*.py" is a string to be the one item
                     return self._not_json(kind, where, error)
@@ -225,11 +230,11 @@ class _Binder:
                 if len(self.problems) > _MAX_PROBLEMS:
                     break
             return items
-        trial = _Binder()
+        trial = Binder()
         item = trial.value(kind.item, value, f"{where}[0]")
         if value is None or (trial.problems and not isinstance(value, Mapping)):
             return self._mismatch(kind, value, where)
-        self._coerced(where, "one item as a list")
+        self.add_coercion(where, "one item as a list")
         self._adopt(trial)
         return [item]
 
@@ -239,7 +244,7 @@ class _Binder:
                 value = parse_json(value)
             except NotJSONError as error:
                 return self._not_json(kind, where, error)
-            self._coerced(where, "JSON text as an object")
+            self.add_coercion(where, "JSON text as an object")
         if isinstance(kind, Record) and type(value) is kind.make:
             return value  # a framework has made it; a TypedDict is never the type of its values
         given: Any = value
@@ -256,12 +261,12 @@ class _Binder:
             return kind.make(**members)
         except (AgentFSError, TypeError, ValueError) as error:
             message = error.message if isinstance(error, AgentFSError) else str(error)
-            return self._problem(where, f"`{where}`: {message.rstrip('.')}")
+            return self.add_problem(where, f"`{where}`: {message.rstrip('.')}")
 
     def _union(self, kind: UnionOf, value: Any, where: str) -> Any:
         if isinstance(value, str) and value.lstrip().startswith("["):
             for option in kind.options:
-                trial = _Binder()
+                trial = Binder()
                 items = trial.value(option, value, where)
                 # A string that is no JSON stays the string it is.
                 if not trial.problems and trial.coercions[:1] == [Coercion(where, "JSON text as a list")]:
@@ -271,28 +276,30 @@ class _Binder:
             if has_type(option, value):
                 return self.value(option, value, where)
         for option in kind.options:
-            trial = _Binder()
+            trial = Binder()
             coerced = trial.value(option, value, where)
             if not trial.problems:
                 self._adopt(trial)
                 return coerced
         return self._mismatch(kind, value, where)
 
-    def _adopt(self, trial: "_Binder") -> None:
+    def _adopt(self, trial: "Binder") -> None:
         self.coercions += trial.coercions
         self.problems += trial.problems
 
-    def _coerced(self, where: str, rule: str) -> None:
+    def add_coercion(self, where: str, rule: str) -> None:
+        """Record that something was taken for what the schema has."""
         self.coercions.append(Coercion(where, rule))
 
-    def _problem(self, where: str, message: str) -> None:
+    def add_problem(self, where: str, message: str) -> None:
+        """Record what is wrong, as a clause of a sentence."""
         self.problems.append(Problem(where, message))
 
     def _mismatch(self, kind: Kind, value: Any, where: str, more: str = "") -> None:
-        self._problem(where, f"`{where}` must be {describe_type(kind)}, not {short_repr(value)}{more}")
+        self.add_problem(where, f"`{where}` must be {describe_type(kind)}, not {short_repr(value)}{more}")
 
     def _not_json(self, kind: Kind, where: str, error: NotJSONError) -> None:
-        self._problem(where, f"`{where}` must be {describe_type(kind)}, but is text that is {error}")
+        self.add_problem(where, f"`{where}` must be {describe_type(kind)}, but is text that is {error}")
 
 
 def _means_omitted(member: Parameter, value: Any) -> bool:

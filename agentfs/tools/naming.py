@@ -13,7 +13,7 @@ class ToolNames(Names):
     """The names of the tools at hand while `called` answers a call; `values` has its names."""
 
     def __init__(self, tools: Sequence[Tool], called: Tool, values: Mapping[str, Any]) -> None:
-        self._tools = (called, *(tool for tool in tools if tool is not called))
+        self._tools = (called, *(tool for tool in tools if tool.name != called.name))
         self._called = called
         self._values = values
 

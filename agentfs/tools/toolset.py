@@ -10,16 +10,16 @@ from string import Formatter
 from typing import Any
 
 from agentfs import call_context
-from agentfs.errors import AgentFSError, InvalidArgumentError, UnknownToolError
+from agentfs.errors import AgentFSError, InvalidArgumentError
 from agentfs.events import EventEmitter, OnEvent
 from agentfs.messages import METHODS, Names
 from agentfs.permissions import READING
 from agentfs.providers import read_call, replies
 from agentfs.providers.provider import Message, ToolCall
 from agentfs.results import Coercion, Result, ToolResult
-from agentfs.tools.aliases import nearest
 from agentfs.tools.coerce import bind, parse_arguments, refusal
 from agentfs.tools.declaration import declaration_of
+from agentfs.tools.interpret import bind_call, find_meant
 from agentfs.tools.naming import ToolNames
 from agentfs.tools.result import from_error, from_exception, from_value
 from agentfs.tools.run import Runner, plain_function
@@ -292,9 +292,14 @@ class Toolset:
         outcome: Any
         names: Names = METHODS
         try:
-            tool = self._find(name)
-            values, coerced, problems = bind(tool.parameters, parse_arguments(arguments))
-            coercions, names = tuple(coerced), ToolNames(tuple(self._tools.values()), tool, values)
+            tool = self._named(name)
+            if tool is None:
+                tool, arguments, renamed = find_meant(self._tools, name, arguments)
+                coercions = (renamed,)
+            names = ToolNames(tuple(self._tools.values()), tool, values)
+            tool, (values, coerced, problems) = bind_call(self._tools, tool, parse_arguments(arguments))
+            coercions += tuple(coerced)
+            names = ToolNames(tuple(self._tools.values()), tool, values)
             if problems:
                 raise refusal(tool.name, tool.parameters, problems)  # noqa: TRY301 - a result like any other
             if tool.effect is None:  # it may change files by means of its own
@@ -320,25 +325,12 @@ class Toolset:
                     outcome, result = error, from_exception(error, tool, values)
         return replace(result, coercions=coercions) if coercions else result
 
-    def _find(self, name: Any) -> Tool:
-        near = None
-        if isinstance(name, str):
-            if (tool := self._tools.get(name) or self._aliases.get(name)) is not None:
-                return tool
-            near = nearest(name.lower(), self._tools)
-        meant = f" (did you mean `{near}`?)" if near else ""
-        raise UnknownToolError(
-            f"There is no tool {short_repr(name)}{meant}.",
-            hint=f"The tools are {', '.join(self._tools)}.",
-            details={"names": list(self._tools), "nearest": near},
-        )
-
-    def _tool_of(self, call: ToolCall) -> Tool | None:
-        return self._tools.get(call.name) if isinstance(call.name, str) else None
+    def _named(self, name: Any) -> Tool | None:
+        return (self._tools.get(name) or self._aliases.get(name)) if isinstance(name, str) else None
 
     def _arguments(self, call: ToolCall) -> Any:
         """Return a call's arguments; a freeform call sends bare text, which is its tool's first parameter."""
-        tool = self._tool_of(call)
+        tool = self._named(call.name)
         if call.freeform and tool is not None and tool.parameters:
             return {tool.parameters[0].name: call.arguments}
         return call.arguments
@@ -352,7 +344,7 @@ class Toolset:
         return groups
 
     def _only_reads(self, call: ToolCall) -> bool:
-        tool = self._tool_of(call)
+        tool = self._named(call.name)
         return tool is not None and tool.effect in READING
 
 

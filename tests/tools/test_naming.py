@@ -157,7 +157,7 @@ def test_a_renderer_makes_every_result():
     assert tools.call("Page", {"file_path": "missing"}).content == "<NotFoundError {'path': 'missing'}>"
     assert tools.call("Page", {"file_path": "bug"}).error["code"] == "internal"
     assert tools.call("Page", {}).content == "<InvalidArgumentError {}>"
-    assert tools.call("page", {}).error["code"] == "unknown_tool"
+    assert tools.call("pages", {}).error["code"] == "unknown_tool"
 
 
 def test_a_renderer_that_fails_is_a_failure_of_the_call(caplog):

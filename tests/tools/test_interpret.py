@@ -1,0 +1,353 @@
+"""What models send that were trained with other tools: called where its meaning is certain, else answered."""
+
+import json
+
+import pytest
+
+from agentfs import Toolset, Workspace
+from agentfs.tools.aliases import HABITS, TOOL_NAMES, UNCERTAIN, snake_case
+from agentfs.tools.spec import ToolSpec, exposable
+
+TEN = "".join(f"line {number}\n" for number in range(1, 11))
+
+
+@pytest.fixture
+def tree(tmp_path):
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src" / "ten.txt").write_text(TEN)
+    (tmp_path / "src" / "foo.py").write_text("Foo(x)\nfoo(x)\nother\nfoobar\n")
+    (tmp_path / ".hidden.py").write_text("foo\n")
+    (tmp_path / "top.py").write_text("foo = 1\n")
+    return tmp_path
+
+
+@pytest.fixture
+def ws(tree):
+    with Workspace(tree) as opened:
+        yield opened
+
+
+# Each pair must give the same: what another tool takes, and the call that it means.
+READ = {"path": "src/ten.txt"}
+FROM_3_TO_5 = {**READ, "offset": 3, "limit": 3}
+SAME_PARAMETERS = [
+    ("read", {**READ, "start_line": 3, "end_line": 5}, FROM_3_TO_5),
+    ("read", {**READ, "startLine": "3", "endLine": "5"}, FROM_3_TO_5),
+    ("read", {"target_file": "src/ten.txt", "should_read_entire_file": False, "explanation": "to see it",
+              "start_line_one_indexed": 3, "end_line_one_indexed_inclusive": 5}, FROM_3_TO_5),
+    ("read", {**READ, "view_range": [3, 5]}, FROM_3_TO_5),
+    ("read", {**READ, "view_range": "[3, 5]"}, FROM_3_TO_5),
+    ("read", {**READ, "line_range": "3-5"}, FROM_3_TO_5),
+    ("read", {**READ, "view_range": [3, -1]}, {**READ, "offset": 3}),
+    ("read", {**READ, "start_line": 3}, {**READ, "offset": 3}),
+    ("read", {**READ, "end_line": 5}, {**READ, "offset": 1, "limit": 5}),
+    ("read", {**READ, "start_line": None, "end_line": None}, READ),
+    ("read", {**READ, "should_read_entire_file": True, "start_line": 3, "end_line": 5}, READ),
+    ("read", {**READ, "start_line": 3, "offset": 3}, {**READ, "offset": 3}),
+    ("grep", {"pattern": "foo", "-n": True}, {"pattern": "foo"}),
+    ("grep", {"pattern": "foo", "-i": True}, {"pattern": "foo", "ignore_case": True}),
+    ("grep", {"pattern": "other", "-C": 1}, {"pattern": "other", "context": 1}),
+    ("grep", {"pattern": "foo", "case_sensitive": False}, {"pattern": "foo", "ignore_case": True}),
+    ("grep", {"pattern": "foo", "caseSensitive": True}, {"pattern": "foo"}),
+    ("grep", {"pattern": "foo", "recursive": True}, {"pattern": "foo"}),
+    ("grep", {"pattern": "foo", "-l": True}, {"pattern": "foo", "output_mode": "files_with_matches"}),
+    ("grep", {"pattern": "foo", "includePattern": "*.txt"}, {"pattern": "foo", "glob": "*.txt"}),
+    ("grep", {"pattern": "foo(", "literal": True}, {"pattern": r"foo\("}),
+    ("grep", {"pattern": "foo(", "fixed_strings": True}, {"pattern": r"foo\("}),
+    ("grep", {"pattern": "foo(", "-F": True}, {"pattern": r"foo\("}),
+    ("grep", {"pattern": "foo(", "isRegexp": False}, {"pattern": r"foo\("}),
+    ("grep", {"pattern": "foo", "-w": True}, {"pattern": r"\bfoo\b"}),
+    ("grep", {"pattern": "foo", "respect_git_ignore": False}, {"pattern": "foo", "include_ignored": True}),
+    ("grep", {"pattern": "foo", "case_sensitive": None, "-n": None}, {"pattern": "foo"}),
+    ("ls", {"recursive": True}, {"depth": 0}),
+    ("ls", {"path": "src", "recursive": "false"}, {"path": "src", "depth": 1}),
+    ("ls", {"show_hidden": True}, {"include_ignored": True}),
+    ("glob", {"pattern": "*.py", "case_sensitive": True, "recursive": True}, {"pattern": "*.py"}),
+    ("glob", {"name": "*.py"}, {"pattern": "*.py"}),
+    ("glob", {"pattern": "*.py", "recursive": False}, {"pattern": "/*.py"}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("tool", "sent", "meant"), SAME_PARAMETERS, ids=str)
+def test_parameters_of_other_tools_are_taken(ws, tool, sent, meant):
+    tools = ws.tools()
+    result = tools.call(tool, sent)
+    assert result.success, result.content
+    expected = ws.tools().call(tool, meant)
+    assert result.content.split("\n[")[0] == expected.content.split("\n[")[0]
+    assert result.coercions
+
+
+@pytest.mark.parametrize(("sent", "lines"), [
+    ({"-A": 1}, ["3|other", "4-foobar"]), ({"-B": 1}, ["2-foo(x)", "3|other"]),
+    ({"after_context": 1}, ["3|other", "4-foobar"]), ({"before_context": "1"}, ["2-foo(x)", "3|other"]),
+    ({"-n": False}, ["other"]),
+    ({"-B": 1, "-A": 1, "max_count": 1}, ["2-foo(x)", "3|other", "4-foobar"]),
+])  # fmt: skip
+def test_context_of_a_search_is_as_ripgrep_has_it(ws, sent, lines):
+    result = ws.tools().call("grep", {"pattern": "other", "path": "src", "context": 0, **sent})
+    assert [line for line in result.content.split("\n")[1:] if line[:1] != "["] == lines
+
+
+def test_a_search_without_depth_stays_in_its_directory(ws):
+    result = ws.tools().call("grep", {"pattern": "foo", "recursive": False})
+    assert result.data["total_files"] == 1
+    assert "top.py" in result.content
+
+
+@pytest.mark.parametrize(("tool", "sent", "message"), [
+    ("read", {**READ, "start_line": 5, "end_line": 3}, "there are no lines 5 to 3"),
+    ("read", {**READ, "view_range": [5]}, "the first line and the last"),
+    ("read", {**READ, "start_line": 2, "offset": 3}, "given twice"),
+    ("read", {**READ, "start_line": "two"}, "`start_line` must be an integer"),
+    ("glob", {"pattern": "*.py", "case_sensitive": False}, "[Rr]eadme"),
+    ("write", {"path": "new", "content": "x", "append": True}, "to append"),
+    ("edit", {**READ, "old_string": "line 3", "new_string": "x", "expected_replacements": "no"}, "integer"),
+    ("edit", {**READ, "old_string": "line 3", "new_string": "x", "expected_replacements": 0}, "1 or more"),
+    ("move", {"path": "src/foo.py", "new_name": "bar.py"}, 'pass to="src/bar.py"'),
+    ("multi_edit", {**READ, "edits": [{"old_string": "a", "new_string": "b"}], "old_string": "a"}, "`edits`"),
+    ("grep", {"pattern": "x", "invert_match": True}, 'no parameter "invert_match"'),
+])  # fmt: skip
+def test_what_is_not_certain_is_answered_and_nothing_is_done(ws, tree, tool, sent, message):
+    result = ws.tools("all").call(tool, sent)
+    assert result.error is not None
+    assert result.error["code"] == "invalid_argument"
+    assert message in result.content
+    assert (tree / "src" / "ten.txt").read_text() == TEN
+    assert not (tree / "new").exists()
+
+
+@pytest.mark.parametrize(
+    ("expected", "found"), [(2, "is there 3 times"), (4, "3 times, not 4"), (3, ""), (1, "3")]
+)
+def test_an_expected_number_of_replacements_is_checked_before_anything_is_written(ws, tree, expected, found):
+    sent = {"file_path": "src/foo.py", "old_string": "o", "new_string": "0", "instruction": "zeros",
+            "expected_replacements": expected}  # fmt: skip
+    (tree / "src" / "foo.py").write_text("o o\no\n")
+    result = ws.tools().call("replace", sent)
+    if expected == 3:
+        assert result.success, result.content
+        assert (tree / "src" / "foo.py").read_text() == "0 0\n0\n"
+        return
+    assert result.error is not None
+    assert result.error["code"] == "ambiguous"
+    assert "3 times" in result.content
+    assert (tree / "src" / "foo.py").read_text() == "o o\no\n"
+
+
+def test_what_is_advised_for_another_number_of_replacements_succeeds(ws, tree):
+    (tree / "a.txt").write_text("o o\n")
+    tools = ws.tools()
+    sent = {"path": "a.txt", "old_string": "o", "new_string": "0", "expected_replacements": 5}
+    (advised,) = tools.call("edit", sent).data["details"]["suggested_calls"]
+    assert tools.call(advised["name"], advised["arguments"]).success
+    assert (tree / "a.txt").read_text() == "0 0\n"
+
+
+def test_a_write_that_is_to_replace_is_still_subject_to_the_policy(ws, tree):
+    tools = ws.tools()
+    refused = tools.call("write", {"path": "top.py", "content": "x", "overwrite": True})
+    assert refused.error is not None
+    assert refused.error["code"] == "unread"
+    assert tools.call("read", {"path": "top.py"}).success
+    kept = tools.call("write", {"path": "top.py", "content": "x", "overwrite": False})
+    assert kept.error is not None
+    assert kept.error["code"] == "already_exists"
+    assert tools.call("write", {"path": "top.py", "content": "x", "overwrite": True}).success
+    assert (tree / "top.py").read_text() == "x"
+
+
+def test_a_dry_run_writes_nothing(ws, tree):
+    sent = {"path": "top.py", "edits": [{"oldText": "foo", "newText": "bar"}], "dryRun": True}
+    result = ws.tools().call("edit_file", sent)
+    assert result.success, result.content
+    assert "preview" in result.content
+    assert (tree / "top.py").read_text() == "foo = 1\n"
+
+
+EDITS = [{"old_string": "Foo(x)", "new_string": "Bar(x)"}, {"old_string": "other", "new_string": "this"}]
+SAME_FILE = [{**EDITS[0], "path": "src/foo.py"}, {**EDITS[1], "filePath": "src/foo.py"}]
+
+
+@pytest.mark.parametrize(("tool", "sent"), [
+    ("multi_edit", {"edits": SAME_FILE}),
+    ("multi_edit", {"edits": json.dumps(SAME_FILE)}),
+    ("multi_edit", {"path": "src/foo.py", "edits": SAME_FILE}),
+    ("multi_edit", {"path": "src/foo.py", "edits": [SAME_FILE[0], EDITS[1]]}),
+    ("edit", {"path": "src/foo.py", "edits": EDITS}),
+    ("edit", {"edits": SAME_FILE}),
+    ("MultiEdit", {"file_path": "src/foo.py", "edits": EDITS}),
+    ("multi_replace_string_in_file", {"explanation": "why", "replacements": [
+        {"filePath": "src/foo.py", "oldString": each["old_string"], "newString": each["new_string"]}
+        for each in EDITS]}),
+])  # fmt: skip
+def test_edits_of_one_file_are_one_multi_edit(ws, tree, tool, sent):
+    result = ws.tools().call(tool, sent)
+    assert result.success, result.content
+    assert (tree / "src" / "foo.py").read_text() == "Bar(x)\nfoo(x)\nthis\nfoobar\n"
+    assert result.coercions
+
+
+def test_edits_of_several_files_are_answered_with_a_call_for_each(ws, tree):
+    tools = ws.tools(prefix="fs_")
+    sent = {"edits": [SAME_FILE[0], {"path": "top.py", "old_string": "foo", "new_string": "bar"}]}
+    result = tools.call("fs_multi_edit", sent)
+    assert not result.success
+    assert (tree / "src" / "foo.py").read_text().startswith("Foo")
+    calls = result.data["details"]["suggested_calls"]
+    assert [call["arguments"]["path"] for call in calls] == ["src/foo.py", "top.py"]
+    assert 'fs_multi_edit(path="top.py", edits=' in result.content
+    assert all(tools.call(call["name"], call["arguments"]).success for call in calls)
+    assert (tree / "top.py").read_text() == "bar = 1\n"
+
+
+def test_one_replacement_sent_to_multi_edit_is_one_edit(ws, tree):
+    sent = {"path": "top.py", "old_string": "foo", "new_string": "bar"}
+    assert ws.tools().call("multi_edit", sent).success
+    assert (tree / "top.py").read_text() == "bar = 1\n"
+
+
+SAME_CALLS = [
+    ("view", {"path": "top.py"}, "read", {"path": "top.py"}),
+    ("read_file", {"filePath": "src/ten.txt", "startLine": 3, "endLine": 5}, "read", FROM_3_TO_5),
+    ("Read", {"file_path": "top.py"}, "read", {"path": "top.py"}),
+    ("functions.read", {"path": "top.py"}, "read", {"path": "top.py"}),
+    ("mcp__files__read", {"path": "top.py"}, "read", {"path": "top.py"}),
+    ("str_replace_editor", {"command": "view", "path": "src/ten.txt", "view_range": [3, 5]}, "read",
+     FROM_3_TO_5),
+    ("search", {"query": "foo", "path": "src"}, "grep", {"pattern": "foo", "path": "src"}),
+    ("grep_search", {"query": "foo", "includePattern": "*.py"}, "grep", {"pattern": "foo", "glob": "*.py"}),
+    ("list_dir", {"path": "src"}, "ls", {"path": "src"}),
+    ("list_directory", {"dir_path": "src"}, "ls", {"path": "src"}),
+    ("find_by_name", {"SearchDirectory": "src", "Pattern": "*.py"}, "glob",
+     {"pattern": "*.py", "path": "src"}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("tool", "sent", "meant", "arguments"), SAME_CALLS, ids=str)
+def test_names_of_other_tools_are_called(ws, tool, sent, meant, arguments):
+    result = ws.tools().call(tool, sent)
+    assert result.success, result.content
+    assert result.content.split("\n[")[0] == ws.tools().call(meant, arguments).content.split("\n[")[0]
+    assert result.coercions[0].parameter == "tool name"
+    assert result.coercions[0].rule.endswith(f'as "{meant}"')
+
+
+def test_changes_under_names_of_other_tools_are_made(ws, tree):
+    tools = ws.tools("all")
+    calls = [
+        ("create_file", {"filePath": "new.txt", "content": "one\n"}),
+        ("str_replace", {"path": "new.txt", "old_str": "one", "new_str": "two"}),
+        ("rename", {"source": "new.txt", "destination": "moved.txt"}),
+        ("rename_file", {"path": "moved.txt", "new_name": "last.txt"}),
+        ("create", {"path": "gone.txt", "file_text": ""}),
+        ("delete_file", {"target_file": "gone.txt", "explanation": "not needed"}),
+        ("checkpoint", {"label": "here"}),
+        ("write_to_file", {"path": "more.txt", "content": "x\n", "line_count": 1}),
+        ("create_file", {"path": "other.txt", "content": "", "create_directories": True}),
+        ("undo", {"count": 1}),
+    ]
+    for name, arguments in calls:
+        result = tools.call(name, arguments)
+        assert result.success, (name, result.content)
+    assert (tree / "last.txt").read_text() == "two\n"
+    assert (tree / "more.txt").exists()
+    assert not (tree / "other.txt").exists()
+    assert tools.call("rollback", {"name": "here"}).success
+    assert not (tree / "more.txt").exists()
+    assert not (tree / "gone.txt").exists()
+
+
+@pytest.mark.parametrize(("tool", "sent", "calls"), [
+    ("find", {"pattern": "*.py", "path": "src"}, ['glob(pattern="*.py", path="src")']),
+    ("file_search", {"query": "foo"}, ['glob(pattern="*foo*")']),
+    ("search_files", {"pattern": "foo", "path": "."},
+     ['grep(pattern="foo", path=".")', 'glob(pattern="*foo*", path=".")']),
+    ("tree", {"path": "src"}, ['ls(path="src", depth=0)']),
+    ("codebase_search", {"query": "foo", "explanation": "x"}, ['grep(pattern="foo")']),
+])  # fmt: skip
+def test_a_name_that_could_mean_several_things_is_answered_with_calls(ws, tool, sent, calls):
+    tools = ws.tools()
+    result = tools.call(tool, sent)
+    assert result.error is not None
+    assert result.error["code"] == "unknown_tool"
+    assert all(call in result.content for call in calls)
+    suggested = result.data["details"]["suggested_calls"]
+    assert len(suggested) == len(calls)
+    for call in suggested:
+        assert tools.accepts(call["name"], call["arguments"])
+        assert tools.call(call["name"], call["arguments"]).success
+
+
+def test_calls_are_proposed_under_the_names_of_the_tools_at_hand(ws):
+    tools = Toolset([ToolSpec(ws.grep, name="look", parameters={"pattern": "regex"})], prefix="my_")
+    assert 'Call my_look(regex="foo").' in tools.call("search_files", {"pattern": "foo"}).content
+    assert tools.call("search", {"query": "foo"}).success
+
+
+def test_names_that_are_not_known_or_not_offered_are_answered_with_the_tools(ws):
+    for name in ("bash", "rename", "nothing", "", "str_replace_editor", 7, None, ["read"]):
+        result = ws.tools().call(name, {"command": "cd /"})  # type: ignore[arg-type] # as a model may send it
+        assert result.error is not None
+        assert result.error["code"] == "unknown_tool"
+        assert "The tools are read, write, edit" in result.content
+
+
+def test_what_a_program_has_hidden_or_preset_stays_so(ws):
+    tools = Toolset([ToolSpec(ws.grep, hide=("ignore_case",), preset={"fixed_strings": False})])
+    for sent in ({"case_sensitive": False}, {"literal": True}):
+        result = tools.call("grep", {"pattern": "Foo", **sent})
+        assert result.error is not None
+        assert result.error["code"] == "invalid_argument"
+
+
+def test_habits_are_not_taken_for_tools_whose_meaning_is_not_known():
+    def read(path: str, offset: int = 1) -> str:
+        """Read something else.
+
+        Args:
+            path: What.
+            offset: Where.
+        """
+        return f"{path} {offset}"
+
+    tools = Toolset([read])
+    assert not tools.call("read", {"path": "a", "start_line": 3}).success
+    assert not tools.call("view", {"path": "a"}).success
+    assert tools.call("Read", {"path": "a"}).content == "a 1"
+
+
+def test_each_translation_is_recorded(ws):
+    sent = {"filePath": "src/ten.txt", "startLine": 3, "end_line": "5", "explanation": "to see"}
+    coercions = ws.tools().call("view_file", sent).coercions
+    assert [(each.parameter, each.rule) for each in coercions] == [
+        ("tool name", '"view_file" as "read"'),
+        ("end_line", '"5" as integer'),
+        ("start_line, end_line", "as offset=3, limit=3"),
+        ("explanation", "left out"),
+        ("path", 'alias "filePath"'),
+        ("start_line", 'alias "startLine"'),
+    ]
+    coercions = ws.tools().call("grep", {"pattern": "foo", "after": 1}).coercions
+    assert [(each.parameter, each.rule) for each in coercions] == [("after", "though the schema has it not")]
+
+
+def test_the_tables_name_what_there_is(ws):
+    names = ws.tool_names()
+    hidden = {name: {*exposable(getattr(ws, name))} for name in names}
+    assert {name: {*habits.hidden} - hidden[name] for name, habits in HABITS.items() if name in names} == {
+        name: set() for name in HABITS if name in names
+    }
+    others = [name for each in TOOL_NAMES.values() for name in each]
+    assert len({*others, *UNCERTAIN}) == len(others) + len(UNCERTAIN)
+    assert all(name == snake_case(name) for name in (*others, *UNCERTAIN))
+
+
+@pytest.mark.parametrize("name", ["read", "edit", "multi_edit", "grep", "move", "glob"])
+def test_hostile_values_of_foreign_parameters_are_problems(ws, name):
+    tools = ws.tools("all")
+    foreign = ["view_range", "edits", "path", "old_string", "case_sensitive", "new_name", "recursive",
+               "expected_replacements", "explanation", "start_line"]  # fmt: skip
+    for value in (None, [], [1, 2, 3], {}, {"a": []}, "x", "1-", 10**30, -1, True, [{"path": ["a"]}], "[{}]"):
+        result = tools.call(name, dict.fromkeys(foreign, value))
+        assert result.error is None or result.error["code"] != "internal", (value, result.content)
