@@ -1,9 +1,9 @@
 """Where an old text occurs in a view: exactly, or by one of a few tolerant steps at one single place. Pure.
 
-The steps are tried in order, and each ignores one difference: white space at the ends of lines; one shift of
-the whole block; typographic characters for plain ones; the visible form of a character for the character. A
-step that finds several places ends the search, since a later one would only guess. What old and new text have
-in common is taken from the file, so that a step changes nothing that the edit does not.
+Each step ignores one difference: white space at the ends of lines; one shift of the whole block; typographic
+characters for plain ones; the visible form of a character for the character. An edit is applied only where
+they find one place between them. What old and new text have in common is taken from the file, so that a step
+changes nothing that the edit does not.
 """
 
 import re
@@ -54,14 +54,24 @@ def comparable(view: str, old: str, new: str) -> bool:
 
 
 def tolerant_matches(view: str, old: str, new: str) -> tuple[str, list[Replacement]]:
-    """Return the first step that finds an old text, and its replacements with the new text fitted to each."""
+    """Return the first step that finds an old text, and the replacements at all places that a step finds.
+
+    The new text is fitted to each of them.
+    """
     if not _WORD.search(old) or not comparable(view, old, new):
         return "", []  # blanks and punctuation alone are too common to locate a place
+    first, matches = "", list[Replacement]()
     for via, step in _STEPS.items():
         call_context.check()
-        if found := step(view, old, new):
-            return via, found
-    return "", []
+        found = step(view, old, new)
+        if not matches:
+            first, matches = via, found
+        else:  # a place that only a later step finds may be the one that was meant
+            match = matches[0]
+            matches += [each for each in found if each.start >= match.end or each.end <= match.start]
+        if len(matches) > 1:
+            break
+    return first, sorted(matches)
 
 
 def _trailing(view: str, old: str, new: str) -> list[Replacement]:

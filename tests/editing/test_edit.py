@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from agentfs import AgentFSError, Edit, Limits, Workspace
+from agentfs.errors import NoMatchError
 from agentfs.fs import revision_of
 from tests.conftest import needs
 
@@ -368,3 +369,17 @@ def test_the_diff_agrees_with_difflib_on_the_lines_changed(env):
     codes = difflib.SequenceMatcher(None, before, after, autojunk=False).get_opcodes()
     expected = tuple((j1 + 1, max(j1 + 1, j2)) for tag, _, _, j1, j2 in codes if tag != "equal")
     assert result.changed == expected
+
+
+def test_a_block_that_two_steps_find_at_two_places_is_refused(tmp_path):
+    """White space at line ends ignored, it was the first; but for its indentation, the second."""
+    first = "a {\n      fg: 1\n  \n      bg: 2\n}\n"
+    second = "b {\n    fg: 1\n\n    bg: 2\n}\n"
+    (tmp_path / "f.css").write_text(first + second)
+    with Workspace(tmp_path) as ws, pytest.raises(NoMatchError) as caught:
+        ws.edit("f.css", "      fg: 1\n\n      bg: 2\n", "      fg: 1\n\n      bg: 3\n")
+    assert (caught.value.details["cause"], caught.value.details["all_lines"]) == (
+        "whitespace",
+        [[2, 4], [7, 9]],
+    )
+    assert (tmp_path / "f.css").read_text() == first + second
