@@ -9,9 +9,9 @@ import re
 import stat
 import threading
 import time
-from collections.abc import Callable, Generator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
-from functools import cache, partial
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager, suppress
+from functools import cache
 from weakref import WeakValueDictionary
 
 from agentfs.fs import oserrors, syscalls
@@ -31,60 +31,44 @@ _thread_locks = WeakValueDictionary[str, threading.Lock]()  # each is there for 
 @contextmanager
 def file_locks(paths: Mapping[str, str], root_path: str) -> Generator[None]:
     """Lock files, given the path of each by its `ResolvedPath.lock_key`; BusyError after `WAIT` seconds."""
-    with ExitStack() as locks:
+    locks: list[threading.Lock] = []
+    files: dict[str, int] = {}  # the lock files, with the descriptor of each, or 0 for a link to the first
+    try:
         for key in sorted(paths):
-            locks.enter_context(_thread_lock(key, paths[key]))
+            with _guard:
+                lock = _thread_locks.setdefault(key, threading.Lock())
+            if not lock.acquire(timeout=WAIT):
+                raise oserrors.locked(paths[key], WAIT)
+            locks.append(lock)
         directory = lock_directory(root_path) if paths else None
         if directory is not None:
-            files = {os.path.join(directory, revision_of(os.fsencode(key))): paths[key] for key in paths}
-            locks.enter_context(_process_locks(files))
-        yield
-
-
-@contextmanager
-def _thread_lock(key: str, path: str) -> Generator[None]:
-    with _guard:
-        lock = _thread_locks.setdefault(key, threading.Lock())
-    if not lock.acquire(timeout=WAIT):
-        raise oserrors.locked(path, WAIT)
-    try:
-        yield
-    finally:
-        lock.release()
-
-
-@contextmanager
-def _process_locks(paths: Mapping[str, str]) -> Generator[None]:
-    """Lock lock files; those after the first are links to it, so that all of them take one descriptor."""
-    files = sorted(paths)
-    fds: list[int] = []
-    try:
-        for file in files:
-            lock = (
-                partial(_link_or_open_locked, files[0], file)
-                if fds
-                else partial(open_locked, file, os.O_CREAT)
-            )
-            fds.append(_wait_for(lock, paths[file]))
+            names = {os.path.join(directory, revision_of(os.fsencode(key))): paths[key] for key in paths}
+            for file in sorted(names):
+                files[file] = _wait_for(file, next(iter(files), None), names[file])
         yield
     finally:
         # Removed while they are locked: whoever waits sees that the file has lost its name, and starts again.
-        for file in files[: len(fds)]:
+        for file in files:
             with suppress(OSError):
                 os.unlink(file)
-        for fd in filter(None, fds):
+        for fd in filter(None, files.values()):
             syscalls.close(fd)
+        for lock in locks:
+            lock.release()
 
 
-def _wait_for(lock: Callable[[], int | None], path: str) -> int:
+def _wait_for(file: str, first: str | None, path: str) -> int:
+    """Lock a lock file; one after the `first`, which is locked, becomes a link to it: no descriptor."""
     deadline = time.monotonic() + WAIT
     pause = _FIRST_PAUSE
-    while (fd := lock()) is None:
+    while True:
+        fd = open_locked(file, os.O_CREAT) if first is None else _link_or_open_locked(first, file)
+        if fd is not None:
+            return fd
         if time.monotonic() > deadline:
             raise oserrors.locked(path, WAIT)
         time.sleep(pause)
         pause = min(pause * 2, _LONGEST_PAUSE)
-    return fd
 
 
 def _link_or_open_locked(locked: str, file: str) -> int | None:
@@ -110,8 +94,8 @@ def open_locked(file: str, flags: int = 0) -> int | None:
     fd = os.open(file, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | flags, 0o600)
     try:
         with suppress(FileNotFoundError):
-            if try_lock(fd) and os.path.samestat(os.fstat(fd), os.lstat(file)):
-                if os.fstat(fd).st_nlink == 1:
+            if try_lock(fd) and os.path.samestat(status := os.fstat(fd), os.lstat(file)):
+                if status.st_nlink == 1:
                     return fd
                 # It is a link of a batch whose process died: its other links are not to wait.
                 os.unlink(file)
