@@ -11,10 +11,11 @@ import time
 from collections.abc import Callable, Coroutine, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, TypeVar
 
 from agentfs.errors import DeadlineExceededError
 
+_R = TypeVar("_R")
 # How many entries a search looks at between two reports of its progress.
 _REPORT_EVERY = 500
 
@@ -197,3 +198,37 @@ def wait_for(coroutine: Coroutine[Any, Any, Any]) -> Any:
         return call.wait_for(coroutine)
     with ThreadPoolExecutor(1, "agentfs-question") as thread:  # this thread may have a running loop already
         return thread.submit(asyncio.run, coroutine).result()
+
+
+def run_to_end(work: Callable[[], _R]) -> _R:
+    """Return what `work` returns; handlers of signals that arrive meanwhile are called after it.
+
+    Python runs them in the main thread, between any two of its steps. One that raises, as that of Ctrl-C,
+    would leave open or locked what was just acquired.
+    """
+    if threading.get_ident() != threading.main_thread().ident:
+        return work()  # handlers run in the main thread only
+    import signal  # noqa: PLC0415 - not needed before something is changed
+
+    handlers: dict[int, Callable[..., object]] = {}
+    arrived: list[int] = []
+
+    def restore() -> None:
+        if handlers:
+            number, handler = handlers.popitem()
+            try:
+                signal.signal(number, handler)
+                if number in arrived:
+                    handler(number, None)
+            finally:  # a handler may raise
+                restore()
+
+    try:
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGALRM):
+            handler = signal.getsignal(number)
+            if callable(handler):
+                handlers[number] = handler
+                signal.signal(number, lambda number, _: arrived.append(number))
+        return work()
+    finally:
+        restore()

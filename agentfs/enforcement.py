@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, cast
 
 from agentfs import call_context
 from agentfs.errors import InvalidArgumentError, NotFoundError, RefusedError, StaleError
-from agentfs.interrupts import run_to_end
 from agentfs.limits import Limits
 from agentfs.permissions import GROUPS, Allow, Deny, Effect, PermissionAnswer, PermissionRequest, Rule
 from agentfs.policy import Policy
@@ -105,7 +104,7 @@ def _guard(method: Callable[..., Any], effect: Effect) -> Callable[..., Any]:
                 return _GuardedCall(self, method, effect, signature().bind(self, *args, **kwargs)).run()
             if not changes:
                 return method(self, *args, **kwargs)
-            return run_to_end(lambda: _flushed(self, lambda: method(self, *args, **kwargs)))
+            return call_context.run_to_end(lambda: _flushed(self, lambda: method(self, *args, **kwargs)))
 
     return guarded
 
@@ -212,7 +211,7 @@ class _GuardedCall:
         return self._to_end(lambda: _flushed(workspace, lambda: self.method(workspace, **arguments)))
 
     def _to_end(self, work: Callable[[], _R]) -> _R:
-        return run_to_end(work) if self.changes else work()
+        return call_context.run_to_end(work) if self.changes else work()
 
     def _preview(self) -> tuple[str | None, str, tuple[str, ...]]:
         """Return the revision that is about to be changed, the diff, and the paths that it is about."""

@@ -16,7 +16,6 @@ from agentfs import call_context
 from agentfs.enforcement import guard_methods
 from agentfs.errors import InvalidArgumentError, NotAFileError, UnknownToolError
 from agentfs.events import OnEvent
-from agentfs.interrupts import run_to_end
 from agentfs.limits import Limits
 from agentfs.messages import Joined, Message, call
 from agentfs.policy import NO_DIALECT, Policy
@@ -975,7 +974,7 @@ class Workspace:
 
         try:
             yield inner
-            run_to_end(commit)
+            call_context.run_to_end(commit)
         finally:
             read_tracker.join(committed=committed)
             self._journal.flush()

@@ -12,7 +12,7 @@ LAYERS = [
     {"visible"},
     {"messages"},
     {"errors", "values"},
-    {"call_context", "interrupts", "permissions"},
+    {"call_context", "permissions"},
     {"limits", "policy", "results", "line_ranges"},
     {"fs", "text"},
     {"tree", "patterns"},

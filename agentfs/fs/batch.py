@@ -22,9 +22,16 @@ from agentfs.fs.lock import ATTEMPTS, file_locks
 from agentfs.fs.node import Change, Conflict, DirectoryNode, FileMetadata, FileNode, LinkNode, Node, Recorder
 from agentfs.fs.path import quote
 from agentfs.fs.recovery_log import PlannedChange, RecoveryLog, recovery_log, unfinished_batches
-from agentfs.fs.replace import check_hard_links, check_may_change, check_not_linked
+from agentfs.fs.replace import (
+    check_hard_links,
+    check_may_change,
+    check_not_linked,
+    create_temporary,
+    new_mode,
+    new_temporary,
+    sync_directories,
+)
 from agentfs.fs.resolve import ResolvedPath, resolve_real
-from agentfs.fs.temporary import create_temporary, new_mode, new_temporary, sync_directories
 from agentfs.messages import Joined
 
 _NOT_EMPTY = {errno.ENOTEMPTY, errno.EEXIST}

@@ -98,7 +98,9 @@ class RootContext:
         return not denied and not self.unreadable.covers(real_path)
 
     def check_readable(self, status: os.stat_result, path: str, real_path: str) -> None:
-        """Raise ProtectedError for a file that is protected, or is a protected one under another name."""
+        """Raise for what is no regular file, is protected, or is a protected one under another name."""
+        if not stat.S_ISREG(status.st_mode):
+            raise oserrors.not_regular(path, status.st_mode)
         if self.unreadable.covers(real_path) or (
             status.st_nlink > 1 and self.is_hard_link_to(status, self.unreadable)
         ):

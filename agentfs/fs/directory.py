@@ -19,7 +19,7 @@ from agentfs.errors import (
 )
 from agentfs.fs import oserrors, syscalls
 from agentfs.fs.context import RootContext
-from agentfs.fs.file import OpenFile, not_regular, open_regular
+from agentfs.fs.file import OpenFile, open_regular
 from agentfs.fs.node import DirectoryNode, FileMetadata, FileNode, LinkNode, Node
 from agentfs.fs.path import ParsedPath, display_name, quote
 from agentfs.fs.resolve import ResolvedPath, resolve_real
@@ -263,7 +263,7 @@ class Directory:
     def _check_readable(self, fd: int, name: str) -> None:
         """Raise for what is no regular file, or a protected one under another name."""
         status = os.fstat(fd)
-        if not_regular(status):
+        if not stat.S_ISREG(status.st_mode):
             raise OSError(errno.EINVAL, "not a regular file", name)
         if status.st_nlink > 1 and self._context.is_hard_link_to(status, self._context.unreadable):
             raise self._protected(name)

@@ -1,9 +1,10 @@
-"""An open file, and a buffer that is reused to read one file after the other."""
+"""Open files, a buffer that is reused to read one file after the other, and a spool for bytes."""
 
 import errno
 import os
 import stat
 from collections.abc import Sequence
+from threading import Lock
 from typing import Self
 
 from agentfs import call_context
@@ -12,8 +13,7 @@ from agentfs.fs.context import RootContext
 
 _CHUNK = 64 * 1024  # read at once: a slow file is left after no more than this
 _BUFFER_SIZE = 256 * 1024
-_FORMAT = 0o170000
-_REGULAR = stat.S_IFREG
+_SPOOL = "the journal's temporary file"
 
 
 class OpenFile:
@@ -99,7 +99,6 @@ def open_regular(
     """Return an open file around a descriptor, or close it and raise when its content is protected."""
     try:
         status = os.fstat(fd)
-        _check_regular(status, path)
         context.check_readable(status, path, real_path)
         if check_access and context.access is not None:
             context.access.check_read(real_path)
@@ -109,16 +108,6 @@ def open_regular(
             raise oserrors.from_oserror(error, path) from None
         raise
     return OpenFile(fd, status, path, real_path)
-
-
-def _check_regular(status: os.stat_result, path: str) -> None:
-    if not_regular(status):
-        raise oserrors.not_regular(path, status.st_mode)
-
-
-def not_regular(status: os.stat_result) -> bool:
-    """Return whether something is no regular file."""
-    return status.st_mode & _FORMAT != _REGULAR
 
 
 def size_of(fd: int) -> int:
@@ -152,7 +141,7 @@ class ReadBuffer:
         """
         length = _read_at(fd, self._whole, 0)
         # Only a read of nothing is the end: a read may give less, and the size that is claimed may be none.
-        if length and (length == len(self.data) or _byte_at(fd, 1, length)):
+        if length and (length == len(self.data) or os.pread(fd, 1, length)):
             length = self._read_on(fd, length)
         self.length = length
         if length >= 0:
@@ -161,7 +150,7 @@ class ReadBuffer:
 
     def _read_on(self, fd: int, length: int) -> int:
         status = os.fstat(fd)
-        if not_regular(status):
+        if not stat.S_ISREG(status.st_mode):
             raise OSError(errno.EINVAL, "not a regular file")
         if status.st_size > self.limit:
             return -1
@@ -186,16 +175,74 @@ class ReadBuffer:
         self._whole = (self._view,)
 
 
-def _seek_and_read_into(fd: int, views: Sequence[memoryview], position: int) -> int:
-    content = _seek_and_read(fd, len(views[0]), position)
+def write_all(fd: int, content: bytes) -> None:
+    """Write a content to its last byte, however little the system takes at once."""
+    view = memoryview(content)
+    while view:
+        view = view[os.write(fd, view) :]
+
+
+class Spool:
+    """Bytes appended to a temporary file outside the tree, which is gone when it is closed. Thread-safe.
+
+    `append` and `read` raise FileIOError (io) where the disk is full or fails; earlier bytes stay.
+    """
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._fd = -1
+        self._end = 0
+
+    @property
+    def size(self) -> int:
+        """Bytes appended so far."""
+        return self._end
+
+    def append(self, data: bytes) -> int:
+        """Append bytes, and return their offset."""
+        with self._lock:
+            try:
+                if self._fd < 0:
+                    import tempfile  # noqa: PLC0415 - it takes a tenth of an import of agentfs
+
+                    with tempfile.TemporaryFile(prefix="agentfs-") as file:
+                        self._fd = os.dup(file.fileno())
+                offset = self._end
+                os.lseek(self._fd, offset, os.SEEK_SET)
+                write_all(self._fd, data)
+            except OSError as error:
+                raise oserrors.from_oserror(error, _SPOOL) from None
+            self._end += len(data)
+            return offset
+
+    def read(self, offset: int, size: int) -> bytes:
+        """Return bytes that were appended."""
+        parts: list[bytes] = []
+        with self._lock:
+            try:
+                os.lseek(self._fd, offset, os.SEEK_SET)
+                while size > 0 and (part := os.read(self._fd, size)):
+                    parts.append(part)
+                    size -= len(part)
+            except OSError as error:
+                raise oserrors.from_oserror(error, _SPOOL) from None
+        return b"".join(parts)
+
+    def close(self) -> None:
+        """Free the space; calling it again does nothing."""
+        with self._lock:
+            fd, self._fd = self._fd, -1
+            if fd >= 0:
+                os.close(fd)
+
+    def __del__(self) -> None:
+        self.close()
+
+
+def _pread_into(fd: int, views: Sequence[memoryview], position: int) -> int:
+    content = os.pread(fd, len(views[0]), position)
     views[0][: len(content)] = content
     return len(content)
 
 
-def _seek_and_read(fd: int, size: int, position: int) -> bytes:
-    os.lseek(fd, position, os.SEEK_SET)
-    return os.read(fd, size)
-
-
-_read_at = getattr(os, "preadv", _seek_and_read_into)
-_byte_at = getattr(os, "pread", _seek_and_read)
+_read_at = getattr(os, "preadv", _pread_into)

@@ -11,7 +11,7 @@ from agentfs.errors import RefusedError
 from agentfs.fs import oserrors
 from agentfs.fs.batch import check_may_change_at
 from agentfs.fs.directory import Directory
-from agentfs.fs.file import OpenFile
+from agentfs.fs.file import OpenFile, write_all
 from agentfs.fs.node import (
     Change,
     Conflict,
@@ -24,9 +24,8 @@ from agentfs.fs.node import (
     entry_type,
 )
 from agentfs.fs.path import ParsedPath, display_name, quote
-from agentfs.fs.replace import Changed, Current, FileUpdate
+from agentfs.fs.replace import Changed, Current, FileUpdate, new_mode
 from agentfs.fs.root import Root
-from agentfs.fs.temporary import new_mode, write_all
 from agentfs.results import Entry
 
 

@@ -15,9 +15,9 @@ from typing import Any
 from agentfs.errors import FileIOError
 from agentfs.fs import syscalls
 from agentfs.fs.context import RootContext
+from agentfs.fs.file import write_all
 from agentfs.fs.lock import lock_directory, open_locked, remove_stale_locks
 from agentfs.fs.node import Change, node_from_json, node_to_json
-from agentfs.fs.temporary import write_all
 
 _VERSION = 2
 _LEFT = b"left "

@@ -18,9 +18,9 @@ from agentfs.fs import file, lock
 from tests.history.judges import snapshot
 
 CALLS = [
-    *("open", "close", "read", "readv", "preadv", "write", "fsync", "ftruncate", "lseek", "link", "unlink"),
+    *("open", "close", "read", "readv", "pread", "preadv", "write", "fsync", "ftruncate", "lseek", "link"),
     *("replace", "rename", "mkdir", "rmdir", "stat", "lstat", "fstat", "readlink", "symlink", "fchmod"),
-    *("fchown", "chmod", "listdir", "scandir", "listxattr", "getxattr", "setxattr"),
+    *("unlink", "fchown", "chmod", "listdir", "scandir", "listxattr", "getxattr", "setxattr"),
 ]
 ERRNOS = [
     *(errno.EIO, errno.ENOSPC, errno.EMFILE, errno.EACCES, errno.EDQUOT, errno.EXDEV, errno.EPERM),
@@ -89,8 +89,7 @@ class Fault:
         for name in CALLS:
             monkeypatch.setattr(os, name, self.wrap(name, getattr(os, name)))
         monkeypatch.setattr(fcntl, "flock", self.wrap("flock", fcntl.flock))
-        for name in ("_read_at", "_byte_at"):
-            monkeypatch.setattr(file, name, self.wrap(name, getattr(file, name)))
+        monkeypatch.setattr(file, "_read_at", self.wrap("_read_at", file._read_at))
 
     def wrap(self, name: str, call: Callable[..., Any]) -> Callable[..., Any]:
         def wrapped(*args: Any, **options: Any) -> Any:

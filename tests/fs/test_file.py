@@ -60,8 +60,7 @@ def test_a_read_that_gives_less_is_not_the_end(scratch, content, most):
 def test_without_preadv_the_same_is_read(scratch, content):
     scratch.write_bytes(content)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(file, "_read_at", file._seek_and_read_into)
-        patch.setattr(file, "_byte_at", file._seek_and_read)
+        patch.setattr(file, "_read_at", file._pread_into)
         buffer = ReadBuffer(99)
         assert filled(scratch, buffer) == (len(content) if len(content) < 100 else -1)
         if len(content) < 100:
