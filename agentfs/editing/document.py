@@ -32,6 +32,7 @@ from agentfs.text import (
 
 # More replacements than this are not kept one by one: together they count as one change.
 _MOST_SEGMENTS = 10_000
+_NEAR = 4096  # characters in which the end of a line is looked for
 # What is encoded in these is the same text again; some others take a character for a similar one.
 _EXACT = {UNKNOWN_8BIT, "utf-8", "utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"}
 
@@ -177,6 +178,15 @@ class LineCounter:
         """Return whether a line starts at an offset, or would."""
         return offset == 0 or self._text[offset - 1] == self._end
 
+    def line_after(self, offset: int) -> str:
+        """Return what follows an offset in its line, with the line end; "" where that is not near."""
+        return self._text[offset : self._text.find(self._end, offset, offset + _NEAR) + 1]
+
+    def line_before(self, offset: int) -> str:
+        """Return what its line has before an offset, which may be after the line end; "" where it is long."""
+        start = self._text.rfind(self._end, max(offset - _NEAR, 0), max(offset - 1, 0)) + 1
+        return self._text[start:offset] if start or offset <= _NEAR else ""
+
 
 def hunks_of(before: str, after: str, segments: Sequence[Segment]) -> list[Hunk]:
     """Return the lines replaced, in order, those that touch put together."""
@@ -192,6 +202,13 @@ def hunks_of(before: str, after: str, segments: Sequence[Segment]) -> list[Hunk]
             # Unless it ends at the start of a line, the change includes the line that it ends in.
             rest = 0 if old_lines.starts(origin) and new_lines.starts(new_end) else 1
             old_stop, new_stop = old_lines.at(origin) + rest, new_lines.at(new_end) + rest
+            # The first and the last line may be as they were: "a" became "a\\nb".
+            if old_stop > old_start and new_stop > new_start:
+                same = old_lines.line_after(old) == new_lines.line_after(new) != ""
+                old_start, new_start = old_start + same, new_start + same
+            if old_stop > old_start and new_stop > new_start:
+                same = old_lines.line_before(origin) == new_lines.line_before(new_end) != ""
+                old_stop, new_stop = old_stop - same, new_stop - same
             if found and (old_start <= found[-1].old_end or new_start <= found[-1].new_end):
                 old_start, _, new_start, _ = found.pop()
             found.append(Hunk(old_start, old_stop, new_start, new_stop))

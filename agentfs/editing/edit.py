@@ -22,7 +22,7 @@ from agentfs.editing.document import (
 )
 from agentfs.editing.freshness import ExternalChanges, check_revision, external_changes
 from agentfs.editing.match import occurrences, tolerant_matches
-from agentfs.editing.update import check_choice, update_file, with_diff
+from agentfs.editing.update import check_choice, placeholder_notes, update_file, with_diff
 from agentfs.errors import (
     AgentFSError,
     AmbiguousError,
@@ -51,6 +51,8 @@ _FOUND_BY = {
 }
 
 Span = tuple[int, int, str]
+# The document before, what was made of it, what had changed before, the diff, and warnings.
+_Changed = tuple[Document, Edited, ExternalChanges | None, str, list[str]]
 
 
 @dataclass(frozen=True)
@@ -96,7 +98,8 @@ def edit_file(
             )
         return edited
 
-    return change_file(target, compute, unit="replacement")
+    diff_if_many = not all(edit.replace_all for edit in edits)
+    return change_file(target, compute, unit="replacement", diff_if_many=diff_if_many)
 
 
 def splice_file(target: EditTarget, spans: Sequence[Span] | Callable[[str], Sequence[Span]]) -> EditResult:
@@ -113,11 +116,16 @@ def splice_file(target: EditTarget, spans: Sequence[Span] | Callable[[str], Sequ
     return change_file(target, compute, unit="replacement")
 
 
-def change_file(target: EditTarget, compute: Callable[[Draft, Current], Edited], *, unit: str) -> EditResult:
-    """Change a text file as `compute` makes it of a draft; `unit` is what the result counts."""
+def change_file(
+    target: EditTarget, compute: Callable[[Draft, Current], Edited], *, unit: str, diff_if_many: bool = True
+) -> EditResult:
+    """Change a text file as `compute` makes it of a draft; `unit` is what the result counts.
+
+    Without `diff_if_many` the text of a result with several replacements only says which lines they are in.
+    """
     tracker, limits, preview = target.tracker, target.limits, target.preview
 
-    def change(current: Current) -> tuple[bytes, tuple[Document, Edited, ExternalChanges | None, str]]:
+    def change(current: Current) -> tuple[bytes, _Changed]:
         before = _decode(current, target.encoding)
         check_revision(current, before.text, tracker, target.expect_revision)
         edited = compute(Draft(before, current.path, limits.file_bytes), current)
@@ -126,10 +134,11 @@ def change_file(target: EditTarget, compute: Callable[[Draft, Current], Edited],
         external = external_changes(tracker, current, before.text) if known else None
         call_context.check()
         diff = unified_diff(before.text, edited.document.text, current.path, changes=edited.hunks)
+        warnings = placeholder_notes(diff)
         call_context.check()
-        return edited.document.data, (before, edited, external, diff)
+        return edited.document.data, (before, edited, external, diff, warnings)
 
-    changed, (before, edited, external, diff) = update_file(
+    changed, (before, edited, external, diff, warnings) = update_file(
         target.root, target.path, limits, change, preview=preview
     )
     text = edited.document.text
@@ -137,11 +146,11 @@ def change_file(target: EditTarget, compute: Callable[[Draft, Current], Edited],
     if not preview:
         record_edit(tracker, changed.real_path, before, edited.document, edited.hunks, external)
     ranges = changed_ranges(edited.hunks, total)
-    notes = (*changed.notes, *([external.note] if external else ()))
+    notes = (*changed.notes, *warnings, *([external.note] if external else ()))
     done = "Would edit (preview: nothing was written)" if preview else "Edited"
     counted = f"{done} {quote(changed.path)}: {plural(edited.replacements, unit)}"
     found_by = [_FOUND_BY[step] for step in edited.applied_via.split(", ") if step in _FOUND_BY]
-    head = Message(Joined("; ", counted, *found_by), f", now {line_ranges(ranges)}.")
+    head = Message(Joined("; ", counted, *found_by), f", {line_ranges(ranges)}.")
     result = EditResult(
         path=changed.path,
         replacements=edited.replacements,
@@ -153,7 +162,8 @@ def change_file(target: EditTarget, compute: Callable[[Draft, Current], Edited],
         notes=notes,
         lines_changed=edited.lines,
     )
-    return with_diff(result, limits, diff, [head, *notes], external.diff if external else ())
+    known = edited.replacements > 1 and not diff_if_many and not preview
+    return with_diff(result, limits, "" if known else diff, [head, *notes], external.diff if external else ())
 
 
 def record_edit(

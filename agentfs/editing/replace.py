@@ -12,6 +12,7 @@ from agentfs import call_context
 from agentfs.editing.document import Document, Draft, LfView, Replacement, check_no_nul, to_lf
 from agentfs.editing.edit import apply_edits, check_edits, record_edit
 from agentfs.editing.freshness import ExternalChanges, external_changes
+from agentfs.editing.update import placeholder_notes
 from agentfs.errors import (
     AccessError,
     AgentFSError,
@@ -331,6 +332,7 @@ def _result(
     if options.regex and _SHELL_GROUP.search(options.new_string):
         notes.append(r"`$1` was written as it is: a group is \1 or \g<name>")
     diff = "".join(file.diff for file in files)
+    notes += placeholder_notes(diff)
     result = ReplaceResult(
         files={file.path: file.replacements for file in files},
         replacements=total,

@@ -1,5 +1,6 @@
 """What `edit` and `write` share: replacing a file under its lock, and a result with a bounded diff."""
 
+import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -10,10 +11,30 @@ from agentfs.fs import ATTEMPTS, Changed, ConcurrentChange, Current, Root, kept_
 from agentfs.limits import Limits
 from agentfs.messages import Joined, Message, ParameterName, ToolName
 from agentfs.results import EditResult, WriteResult
-from agentfs.text import Step, bounded_lines, fitted, footer, plural
+from agentfs.text import CUT_MARK, Step, around_changes, bounded_lines, fitted, footer, plural, quoted
 
 _DIFF_LINES = 120
 _DIFF_CHARS = 8000
+# Of more consecutive lines that came in, or were replaced, so many are shown at either end.
+_RUN_ENDS = 4
+_SENT_LINES = re.compile(r"^(?:\+.*\n){13,}|^(?:-.*\n){13,}", re.MULTILINE)
+_MOST_WARNINGS = 3
+_COMMENT = re.compile(
+    r"^\+[ \t]*(?:(?:#+|//+|/\*+|<!--|\{/\*|--|;+|%+|[(\[<])[ \t]*|(?=\.\.\.|…))"
+    r"(?=[^\n]{0,80}(?:exist|rest|remain|unchanged|omitted|previous|original|same))"
+    r"([^\r\n]{4,80}?)[ \t]*(?:\*/\}?|-->|[)\]>])?[ \t]*\r?$",
+    re.MULTILINE | re.IGNORECASE,
+)
+_CUT_LINE = re.compile(rf"^\+.*?({CUT_MARK})", re.MULTILINE)
+_ELLIPSIS = re.compile(r"^\W{0,2}(?:\.\.\.|…)|(?:\.\.\.|…)\W{0,2}$")
+_LEFT_OUT = re.compile(
+    r"\b(?:existing|rest|remaining|remainder|unchanged|omitted|previous|original|same)\b", re.IGNORECASE
+)
+_OMISSION_WORD = re.compile(
+    rf"{_LEFT_OUT.pattern}|the|of|your|this|all|my|other|and|in|for|keep|as|before|is|are|remains?|stays?|here|goes|no"
+    "|changes?|code|file|contents?|class(?:es)?|methods?|functions?|implementation|module|body|imports?|tests?"
+    "|logic|component|configuration|script|document|section|lines|text|page"
+)
 
 
 T = TypeVar("T")
@@ -53,22 +74,63 @@ def diff_lines(diff: str, max_lines: int = _DIFF_LINES) -> list[str]:
     if diff.count("\r\n", start) == count - diff.count("\n@@ ") - diff.count("\n\\ "):
         # The whole file has them: on every line they would only be in the way.
         lines = [line.removesuffix("\r") for line in lines]
-    shown = bounded_lines(lines, _DIFF_CHARS)
-    more = count - len(shown)
-    if more:
+    shown = bounded_lines(around_changes(lines), _DIFF_CHARS)
+    if more := count - len(shown):
         way = Message("call ", ToolName("read"), " to see the file")
         shown.append(footer(f"{plural(more, 'more line')} of the diff", way))
+    if any("⟦U+000D⟧" in line for line in shown):
+        shown.append(footer("⟦U+000D⟧ is a carriage return: lines of this file end in different ways"))
     return shown
 
 
 def with_diff(result: R, limits: Limits, diff: str, before: Sequence[str], after: Sequence[str] = ()) -> R:
-    """Give a result its text: as much of the diff as the limits allow, between other lines."""
+    """Give a result its text: as much of the diff as the limits allow, between other lines.
+
+    Of a long run of lines that came in or were replaced, which the model has just sent, it has the ends.
+    """
+    shortened = _SENT_LINES.sub(_ends_of_run, diff)
 
     def render(max_lines: int) -> R:
-        return replace(result, text=Joined("\n", *before, *diff_lines(diff, max_lines), *after))
+        return replace(result, text=Joined("\n", *before, *diff_lines(shortened, max_lines), *after))
 
     def render_without(_: int) -> R:
         omitted = [footer("the diff is not shown")] if diff else []
         return replace(result, text=Joined("\n", *before, *omitted, *after))
 
     return fitted(limits, Step(_DIFF_LINES, render), Step(1, render_without))
+
+
+def _ends_of_run(run: re.Match[str]) -> str:
+    first = run[0].split("\n", _RUN_ENDS)[:-1]
+    last = run[0].rsplit("\n", _RUN_ENDS + 1)[1:]
+    omitted = footer(f"{run[0].count(chr(10)) - 2 * _RUN_ENDS} more lines like these, as sent")
+    return "\n".join([*first, omitted, *last])
+
+
+def placeholder_notes(diff: str) -> list[str]:
+    """Return a warning for each line of a new text that seems to stand for text that was left out."""
+    comments = dict.fromkeys(found[0][1:].strip() for found in _COMMENT.finditer(diff) if _omits(found[1]))
+    marks = dict.fromkeys(found[1] for found in _CUT_LINE.finditer(diff))
+    return [
+        *(
+            f'warning: "{quoted(line)}" looks like a placeholder for left-out text; it was written as it is'
+            for line in comments
+            if not re.search(rf"^-[ \t]*{re.escape(line)}[ \t]*\r?$", diff, re.MULTILINE)
+        ),
+        *(
+            f"warning: {mark} is how a line is shown that was cut for display; it was written as text"
+            for mark in marks
+            if not re.search(rf"^-.*{re.escape(mark)}", diff, re.MULTILINE)
+        ),
+    ][:_MOST_WARNINGS]
+
+
+def _omits(body: str) -> bool:
+    """Return whether the text of a comment says nothing but that other text is left out."""
+    words = re.findall(r"[a-z]+", body.lower())
+    others = sum(_OMISSION_WORD.fullmatch(word) is None for word in words)
+    if "'" in body or '"' in body or not _LEFT_OUT.search(body):
+        return False
+    if _ELLIPSIS.search(body):
+        return others <= 2 and len(words) <= 9 and (len(words) > 1 or words[0] in {"unchanged", "omitted"})
+    return not others and (len(words) > 2 or words[0] in {"existing", "unchanged"})

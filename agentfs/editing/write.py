@@ -7,7 +7,7 @@ from agentfs import call_context
 from agentfs.editing.document import check_no_nul
 from agentfs.editing.freshness import check_overwrite
 from agentfs.editing.match import shown_characters
-from agentfs.editing.update import check_choice, update_file, with_diff
+from agentfs.editing.update import check_choice, placeholder_notes, update_file, with_diff
 from agentfs.errors import BinaryError, EncodingError, TooLargeError
 from agentfs.fs import Current, Root, quote
 from agentfs.limits import Limits
@@ -76,7 +76,7 @@ def write_file(
         call_context.check()
         diff = unified_diff(before, text, current.path)
         call_context.check()
-        return data, (text, notes, diff)
+        return data, (text, (*notes, *placeholder_notes(diff)), diff)
 
     changed, (text, notes, diff) = update_file(root, path, limits, compute, preview=preview)
     if not preview:

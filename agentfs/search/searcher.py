@@ -18,7 +18,7 @@ from agentfs.search.collect import ENTRY_BYTES, Page, page_of
 from agentfs.search.files import FileBatch, FileSource, Outcome, Reading, Skipping
 from agentfs.search.options import GrepOptions, paths_of, seconds_of
 from agentfs.search.ripgrep import candidates
-from agentfs.text import cut_line
+from agentfs.text import cut_line, cut_mark
 from agentfs.tree.ignore_sources import with_slash
 from agentfs.tree.walk import Excluded
 
@@ -333,13 +333,9 @@ def _lines_after(text: str, start: int, stop: int, count: int) -> tuple[list[str
 
 def without_marks(match: Match) -> tuple[str, list[tuple[int, int]]]:
     """Return the text of a match without the marks of a cut, and the spans in it."""
-    ahead, behind = map(_cut_mark, match.cut)
+    ahead, behind = map(cut_mark, match.cut)
     text = match.text[len(ahead) : len(match.text) - len(behind)]
     return text, [(start - len(ahead), end - len(ahead)) for start, end in match.spans]
-
-
-def _cut_mark(count: int) -> str:
-    return f"⟦+{count} character{'s' if count > 1 else ''}⟧" if count else ""
 
 
 def _cut_around(
@@ -352,7 +348,7 @@ def _cut_around(
     first = spans[0][0] if spans else 0
     start = max(0, min(first - limit // 4, len(text) - limit))
     end = start + limit
-    mark, rest = _cut_mark(start), len(text) - end
+    mark, rest = cut_mark(start), len(text) - end
     shift = len(mark) - start
     kept = [(max(a, start) + shift, min(b, end) + shift) for a, b in spans if a <= end and b >= start]
-    return f"{mark}{text[start:end]}{_cut_mark(rest)}", kept, (start, rest)
+    return f"{mark}{text[start:end]}{cut_mark(rest)}", kept, (start, rest)

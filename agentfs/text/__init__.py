@@ -17,6 +17,7 @@ from agentfs.text.decoding import (
 )
 from agentfs.text.diff import (
     MOST_LINES,
+    around_changes,
     bounded_lines,
     changed_lines,
     common_prefix,
@@ -27,8 +28,10 @@ from agentfs.text.diff import (
 from agentfs.text.line_ids import carry_line_ids, new_line_ids
 from agentfs.text.lines import bodies_of, count_lines, end_of, lf_view, line_start, newline_of, without_end
 from agentfs.text.render import (
+    CUT_MARK,
     continuation,
     cut_line,
+    cut_mark,
     first_names,
     footer,
     line_ranges,
@@ -40,11 +43,13 @@ from agentfs.text.tokens import Step, estimate_tokens, fits, fitted, most_that_f
 from agentfs.visible import escape_controls, one_line, quoted, to_json, unvisible, visible
 
 __all__ = [
+    "CUT_MARK",
     "HEAD",
     "MOST_LINES",
     "UNKNOWN_8BIT",
     "Decoded",
     "Step",
+    "around_changes",
     "bodies_of",
     "bom_of",
     "bounded_lines",
@@ -57,6 +62,7 @@ __all__ = [
     "continuation",
     "count_lines",
     "cut_line",
+    "cut_mark",
     "declared_encoding",
     "decode",
     "decode_as",

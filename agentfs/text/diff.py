@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from agentfs.text.lines import lf_view
-from agentfs.text.render import cut_line
+from agentfs.text.render import cut_line, cut_mark
 from agentfs.visible import visible
 
 Change = tuple[int, int, int, int]  # start and end in old, start and end in new
@@ -121,6 +121,24 @@ def bounded_lines(lines: Iterable[str], max_chars: int) -> list[str]:
         if max_chars < 0:
             break
         shown.append(part)
+    return shown
+
+
+def around_changes(lines: Sequence[str]) -> list[str]:
+    """Return lines of a diff, long ones without most of what they share with the line that they replace."""
+    shown = list(lines)
+    removed: list[int] = []
+    for index, line in enumerate(lines):
+        if line[:1] == "-":
+            removed = [*removed, index] if index and lines[index - 1][:1] == "-" else [index]
+        elif line[:1] != "+":
+            removed = []
+        elif removed:
+            old = removed.pop(0)
+            start = common_prefix(line[1:], lines[old][1:]) - _LINE_CHARS // 4
+            if start > 0 and max(len(line), len(lines[old])) > _LINE_CHARS:
+                for each in (old, index):
+                    shown[each] = f"{lines[each][0]}{cut_mark(start)}{lines[each][1 + start :]}"
     return shown
 
 

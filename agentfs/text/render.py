@@ -6,6 +6,8 @@ from agentfs.messages import FirstOf, Joined, Message, NextCall, plural
 from agentfs.text.lines import without_end
 from agentfs.visible import visible
 
+CUT_MARK = r"⟦\+\d+ characters?⟧"  # as a pattern
+
 
 def numbered(lines: Sequence[str], first: int, *, width: int | None = None) -> list[str]:
     """Return lines, with or without their ends, visible and numbered: `{n}|{line}`."""
@@ -48,6 +50,11 @@ def cut_line(line: str, limit: int, *, beyond: str = "") -> str:
     counted = plural(over, "character") if over else ""
     more = " and ".join(part for part in (counted, beyond) if part)
     return f"{body[:limit]}⟦+{more}⟧{line[len(body) :]}"
+
+
+def cut_mark(count: int) -> str:
+    """Return the mark for so many characters that are left out of a line, "" for none."""
+    return f"⟦+{plural(count, 'character')}⟧" if count else ""
 
 
 def footer(*parts: str) -> str:

@@ -230,10 +230,11 @@ def test_a_footer_advises_only_what_can_be_passed(ws):
 
 def test_a_footer_under_a_change_names_what_is_offered(ws):
     ws.write("a.txt", "".join(f"{n}\n" for n in range(300)))
-    own = ws.write("a.txt", "call read\n" * 300)
+    content = "".join(f"{n}\n" if n % 2 else "call read\n" for n in range(300))
+    own = ws.write("a.txt", content)
     ws.undo()
     tools = Toolset([ws.write, ToolSpec(ws.read, name="Read")])
-    text = tools.call("write", {"path": "a.txt", "content": "call read\n" * 300}).content
+    text = tools.call("write", {"path": "a.txt", "content": content}).content
     assert text.splitlines()[-1].endswith("call Read to see the file]")
     assert text.splitlines()[:-1] == own.text.splitlines()[:-1]
 

@@ -272,7 +272,10 @@ def test_a_failed_edit_with_nothing_close_says_so(env, before, old):
         (b"a\nb\nc\n", "b\n", "", ((2, 2),)),
         (b"a\nb\nc\n", "c\n", "", ((2, 2),)),
         (b"a\n", "a\n", "", ((0, 0),)),
-        (b"a\r\nb\r\n", "b", "b\nc", ((2, 3),)),
+        (b"a\r\nb\r\n", "b", "b\nc", ((3, 3),)),
+        (b"a\n  b\n", "  b", "  c\n  b", ((2, 2),)),
+        (b"a\nb\n", "b\n", "b\nc\nb\n", ((3, 4),)),
+        (b"a\nb\nc\n", "b\nc", "c", ((2, 2),)),
     ],
 )
 def test_changed_lines_of_the_file_as_it_is_now(env, before, old, new, changed):
@@ -300,11 +303,11 @@ def test_the_diff_is_one_that_git_applies(env, tmp_path_factory):
 
 
 def test_the_text_is_short_and_the_diff_whole(env):
-    env.put(b"a\n" * 5000)
-    result = env.edit(("a", "b" * 50, True))
+    env.put(b"".join(b"line %d\n" % number for number in range(2000)))
+    result = env.edit(*((f"line {number}\n", f"{number}\n") for number in range(9, 2000, 20)))
     assert len(result.text) < 10_000
     assert "more lines of the diff" in result.text
-    assert result.diff.count("\n") > 10_000
+    assert result.diff.count("\n") == 2 + 9 * 100
 
 
 def test_content_cannot_forge_the_result(env):
