@@ -1,9 +1,11 @@
 """What a path that does not exist was probably meant to be; every method says it in the same way."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from itertools import takewhile
+from operator import itemgetter
 
 from agentfs.errors import AgentFSError, NotFoundError
 from agentfs.fs import Root, display_name, quote
@@ -29,15 +31,16 @@ def explain_missing(root: Root, limits: Limits, method: str, error: NotFoundErro
         error.hint = Message(
             f"As a glob it matches {files}: call ", call("glob", pattern=path), " to see them."
         )
-    elif not error.details.get("similar"):
-        straight = path.replace("\\", "/")
-        with suppress(AgentFSError):
-            is_there = root.exists(straight)
-            found = [straight] if is_there else _same_name(root, straight, method)
-            if found:
-                error.details["similar"] = found
-                meant = f"Did you mean {' or '.join(map(quote, found))}?"
-                error.hint = meant if is_there else Joined(" ", meant, error.hint)
+        return
+    straight = path.replace("\\", "/")
+    given = error.details.get("similar", ())
+    with suppress(AgentFSError):
+        is_there = root.exists(straight)
+        found = [straight] if is_there else _alike(root, straight, given, method)
+        if found and found != list(given):
+            error.details["similar"] = found
+            meant = f"Did you mean {' or '.join(map(quote, found))}?"
+            error.hint = meant if is_there or given else Joined(" ", meant, error.hint)
 
 
 def _files_of_glob(root: Root, limits: Limits, path: str) -> str:
@@ -50,21 +53,30 @@ def _files_of_glob(root: Root, limits: Limits, path: str) -> str:
     return f"{'' if found.exact else 'at least '}{plural(found.total, 'file')}" if found.total else ""
 
 
-def _same_name(root: Root, path: str, method: str) -> list[str]:
-    """Return files of the same name, or directories whose path ends so, as far as a short walk finds them."""
+def _alike(root: Root, path: str, similar: Sequence[str], method: str) -> list[str]:
+    """Return paths with names spelled alike, or else the same name elsewhere, the most alike path first."""
+    began = time.monotonic()
+    if not similar:  # a method that could create the file has not looked for one
+        try:
+            root.entry(path)
+        except NotFoundError as error:
+            similar = error.details.get("similar", ())
     parts = [part for part in path.split("/") if part not in ("", ".", "..")]
-    if not parts:
-        return []
-    files: list[str] = []
-    directories: list[str] = []
-    for found, is_dir in _named(root, parts[-1].casefold()):
-        if is_dir and f"/{display_name(found)}".endswith("/" + "/".join(parts)):
-            directories.append(root.display_path(found))
-        elif not is_dir and method not in _OF_DIRECTORIES:
-            files.append(root.display_path(found))
-        if max(len(files), len(directories)) == _MAX_SUGGESTIONS:
-            break
-    return files or directories
+    # Where a directory is misspelt, the rest of the path may be below the similar one.
+    whole = ["/".join([near, *parts[near.count("/") + 1 :]]) for near in similar]
+    found = [each for each in whole if root.exists(each)]
+    # Where names come slowly, no walk would end in time.
+    if found or not parts or time.monotonic() - began > _SECONDS / 2:
+        return found
+    wanted = [part.casefold() for part in reversed(parts)]
+    ranked: list[tuple[int, str]] = []
+    for real_path, is_directory in _named(root, wanted[0]):
+        names = reversed(display_name(real_path).casefold().split("/"))
+        same = len(list(takewhile(lambda pair: pair[0] == pair[1], zip(names, wanted, strict=False))))
+        if same == len(parts) if is_directory else method not in _OF_DIRECTORIES:
+            ranked.append((-same, root.display_path(real_path)))
+    ranked.sort(key=itemgetter(0))
+    return [each for _, each in ranked[:_MAX_SUGGESTIONS]]
 
 
 def _named(root: Root, name: str) -> Iterator[tuple[str, bool]]:

@@ -210,9 +210,9 @@ def test_every_path_of_an_answer_works_from_the_workdir(ws, tmp_path):
 @pytest.mark.parametrize(("name", "args", "hint"), [
     ("LS", {"path": "src"}, 'Did you mean "."?'),
     ("Read", {"file_path": "mian.py"}, 'Did you mean "main.py"?'),
-    ("Read", {"file_path": "text.js"}, 'There is "util/text.js".'),
-    ("Read", {"file_path": "README.md"}, 'There is "../README.md".'),
-    ("Read", {"file_path": "src/main.py"}, 'There is "main.py".'),
+    ("Read", {"file_path": "text.js"}, 'Did you mean "util/text.js"?'),
+    ("Read", {"file_path": "README.md"}, 'Did you mean "../README.md"?'),
+    ("Read", {"file_path": "src/main.py"}, 'Did you mean "main.py"?'),
     ("Write", {"file_path": "main.py", "content": "x"}, 'Read(file_path="main.py")'),
     ("Edit", {"file_path": "main.py", "old_string": "nothing like it", "new_string": "x"}, '"main.py"'),
 ])  # fmt: skip

@@ -1,0 +1,87 @@
+"""Which paths may be meant by one that is not there: the same answer in every method."""
+
+import pytest
+
+from agentfs import Policy, Workspace
+from agentfs.errors import AgentFSError
+from agentfs.results import Edit, LineChange
+
+CALLS = {
+    "read": lambda ws, path: ws.read(path),
+    "edit": lambda ws, path: ws.edit(path, "x", "y"),
+    "multi_edit": lambda ws, path: ws.multi_edit(path, [Edit("x", "y")]),
+    "edit_lines": lambda ws, path: ws.edit_lines(path, [LineChange(new_content="y", line_id="abcdef")]),
+    "splice": lambda ws, path: ws.splice(path, [(0, 1, "y")]),
+    "delete": lambda ws, path: ws.delete(path),
+    "move": lambda ws, path: ws.move(path, "new.py"),
+    "ls": lambda ws, path: ws.ls(path),
+    "glob": lambda ws, path: ws.glob("*", path),
+    "find": lambda ws, path: ws.find(path),
+    "grep": lambda ws, path: ws.grep("x", path),
+}
+
+
+FILES_ELSEWHERE = {"app.py", "other/APP.py", "lib/util.py", "guide.md"}
+
+
+@pytest.fixture
+def tree(tmp_path, monkeypatch):
+    monkeypatch.setattr("agentfs.search.missing._SECONDS", 10)  # on a busy machine a walk takes longer
+    for name in ("src/app.py", "src/lib/util.py", "docs/Guide.md", ".hidden/secret.py", "old/util.py"):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("x = 1\n")
+    return tmp_path
+
+
+@pytest.mark.parametrize("method", CALLS)
+@pytest.mark.parametrize(
+    ("path", "meant"),
+    [
+        ("src\\app.py", ["src/app.py"]),
+        ("src/ap.py", ["src/app.py"]),
+        ("srcs/app.py", ["src/app.py"]),
+        ("srcs/lib/util.py", ["src/lib/util.py"]),
+        ("app.py", ["src/app.py"]),
+        ("other/APP.py", ["src/app.py"]),
+        ("lib/util.py", ["src/lib/util.py", "old/util.py"]),
+        ("guide.md", ["docs/Guide.md"]),
+        ("lib", ["src/lib"]),
+        ("srcc", ["src"]),
+        ("src/app.py:12", ["src/app.py"]),
+    ],
+)
+def test_what_is_meant_by_a_missing_path_is_the_same_in_every_method(tree, method, path, meant):
+    with Workspace(tree) as ws, pytest.raises(AgentFSError) as caught:
+        CALLS[method](ws, path)
+    assert caught.value.code == "not_found"
+    if method in {"ls", "glob", "find"} and path in FILES_ELSEWHERE:
+        assert "similar" not in caught.value.details, "a file elsewhere is no directory"
+        return
+    assert caught.value.details["similar"] == meant
+    assert f'Did you mean "{meant[0]}"' in caught.value.hint
+    assert caught.value.hint.count("Did you mean") == 1
+
+
+@pytest.mark.parametrize("path", ["nothing.rs", "secret.py", ".hiden/secret.py"])
+def test_nothing_hidden_and_nothing_unlike_is_suggested(tree, path):
+    with Workspace(tree) as ws, pytest.raises(AgentFSError) as caught:
+        ws.read(path)
+    assert "similar" not in caught.value.details or path.startswith(".hid")
+
+
+def test_a_view_suggests_only_what_it_may_use(tree):
+    with Workspace(tree) as ws:
+        view = ws.view(only=["docs"])
+        for path in ("docs/app.py", "docs/util.py"):
+            with pytest.raises(AgentFSError) as caught:
+                view.read(path)
+            assert "src" not in str(caught.value)
+
+
+def test_what_a_rule_denies_is_suggested_no_more_than_listed(tree):
+    with Workspace(tree, policy=Policy(deny=["read(src/**)"])) as ws:
+        listed = [entry.path for entry in ws.find(glob="app.py").files]
+        with pytest.raises(AgentFSError) as caught:
+            ws.read("docs/app.py")
+    assert caught.value.details.get("similar", []) == listed
