@@ -941,10 +941,9 @@ class Workspace:
     def transaction(self) -> Generator[Self]:
         """Make several changes as one: all of them when the block ends, or none when it raises.
 
-        What is called on the transaction sees what was changed through it before: `read`, `write`, `edit` and
-        the other changes of files, `delete`, `move`, `undo`, `changes`. Nothing is on disk before the end, so
-        that it neither lists nor searches. What is called on the workspace meanwhile takes no part. All
-        together is one step of the journal.
+        What is called on the transaction sees what was changed through it before, whether it reads, lists or
+        searches. Nothing is on disk before the end. What is called on the workspace meanwhile takes no part.
+        All together is one step of the journal.
 
         Yields:
             The transaction, to be used as the workspace is.
@@ -961,7 +960,9 @@ class Workspace:
         journal = staged.recorder = Journal(timeline=Timeline(bounded=False))
         read_tracker = self._read_tracker.fork(staged.is_staged)
         inner = copy(self)
-        inner.__dict__.update(_root=staged, _journal=journal, _read_tracker=read_tracker, _state=None)
+        inner.__dict__.update(
+            _root=staged, _journal=journal, _read_tracker=read_tracker, _state=None, engine="python"
+        )
         committed = False
 
         def commit() -> None:

@@ -19,7 +19,17 @@ from agentfs.fs import oserrors, syscalls
 from agentfs.fs.context import RootContext
 from agentfs.fs.directory import node_at, node_in
 from agentfs.fs.lock import ATTEMPTS, file_locks
-from agentfs.fs.node import Change, Conflict, DirectoryNode, FileMetadata, FileNode, LinkNode, Node, Recorder
+from agentfs.fs.node import (
+    Change,
+    Conflict,
+    DirectoryNode,
+    FileMetadata,
+    FileNode,
+    LinkNode,
+    Node,
+    Recorder,
+    StagedNodes,
+)
 from agentfs.fs.path import quote
 from agentfs.fs.recovery_log import PlannedChange, RecoveryLog, recovery_log, unfinished_batches
 from agentfs.fs.replace import (
@@ -56,8 +66,14 @@ def apply_changes(
     paths = [change.path for change in changes if not change.of_directory]
     # Directories have no locks: while they are read and changed, nothing else comes or goes in them.
     alone = nullcontext() if recorder is None else recorder.alone()
-    with _lock_files(context, root_path, paths), alone:
-        wanted = _checked(context, _with_parents(context, changes, max_bytes), max_bytes, conflict)
+    # What is to be below a file is resolved as if that was gone already.
+    gone = StagedNodes()
+    for change in changes:
+        if _is_file(change.before) and _is_directory(change.after):
+            gone.add(Change(change.path, change.before, None))
+    cleared = replace(context, staged=gone)
+    with _lock_files(cleared, root_path, paths), alone:
+        wanted = _checked(context, cleared, _with_parents(cleared, changes, max_bytes), max_bytes, conflict)
         recording: AbstractContextManager[object] = nullcontext()
         if recorder is not None:
             recording = recorder.recording(tuple(wanted))
@@ -151,13 +167,13 @@ def _directories_above(path: str) -> Iterator[str]:
 
 
 def _checked(
-    context: RootContext, changes: Sequence[Change], max_bytes: int, conflict: Conflict
+    context: RootContext, cleared: RootContext, changes: Sequence[Change], max_bytes: int, conflict: Conflict
 ) -> list[Change]:
     """Return the changes that are still to be made, after checking that each may and can be."""
     wanted: list[Change] = []
     for change in changes:
         path, before, after = change.path, change.before, change.after
-        present = node_at(context, path, max_bytes)
+        present = node_at(cleared, path, max_bytes)
         if isinstance(after, DirectoryNode) and isinstance(present, DirectoryNode):
             if not isinstance(before, DirectoryNode) or after.mode == present.mode:
                 continue  # made already
@@ -165,7 +181,7 @@ def _checked(
             continue  # removed already
         elif present != before:
             raise conflict(change, present)
-        check_may_change_at(context, path)
+        check_may_change_at(cleared if present is None else context, path)
         if isinstance(before, FileNode) and isinstance(present, FileNode):
             if isinstance(after, FileNode):
                 with resolve_real(context, path) as resolved:

@@ -44,6 +44,8 @@ def node_at(context: RootContext, real_path: str, max_bytes: int) -> Node | None
 def node_in(context: RootContext, resolved: ResolvedPath, max_bytes: int) -> Node | None:
     """Return what is at a resolved path, as `node_at`."""
     parent, name, real_path = resolved.parent, resolved.name, resolved.real_path
+    if resolved.missing:
+        return None
     for _ in range(_MAX_ATTEMPTS):
         try:
             status = syscalls.lstat(parent, name)
@@ -128,7 +130,10 @@ def link_target(context: RootContext, real_path: str) -> LinkTarget:
     resolved = ResolvedPath(context, real_path, ParsedPath(tuple(real_path.split("/"))), follow=True)
     try:
         with resolved:
-            target = display_name(syscalls.readlink(resolved.parent, resolved.name))
+            written = resolved.target()
+            if written is None:  # it is no link any more
+                return LinkTarget(None)
+            target = display_name(written)
             resolved.follow_last_link()
             return LinkTarget(target, resolved.stat(), resolved.real_path)
     except (NotFoundError, LinkLoopError):

@@ -1,6 +1,8 @@
 """What is at a path: nothing, a file, a link or a directory; and changes from one to another. Pure."""
 
 import os
+import stat
+import time
 from collections import Counter
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -12,6 +14,7 @@ from agentfs.results import EntryType
 from agentfs.values import Value
 
 _PERMISSIONS = 0o777
+_DIRECTORY = 0o755
 
 
 class FileMetadata(NamedTuple):
@@ -111,35 +114,53 @@ class StagedNodes:
 
     def __init__(self) -> None:
         self.nodes: dict[str, Node | None] = {}  # None where something was removed
-        self.relinked = (
-            False  # whether a link has come or gone: paths then lead elsewhere than they do on disk
-        )
+        self.began = time.time()
         self.closed = False
-        self._below = Counter[str]()  # how many staged files and links there are below each directory
+        self._below = Counter[str]()  # how many staged nodes there are below each directory
+        self._names: dict[str, set[str]] = {}  # of what is or was staged in each directory, or below it
 
     def add(self, change: Change) -> None:
         """Stage a change."""
-        path: str = change.path
-        added = (change.after is not None) - (self.nodes.get(path) is not None)
-        self.nodes[path] = change.after
-        self.relinked |= isinstance(change.before, LinkNode) or isinstance(change.after, LinkNode)
-        while "/" in path:
-            path = os.path.dirname(path)
-            self._below[path] += added
+        added = (change.after is not None) - (self.nodes.get(change.path) is not None)
+        self.nodes[change.path] = change.after
+        directory = change.path
+        while directory:
+            directory, _, name = directory.rpartition("/")
+            self._names.setdefault(directory, set()).add(name)
+            self._below[directory] += added
 
     def is_directory(self, path: str) -> bool:
-        """Return whether a path has to be a directory, because something is staged below it."""
-        return self._below[path] > 0
+        """Return whether a directory is staged at a path, or has to be there for what is staged below it."""
+        return self._below[path] > 0 or isinstance(self.nodes.get(path), DirectoryNode)
 
     def contains(self, path: str) -> bool:
         """Return whether anything is staged at a path or below it."""
         return path in self.nodes or self.is_directory(path)
+
+    def names(self, directory: str) -> list[str]:
+        """Return the names in a directory of which one is, or was, staged at it or below it."""
+        return sorted(self._names.get(directory, ()))
+
+    def status(self, path: str) -> os.stat_result | None:
+        """Return the status of what is staged at a path; None for nothing."""
+        match self.nodes.get(path):
+            case FileNode(mode=mode, size=size):
+                return _status(stat.S_IFREG | mode, size, self.began)
+            case LinkNode(target=target):
+                return _status(stat.S_IFLNK | _PERMISSIONS, len(os.fsencode(target)), self.began)
+            case _:
+                return _status(stat.S_IFDIR | _DIRECTORY, 0, self.began) if self.is_directory(path) else None
 
     def close(self) -> None:
         """Drop all."""
         self.closed = True
         self.nodes.clear()
         self._below.clear()
+        self._names.clear()
+
+
+def _status(mode: int, size: int, time: float) -> os.stat_result:
+    return os.stat_result((mode, 0, 0, 1, os.geteuid(), os.getegid(), size, time, time, time))
 
 
 def revision_of(data: bytes) -> str:

@@ -206,15 +206,6 @@ def locked(path: str, seconds: float) -> BusyError:
     )
 
 
-def removed_in_transaction(path: str, removed: str) -> RefusedError:
-    """Return refused for a path below something that the transaction has removed."""
-    return RefusedError(
-        f"{quote(removed)} was removed in this transaction, and becomes no directory in it.",
-        hint="End the transaction first.",
-        details=_details(path),
-    )
-
-
 def link_note(path: str, real_path: str) -> list[str]:
     """Return a note for a file that was reached through a link: which one it is."""
     return [] if path == display_name(real_path) else [f"through a link: this is {quote(real_path)}"]

@@ -1,32 +1,26 @@
 """A root on which changes are only staged: they see one another, and reach the disk together, later."""
 
+import errno
 import os
+import stat
 import tempfile
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
-from typing import Any, Self
+from itertools import chain, islice
+from typing import cast
 
-from agentfs.errors import RefusedError
-from agentfs.fs import oserrors
+from agentfs.errors import AccessError, NotFoundError, RefusedError
+from agentfs.fs import oserrors, syscalls
 from agentfs.fs.batch import check_may_change_at
-from agentfs.fs.directory import Directory
-from agentfs.fs.file import OpenFile, write_all
-from agentfs.fs.node import (
-    Change,
-    Conflict,
-    DirectoryNode,
-    FileNode,
-    LinkNode,
-    Node,
-    Recorder,
-    StagedNodes,
-    entry_type,
-)
-from agentfs.fs.path import ParsedPath, display_name, quote
+from agentfs.fs.context import RootContext
+from agentfs.fs.directory import Directory, Outcome
+from agentfs.fs.file import OpenFile, open_regular, write_all
+from agentfs.fs.node import Change, Conflict, DirectoryNode, FileNode, LinkNode, Node, Recorder, StagedNodes
+from agentfs.fs.path import ParsedPath
 from agentfs.fs.replace import Changed, Current, FileUpdate, new_mode
+from agentfs.fs.resolve import ResolvedPath, resolve_real
 from agentfs.fs.root import Root
-from agentfs.results import Entry
 
 
 class StagedUpdate(FileUpdate):
@@ -46,7 +40,138 @@ class StagedUpdate(FileUpdate):
             if not preview:
                 mode = new_mode() if before is None else before.mode
                 self._root.stage(Change(real_path, before, FileNode.of(mode, after)))
-        return Changed.of(self.current, after, [])
+        notes = oserrors.link_note(self.current.path, self._root.display_path(real_path))
+        return Changed.of(self.current, after, notes)
+
+
+class StagedEntry:
+    """What `os.DirEntry` is, of what is staged."""
+
+    __slots__ = ("_status", "name")
+
+    def __init__(self, name: str, status: os.stat_result) -> None:
+        self.name = name
+        self._status = status
+
+    def is_file(self, *, follow_symlinks: bool = False) -> bool:
+        """Return whether it is a regular file; no link is followed."""
+        del follow_symlinks
+        return stat.S_ISREG(self._status.st_mode)
+
+    def is_dir(self, *, follow_symlinks: bool = False) -> bool:
+        """Return whether it is a directory; no link is followed."""
+        del follow_symlinks
+        return stat.S_ISDIR(self._status.st_mode)
+
+    def is_symlink(self) -> bool:
+        """Return whether it is a link."""
+        return stat.S_ISLNK(self._status.st_mode)
+
+    def stat(self, *, follow_symlinks: bool = False) -> os.stat_result:
+        """Return its status; no link is followed."""
+        del follow_symlinks
+        return self._status
+
+
+class OverlayDirectory(Directory):
+    """An open directory as it is staged; without a handle where it is not on disk."""
+
+    __slots__ = ("_staged",)
+
+    def __init__(self, context: RootContext, handle: int, path: str, real_path: str) -> None:
+        super().__init__(context, handle, path, real_path)
+        self._staged = cast("StagedNodes", context.staged)
+
+    def scan_parts(self, size: int) -> Iterator[list[os.DirEntry[str]]]:
+        """Yield what is in the directory in parts, what is staged first."""
+        entries = chain.from_iterable(self._entries(size))
+        while part := list(islice(entries, size)):
+            yield part
+
+    def _entries(self, size: int) -> Iterator[list[os.DirEntry[str]]]:
+        staged: dict[str, StagedEntry | None] = {}
+        for name in self._staged.names(self.real_path):
+            path = self._real_child(name)
+            if path in self._staged.nodes or not self._is_on_disk(name):
+                status = self._staged.status(path)
+                staged[name] = None if status is None else StagedEntry(name, status)
+        yield cast("list[os.DirEntry[str]]", [entry for entry in staged.values() if entry is not None])
+        if self.handle != -1:
+            for part in super().scan_parts(size):
+                yield [entry for entry in part if entry.name not in staged]
+
+    def _is_on_disk(self, name: str) -> bool:
+        try:
+            return self.handle != -1 and bool(syscalls.lstat(self.handle, name))
+        except OSError:
+            return False
+
+    def open_directory(self, name: str) -> "OverlayDirectory":
+        """Open a directory in this one; a link is not followed."""
+        path, real_path = self._child(name), self._real_child(name)
+        handle = -1
+        try:
+            if real_path not in self._staged.nodes and self.handle != -1:
+                handle = self._open(syscalls.open_directory, name)
+            else:
+                check_directory(self._staged, path, real_path)
+        except NotFoundError:
+            check_directory(self._staged, path, real_path)
+        return OverlayDirectory(self._context, handle, path, real_path)
+
+    def open_file(self, name: str) -> OpenFile:
+        """Open a regular file such as a rule file; a link is not followed."""
+        path, real_path = self._child(name), self._real_child(name)
+        if real_path in self._staged.nodes:
+            if not self._context.may_read(real_path):
+                raise oserrors.protected(path, real_path)
+            return open_staged(self._staged, path, real_path)
+        if self.handle == -1:
+            raise oserrors.missing(path)
+        return super().open_file(name)
+
+    def read_files(
+        self, names: Sequence[str], read: Callable[[int], Outcome | None], *, linked: bool = True
+    ) -> Iterator[tuple[str, Outcome | OSError | AccessError]]:
+        """Read one regular file after the other, as they are staged."""
+        for name in names:
+            if self._real_child(name) not in self._staged.nodes:
+                yield from super().read_files([name], read, linked=linked)
+                continue
+            outcome: Outcome | OSError | AccessError | None
+            try:
+                if self._context.access is not None:
+                    self._context.access.check_read(self._real_child(name))
+                with self.open_file(name) as file:
+                    outcome = read(file.fd)
+            except (OSError, AccessError) as error:
+                outcome = error
+            if outcome is not None:
+                yield name, outcome
+
+    def close(self) -> None:
+        """Close the directory; again is harmless."""
+        if self.handle != -1:
+            super().close()
+
+
+def check_directory(staged: StagedNodes, path: str, real_path: str) -> None:
+    """Raise where what is staged at a path is no directory."""
+    if not staged.is_directory(real_path):
+        raise (
+            oserrors.missing(path) if staged.nodes.get(real_path) is None else oserrors.not_a_directory(path)
+        )
+
+
+def open_staged(staged: StagedNodes, path: str, real_path: str) -> OpenFile:
+    """Open a regular file that is staged for reading."""
+    node = staged.nodes.get(real_path)
+    if not isinstance(node, FileNode):
+        raise oserrors.not_a_file(path) if staged.is_directory(real_path) else oserrors.missing(path)
+    with tempfile.TemporaryFile(prefix="agentfs-") as temporary:
+        fd = os.dup(temporary.fileno())
+    write_all(fd, node.load())
+    return OpenFile(fd, os.fstat(fd), path, real_path)
 
 
 class OverlayRoot(Root):
@@ -54,18 +179,11 @@ class OverlayRoot(Root):
 
     def __init__(self, root: Root) -> None:
         self._staged = StagedNodes()
-        self._disk = root.top
-        self._context = replace(self._disk._context, staged=self._staged)  # noqa: SLF001 - it is a root itself
+        self._context = replace(root._context, staged=self._staged)  # noqa: SLF001 - it is a root itself
         self.path = root.path
         self.policy = root.policy
         self.recovery_notes = root.recovery_notes
         self.recorder: Recorder | None = None
-
-    def _with(self, **settings: Any) -> Self:
-        other = super()._with(**settings)
-        if "access" in settings:
-            other._disk = self._disk.for_call(settings["access"])  # noqa: SLF001 - its own
-        return other
 
     def close(self) -> None:
         """Drop what was staged; no other call works afterwards."""
@@ -77,63 +195,41 @@ class OverlayRoot(Root):
 
     def open_file(self, path: str) -> OpenFile:
         """Open a regular file for reading, as it is staged."""
-        displayed, real_path = self.resolve(path, create_parents=False)
-        if not self.is_staged(real_path):
-            file = self._disk.open_file(self._path_on_disk(path, real_path))
-            file.path = displayed
-            return file
-        node = self.node(real_path, max_bytes=0)
-        if node is None:
-            raise oserrors.missing(path)
-        if not isinstance(node, FileNode):
-            raise oserrors.not_a_file(path)
-        if self._context.access is not None:
-            self._context.access.check_read(real_path)
-        with tempfile.TemporaryFile(prefix="agentfs-") as temporary:
-            fd = os.dup(temporary.fileno())
-        write_all(fd, node.load())
-        return OpenFile(fd, os.fstat(fd), displayed, real_path)
+        context = self._context
+        with ResolvedPath(context, path, self._split(path), follow_last=True) as resolved:
+            displayed, real_path = resolved.display_path, resolved.real_path
+            if resolved.name == "." and not resolved.missing:
+                raise oserrors.not_a_file(path)
+            if not self.is_staged(real_path):
+                return open_regular(context, resolved.open(syscalls.open_file), displayed, real_path)
+        if context.access is not None:
+            context.access.check_read(real_path)
+        return open_staged(self._staged, path, real_path)
 
-    def open_directory(self, path: str) -> Directory:
-        """Refuse: what is staged is in no directory yet."""
-        raise _directory_refused(path)
+    def open_directory(self, path: str) -> OverlayDirectory:
+        """Open a directory, as it is staged."""
+        resolved = ResolvedPath(self._context, path, self._split(path or "."), follow_last=True)
+        return self._opened(resolved, path)
 
-    def _real_directory(self, path: str) -> str:
-        real_path = self.resolve(path or ".", create_parents=False)[1]
-        with self._disk.open_directory(real_path) as directory:
-            return directory.real_path
-
-    def entry(self, path: str) -> Entry:
-        """Return what a path names, as it is staged."""
-        displayed, real_path = self.resolve(path or ".", create_parents=False, follow_last=False)
-        if not self.is_staged(real_path):
-            entry = self._disk.entry(self._path_on_disk(path, real_path))
-            return replace(entry, path=displayed or ".")
-        node = self.node(real_path, max_bytes=0)
-        name = display_name(os.path.basename(real_path))
-        if node is None:
-            raise oserrors.missing(path)
-        is_dir = isinstance(node, DirectoryNode)
-        return Entry(
-            displayed,
-            name,
-            entry_type(node),
-            is_dir=is_dir,
-            size=node.size if isinstance(node, FileNode) else None,
-            ext="" if is_dir else os.path.splitext(name)[1][1:].lower(),
-            target=display_name(node.target) if isinstance(node, LinkNode) else None,
-        )
-
-    def _path_on_disk(self, path: str, real_path: str) -> str:
-        # Through no directory or link that is only staged; else by its own name, which an error then gives.
-        return (real_path or ".") if self._staged.relinked or ".." in path else self.path_from_top(path)
+    def _opened(self, path: ResolvedPath, requested: str) -> OverlayDirectory:
+        handle = -1
+        with path as resolved:
+            try:
+                if resolved.real_path not in self._staged.nodes:
+                    handle = resolved.open(syscalls.open_directory)
+                else:
+                    check_directory(self._staged, requested, resolved.real_path)
+            except NotFoundError:
+                if not self._staged.is_directory(resolved.real_path):
+                    raise
+            return OverlayDirectory(self._context, handle, resolved.display_path, resolved.real_path)
 
     def node(self, real_path: str, *, max_bytes: int) -> Node | None:
         """Return what is at a path, as it is staged."""
         staged = self._staged.nodes.get(real_path)
         if not real_path or (staged is None and self._staged.is_directory(real_path)):
             return DirectoryNode()
-        return staged if real_path in self._staged.nodes else self._disk.node(real_path, max_bytes=max_bytes)
+        return staged if real_path in self._staged.nodes else super().node(real_path, max_bytes=max_bytes)
 
     @contextmanager
     def open_for_update(self, path: str, *, max_bytes: int) -> Generator[StagedUpdate]:
@@ -154,7 +250,7 @@ class OverlayRoot(Root):
         if isinstance(staged, FileNode) and not staged.mode & 0o222:
             raise oserrors.write_protected(path, staged.mode)
         if not self.is_staged(real_path):
-            self._disk.check_replaceable(real_path, path)
+            super().check_replaceable(real_path, path)
 
     def apply(
         self,
@@ -163,24 +259,48 @@ class OverlayRoot(Root):
         max_bytes: int,
         conflict: Conflict,
         recorder: Recorder | None = None,
-        keep_non_empty: bool = False,  # noqa: ARG002 - no directory is staged
+        keep_non_empty: bool = False,
     ) -> tuple[str, ...]:
-        """Stage several changes: all of them, or none."""
+        """Stage several changes: all of them, or none; as `Root.apply`, which makes them at the end."""
         self._check_open()
-        for change in changes:
+        removed = {change.path for change in changes if change.after is None}
+        wanted: list[Change] = []
+        kept: list[str] = []
+        for change in sorted(changes, key=lambda change: change.path, reverse=True):
             if self.policy.read_only:
                 raise oserrors.read_only(change.path)
-            if change.of_directory:
-                raise _directory_refused(change.path)
             check_may_change_at(self._context, change.path)
             present = self.node(change.path, max_bytes=max_bytes)
+            if change.of_directory and present == change.after:
+                continue  # it is made, or removed, already
             if present != change.before:
                 raise conflict(change, present)
-        self.stage(*changes, recorder=recorder)
-        return ()
+            if isinstance(present, DirectoryNode) and self._has_others(change.path, removed):
+                if not keep_non_empty:
+                    raise oserrors.from_oserror(
+                        OSError(errno.ENOTEMPTY, os.strerror(errno.ENOTEMPTY)), change.path
+                    )
+                removed.discard(change.path)
+                kept.append(change.path)
+                continue
+            wanted.append(change)
+        self.stage(*reversed(wanted), recorder=recorder)
+        return tuple(kept)
+
+    def _has_others(self, directory: str, removed: set[str]) -> bool:
+        """Return whether anything is in a directory that is not removed with it."""
+        with self._opened(resolve_real(self._context, directory), directory) as opened:
+            return any(f"{directory}/{entry.name}" not in removed for entry in opened.scan())
 
     def stage(self, *changes: Change, recorder: Recorder | None = None) -> None:
         """Stage changes that were checked, and record them."""
+        made = dict.fromkeys(change.path for change in changes)
+        for change in changes:
+            above = change.path if change.after is not None else ""
+            while above := os.path.dirname(above):  # a directory that was removed is one again
+                if above not in made and self._staged.nodes.get(above, change) is None:
+                    made[above] = None
+                    changes = (*changes, Change(above, None, DirectoryNode()))
         recorder = recorder or self.recorder
         with nullcontext(changes) if recorder is None else recorder.recording(changes) as recorded:
             for change in recorded:
@@ -193,11 +313,3 @@ class OverlayRoot(Root):
     def _check_open(self) -> None:
         if self._staged.closed:
             raise RefusedError("This transaction has ended.", hint="Begin another one.")
-
-
-def _directory_refused(path: str) -> RefusedError:
-    return RefusedError(
-        f"{quote(path)} is a directory, and changes that are made together are of files only.",
-        hint="Name the files in it one by one.",
-        details={"path": display_name(path)},
-    )

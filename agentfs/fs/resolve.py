@@ -86,6 +86,8 @@ class ResolvedPath:
     def open(self, open_name: Callable[[int, str], int]) -> int:
         """Return what `open_name(parent, name)` opens; a link that it refuses is followed first."""
         while True:
+            if self.missing:
+                raise self.not_found()
             try:
                 return open_name(self.parent, self.name)
             except OSError as error:
@@ -95,11 +97,12 @@ class ResolvedPath:
 
     def follow_last_link(self) -> None:
         """Follow the link at the last name, and whatever it leads to, while there is one."""
-        while self.name != "." and (target := self._last_target()) is not None:
+        while self.name != "." and (target := self.target()) is not None:
             self._expand_link(self.name, target)
             self._walk()
 
-    def _last_target(self) -> str | None:
+    def target(self) -> str | None:
+        """Return the target of the link at the last name, as it is written; None where there is no link."""
         staged = self._context.staged
         if staged is not None and (path := self.real_path) in staged.nodes:
             node = staged.nodes[path]
@@ -139,12 +142,17 @@ class ResolvedPath:
 
     def stat(self) -> os.stat_result | None:
         """Return the status of the last name, not followed; None where nothing exists."""
+        staged = self._context.staged
+        if staged is not None and (path := self.real_path) in staged.nodes:
+            return staged.status(path)
         try:
-            return None if self.missing else syscalls.lstat(self.parent, self.name)
+            if not self.missing:
+                return syscalls.lstat(self.parent, self.name)
         except FileNotFoundError:
-            return None
+            pass
         except OSError as error:
             raise self.error(error) from None
+        return None if staged is None else staged.status(self.real_path)
 
     def passes_hard_link_to(self, matcher: NameMatcher) -> bool:
         """Return whether a directory on the way is, under another name, a protected one in the root."""
@@ -174,6 +182,10 @@ class ResolvedPath:
                 os.rmdir(name, dir_fd=self._directory_at(depth))
             except OSError:
                 return
+
+    def not_found(self, name: str | None = None) -> AgentFSError:
+        """Return the error for a name that is not there."""
+        return self.error(FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT)), name)
 
     def error(self, error: OSError, name: str | None = None) -> AgentFSError:
         """Return the typed form of an error at a name in the parent; by default at the last name."""
@@ -215,8 +227,6 @@ class ResolvedPath:
                 self._expand_link(name, node.target)
             elif isinstance(node, FileNode):
                 raise self.error(OSError(errno.ENOTDIR, os.strerror(errno.ENOTDIR)), name)
-            elif self._create_parents and not staged.is_directory(path):
-                raise oserrors.removed_in_transaction(self._path, self._context.display_path(path))
             else:
                 self._enter_missing(name)
             return
@@ -236,7 +246,7 @@ class ResolvedPath:
 
     def _enter_missing(self, name: str) -> None:
         if not (self._create_parents or self._is_staged_directory(name)):
-            raise self.error(FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT)), name)
+            raise self.not_found(name)
         self.missing.append(name)
 
     def _is_staged_directory(self, name: str | None = None) -> bool:

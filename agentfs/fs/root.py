@@ -221,12 +221,11 @@ class Root:
     def entry(self, path: str) -> Entry:
         """Return what a path names."""
         with ResolvedPath(self._context, path, self._split(path or ".")) as resolved:
-            try:
-                if resolved.name == ".":
-                    syscalls.close(syscalls.open_directory(resolved.parent, "."))
-                status = syscalls.lstat(resolved.parent, resolved.name)
-            except OSError as error:
-                raise resolved.error(error) from None
+            if resolved.name == "." and not resolved.missing:
+                syscalls.close(resolved.open(syscalls.open_directory))
+            status = resolved.stat()
+            if status is None:
+                raise resolved.not_found()
             path, real_path = resolved.display_path or ".", resolved.real_path
             name = os.path.basename(path) if resolved.name == "." else resolved.name
             return entry_of(self._context, path, real_path, name, status)

@@ -223,8 +223,6 @@ def test_a_preview_and_the_change_have_one_verdict(name, method, staged):
     case = CASES[name]
     if case.root_only and not AS_ROOT:
         pytest.skip("only root gives files away")
-    if (name, method, staged) == ("a directory", "replace", True):
-        pytest.skip("a transaction does not search yet")
     would = verdict(case, method, preview=True, staged=staged)
     done = verdict(case, method, preview=False, staged=staged)
     assert would == done

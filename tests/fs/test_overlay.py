@@ -1,11 +1,15 @@
 """Paths in a transaction lead where they will lead once it is on disk."""
 
+import tempfile
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from agentfs import AgentFSError, Workspace
-from agentfs.errors import NotDirectoryError, NotFoundError, OutsideWorkspaceError
+from agentfs import AgentFSError, Policy, Workspace
+from agentfs.errors import NotDirectoryError, NotFoundError, OutsideWorkspaceError, RefusedError
+from tests.history.judges import snapshot
 
 
 @pytest.fixture
@@ -56,8 +60,9 @@ def test_what_is_staged_hides_what_is_on_disk(tree):
         tx.delete("l")
         with pytest.raises(NotFoundError):
             tx.read("l/x")
-        with pytest.raises(AgentFSError, match="was removed in this transaction"):
-            tx.write("l/x", "below what was a link")
+        tx.write("l/x", "below what was a link")
+        assert tx.read("l/x").content == "below what was a link"
+        tx.undo()
         tx.write("l", "a file now\n")
         with pytest.raises(NotDirectoryError):
             tx.read("l/x")
@@ -80,3 +85,165 @@ def test_a_transaction_of_a_view_stays_where_the_view_may_go(tree):
                 tx.write(path, "x", overwrite=True)
         tx.edit("only/a", "a", "b")
     assert (tree / "only" / "a").read_text() == "b\n"
+
+
+def test_a_directory_takes_the_path_of_a_link_or_file_that_was_removed(tree):
+    with Workspace(tree) as ws:
+        with ws.transaction() as tx:
+            for path in ("l", "f"):
+                tx.delete(path)
+                tx.write(f"{path}/x", "below\n")
+                assert [entry.path for entry in tx.ls(path).entries] == [f"{path}/x"]
+        assert (tree / "l/x").read_text() == (tree / "f/x").read_text() == "below\n"
+        assert (tree / "d/x").read_text() == "in d\n"
+        ws.undo()
+    assert (tree / "l").is_symlink()
+    assert (tree / "f").read_text() == "f\n"
+
+
+def shape(result):
+    """What a search says, without what depends on when it was made."""
+    plain = result.to_dict()
+    for entry in [*plain.get("entries", ()), *plain.get("files", ())]:
+        if isinstance(entry, dict):
+            entry.pop("mtime", None)
+    plain.pop("elapsed_ms", None)
+    return str(result), plain
+
+
+SEARCHES = {
+    "ls": lambda ws: ws.ls(),
+    "ls all": lambda ws: ws.ls(depth=0, include_ignored=True),
+    "ls below": lambda ws: ws.ls("d", depth=2),
+    "ls by size": lambda ws: ws.ls(depth=0, sort="size"),
+    "glob": lambda ws: ws.glob("**"),
+    "glob all": lambda ws: ws.glob("**/[a-f]*", include_ignored=True, types="fdl"),
+    "glob by size": lambda ws: ws.glob("*", sort="size"),
+    "find": lambda ws: ws.find(types="fdle", hidden=True),
+    "find sizes": lambda ws: ws.find(size="+1b", follow_symlinks=True),
+    "find executable": lambda ws: ws.find(types="x"),
+    "grep": lambda ws: ws.grep("in|new", context=0),
+    "grep all": lambda ws: ws.grep("e", output_mode="count", include_ignored=True, follow_symlinks=True),
+    "grep below": lambda ws: ws.grep(".", "d", output_mode="files_with_matches"),
+    "grep none": lambda ws: ws.grep("nowhere"),
+    "grep files": lambda ws: ws.grep(".", files=ws.glob("*")),
+    "read_many": lambda ws: ws.read_many(["**/*.py"]),
+    "read": lambda ws: ws.read("d"),
+    "read link": lambda ws: ws.read("l/x"),
+    "replace": lambda ws: ws.replace("e", "E", preview=True),
+}
+ACTS = {
+    "write": lambda ws: ws.write("d/new.py", "new\n"),
+    "write deep": lambda ws: ws.write("d/e/f/g", "new e\n"),
+    "write hidden": lambda ws: ws.write(".hidden/a", "new e\n"),
+    "write ignored": lambda ws: ws.write("ignored/a", "new e\n"),
+    "ignore": lambda ws: ws.write(".gitignore", "d/*.py\n", overwrite=True),
+    "ignore more": lambda ws: ws.write("d/.gitignore", "x\n"),
+    "edit": lambda ws: ws.edit("d/x", "in", "new in"),
+    "edit by a link": lambda ws: ws.edit("l/x", "d", "d in e"),
+    "delete": lambda ws: ws.delete("f"),
+    "delete ignore rules": lambda ws: ws.delete(".gitignore"),
+    "delete all below": lambda ws: (ws.delete("d/x"), ws.delete("d/a.py")),
+    "delete the directory": lambda ws: ws.delete("d"),
+    "delete link": lambda ws: ws.delete("l"),
+    "move": lambda ws: ws.move("f", "d/f"),
+    "move back": lambda ws: ws.move("d/f", "f"),
+    "move link": lambda ws: ws.move("l", "m"),
+    "move away": lambda ws: ws.move("d/x", "x"),
+    "undo": lambda ws: ws.undo(),
+    "undo more": lambda ws: ws.undo(2),
+    "redo": lambda ws: ws.redo(),
+    "replace": lambda ws: ws.replace("in", "within"),
+    "move directory": lambda ws: ws.move("d", "moved"),
+    "move directory deep": lambda ws: ws.move("d", "more/d"),
+    "move directory back": lambda ws: ws.move("moved", "d"),
+}
+
+
+def sample(top):
+    for name, content in {
+        "d/x": "in d\n", "d/a.py": "one\n", "f": "f in\n", ".gitignore": "ignored\n", "ignored/b": "e\n",
+        "binary": "\0", "d/.h": "e\n", "run": "e\n", ".git/config": "",
+    }.items():  # fmt: skip
+        (top / name).parent.mkdir(parents=True, exist_ok=True)
+        (top / name).write_text(content)
+    (top / "run").chmod(0o755)
+    (top / "empty").mkdir()
+    (top / "l").symlink_to("d")
+    (top / "dangling").symlink_to("nowhere")
+    return top
+
+
+def attempt(act, ws):
+    """Return what is said of a result, or the code of an error."""
+    try:
+        result = act(ws)
+    except AgentFSError as error:
+        return error.code
+    return shape(result) if hasattr(result, "to_dict") else ""
+
+
+def compare(names):
+    """Do the same in a transaction and on disk, and ask both the same after each step."""
+    with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as two:
+        tops = [sample(Path(directory) / "root") for directory in (one, two)]
+        always = Policy(overwrite="always")
+        with Workspace(tops[0], policy=always) as ws, Workspace(tops[1], policy=always) as disk:
+            with ws.transaction() as tx:
+                for name in names:
+                    assert attempt(ACTS[name], tx) == attempt(ACTS[name], disk), (names, name)
+                    for asked, search in SEARCHES.items():
+                        assert attempt(search, tx) == attempt(search, disk), (names, name, asked)
+            assert snapshot(tops[0]) == snapshot(tops[1])
+            if names:
+                assert sample_of(ws) == sample_of(disk)
+
+
+def sample_of(ws):
+    return sorted((file.path, file.action) for file in ws.changes().files)
+
+
+@pytest.mark.parametrize("name", list(ACTS))
+def test_a_transaction_is_searched_as_the_tree_will_be(name):
+    compare([name])
+
+
+@settings(max_examples=40)
+@given(st.lists(st.sampled_from(list(ACTS)), max_size=8))
+def test_a_transaction_is_searched_as_the_tree_will_be_after_any_changes(names):
+    compare(names)
+
+
+def test_a_search_in_a_transaction_shows_nothing_that_is_protected_or_denied(tree):
+    (tree / "d" / ".env").write_text("secret\n")
+    (tree / "d" / "denied").write_text("secret\n")
+    with Workspace(tree, policy=Policy(deny=["read(d/denied)"])) as ws, ws.transaction() as tx:
+        tx.edit("d/x", "in", "secret in")
+        found = tx.grep("secret", include_ignored=True)
+        assert [match.path for match in found.matches] == ["d/x"]
+        assert found.skipped.protected == 2
+
+
+def test_a_directory_that_somebody_swaps_leads_no_search_of_a_transaction_outside(tree, tmp_path):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "x").write_text("outside\n")
+    with Workspace(tree) as ws, pytest.raises(RefusedError), ws.transaction() as tx:  # noqa: PT012 - at its end
+        tx.write("d/new", "new\n")
+        (tree / "d").rename(tree / "e")
+        (tree / "d").symlink_to(tmp_path / "out")
+        for act in (lambda: tx.grep("outside", "d"), lambda: tx.ls("d"), lambda: tx.read("d/x")):
+            with pytest.raises(OutsideWorkspaceError):
+                act()
+        assert tx.grep("outside").total_lines == 0
+    assert not (tmp_path / "out" / "new").exists()
+
+
+def test_a_transaction_of_a_view_starts_in_its_directory(tree):
+    with Workspace(tree) as ws:
+        with ws.view(workdir="d").transaction() as tx:
+            tx.edit("x", "in d", "changed")
+            tx.write("y", "y\n")
+            assert [entry.path for entry in tx.ls().entries] == ["x", "y"]
+            assert [match.path for match in tx.grep(".").matches] == ["x", "y"]
+        assert (tree / "d/x").read_text() == "changed\n"
+        assert (tree / "d/y").read_text() == "y\n"
