@@ -13,7 +13,7 @@ from typing import Any, cast
 from agentfs import call_context
 from agentfs.errors import AgentFSError, EncodingError, FileIOError, InvalidArgumentError
 from agentfs.fs import name_matcher
-from agentfs.history import Journal, Step
+from agentfs.history import Timeline
 from agentfs.history.report import changes_result, describe_step, file_changes
 from agentfs.history.state import read_journal, root_of
 from agentfs.policy import Policy
@@ -270,7 +270,7 @@ def _show(result: ToolResult, *, as_json: bool) -> int:
 
 
 def _log(arguments: argparse.Namespace) -> int:
-    rows = list(_rows(read_journal(arguments.state, arguments.root)))[: arguments.limit]
+    rows = list(_rows(read_journal(arguments.state, arguments.root).timeline))[: arguments.limit]
     if arguments.json:
         print(to_json([row for row, _ in rows]))
         return 0
@@ -285,11 +285,11 @@ def _log(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _rows(journal: Journal) -> Iterator[tuple[dict[str, Any], str]]:
+def _rows(timeline: Timeline) -> Iterator[tuple[dict[str, Any], str]]:
     """Yield each step, the latest first, with the checkpoints after it; at last those of the beginning."""
-    first, last = journal.merged, journal.merged + len(journal.steps)
+    first, last = timeline.merged, timeline.position
     checkpoints: dict[int, list[str]] = {}
-    for name, position in journal.checkpoints.items():
+    for name, position in timeline.checkpoints.items():
         checkpoints.setdefault(position, []).append(name)
 
     def row(number: int, changes: Any, seconds: float | None) -> dict[str, Any]:
@@ -301,11 +301,10 @@ def _rows(journal: Journal) -> Iterator[tuple[dict[str, Any], str]]:
             "files": [vars(file) for file in file_changes(changes, count_lines=False)],
         }
 
-    steps: list[Step] = [*journal.steps, *journal.undone_steps]
-    for number, step in reversed(list(enumerate(steps, first + 1))):
+    for number, step in reversed(list(enumerate(timeline.between(first, timeline.end), first + 1))):
         yield row(number, step.changes, step.time), describe_step(step)
     if first or 0 in checkpoints:
-        yield row(first, journal.base.changes, None), "the steps up to here, merged"
+        yield row(first, timeline.base.changes, None), "the steps up to here, merged"
 
 
 def _run_history(arguments: argparse.Namespace) -> int:

@@ -909,7 +909,7 @@ class Workspace:
 
         made, moved = self._journal.checkpoint(name)
         text = f"Checkpoint {quote(made)}" + (", moved here from an earlier state." if moved else ".")
-        return CheckpointResult(made, self._journal.position, text=text)
+        return CheckpointResult(made, self._journal.timeline.position, text=text)
 
     @tool(effect="change")
     def rollback(self, to: str) -> UndoResult:
@@ -1046,7 +1046,8 @@ class Workspace:
         for change in move.changes:
             if isinstance(change.after, FileNode) and self._read_tracker.knows(change.path):
                 self._read_tracker.record_restore(change.path, revision_of(change.after.load()))
-        return undo_result(done, move, len(self._journal.steps), len(self._journal.undone_steps))
+        timeline = self._journal.timeline
+        return undo_result(done, move, len(timeline.done_steps), len(timeline.undone_steps))
 
     def _with_full_text(self, result: _R) -> _R:
         """Name the full text of a result that was cut, if the policy keeps it."""

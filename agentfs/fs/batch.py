@@ -215,12 +215,10 @@ def plan_changes(changes: Sequence[Change]) -> list[PlannedChange]:
         outermost = next((path for path in reversed(above) if path in paths), change.path)
         directory = os.path.dirname(outermost)
         plan = PlannedChange(change, late=not turning.isdisjoint([change.path, *above]))
-        if len(changes) == 1:
-            # A single rename or removal happens or does not, and what waits for it is removed as a stray.
-            plan.temporary = os.path.join(directory, new_temporary())
-        else:
-            # Not names that are removed as strays: a second name has the times of its file, maybe old ones.
-            plan.temporary = os.path.join(directory, new_temporary("part"))
+        # A single rename or removal happens or does not, and what waits for it is removed as a stray.
+        # The second names of several are not: such a name has the times of its file, maybe old ones.
+        plan.temporary = os.path.join(directory, new_temporary("tmp" if len(changes) == 1 else "part"))
+        if len(changes) > 1:
             plan.backup = os.path.join(directory, new_temporary("part"))
         if isinstance(change.after, FileNode) and change.before is None:
             plan.source = removed.get(change.after, "")

@@ -1,7 +1,7 @@
 """The journal of one workspace: its steps, undo, redo and checkpoints."""
 
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager, contextmanager
 from copy import copy
 from threading import RLock
@@ -29,7 +29,8 @@ class _Overtaken(Exception):  # noqa: N818 - a signal within this module
 class Journal:
     """The steps of one workspace; each change is recorded just before it is made. Thread-safe.
 
-    `read_node` finds out what an interrupted change has made; None where one makes nothing.
+    `timeline` is for others to look at. `read_node` finds out what an interrupted change has made; None where
+    one makes nothing.
     """
 
     def __init__(
@@ -41,42 +42,8 @@ class Journal:
         self.store = store or MemoryStore()
         self._read_node = read_node
         self._lock = RLock()  # taken after the locks of files, never before
-        self._timeline = timeline or Timeline()
+        self.timeline = timeline or Timeline()
         self._merge()
-
-    @property
-    def merged(self) -> int:
-        """How many of the first steps were merged, and cannot be undone."""
-        return self._timeline.merged
-
-    @property
-    def base(self) -> NetChanges:
-        """The net changes of the merged steps."""
-        with self._lock:
-            return self._timeline.base
-
-    @property
-    def position(self) -> int:
-        """How many steps are done, from the beginning on."""
-        return self._timeline.position
-
-    @property
-    def steps(self) -> Sequence[Step]:
-        """The steps that are done and can be undone, from the first to the last."""
-        with self._lock:
-            return self._timeline.between(self._timeline.merged, self._timeline.position)
-
-    @property
-    def undone_steps(self) -> Sequence[Step]:
-        """The steps that were undone and can be redone, from the first to the last."""
-        with self._lock:
-            return self._timeline.between(self._timeline.position, self._timeline.end)
-
-    @property
-    def checkpoints(self) -> dict[str, int]:
-        """How many steps were done at each checkpoint, by its name."""
-        with self._lock:
-            return dict(self._timeline.checkpoints)
 
     def close(self) -> None:
         """Drop or release everything that is kept."""
@@ -99,7 +66,7 @@ class Journal:
             if not kept:
                 yield kept
                 return
-            timeline, made = self._timeline, Step(kept, time.time())
+            timeline, made = self.timeline, Step(kept, time.time())
             self.store.begin_step(made)
             try:
                 yield kept
@@ -123,9 +90,9 @@ class Journal:
         `generation` is that of the timeline from which the changes were computed.
         """
         with self._lock:
-            if self._timeline.generation != generation:
+            if self.timeline.generation != generation:
                 raise _Overtaken
-            self.store.begin_move(self._timeline.position, end)
+            self.store.begin_move(self.timeline.position, end)
             moved = True
             try:
                 yield changes
@@ -134,8 +101,8 @@ class Journal:
                 raise
             finally:
                 if moved:
-                    self._timeline.move_to(end)
-                self.store.finish_move(self._timeline.position)
+                    self.timeline.move_to(end)
+                self.store.finish_move(self.timeline.position)
 
     def checkpoint(self, name: str | None = None) -> tuple[str, bool]:
         """Name the current position; return the name, and whether it was that of another position.
@@ -143,20 +110,20 @@ class Journal:
         The default name is a number.
         """
         with self._lock:
-            known = self._timeline.checkpoints
+            known = self.timeline.checkpoints
             if name is None:
                 number = len(known) + 1
                 while str(number) in known:
                     number += 1
                 name = str(number)
-            self.store.set_checkpoint(name, self._timeline.position)
-            return name, self._timeline.set_checkpoint(name)
+            self.store.set_checkpoint(name, self.timeline.position)
+            return name, self.timeline.set_checkpoint(name)
 
     def since(self, checkpoint: str | None) -> NetChanges:
         """Return the net changes since a checkpoint; of all steps for None."""
         with self._lock:
             start = 0 if checkpoint is None else self._position_of(checkpoint)
-            if start > self._timeline.position:
+            if start > self.timeline.position:
                 raise InvalidArgumentError(
                     f"The checkpoint {quote(str(checkpoint))} lies ahead, among steps that were undone.",
                     hint=Message(
@@ -164,13 +131,13 @@ class Journal:
                     ),
                     details={"parameter": "since"},
                 )
-            return self._timeline.since(start)
+            return self.timeline.since(start)
 
     def undo(self, root: Root, steps: int, *, max_bytes: int) -> Move:
         """Undo the last steps, all of them or none."""
 
         def target() -> int:
-            position, merged = self._timeline.position, self._timeline.merged
+            position, merged = self.timeline.position, self.timeline.merged
             return position - _available(position - merged, steps, "undo", merged)
 
         return self._move(root, target, max_bytes)
@@ -179,8 +146,8 @@ class Journal:
         """Redo steps that were undone, all of them or none; raises as `undo`."""
 
         def target() -> int:
-            position = self._timeline.position
-            return position + _available(self._timeline.end - position, steps, "redo")
+            position = self.timeline.position
+            return position + _available(self.timeline.end - position, steps, "redo")
 
         return self._move(root, target, max_bytes)
 
@@ -192,9 +159,9 @@ class Journal:
         deadline = time.monotonic() + _RETRY_SECONDS
         while True:
             with self._lock:
-                start, generation = self._timeline.position, self._timeline.generation
+                start, generation = self.timeline.position, self.timeline.generation
                 end = target()
-                net = self._timeline.net_to(end)
+                net = self.timeline.net_to(end)
             undoing = end < start
             if net.external:
                 raise _changed_between(net)
@@ -209,7 +176,7 @@ class Journal:
             except (_Overtaken, AgentFSError):
                 # The conflict may be what another thread has just recorded: then the changes are others.
                 with self._lock:
-                    if self._timeline.generation == generation:
+                    if self.timeline.generation == generation:
                         raise
                 if time.monotonic() > deadline:
                     raise BusyError(
@@ -221,11 +188,11 @@ class Journal:
             return Move(net.changes, end - start, remaining)
 
     def _position_of(self, checkpoint: str) -> int:
-        position = self._timeline.checkpoints.get(checkpoint)
+        position = self.timeline.checkpoints.get(checkpoint)
         if position is None:
-            names = list(self._timeline.checkpoints)[-_NAMES_SHOWN:]
+            names = list(self.timeline.checkpoints)[-_NAMES_SHOWN:]
             hint = f"There are {', '.join(map(quote, names))}." if names else "There is none yet."
-            if merged := self._timeline.merged:
+            if merged := self.timeline.merged:
                 hint += f" The first {merged} steps were merged; checkpoints among them are gone."
             raise NotFoundError(
                 f"There is no checkpoint {quote(checkpoint)}.", hint=hint, details={"checkpoints": names}
@@ -239,10 +206,10 @@ class Journal:
         return RecoveryState(changes, self._read_node).made
 
     def _merge(self) -> None:
-        position = self._timeline.merge_due()
-        if position > self._timeline.merged:
-            self._timeline.merge(position)
-            self.store.merge(self._timeline)
+        position = self.timeline.merge_due()
+        if position > self.timeline.merged:
+            self.timeline.merge(position)
+            self.store.merge(self.timeline)
 
 
 class _MoveRecorder(NamedTuple):

@@ -110,6 +110,16 @@ class Timeline:
         return self._base.total()
 
     @property
+    def done_steps(self) -> Sequence[Step]:
+        """The steps that are done and can be undone, from the first to the last."""
+        return self.between(self.merged, self.position)
+
+    @property
+    def undone_steps(self) -> Sequence[Step]:
+        """The steps that were undone and can be redone, from the first to the last."""
+        return self.between(self.position, self.end)
+
+    @property
     def end(self) -> int:
         """The position after the last step, undone steps included."""
         return self.merged + len(self._steps)

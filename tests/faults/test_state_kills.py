@@ -52,7 +52,7 @@ def judge(root: Path, state: Path, had: list[Snapshot], where: str) -> tuple[int
     with Workspace(root, state=state, policy=Policy(durability="fast")) as ws:
         present = files_of(root)
         assert present in had, f"killed at {where}: {sorted(present)} {ws.recovery_notes}"
-        steps = len(ws._journal.steps)
+        steps = len(ws._journal.timeline.done_steps)
         if steps:
             ws.undo(steps)
         assert files_of(root) == had[0], f"killed at {where}: undo of {steps} steps"
@@ -228,12 +228,12 @@ def kill_at_random(tmp_path, monkeypatch, seed, *, kills):
         chance = random.Random(chance.random())
         with Workspace(root, state=state, policy=policy) as ws:
             present = files_of(root)
-            steps, ahead = len(ws._journal.steps), len(ws._journal.undone_steps)
+            steps, ahead = len(ws._journal.timeline.done_steps), len(ws._journal.timeline.undone_steps)
             if steps:
                 ws.undo(steps)
             assert files_of(root) == original, f"{ws.recovery_notes}"
             if steps:
                 ws.redo(steps)
             assert files_of(root) == present, f"{ws.recovery_notes}"
-            assert len(ws._journal.undone_steps) == ahead
+            assert len(ws._journal.timeline.undone_steps) == ahead
             assert ws.changes().files or files_of(root) == original

@@ -329,7 +329,7 @@ def used(history, tmp_path, damage):
     outcome = "opened"
     with ws:
         try:
-            while ws._journal.steps:
+            while ws._journal.timeline.done_steps:
                 before = files(top / "root")
                 ws.undo()
                 assert files(top / "root") in had

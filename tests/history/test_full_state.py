@@ -39,13 +39,13 @@ def act(ws, root):
         "last": lambda: ws.write("last.txt", "last\n"),
     }.items():
         before = snapshot(root)
-        steps = list(ws._journal.steps)
+        steps = list(ws._journal.timeline.done_steps)
         try:
             call()
         except AgentFSError as error:
             failed.append((name, error))
             assert snapshot(root) == before, name
-            assert list(ws._journal.steps) == steps, name
+            assert list(ws._journal.timeline.done_steps) == steps, name
     return failed
 
 
@@ -119,8 +119,8 @@ def test_each_statement_of_the_database_fails(root, tmp_path, statements, error,
             statements.before = None
         with Workspace(root, state=state) as ws:
             assert ws.recovery_notes == ()
-            if ws._journal.steps:
-                ws.undo(len(ws._journal.steps))
+            if ws._journal.timeline.done_steps:
+                ws.undo(len(ws._journal.timeline.done_steps))
         assert snapshot(root) == original
     # What one failure leads to are calls that find something else than they meant.
     assert {error.code for _, error in failed} <= {"io", "not_found", "invalid_argument", "no_match"}
@@ -182,8 +182,8 @@ def fail_in_the_kernel(root, tmp_path, fault, step):
         with Workspace(root, state=state) as ws:
             # A transaction whose sync failed may be in the log all the same: then it was begun, and not made.
             assert all("was not made" in text for text in ws.recovery_notes)
-            if ws._journal.steps:
-                ws.undo(len(ws._journal.steps))
+            if ws._journal.timeline.done_steps:
+                ws.undo(len(ws._journal.timeline.done_steps))
         assert snapshot(root) == original, f"{fault} {at}"
         at += 1 if not at else step
     assert "failed" in outcomes, "without a fault nothing fails"
@@ -220,7 +220,7 @@ def test_the_kernel_takes_no_more(root, tmp_path):
     assert 3 < len(said["made"]) < 800
     with Workspace(root, state=tmp_path / "state") as ws:
         assert ws.recovery_notes == ()
-        assert [change.path for step in ws._journal.steps for change in step.changes] == [
+        assert [change.path for step in ws._journal.timeline.done_steps for change in step.changes] == [
             f"{number}.txt" for number in said["made"]
         ]
         assert sorted(set(snapshot(root)) - set(original)) == sorted(
@@ -246,7 +246,7 @@ with Workspace(root, state=state) as ws:
 assert sorted(os.listdir(root)) == sorted(made)
 with Workspace(root, state=state) as ws:
     assert ws.recovery_notes == ()
-    assert [change.path for step in ws._journal.steps for change in step.changes] == made
+    assert [change.path for step in ws._journal.timeline.done_steps for change in step.changes] == made
     left = len(made)
     while left:  # to go back takes room too: a little, which the last of the journal may not find
         try:
@@ -342,19 +342,19 @@ def test_an_interrupt_while_it_is_written_down_changes_nothing(root, tmp_path, s
 
     for at in range(1, 26):
         with Workspace(root, state=tmp_path / "state") as ws:
-            steps = len(ws._journal.steps)
+            steps = len(ws._journal.timeline.done_steps)
             statements.at = statements.count + at
             setattr(statements, when, interrupt)
             with pytest.raises(KeyboardInterrupt):
                 [ws.write(f"{at}-{number}", "x\n") for number in range(5)]
             ws.write(f"after-{at}", "x\n")
-            done = len(ws._journal.steps)
+            done = len(ws._journal.timeline.done_steps)
             assert done > steps
         with Workspace(root, state=tmp_path / "state") as ws:
             assert ws.recovery_notes == ()
-            assert len(ws._journal.steps) == done
+            assert len(ws._journal.timeline.done_steps) == done
     with Workspace(root, state=tmp_path / "state") as ws:
-        ws.undo(len(ws._journal.steps))
+        ws.undo(len(ws._journal.timeline.done_steps))
     assert snapshot(root) == original
 
 

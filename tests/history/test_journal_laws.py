@@ -186,7 +186,7 @@ class OneWorkspace(RuleBasedStateMachine):
         self.count(ws)
 
     def count(self, ws):
-        index, stand = self.all.index(ws), len(ws._journal.steps)
+        index, stand = self.all.index(ws), len(ws._journal.timeline.done_steps)
         for _ in range(stand, self.order.count(index)):
             self.order.reverse()
             self.order.remove(index)
@@ -219,7 +219,11 @@ class TwoReopened(TwoWorkspaces):
 
 def journal_of(ws):
     journal = ws._journal
-    return list(journal.steps), list(journal.undone_steps), journal.checkpoints
+    return (
+        list(journal.timeline.done_steps),
+        list(journal.timeline.undone_steps),
+        journal.timeline.checkpoints,
+    )
 
 
 def memory_of(ws):

@@ -71,7 +71,7 @@ def test_one_that_was_made_is_a_step(begun):
         assert ws.recovery_notes == (
             'a change of "a", "b", "made/deep/c" was made when a process died, and is in the journal now',
         )
-        assert len(ws._journal.steps) == 2
+        assert len(ws._journal.timeline.done_steps) == 2
         ws.undo()
         assert snapshot(root) == snapshot(old)
     with Workspace(root, state=state) as ws:
@@ -87,7 +87,7 @@ def test_one_that_was_not_made_is_none_and_its_directories_go(begun):
     with Workspace(root, state=state) as ws:
         assert "was not made" in ws.recovery_notes[0]
         assert snapshot(root) == snapshot(old)
-        assert len(ws._journal.steps) == 1
+        assert len(ws._journal.timeline.done_steps) == 1
         ws.undo()
     assert Workspace(root, state=state).recovery_notes == ()
 
@@ -97,7 +97,7 @@ def test_a_directory_with_something_else_in_it_stays(begun):
     (root / "made" / "deep" / "c").unlink()
     (root / "made" / "theirs").write_text("theirs\n")
     with Workspace(root, state=state) as ws:
-        assert len(ws._journal.steps) == 1
+        assert len(ws._journal.timeline.done_steps) == 1
     assert sorted(snapshot(root)) == ["a", "b", "made", "made/theirs"]
 
 
@@ -136,7 +136,7 @@ def test_a_way_back_that_was_gone_or_not(begun, going):
     with Workspace(root, state=state) as ws:
         assert ws.recovery_notes[0].startswith("undoing or redoing ")
         assert "is in the journal now" in ws.recovery_notes[0]
-        assert len(ws._journal.steps) == at
+        assert len(ws._journal.timeline.done_steps) == at
     shutil.copytree(root, root.with_name("gone"))
     with Workspace(root, state=state) as ws:
         ws.redo() if going == "undo" else ws.undo(2)
@@ -145,7 +145,7 @@ def test_a_way_back_that_was_gone_or_not(begun, going):
     shutil.move(root.with_name("gone"), root)
     with Workspace(root, state=state) as ws:
         assert "was not made" in ws.recovery_notes[0]
-        assert len(ws._journal.steps) == at
+        assert len(ws._journal.timeline.done_steps) == at
 
 
 def test_a_way_back_that_was_gone_in_part_is_told_and_can_be_gone_by_nobody_else(begun):
@@ -193,6 +193,6 @@ def test_it_is_recovered_even_where_the_database_shrinks(begun, monkeypatch):
         assert snapshot(root) == snapshot(old)
     assert (state / "history.db").stat().st_size <= size
     with Workspace(root, state=state) as ws:
-        assert (len(ws._journal.steps), len(ws._journal.undone_steps)) == (1, 1)
+        assert (len(ws._journal.timeline.done_steps), len(ws._journal.timeline.undone_steps)) == (1, 1)
         ws.redo()
         ws.undo(2)

@@ -50,7 +50,7 @@ def test_the_journal_goes_on_where_it_stopped(root, reopened):
     ws.undo()
     ws = reopened()
     assert ws.recovery_notes == ()
-    assert len(ws._journal.steps) == 2
+    assert len(ws._journal.timeline.done_steps) == 2
     assert ws.redo().steps == 1
     assert snapshot(root) == last
     patch = ws.changes().patch
@@ -168,7 +168,7 @@ def test_rollback_over_foreign_changes_is_refused_with_the_diff(root, reopened):
             ws.rollback("start")
         assert "+theirs" in caught.value.details["diff"]
         assert snapshot(root) == before
-        assert len(ws._journal.steps) == 2
+        assert len(ws._journal.timeline.done_steps) == 2
 
 
 def test_undo_past_the_beginning_and_an_unknown_checkpoint(root, reopened):
@@ -235,7 +235,7 @@ def test_a_change_that_fails_is_no_step_afterwards(root, reopened, monkeypatch):
             ws.edit("a", "1", "2")
     assert snapshot(root) == before
     ws = reopened()
-    assert len(ws._journal.steps) == 1
+    assert len(ws._journal.timeline.done_steps) == 1
     assert ws.recovery_notes == ()
 
 
@@ -254,14 +254,14 @@ def test_an_interrupt_after_the_rename_leaves_the_step_in_the_journal(root, reop
     assert (root / "a.txt").read_text().startswith("1\n")
     for again in (ws, reopened):
         ws = again if again is ws else reopened()
-        assert len(ws._journal.steps) == 1
+        assert len(ws._journal.timeline.done_steps) == 1
     ws.undo()
 
 
 def test_a_view_and_a_transaction_share_the_state(root, reopened):
     ws = reopened()
     ws.view().edit("a.txt", "one", "1")
-    assert len(reopened()._journal.steps) == 1
+    assert len(reopened()._journal.timeline.done_steps) == 1
 
 
 def test_steps_that_nothing_leads_to_any_more_take_no_room_afterwards(root, reopened, tmp_path):
@@ -279,11 +279,8 @@ def test_steps_that_nothing_leads_to_any_more_take_no_room_afterwards(root, reop
     ws.forget()
     ws = reopened()
     assert (tmp_path / "state" / "history.db").stat().st_size <= empty + 4096
-    assert (len(ws._journal.steps), len(ws._journal.undone_steps), ws._journal.checkpoints) == (
-        1,
-        1,
-        {"c": 1},
-    )
+    timeline = ws._journal.timeline
+    assert (len(timeline.done_steps), len(timeline.undone_steps), timeline.checkpoints) == (1, 1, {"c": 1})
     ws.redo()
     ws = reopened()
     ws.undo(2)
@@ -329,7 +326,7 @@ def test_a_journal_may_be_looked_at_while_it_grows(root, reopened, tmp_path):
     seen = []
     while writer.is_alive() or not seen:
         journal = read_journal(tmp_path / "state")
-        seen.append(len(journal.steps))
+        seen.append(len(journal.timeline.done_steps))
         for change in journal.since(None).changes:
             if change.path == "b":
                 data = change.after.load()
@@ -337,7 +334,7 @@ def test_a_journal_may_be_looked_at_while_it_grows(root, reopened, tmp_path):
         journal.close()
     writer.join()
     assert seen == sorted(seen)
-    assert len(read_journal(tmp_path / "state").steps) == 200
+    assert len(read_journal(tmp_path / "state").timeline.done_steps) == 200
 
 
 @pytest.mark.parametrize("kept", [False, True])
