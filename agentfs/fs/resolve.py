@@ -393,6 +393,8 @@ class ResolvedPath:
         folded = {unicodedata.normalize("NFC", other).casefold(): other for other in names}
         wanted = unicodedata.normalize("NFC", name).casefold()
         close = difflib.get_close_matches(wanted, folded, n=2, cutoff=0.75)
+        if not close:  # in a short name, two letters that changed places are much
+            close = [other for other in folded if sorted(other) == sorted(wanted)][:2]
         paths = [self._real_path(folded[key]) for key in close]
         return tuple(self._context.display_path(path) for path in paths if self._context.is_usable(path))
 

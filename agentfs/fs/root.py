@@ -29,6 +29,8 @@ from agentfs.fs.resolve import ResolvedPath, resolve_real
 from agentfs.policy import VIEWED, Policy
 from agentfs.results import Containment, Entry
 
+_MAX_ABOVE = 5  # names that an absolute path of another root may have too many
+
 
 class Root:
     """One directory tree, and the only way into it.
@@ -357,9 +359,10 @@ class Root:
         try:
             parsed = split_path(path, self._context.roots)
         except OutsideWorkspaceError as error:
-            inside = path.lstrip("/")
+            parts = path.split("/")
+            inner = ("/".join(parts[above:]).strip("/") for above in range(1, _MAX_ABOVE))
             with suppress(Exception):  # it serves a hint only
-                if inside and inside != path and self.exists(inside):
+                if inside := next((each for each in inner if each and self.exists(each)), None):
                     error.hint = f"Did you mean {quote(inside)}? Without a leading `/` a path is relative."
             raise
         start = self._context.workdir

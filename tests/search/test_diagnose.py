@@ -137,3 +137,22 @@ def test_hidden_names_keep_their_hint(ws):
     ws.write(".hidden/x.txt", "secret word\n")
     text = ws.grep("secret").text
     assert "1 line in hidden or ignored files, as in .hidden/ (hidden): pass include_ignored=true." in text
+
+
+@pytest.mark.parametrize(("path", "meant"), [
+    ("src/ap/models.py", "src/app/models.py"),
+    ("SRC/App/Models.py", "src/app/models.py"),
+    ("scr/app/models.py", "src/app/models.py"),
+    ("scr/ap/modles.py", "src/app/models.py"),
+    ("src\\app\\modles.py", "src/app/models.py"),
+    ("/workspace/src/app/models.py", "src/app/models.py"),
+    ("/src/app", "src/app"),
+])  # fmt: skip
+def test_a_path_with_wrong_names_on_its_way_is_corrected_whole(tmp_path, path, meant):
+    """Only the first wrong directory was named, which made three calls of one mistake."""
+    (tmp_path / "src/app").mkdir(parents=True)
+    (tmp_path / "src/app/models.py").write_text("x = 1\n")
+    with Workspace(tmp_path) as ws:
+        for name in ("read", "delete", "ls"):
+            error = ws.tools([name]).call(name, {"path": path})
+            assert f'Did you mean "{meant}"?' in error.content
