@@ -19,6 +19,7 @@ from agentfs.tree.walk import Walk
 _MAX_ENTRIES = 100_000
 _SECONDS = 0.2
 _MAX_SUGGESTIONS = 3
+_MAX_CORRECTIONS = 4  # names of one path
 _OF_DIRECTORIES = frozenset({"ls", "glob", "find"})  # methods whose path is that of a directory
 
 
@@ -36,7 +37,7 @@ def explain_missing(root: Root, limits: Limits, method: str, error: NotFoundErro
     given = error.details.get("similar", ())
     with suppress(AgentFSError):
         is_there = root.exists(straight)
-        found = [straight] if is_there else _alike(root, straight, given, method)
+        found = [straight] if is_there else _alike(root, straight, method)
         if found and found != list(given):
             error.details["similar"] = found
             meant = f"Did you mean {' or '.join(map(quote, found))}?"
@@ -53,18 +54,11 @@ def _files_of_glob(root: Root, limits: Limits, path: str) -> str:
     return f"{'' if found.exact else 'at least '}{plural(found.total, 'file')}" if found.total else ""
 
 
-def _alike(root: Root, path: str, similar: Sequence[str], method: str) -> list[str]:
+def _alike(root: Root, path: str, method: str) -> list[str]:
     """Return paths with names spelled alike, or else the same name elsewhere, the most alike path first."""
     began = time.monotonic()
-    if not similar:  # a method that could create the file has not looked for one
-        try:
-            root.entry(path)
-        except NotFoundError as error:
-            similar = error.details.get("similar", ())
-    parts = [part for part in path.split("/") if part not in ("", ".", "..")]
-    # Where a directory is misspelt, the rest of the path may be below the similar one.
-    whole = ["/".join([near, *parts[near.count("/") + 1 :]]) for near in similar]
-    found = [each for each in whole if root.exists(each)]
+    parts = [part for part in path.removeprefix(root.path).split("/") if part not in ("", ".", "..")]
+    found = _corrected(root, parts, _MAX_CORRECTIONS)
     # Where names come slowly, no walk would end in time.
     if found or not parts or time.monotonic() - began > _SECONDS / 2:
         return found
@@ -77,6 +71,18 @@ def _alike(root: Root, path: str, similar: Sequence[str], method: str) -> list[s
             ranked.append((-same, root.display_path(real_path)))
     ranked.sort(key=itemgetter(0))
     return [each for _, each in ranked[:_MAX_SUGGESTIONS]]
+
+
+def _corrected(root: Root, parts: Sequence[str], most: int) -> list[str]:
+    """Return the path if it is there, or those with names in it replaced by similar ones that are."""
+    path = "/".join(parts)
+    try:
+        root.entry(path)
+    except NotFoundError as error:
+        similar = error.details.get("similar", ()) if most else ()
+        others = [[*near.split("/"), *parts[near.count("/") + 1 :]] for near in similar]
+        return [found for other in others for found in _corrected(root, other, most - 1)]
+    return [path]
 
 
 def _named(root: Root, name: str) -> Iterator[tuple[str, bool]]:
