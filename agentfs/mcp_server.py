@@ -19,6 +19,8 @@ from agentfs.tools.result import from_error
 from agentfs.tools.toolset import Toolset
 from agentfs.workspace import Workspace
 
+# Offered besides the default tools, as clients often have no shell.
+_MORE_TOOLS = ("delete", "move", "undo", "replace")
 _ROOTS_SECONDS = 10.0  # how long a client may take to list its roots
 
 _Context = Any  # the SDK's ServerRequestContext, generic over what we do not use
@@ -46,7 +48,8 @@ class WorkspaceServer:
 
         Args:
             root: The directory that is served.
-            names: The methods to offer, by default all seven; where nothing may change, those that read.
+            names: The methods to offer, by default the default tools, delete, move, undo and replace; where
+                nothing may change, those that read.
             prefix: A prefix for the name of each tool.
             dialect: Whose names, arguments and output.
             policy: What may be changed, and how.
@@ -90,6 +93,8 @@ class WorkspaceServer:
 
     def _toolset(self, workspace: Workspace) -> Toolset:
         names = self._names
+        if names is None and self._dialect == "agentfs":
+            names = [*workspace.tools().names, *_MORE_TOOLS]
         if self._policy.read_only or self._policy.mode == "plan":
             # Tools that only change files would always be refused. A dialect's one tool that does everything
             # is offered all the same: some of its commands read.

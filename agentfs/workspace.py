@@ -178,7 +178,8 @@ class Workspace:
             names: The methods to offer: a list, one name, or "all"; by default read, write, edit, multi_edit,
                 ls, glob and grep. Of a dialect, its tools; by default all.
             dialect: Whose names, arguments, defaults and output; `agentfs.dialects.names()` lists the others.
-            expose: For a method, by its name, parameters after the `*` that the model sees too.
+            expose: For a method, by its name, parameters after the `*` that the model sees too; with
+                edit_lines also `line_ids` of read and grep.
             prefix: A prefix for the name of each tool.
 
         Returns:
@@ -186,7 +187,7 @@ class Workspace:
 
         Raises:
             AgentFSError: `unknown_tool` for a name that is no tool, `invalid_argument` for a parameter to
-                expose that is not there, or a dialect that is not known.
+                expose that is not there, edit_lines without read or grep, or a dialect that is not known.
         """
         chosen = [names] if isinstance(names, str) and names != "all" else names
         if dialect != "agentfs":
@@ -207,9 +208,19 @@ class Workspace:
                 raise UnknownToolError(
                     f"A workspace has no tool {name!r}.", hint=f"Its tools are {', '.join(declared)}."
                 )
+        exposed = {name: tuple(parameters) for name, parameters in (expose or {}).items()}
+        for name in chosen:
+            needs = declared[name].needs
+            if needs and needs.keys().isdisjoint(chosen):
+                raise InvalidArgumentError(
+                    f"The tool {name} takes what only {' and '.join(needs)} show.",
+                    hint="Offer one of them too.",
+                )
+            for other in needs.keys() & {*chosen}:
+                exposed[other] = (*exposed.get(other, ()), *needs[other])
         methods = [getattr(self, name) for name in chosen]
         return Toolset(
-            methods, expose=expose, prefix=prefix, on_event=self.on_event, timeout=self.limits.timeout
+            methods, expose=exposed, prefix=prefix, on_event=self.on_event, timeout=self.limits.timeout
         )
 
     def view(
@@ -256,11 +267,11 @@ class Workspace:
         path: Path,
         offset: int = 1,
         limit: int | None = None,
+        column: int = 1,
         *,
         line_ids: bool = False,
         encoding: str | None = None,
         raw: bool = False,
-        column: int = 1,
     ) -> ReadResult:
         """Read a file; each line of text is shown as its number, `|`, and the line.
 
@@ -268,10 +279,10 @@ class Workspace:
             path: File, relative to the workspace root.
             offset: First line, from 1; negative counts from the end (-20: the last 20).
             limit: Most lines to show; by default as many as fit.
+            column: First character of each line to show, from 1.
             line_ids: Show an id before the `|` of each line, for edit_lines.
             encoding: The encoding of the text, where the bytes do not show it.
             raw: Show a notebook as its JSON, and what is no text in hexadecimal.
-            column: First character of each line to show, from 1.
 
         Returns:
             The lines, with the facts about the file and the call that shows what follows. Images are in
@@ -468,7 +479,7 @@ class Workspace:
         made = cast("Sequence[Edit]", edits)
         return edit_file(self._edit_target(path, encoding, expect_revision, preview), made, match)
 
-    @tool(effect="edit")
+    @tool(effect="edit", needs={"read": ("line_ids",), "grep": ("line_ids",)})
     def edit_lines(
         self,
         path: Path,
@@ -702,25 +713,25 @@ class Workspace:
     def find(
         self,
         path: Paths = ".",
-        *,
         pattern: str | None = None,
         glob: str | Sequence[str] | None = None,
         types: str | Sequence[str] | None = None,
+        limit: int | None = None,
+        offset: int = 0,
+        include_ignored: bool = False,
+        *,
         extensions: str | Sequence[str] | None = None,
         exclude: str | Sequence[str] | None = None,
         min_depth: int | None = None,
         max_depth: int | None = None,
         follow_symlinks: bool = False,
         hidden: bool | None = None,
-        include_ignored: bool = False,
         size: str | Sequence[str] | None = None,
         changed_within: str | None = None,
         changed_before: str | None = None,
         full_path: bool = False,
         case: Literal["smart", "sensitive", "insensitive"] = "smart",
         sort: Literal["path", "modified", "size"] = "path",
-        limit: int | None = None,
-        offset: int = 0,
         timeout: float | None = None,
     ) -> GlobResult:
         """Find files and directories by name, type, size and time.
@@ -728,23 +739,24 @@ class Workspace:
         Args:
             path: Directory to search, relative to the workspace root.
             pattern: Regular expression to be found in the name.
-            glob: Glob that must match, as in `glob`.
-            types: Letters of what to find, as in `glob`; by default all.
+            glob: Glob that must match, such as `*.py` or `src/**`.
+            types: Letters of what to find: f(ile), d(irectory), l(ink), (e)x(ecutable), e(mpty); by default
+                all.
+            limit: Most entries to return.
+            offset: Entries to skip.
+            include_ignored: Search hidden and gitignored names too.
             extensions: Extensions such as `py` or `tar.gz`.
             exclude: Globs of files and directories to leave out.
             min_depth: First level to show; 1 is what lies in `path` itself.
             max_depth: Last level to show.
             follow_symlinks: Follow links that lead inside the root.
             hidden: Whether hidden names are searched; by default as `include_ignored` has it.
-            include_ignored: Search hidden and gitignored names too.
             size: Size such as `+10M` (at least), `-1k` (at most); of regular files.
             changed_within: Only what was changed since: `2d`, `90min`, or a date.
             changed_before: Only what was changed before: `2weeks`, or a date.
             full_path: Look for `pattern` in the path relative to the root.
             case: How `pattern` takes letters; "smart" ignores case unless there is a capital in it.
             sort: The order: by path name by name, newest first or largest first.
-            limit: Most entries to return.
-            offset: Entries to skip.
             timeout: Seconds that the search may take, at most 30.
 
         Returns:

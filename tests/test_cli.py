@@ -67,7 +67,7 @@ def test_schemas_and_call_speak_a_dialect(tmp_path):
     done = run("call", "Grep", '{"pattern": "one"}', "--dialect", "wave", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     assert "a.txt" in done.stdout
-    done = run("call", "Grep", '{"pattern": "one"}', cwd=tmp_path)
+    done = run("call", "str_replace_based_edit_tool", '{"command": "insert"}', cwd=tmp_path)
     assert done.returncode == 2, "without it the tools are agentfs's own"
 
 

@@ -26,6 +26,10 @@ ARGUMENTS = {
     "ls": {"depth": 2},
     "glob": {"pattern": "*.txt"},
     "grep": {"pattern": "three"},
+    "delete": {"path": "sub/c.txt"},
+    "move": {"path": "other/d.txt", "to": "moved.txt"},
+    "undo": {"steps": 2},
+    "replace": {"old_string": "three", "new_string": "3"},
 }
 
 
@@ -60,8 +64,11 @@ async def test_a_client_uses_every_tool(tree, tmp_path_factory, mode):
             assert result.content[0].text
             assert (tool.output_schema, result.structured_content) == (None, None)
             assert tool.annotations.read_only_hint is (tool.name in ("read", "ls", "glob", "grep"))
-    assert (tree / "a.txt").read_text() == "1\n2\nthree\n"
+    assert (tree / "a.txt").read_text() == "1\n2\n3\n"
     assert (tree / "new" / "b.txt").read_text() == "b\n"
+    assert (tree / "sub" / "c.txt").read_text() == "3\n"
+    assert (tree / "other" / "d.txt").read_text() == "3\n"
+    assert not (tree / "moved.txt").exists()
 
 
 async def test_typed_data_is_sent_to_programs_that_ask_for_it(tree):
@@ -493,7 +500,7 @@ def test_what_the_server_offers_is_what_schemas_gives(tree):
     server = WorkspaceServer(str(tree))
     with Workspace(tree) as ws:
         offered = asyncio.run(server._list(None, None)).tools
-        assert [tool.model_dump(by_alias=True, exclude_none=True) for tool in offered] == ws.tools().schemas(
-            "mcp"
-        )
+        assert [tool.model_dump(by_alias=True, exclude_none=True) for tool in offered] == ws.tools(
+            [*ws.tools().names, "delete", "move", "undo", "replace"]
+        ).schemas("mcp")
     server._workspace.close()

@@ -47,14 +47,14 @@ binary encoding too_large past_end invalid_argument invalid_pattern unknown_tool
 """.split()  # noqa: SIM905 - a list of strings would be five times as long
 
 SIGNATURES = {
-    "read": "path, offset=1, limit=None",
+    "read": "path, offset=1, limit=None, column=1",
     "write": "path, content",
     "edit": "path, old_string, new_string, replace_all=False",
     "multi_edit": "path, edits",
     "edit_lines": "path, changes",
     "ls": "path='.', depth=1, limit=None, offset=0, include_ignored=False",
     "glob": "pattern, path='.', limit=None, offset=0, include_ignored=False",
-    "find": "path='.'",
+    "find": "path='.', pattern=None, glob=None, types=None, limit=None, offset=0, include_ignored=False",
     "replace": "old_string, new_string, path='.', glob=None, expect=None",
     "delete": "path",
     "move": "path, to",

@@ -141,6 +141,65 @@ def test_the_seven_schemas_cost_at_most_1800_tokens(ws):
     assert len(compact) / 4 <= 1800
 
 
+def visible(tools, name):
+    schemas = {schema["name"]: schema["input_schema"] for schema in tools.schemas("anthropic")}
+    return list(schemas[name]["properties"])
+
+
+def test_all_tools_are_offered_with_what_they_need(ws):
+    tools = ws.tools("all")
+    assert {"replace", "delete", "move", "undo", "find", "edit_lines", "read_many"} <= {*tools.names}
+    assert visible(tools, "find") == [
+        "path", "pattern", "glob", "types", "limit", "offset", "include_ignored"
+    ]  # fmt: skip
+    assert "line_ids" in visible(tools, "read")
+    assert "line_ids" in visible(tools, "grep")
+    assert "line_ids" not in visible(ws.tools(), "read")
+
+
+def test_edit_lines_is_offered_with_what_shows_its_ids_or_not_at_all(ws):
+    assert "line_ids" in visible(ws.tools(["grep", "edit_lines"]), "grep")
+    for names in ("edit_lines", ["edit_lines", "write"]):
+        with pytest.raises(AgentFSError) as caught:
+            ws.tools(names)
+        assert caught.value.code == "invalid_argument"
+
+
+def test_a_model_reads_the_rest_of_a_long_line(ws, tmp_path):
+    (tmp_path / "wide.txt").write_text("".join(f"<{number:04}>" for number in range(1000)))
+    tools = ws.tools()
+    call = {"name": "read", "arguments": {"path": "wide.txt", "column": 2001}}
+    pages = []
+    while call is not None:
+        assert tools.accepts(call["name"], call["arguments"])
+        page = tools.call(call["name"], call["arguments"])
+        pages.append(page.content)
+        call = page.next
+    assert "column" in visible(tools, "read")
+    assert "<0999>" in pages[-1]
+    assert len(pages) == 2
+
+
+def test_a_model_follows_all_pages_of_find(ws, tmp_path):
+    for number in range(5):
+        (tmp_path / f"{number}.py").write_text("")
+    tools = ws.tools(["find"])
+    page = tools.call("find", {"glob": "*.py", "limit": 2})
+    found = []
+    while True:
+        found += [entry["path"] for entry in page.data["files"]]
+        if page.next is None:
+            break
+        assert tools.accepts(page.next["name"], page.next["arguments"])
+        page = tools.call(page.next["name"], page.next["arguments"])
+    assert found == [f"{number}.py" for number in range(5)]
+
+
+def test_a_refused_write_names_no_parameter_that_the_model_has_not(ws, tmp_path):
+    (tmp_path / "a.txt").write_text("one\n")
+    assert "overwrite" not in ws.tools().call("write", {"path": "a.txt", "content": "x"}).content
+
+
 def test_every_parameter_is_described(ws):
     for schema in ws.tools().schemas("anthropic"):
         assert schema["description"]

@@ -131,6 +131,7 @@ def specs(workspace: Workspace) -> Sequence[ToolSpec]:
                 "limit": "Maximum number of lines to read, by default 2000.",
             },
             preset={"line_ids": True},
+            hide=("column",),
         ),
         ToolSpec(write, parameters=file),
         ToolSpec(edit_lines, parameters=file, methods={"edit_lines": {}, "edit": {}}),

@@ -155,7 +155,9 @@ def specs(workspace: Workspace) -> Sequence[ToolSpec]:
             return changes.multi_edit(path, edits[1:] if created else edits)
 
     return (
-        ToolSpec(workspace.read, name="Read", parameters=_FILE, descriptions=_FILE_DESCRIPTION),
+        ToolSpec(
+            workspace.read, name="Read", parameters=_FILE, descriptions=_FILE_DESCRIPTION, hide=("column",)
+        ),
         ToolSpec(
             workspace.write,
             name="Write",

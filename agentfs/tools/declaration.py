@@ -3,7 +3,7 @@
 The offered tools, permission checks, MCP annotations and the instructions for a model follow from it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeVar
 
 from agentfs.permissions import Effect
@@ -28,10 +28,16 @@ class Declaration(NamedTuple):
     default: bool
     for_models: bool
     advice: str
+    needs: Mapping[str, tuple[str, ...]]
 
 
 def tool(
-    *, effect: Effect, default: bool = False, for_models: bool = True, advice: str = ""
+    *,
+    effect: Effect,
+    default: bool = False,
+    for_models: bool = True,
+    advice: str = "",
+    needs: Mapping[str, tuple[str, ...]] = {},
 ) -> Callable[[_F], _F]:
     """Declare a method or function as a tool.
 
@@ -41,10 +47,11 @@ def tool(
         for_models: Whether a model may be offered it at all.
         advice: A sentence for the system prompt, with methods as `{grep}`; it is left out where one of them
             is not offered.
+        needs: Methods, one of which must be offered too, each with parameters that a model then sees of it.
     """
 
     def declare(function: _F) -> _F:
-        function.__dict__["_agentfs_tool"] = Declaration(effect, default, for_models, advice)
+        function.__dict__["_agentfs_tool"] = Declaration(effect, default, for_models, advice, needs)
         returns = function.__annotations__.get("return")
         if isinstance(returns, type) and issubclass(returns, Result):
             _effects_by_result.setdefault(returns, effect)

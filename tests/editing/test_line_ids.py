@@ -188,7 +188,7 @@ def test_ids_of_a_version_that_came_back_are_the_same(ws, file):
 
 
 def test_edit_lines_is_a_tool_by_name(ws, file):
-    tools = ws.tools(["read", "edit_lines"], expose={"read": ["line_ids"]})
+    tools = ws.tools(["read", "edit_lines"])
     shown = tools.call("read", {"path": "f.txt", "line_ids": True})
     name = shown.data["line_ids"][0]
     done = tools.call("edit_lines", {"path": "f.txt", "changes": [{"line_id": name, "new_content": "1"}]})
