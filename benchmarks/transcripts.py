@@ -205,11 +205,11 @@ def damaged_edits(session: Session) -> None:
 
 
 def word_in(root: Path, top: str, count: int) -> str:
-    """Return the first name of two words or more that so many modules have, or the fewest above that."""
+    """Return a name of two words or more that so many modules have, as a part of longer names too."""
     texts = [text for path, text in sources(root) if path.startswith(f"{top}/")]
     words = Counter(word for text in texts for word in set(re.findall(r"\b[a-z]{3,}_[a-z_]{6,}\b", text)))
-    for word in sorted(words, key=lambda word: (words[word], word)):
-        if words[word] >= count and sum(word in text for text in texts) == words[word]:
+    for word in sorted(words, key=lambda word: (abs(words[word] - count), word)):
+        if sum(word in text for text in texts) == count:
             return word
     raise SystemExit(f"no name is in {count} modules")
 
