@@ -198,6 +198,7 @@ class Workspace:
                 .find(dialect)
                 .tools(self, own, expose=expose, prefix=prefix),
             )
+        from agentfs.tools.spec import ToolSpec
         from agentfs.tools.toolset import Toolset
 
         declared = declared_tools(type(self))
@@ -219,6 +220,9 @@ class Workspace:
             for other in needs.keys() & {*chosen}:
                 exposed[other] = (*exposed.get(other, ()), *needs[other])
         methods = [getattr(self, name) for name in chosen]
+        if not self.policy.line_numbers:
+            plain = "Read a file; a line above its text says which lines are shown."
+            methods = [ToolSpec(each, description=plain) if each == self.read else each for each in methods]
         return Toolset(
             methods, expose=exposed, prefix=prefix, on_event=self.on_event, timeout=self.limits.timeout
         )
@@ -296,7 +300,8 @@ class Workspace:
 
         path = fspath(path)
         overhead = self._dialect_options.line_overhead
-        request = ReadRequest(offset, limit, encoding, bool(raw), column, line_ids, overhead)
+        numbered = self.policy.line_numbers
+        request = ReadRequest(offset, limit, encoding, bool(raw), column, line_ids, overhead, numbered)
         kept = self._outputs.get(path)
         if kept is not None and not kept.path:
             return read_text(path, kept.text, self.limits, request)

@@ -110,7 +110,8 @@ class Dialect:
     def view(self, workspace: Workspace) -> Workspace:
         """Return a view of a workspace with the preset of this dialect."""
         limits = with_preset(workspace.limits, self.limits, Limits())
-        policy = with_preset(workspace.policy, self.policy, Policy())
+        # Whether lines have numbers is a part of the contract.
+        policy = replace(with_preset(workspace.policy, self.policy, Policy()), line_numbers=True)
         return view_for_dialect(workspace.view(limits=limits, policy=policy), **self.options)
 
 

@@ -144,11 +144,11 @@ def read_lines(
 def _min_formatted_size(text: str, end: str, most: int, column: int) -> int:
     r"""Return what the lines that begin and end in a piece take of a page at the least.
 
-    Each has a digit, a mark and a line feed besides its characters, of which a `\r` may not count.
+    Each has a line feed besides its characters, of which a `\r` may not count.
     """
     start = column - 1
     lines = [line[start : start + most] for line in text.split(end)[1:-1]]
-    return len("".join(lines).encode()) + 2 * len(lines)
+    return len("".join(lines).encode()) + len(lines)
 
 
 def _skip_columns(

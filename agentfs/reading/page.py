@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 from agentfs.errors import must_be, past_end
 from agentfs.fs import quote
 from agentfs.limits import Limits
-from agentfs.messages import Joined, NextCall
+from agentfs.messages import Joined, Message, NextCall, Retry
 from agentfs.results import Newline, ReadResult
 from agentfs.text import (
     UNKNOWN_8BIT,
@@ -27,11 +27,15 @@ from agentfs.text import (
 )
 
 _MAX_NAMED = 5  # of the lines that were cut
+_FULL = ", as many as one answer holds"
 
 
 # Named tuples in this package: a frozen dataclass takes eight times as long to import.
 class ReadRequest(NamedTuple):
-    """The arguments of one read; `line_overhead`: bytes that a caller adds to each line in its own format."""
+    """The arguments of one read; `line_overhead`: bytes that a caller adds to each line in its own format.
+
+    What else is the footer is above lines that are not `numbered`, so that none can be taken for it.
+    """
 
     offset: int = 1
     limit: int | None = None
@@ -40,16 +44,18 @@ class ReadRequest(NamedTuple):
     column: int = 1
     line_ids: bool = False
     line_overhead: int | None = None
+    numbered: bool = True
 
     def check(self) -> None:
         """Raise InvalidArgumentError (invalid_argument) for what is out of range."""
-        for name, value, wanted in (
-            ("offset", self.offset, "a line number from 1, or a negative number to count from the end"),
-            ("limit", self.limit, "a number of lines from 1"),
-            ("column", self.column, "the number of a character from 1"),
+        offsets = "a line number from 1, or a negative number to count from the end"
+        for name, value, wanted, without in (
+            ("offset", self.offset, offsets, "from the first line"),
+            ("limit", self.limit, "a number of lines from 1", "as far as fits"),
+            ("column", self.column, "the number of a character from 1", "whole lines"),
         ):
             if value is not None and (value == 0 or (value < 0 and name != "offset")):
-                raise must_be(name, wanted, value, "Leave it out to read from the start as far as fits.")
+                raise must_be(name, wanted, value, Message(f"To read {without}, ", Retry({}, (name,)), "."))
 
     def first(self, path: str, total: int, noun: str = "line") -> int:
         """Return the number of the first line, 0 where there is none; PastEndError behind the last."""
@@ -159,16 +165,15 @@ def render_page(
     info: TextInfo, lines: LineSlice, limits: Limits, request: ReadRequest, notes: Sequence[str] = ()
 ) -> ReadResult:
     """Show as many lines as the budgets hold, or as much as they hold of the first one."""
-    overhead = request.line_overhead
-    whole = _fit_bytes(lines, limits, overhead)
+    whole = _fit_bytes(lines, limits, request)
 
     def fewer_lines(count: int) -> ReadResult:
-        page = whole if count == len(whole.formatted) else _fit_bytes(lines.head(count), limits, overhead)
+        page = whole if count == len(whole.formatted) else _fit_bytes(lines.head(count), limits, request)
         return _result(info, page, limits, request, notes, by_tokens=count < len(whole.formatted))
 
     def fewer_characters(count: int) -> ReadResult:
         narrow = replace(limits, line_chars=count)
-        page = _fit_bytes(lines.head(1), narrow, overhead)
+        page = _fit_bytes(lines.head(1), narrow, request)
         return _result(info, page, narrow, request, notes, by_tokens=len(whole.formatted) > 1)
 
     return fitted(limits, Step(len(whole.formatted), fewer_lines), Step(limits.line_chars, fewer_characters))
@@ -187,9 +192,9 @@ def empty_result(info: TextInfo) -> ReadResult:
     )
 
 
-def _fit_bytes(lines: LineSlice, limits: Limits, overhead: int | None) -> Page:
+def _fit_bytes(lines: LineSlice, limits: Limits, request: ReadRequest) -> Page:
     """Return as many lines as `read_bytes` of formatted text hold, and always the first."""
-    first, ids = lines.first, lines.ids
+    first, ids, overhead, numbered = lines.first, lines.ids, request.line_overhead, request.numbered
     cut: list[int] = []
     bodies = _without_returns(lines)
     if overhead is not None:
@@ -201,15 +206,18 @@ def _fit_bytes(lines: LineSlice, limits: Limits, overhead: int | None) -> Page:
     if overhead is None:
         # Nothing is formatted in fewer bytes than it has characters, so no more than this is made visible.
         id_width = max(map(len, ids[: len(bodies)]), default=-1) + 1
-        bodies = _fitting(bodies, len, first, limits.read_bytes, id_width)
-        formatted = _fitting(visible_lines(bodies), _size, first, limits.read_bytes, id_width)
+        room = (first if numbered else None, limits.read_bytes, id_width + numbered)
+        bodies = _fitting(bodies, len, *room)
+        formatted = _fitting(visible_lines(bodies), _size, *room)
     else:
         formatted = visible_lines(bodies)
     last = first + len(formatted) - 1
-    formatted = number_lines(formatted, first)
+    if numbered:
+        formatted = number_lines(formatted, first)
     if ids:
         formatted = [
-            line.replace("|", f" {line_id}|", 1) for line, line_id in zip(formatted, ids, strict=False)
+            line.replace("|", f" {line_id}|", 1) if numbered else f"{line_id}|{line}"
+            for line, line_id in zip(formatted, ids, strict=False)
         ]
     cut = [number for number in cut if number <= last]
     content = lines.content(len(formatted))
@@ -243,17 +251,23 @@ def _count_unformatted(lines: Sequence[str], ids: Sequence[str], overhead: int, 
 
 
 def _fitting(
-    lines: Sequence[str], size: Callable[[str], int], first: int, budget: int, id_width: int
+    lines: Sequence[str], size: Callable[[str], int], first: int | None, budget: int, beside: int
 ) -> Sequence[str]:
-    """Return the lines that fit: each with a number as wide as the widest, an id, `|` and a line feed."""
-    count = len(lines)
+    """Return the lines that fit: each with its number, as wide as the widest, what is beside, a line feed.
+
+    Without a `first` number they have none.
+    """
+
+    def digits(count: int) -> int:
+        return 0 if first is None else count * len(str(first + count - 1))
+
     # Mostly all of them fit, which one check of all shows.
-    if size("\n".join(lines)) + count * (len(str(first + count - 1)) + 1 + id_width) <= budget:
+    if size("\n".join(lines)) + len(lines) * beside + digits(len(lines)) <= budget:
         return lines
     used = -1  # the last line has no line feed
     for index, line in enumerate(lines):
-        used += size(line) + 2 + id_width
-        if index and used + (index + 1) * len(str(first + index)) > budget:
+        used += size(line) + 1 + beside
+        if index and used + digits(index + 1) > budget:
             return lines[:index]
     return lines
 
@@ -270,20 +284,25 @@ def _result(
         following = request.next_call(info.path, page.first, column=request.column + limits.line_chars)
     elif page.last < info.total:
         if by_tokens:
-            truncated, budget = "tokens", f", as many as {limits.output_tokens} tokens hold"
+            truncated, budget = "tokens", _FULL
         elif len(page.formatted) < (request.limit or limits.read_lines):
-            truncated, budget = "bytes", f", as many as {limits.read_bytes} bytes hold"
+            truncated, budget = "bytes", _FULL
         elif request.limit is None:
             truncated = "lines"
         following = request.next_call(info.path, page.last + 1, shown=len(page.formatted))
-    below = footer(
-        _range_note(page, info, budget),
+    rest: NextCall | None = None
+    if page.cut and request.column == 1:
+        rest = request._replace(limit=1).next_call(info.path, page.cut[0], column=limits.line_chars + 1)
+    note = footer(
+        _range_note(page, info, budget, request),
         f"from character {request.column} on" if request.column > 1 else "",
         _cut_note(page, limits.line_chars),
+        "" if rest is None else Message(f"the rest of line {page.cut[0]}: ", rest),
         _encoding_note(info.encoding, request),
         *notes,
         continuation(following),
     )
+    body = "\n".join(page.formatted)
     return ReadResult(
         path=info.path,
         kind="text",
@@ -299,13 +318,13 @@ def _result(
         bom=info.bom != b"",
         total_exact=info.exact,
         line_ids=tuple(page.ids),
-        text=Joined("\n", "\n".join(page.formatted), below),
+        text=Joined("\n", body, note) if request.numbered else Message(note, "\n", body),
         next=following,
     )
 
 
-def _range_note(page: Page, info: TextInfo, budget: str) -> str:
-    if page.first == 1 and page.last == info.total and info.exact:
+def _range_note(page: Page, info: TextInfo, budget: str, request: ReadRequest) -> str:
+    if request.numbered and page.first == 1 and page.last == info.total and info.exact:
         return ""
     lines = line_ranges([(page.first, page.last)])
     return f"{lines} of {info.total if info.exact else f'at least {info.total}'}{budget}"

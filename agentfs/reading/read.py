@@ -57,8 +57,8 @@ def read_file(
     indexes: IndexCache | None = None,
 ) -> ReadResult:
     """Return one page of a file, and record what of it was read; a binary file is described and not shown."""
-    request.check()
     with root.open_file(path) as file:
+        request.check()
         head = file.read_at(0, HEAD)
         result, note = read_media(file, head, limits, request)
         if result is not None:

@@ -85,7 +85,7 @@ def test_the_byte_budget_is_of_the_text_as_shown_and_cuts_between_lines(tmp_path
     budget = Limits(read_bytes=1000, file_bytes=limits.file_bytes)
     result = reader.read(limits=budget)
     *lines, footer = result.text.split("\n")
-    assert footer.startswith(f"[lines 1-{len(lines)} of 50, as many as 1000 bytes hold; ")
+    assert footer.startswith(f"[lines 1-{len(lines)} of 50, as many as one answer holds; ")
     assert len("\n".join(lines).encode()) <= 1000
     following = reader.read(len(lines) + 1, 1, limits=budget).text.split("\n")[0]
     assert len("\n".join([*lines, following]).encode()) > 1000
@@ -105,8 +105,10 @@ def test_a_long_line_is_cut_in_the_text_alone(reader, limits):
     content = "short\n" + "x" * 5000 + "\r\n" + "y" * 2000 + "\n"
     reader.write(content)
     result = reader.read(limits=limits)
+    rest = 'the rest of line 2: read(path="f", offset=2, limit=1, column=2001)'
     assert result.text == (
-        f"1|short\n2|{'x' * 2000}⟦+3000 characters⟧\n3|{'y' * 2000}\n[cut after 2000 characters: line 2]"
+        f"1|short\n2|{'x' * 2000}⟦+3000 characters⟧\n3|{'y' * 2000}\n"
+        f"[cut after 2000 characters: line 2; {rest}]"
     )
     assert (result.content, result.truncated_by, result.next) == (content, "line", None)
 
@@ -183,7 +185,7 @@ def test_a_budget_of_tokens_shows_fewer_lines_and_continues_after_them(reader, l
     result = reader.read(limits=budget)
     assert fits(result.text, budget)
     assert (result.truncated_by, result.whole.count("\n") >= 10) == ("tokens", True)
-    assert f"[lines 1-{result.end_line} of 300, as many as 900 tokens hold; " in result.text
+    assert f"[lines 1-{result.end_line} of 300, as many as one answer holds; " in result.text
     assert result.next["arguments"]["offset"] == result.end_line + 1
     assert result.content == content * result.end_line
     assert not fits(reader.read(1, result.end_line + 3, limits=limits).text, budget)
@@ -235,3 +237,31 @@ def test_a_page_of_a_requested_range_continues_to_its_end_and_no_further(reader,
     while page.end_line < 110:
         page = reader.read(**page.next["arguments"], limits=small)
     assert page.end_line == 110
+
+
+def test_a_wrong_limit_is_left_out_and_the_offset_kept(tmp_path):
+    (tmp_path / "f").write_text("a\nb\nc\n")
+    with Workspace(tmp_path) as ws:
+        tools = ws.tools()
+        refused = tools.call("read", {"path": "f", "offset": 2, "limit": -1})
+        assert refused.content.endswith("To read as far as fits, leave out limit.")
+        (suggested,) = refused.data["details"]["suggested_calls"]
+        assert tools.call(**suggested).content == "2|b\n3|c\n[lines 2-3 of 3]"
+
+
+@both
+def test_the_rest_of_a_line_that_is_cut_is_one_call_away(tmp_path, limits):
+    line = "".join(f"{number} " for number in range(1500))
+    (tmp_path / "f").write_text(f"a\n{line}\nb\n")
+    with Workspace(tmp_path, limits=limits) as ws:
+        tools = ws.tools(expose={"read": ["column"]})
+        text = tools.call("read", {"path": "f"}).content
+        rest = {"path": "f", "offset": 2, "limit": 1, "column": 2001}
+        call = 'the rest of line 2: read(path="f", offset=2, limit=1, column=2001)'
+        assert text.endswith(f"[cut after 2000 characters: line 2; {call}]")
+        shown = ""
+        while rest.get("column"):
+            result = tools.call("read", rest)
+            shown += result.content.partition("|")[2].partition("\n")[0].partition("⟦")[0]
+            rest = result.next["arguments"] if result.next else {}
+        assert shown == line[2000:]

@@ -1,0 +1,111 @@
+"""`Policy(line_numbers=False)`: pages without a number on each line."""
+
+import inspect
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agentfs import Limits, Policy, Workspace
+from agentfs.errors import AgentFSError
+from agentfs.text import estimate_tokens, visible
+
+UNNUMBERED = Policy(line_numbers=False)
+
+
+@pytest.fixture
+def ws(tmp_path):
+    with Workspace(tmp_path, policy=UNNUMBERED) as opened:
+        yield opened
+
+
+@pytest.mark.parametrize("limits", [Limits(), Limits(file_bytes=1)], ids=["loaded", "streamed"])
+def test_what_is_shown_is_said_above_the_lines(tmp_path, limits):
+    (tmp_path / "f").write_text("one\n[lines 1-2 of 2]\nthree\n")
+    with Workspace(tmp_path, policy=UNNUMBERED, limits=limits) as ws:
+        assert ws.read("f").text == "[lines 1-3 of 3]\none\n[lines 1-2 of 2]\nthree", "a line is no footer"
+        page = ws.read("f", 2, 1)
+        assert page.text == ('[line 2 of 3; more: read(path="f", offset=3, limit=1)]\n[lines 1-2 of 2]')
+        assert (page.content, page.start_line, page.next["arguments"]["offset"]) == (
+            "[lines 1-2 of 2]\n",
+            2,
+            3,
+        )
+
+
+lines = st.text(st.sampled_from("ab[]|:; \t1é⟦\x1b"), max_size=12)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(lines, min_size=1, max_size=60), st.sampled_from([60, 200, 5000]), st.booleans())
+def test_the_pages_are_the_file_whatever_its_lines_look_like(bodies, read_bytes, streamed):
+    text = "".join(f"{body}\n" for body in bodies)
+    limits = Limits(read_bytes=read_bytes, file_bytes=1 if streamed else 1000_000)
+    with tempfile.TemporaryDirectory() as directory:
+        Path(directory, "f").write_text(text)
+        with Workspace(directory, policy=UNNUMBERED, limits=limits) as ws:
+            page = ws.read("f")
+            shown, content = [], page.content
+            while True:
+                head, *rest = page.text.split("\n")
+                assert head.startswith(("[line ", "[lines "))
+                assert len("\n".join(rest).encode()) <= max(read_bytes, 80)
+                shown += rest
+                if page.next is None:
+                    break
+                page = ws.read(**page.next["arguments"])
+                content += page.content
+            assert (shown, content) == ([visible(body) for body in bodies], text)
+            assert page.end_line == len(bodies)
+
+
+def test_what_was_read_without_numbers_may_be_replaced(ws, tmp_path):
+    (tmp_path / "f").write_text("a\nb\n")
+    ws.read("f", 1, 1)
+    with pytest.raises(AgentFSError) as caught:
+        ws.write("f", "c\n")
+    assert caught.value.code == "unread"
+    for call in caught.value.details["suggested_calls"]:
+        ws.read(**call["arguments"])
+    ws.write("f", "c\n")
+    assert (tmp_path / "f").read_text() == "c\n"
+
+
+def test_the_suggestion_of_a_failed_edit_lands(ws, tmp_path):
+    (tmp_path / "f.py").write_text("def one():\n    return 1\n\n\ndef two():\n    return 2\n")
+    ws.read("f.py")
+    with pytest.raises(AgentFSError) as caught:
+        ws.edit("f.py", "def two():\n    return  3", "def two():\n    return 4")
+    ws.edit("f.py", caught.value.details["suggestion"], "def two():\n    return 4")
+    assert "return 4" in (tmp_path / "f.py").read_text()
+
+
+def test_it_saves_the_tokens_of_the_numbers(ws, tmp_path):
+    (tmp_path / "f.py").write_text(inspect.getsource(inspect))
+    with Workspace(tmp_path) as numbered:
+        before = estimate_tokens(numbered.read("f.py", 1000, 600).text)
+    assert estimate_tokens(ws.read("f.py", 1000, 600).text) < 0.85 * before
+
+
+def test_ids_stay_and_an_unchanged_page_is_one_line(tmp_path):
+    policy = Policy(line_numbers=False, reread="diff")
+    with Workspace(tmp_path, policy=policy) as ws:
+        ws.write("f", "".join(f"a line of some length {number}\n" for number in range(20)))
+        shown = ws.read("f", line_ids=True)
+        assert shown.text.split("\n")[1] == f"{shown.line_ids[0]}|a line of some length 0"
+        assert ws.read("f").text.startswith("[lines 1-20 of 20 are unchanged since shown;")
+
+
+def test_the_description_of_the_tool_says_so_and_dialects_keep_their_form(ws):
+    ws.write("f", "x\n")
+    (schema,) = ws.tools("read").schemas("anthropic")
+    assert schema["description"] == "Read a file; a line above its text says which lines are shown."
+    assert ws.tools().call("read", {"path": "f"}).content == "[line 1 of 1]\nx"
+    assert ws.tools(dialect="wave").call("Read", {"file_path": "f"}).content == "1|x"
+    viewed = ws.tools(dialect="text-editor").call(
+        "str_replace_based_edit_tool", {"command": "view", "path": "f"}
+    )
+    assert viewed.content.endswith("     1\tx")
+    assert ws.read_many(["f"]).text == "== f ==\n1|x", "numbers keep the files apart"
