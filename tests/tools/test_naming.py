@@ -191,7 +191,7 @@ def test_hints_have_the_names_of_the_tools(tmp_path):
         )
         assert 'Show(file="a.txt")' in renamed.call("write", {"file": "a.txt", "content": "2\n"}).content
         assert renamed.call("Show", {"file": "a.txt"}).success
-        many = "".join("call read\n" if number % 9 else "one\n" for number in range(900))
+        many = "".join(f"call read {number}\n" if number % 9 else "one\n" for number in range(900))
         (tmp_path / "many.txt").write_text(many.replace("one", "two"))
         assert renamed.call("Show", {"file": "many.txt"}).success
         long = renamed.call("write", {"file": "many.txt", "content": many}).content.splitlines()
