@@ -36,6 +36,7 @@ from agentfs.results import (
     ReplaceResult,
     Result,
     UndoResult,
+    WatchReport,
     WriteResult,
 )
 from agentfs.tools.declaration import ModelType, declared_tools, tool
@@ -100,6 +101,7 @@ class Workspace:
         engine: Literal["python", "ripgrep"] = "python",
         state: str | os.PathLike[str] | None = None,
         on_event: OnEvent | None = None,
+        watch: bool = False,
     ) -> None:
         """Open a directory tree.
 
@@ -111,6 +113,8 @@ class Workspace:
                 opens paths by itself, and so may be led outside by who swaps them meanwhile.
             state: A directory outside of the tree, where journal and read history outlive the process.
             on_event: Called with an event for each call of its tools, in the thread that runs it.
+            watch: Keep names, and texts up to `Limits.watch_bytes`, in memory: searches are as exact, and
+                several times faster; `Workspace.watch` reports what is kept.
 
         Raises:
             AgentFSError: `not_found` or `not_a_directory` for the root; `invalid_argument` for the engine;
@@ -126,6 +130,8 @@ class Workspace:
         self.on_event = on_event
         self._dialect_options = NO_DIALECT
         self._root = Root(root, self.policy)
+        if watch:
+            self._root.keep_tree(self.limits.watch_bytes, self.limits.file_bytes)
         self._state: StateSession | None = None
         self._open_history(state)
         self._indexes: FileCache[Any] = FileCache()
@@ -140,6 +146,11 @@ class Workspace:
     def containment(self) -> Containment:
         """What confines calls to the root at this moment, and what keeps writers apart."""
         return {**self._root.containment, "engine": self.engine}
+
+    @property
+    def watch(self) -> WatchReport | None:
+        """What is kept of a watched tree, and how it is kept current; None without `watch=True`."""
+        return None if self._root.watch is None else self._root.watch.report
 
     @property
     def recovery_notes(self) -> tuple[str, ...]:
@@ -953,6 +964,8 @@ class Workspace:
         `write` and `edit_lines` require a read again, and line ids are never reused. The journal stays.
         """
         self._read_tracker.forget()
+        if self._root.watch is not None:
+            self._root.watch.forget()
 
     @contextmanager
     def transaction(self) -> Generator[Self]:

@@ -1,7 +1,7 @@
 """Access to the disk, confined to one root: path rules, reading, and changes, whole or not at all."""
 
-from agentfs.fs.directory import Directory, unicode_duplicates_among
-from agentfs.fs.file import OpenFile, ReadBuffer, Spool, size_of
+from agentfs.fs.directory import Directory, DirEntry, unicode_duplicates_among
+from agentfs.fs.file import KeptText, OpenFile, ReadBuffer, Spool, size_of
 from agentfs.fs.lock import ATTEMPTS
 from agentfs.fs.node import (
     Change,
@@ -20,10 +20,12 @@ from agentfs.fs.oserrors import kept_changing, link_note, typed
 from agentfs.fs.path import MAX_NAME_BYTES, MAX_PARTS, MAX_PATH_BYTES, display_name, quote
 from agentfs.fs.protect import name_matcher
 from agentfs.fs.replace import Changed, ConcurrentChange, Current
-from agentfs.fs.root import Root
+from agentfs.fs.root import Root, watched
+from agentfs.fs.watch import BINARY, KeptEntry
 
 __all__ = [
     "ATTEMPTS",
+    "BINARY",
     "MAX_NAME_BYTES",
     "MAX_PARTS",
     "MAX_PATH_BYTES",
@@ -31,9 +33,12 @@ __all__ = [
     "Changed",
     "ConcurrentChange",
     "Current",
+    "DirEntry",
     "Directory",
     "DirectoryNode",
     "FileNode",
+    "KeptEntry",
+    "KeptText",
     "LinkNode",
     "Node",
     "OpenFile",
@@ -54,4 +59,5 @@ __all__ = [
     "size_of",
     "typed",
     "unicode_duplicates_among",
+    "watched",
 ]

@@ -7,7 +7,7 @@ import sys
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
-from typing import NamedTuple, Self, TypeVar
+from typing import NamedTuple, Protocol, Self, TypeVar
 
 from agentfs.errors import (
     AccessError,
@@ -30,6 +30,31 @@ _MAX_ATTEMPTS = 20
 _DROPPED_ATTRIBUTES = {"security.capability", "security.ima", "security.evm"}
 
 Outcome = TypeVar("Outcome")
+
+
+class DirEntry(Protocol):
+    """A name in a directory, as `os.DirEntry` has it; links are not followed."""
+
+    @property
+    def name(self) -> str:
+        """The name."""
+        ...
+
+    def is_file(self, *, follow_symlinks: bool = ...) -> bool:
+        """Return whether it is a regular file."""
+        ...
+
+    def is_dir(self, *, follow_symlinks: bool = ...) -> bool:
+        """Return whether it is a directory."""
+        ...
+
+    def is_symlink(self) -> bool:
+        """Return whether it is a link."""
+        ...
+
+    def stat(self, *, follow_symlinks: bool = ...) -> os.stat_result:
+        """Return its status."""
+        ...
 
 
 def node_at(context: RootContext, real_path: str, max_bytes: int) -> Node | None:
@@ -157,43 +182,53 @@ def unicode_duplicates_among(names: Iterable[str]) -> list[str]:
 class Directory:
     """An open directory, with its path as it is displayed and its real path; "" is the root."""
 
-    __slots__ = ("_context", "handle", "path", "real_path")
+    __slots__ = ("_context", "_handle", "path", "real_path")
 
     def __init__(self, context: RootContext, handle: int, path: str, real_path: str) -> None:
         self._context = context
-        self.handle = handle
+        self._handle = handle
         self.path = path
         self.real_path = real_path
 
-    def scan(self) -> list[os.DirEntry[str]]:
-        """Return what is in the directory, in the system's order."""
-        return next(self.scan_parts(sys.maxsize), list[os.DirEntry[str]]())
+    @property
+    def handle(self) -> int:
+        """The descriptor; -1 when it is closed."""
+        return self._handle
 
-    def scan_parts(self, size: int) -> Iterator[list[os.DirEntry[str]]]:
+    @property
+    def is_watched(self) -> bool:
+        """Whether every change of what is in the directory is noticed."""
+        return False
+
+    def scan(self) -> list[DirEntry]:
+        """Return what is in the directory, in the system's order."""
+        return next(self.scan_parts(sys.maxsize), list[DirEntry]())
+
+    def scan_parts(self, size: int) -> Iterator[list[DirEntry]]:
         """Yield what is in the directory in parts, so that a giant one need not be in memory whole."""
         try:
             with os.scandir(self.handle) as entries:
-                while part := list(islice(entries, size)):
+                while part := list[DirEntry](islice(entries, size)):
                     yield part
                     if len(part) < size:
                         return
         except OSError as error:
             raise oserrors.from_oserror(error, self.path or ".") from None
 
-    def target_status(self, listed: os.DirEntry[str]) -> os.stat_result | None:
+    def target_status(self, listed: DirEntry) -> os.stat_result | None:
         """Return the status of a link's target; None where that is not inside, or no link is followed."""
         if not self._context.follow:
             return None
         return link_target(self._context, self._real_child(listed.name)).status
 
-    def real_path_of(self, listed: os.DirEntry[str]) -> str:
+    def real_path_of(self, listed: DirEntry) -> str:
         """Return the real path of a name, links inside resolved."""
         own = self._real_child(listed.name)
         if not listed.is_symlink() or not self._context.follow:
             return own
         return link_target(self._context, own).real_path or own
 
-    def entry(self, listed: os.DirEntry[str]) -> Entry:
+    def entry(self, listed: DirEntry) -> Entry:
         """Return the typed entry of what a scan found."""
         name = listed.name
         try:
@@ -206,6 +241,10 @@ class Directory:
         """Open a directory in this one; a link is not followed."""
         handle = self._open(syscalls.open_directory, name)
         return Directory(self._context, handle, self._child(name), self._real_child(name))
+
+    def enter(self, name: str) -> "Directory":
+        """Open a directory in this one to walk through it; a link is not followed."""
+        return self.open_directory(name)
 
     def open_file(self, name: str) -> OpenFile:
         """Open a regular file such as a rule file; a link is not followed.
@@ -265,20 +304,21 @@ class Directory:
             if outcome is not None:
                 yield name, outcome
 
-    def _check_readable(self, fd: int, name: str) -> None:
-        """Raise for what is no regular file, or a protected one under another name."""
+    def _check_readable(self, fd: int, name: str) -> os.stat_result:
+        """Return the status; raise for what is no regular file, or a protected one under another name."""
         status = os.fstat(fd)
         if not stat.S_ISREG(status.st_mode):
             raise OSError(errno.EINVAL, "not a regular file", name)
         if status.st_nlink > 1 and self._context.is_hard_link_to(status, self._context.unreadable):
             raise self._protected(name)
+        return status
 
     def _protected(self, name: str) -> AccessError:
         return oserrors.protected(self._child(name), self._context.display_path(self._real_child(name)))
 
     def close(self) -> None:
         """Close the directory; again is harmless."""
-        handle, self.handle = self.handle, -1
+        handle, self._handle = self._handle, -1
         if handle != -1:
             syscalls.close(handle)
 

@@ -5,7 +5,7 @@ import os
 import stat
 from collections.abc import Sequence
 from threading import Lock
-from typing import Self
+from typing import Protocol, Self
 
 from agentfs import call_context
 from agentfs.fs import oserrors, syscalls
@@ -14,6 +14,15 @@ from agentfs.fs.context import RootContext
 _CHUNK = 64 * 1024  # read at once: a slow file is left after no more than this
 _BUFFER_SIZE = 256 * 1024
 _SPOOL = "the journal's temporary file"
+
+
+class KeptText(Protocol):
+    """A file whose text is in memory."""
+
+    @property
+    def text(self) -> memoryview:
+        """Its bytes."""
+        ...
 
 
 class OpenFile:
@@ -110,9 +119,14 @@ def open_regular(
     return OpenFile(fd, status, path, real_path)
 
 
-def size_of(fd: int) -> int:
-    """Return the size that the system claims for an open file."""
-    return os.fstat(fd).st_size
+def read_start(fd: int, view: memoryview) -> int:
+    """Fill a buffer with the first bytes of an open file, by one call; return how many there were."""
+    return _read_at(fd, (view,), 0)
+
+
+def size_of(source: int | KeptText) -> int:
+    """Return the size that the system claims for an open file, or that of a kept text."""
+    return os.fstat(source).st_size if isinstance(source, int) else len(source.text)
 
 
 class ReadBuffer:
@@ -134,11 +148,14 @@ class ReadBuffer:
         """Return the bytes."""
         return bytes(self._view[: self.length])
 
-    def fill(self, fd: int) -> int:
-        """Read a whole file, and return how many bytes it has; -1 for more than the limit.
+    def fill(self, source: int | KeptText) -> int:
+        """Read a whole open file or kept text, and return how many bytes it has; -1 for more than the limit.
 
-        It is read by position, which refuses a FIFO, a socket or a terminal before a byte of it is gone.
+        A file is read by position, which refuses a FIFO, a socket or a terminal before a byte of it is gone.
         """
+        if not isinstance(source, int):
+            return self._copy(source.text)
+        fd = source
         length = _read_at(fd, self._whole, 0)
         # Only a read of nothing is the end: a read may give less, and the size that is claimed may be none.
         if length and (length == len(self.data) or os.pread(fd, 1, length)):
@@ -146,6 +163,17 @@ class ReadBuffer:
         self.length = length
         if length >= 0:
             self.data[length] = 0
+        return length
+
+    def _copy(self, text: memoryview) -> int:
+        length = len(text)
+        if length > self.limit:
+            self.length = -1
+            return -1
+        self._grow(length + 1)
+        self._view[:length] = text
+        self.length = length
+        self.data[length] = 0
         return length
 
     def _read_on(self, fd: int, length: int) -> int:

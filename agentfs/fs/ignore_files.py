@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 
 from agentfs.fs import syscalls
 
+RULE_FILES = (".gitignore", ".ignore")  # of a directory
 MAX_RULE_BYTES = 1024 * 1024
 _MAX_CONFIG_BYTES = 1024 * 1024
 _SECTION = re.compile(r'\s*\[\s*([^\]\s"]+)\s*(?:"[^"]*")?\s*\](.*)')

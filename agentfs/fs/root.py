@@ -2,13 +2,15 @@
 
 import os
 import sys
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from copy import copy
 from dataclasses import fields, replace
-from typing import Any, Self
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 
 from agentfs.errors import (
+    AccessError,
     AgentFSError,
     InvalidArgumentError,
     NotDirectoryError,
@@ -18,7 +20,7 @@ from agentfs.errors import (
 )
 from agentfs.fs import oserrors, syscalls
 from agentfs.fs.context import Access, RootContext, RootHandle, SharedHandle
-from agentfs.fs.directory import Directory, entry_of, node_at
+from agentfs.fs.directory import Directory, Outcome, entry_of, node_at
 from agentfs.fs.file import OpenFile, open_regular
 from agentfs.fs.lock import ATTEMPTS, file_locks, lock_directory
 from agentfs.fs.node import Change, Conflict, Node, Recorder
@@ -29,7 +31,12 @@ from agentfs.fs.resolve import ResolvedPath, resolve_real
 from agentfs.policy import VIEWED, Policy
 from agentfs.results import Containment, Entry
 
+if TYPE_CHECKING:  # it is loaded where a tree is watched
+    from agentfs.fs.watch import KeptEntry, Watch
+
 _MAX_ABOVE = 5  # names that an absolute path of another root may have too many
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
 
 
 class Root:
@@ -50,6 +57,8 @@ class Root:
         self.path = os.path.realpath(given)
         self.policy = policy
         self.recorder: Recorder | None = None
+        self.watch: Watch | None = None  # where listings and texts are kept
+        self.tree: Watch | None = None  # the same, brought up to date, in a search under way
         try:
             handle = syscalls.open_root(self.path)
         except FileNotFoundError:
@@ -119,6 +128,31 @@ class Root:
         other._context = replace(self._context, **settings)  # noqa: SLF001 - its own
         return other
 
+    def keep_tree(self, max_bytes: int, max_file: int) -> None:
+        """Keep listings, and texts up to so many bytes, from now on; see `watching`."""
+        from agentfs.fs.watch import Watch  # noqa: PLC0415 - loaded when it is needed
+
+        self.watch = Watch(self.unrestricted._context, self.path, max_bytes, max_file)  # noqa: SLF001 - its own
+
+    @contextmanager
+    def watching(self) -> Generator[Self]:
+        """Give the same root for one search, with what is kept brought up to date; other searches wait."""
+        if self.watch is None:
+            yield self
+            return
+        with self.watch.call() as ready:
+            yield self._with_tree(self.watch if ready else None)
+
+    @property
+    def unwatched(self) -> Self:
+        """The same root, where everything is taken from the disk."""
+        return self._with_tree(None)
+
+    def _with_tree(self, tree: "Watch | None") -> Self:
+        other = copy(self)
+        other.tree = tree
+        return other
+
     @property
     def usable_directories(self) -> list[str]:
         """The directories from which everything that may be used is reached, as `top` takes them."""
@@ -162,6 +196,8 @@ class Root:
     def close(self) -> None:
         """Close the root; again is harmless, calls under way end in peace, and no later one works."""
         self._context.shared_handle.handle = RootHandle(-1)
+        if self.watch is not None:
+            self.watch.close()
 
     def __enter__(self) -> Self:
         return self
@@ -215,6 +251,42 @@ class Root:
         with ResolvedPath(context, path, parsed) as resolved:
             handle = resolved.open(syscalls.open_directory)
             return Directory(context, handle, resolved.display_path, resolved.real_path)
+
+    def enter_directory(self, path: str) -> Directory:
+        """Open a directory to walk through; in a watched search it is taken from what is kept."""
+        if self.tree is None:
+            return self.open_directory(path)
+        context, parsed = self._context, self._split(path or ".")
+        direct = _direct_path(parsed)
+        if (direct or not parsed.parts) and context.is_usable(direct):
+            found = self.tree.open(context, context.display_path(direct), direct)
+            if found is not None:
+                return found
+        opened = self.open_directory(path)
+        found = self.tree.open(context, opened.path, opened.real_path)
+        if found is None:
+            return opened
+        opened.close()
+        return found
+
+    @property
+    def has_access_rules(self) -> bool:
+        """Whether the call under way may be refused some files."""
+        return self._context.access is not None
+
+    def open_kept(self, real_path: str, path: str = "") -> Directory | None:
+        """Return a directory of the kept tree, to be displayed by `path`; None where there is none."""
+        return None if self.tree is None else self.tree.open(self._context, path, real_path)
+
+    def kept_path(self, entry: "KeptEntry") -> str:
+        """Return the path of a file of the kept tree, as it is displayed here."""
+        return self.display_path(entry.directory.prefix + entry.name)
+
+    def read_kept(
+        self, entries: Sequence["KeptEntry"], read: Callable[[Any], Outcome | None]
+    ) -> Iterator[tuple["KeptEntry", Outcome | OSError | AccessError]]:
+        """Read files of the kept tree one after the other, as `Directory.read_files`."""
+        return iter(()) if self.tree is None else self.tree.read(self._context, entries, read)
 
     def _real_directory(self, path: str) -> str:
         with self.open_directory(path) as directory:
@@ -374,3 +446,14 @@ class Root:
 def _direct_path(parsed: ParsedPath) -> str:
     """Return the path for the system, where it may be walked by no more than its names; else ""."""
     return "" if parsed.climbs or parsed.escaped else "/".join(parsed.parts)
+
+
+def watched(search: Callable[Concatenate[Root, _P], _R]) -> Callable[Concatenate[Root, _P], _R]:
+    """Let a search take what is kept of the tree, where that is watched."""
+
+    @wraps(search)
+    def call(root: Root, /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
+        with root.watching() as current:
+            return search(current, *args, **kwargs)
+
+    return call

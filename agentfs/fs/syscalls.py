@@ -59,7 +59,7 @@ def open_file(handle: int, name: str) -> int:
 
 def open_beneath(handle: int, path: str, *, directory: bool = False) -> int:
     """Open a file or directory for reading by `openat2`, with no link on the way; -1 when that fails."""
-    call = _c_function("syscall")
+    call = c_function("syscall")
     if call is None:
         return -1
     number, how, size = _how(_SCAN if directory else _FILE)
@@ -137,7 +137,7 @@ def rename_new(handle: int, source: str, name: str) -> None:
 
 def rename_no_replace(handle: int, source: str, name: str) -> int:
     """Rename within a directory by `renameat2`; return its errno, ENOSYS where there is none."""
-    call = _c_function("renameat2")
+    call = c_function("renameat2")
     if call is None:
         return errno.ENOSYS
     import ctypes  # noqa: PLC0415 - as below
@@ -182,8 +182,20 @@ def _rename_over_placeholder(handle: int, source: str, name: str) -> None:
         os.close(fd)
 
 
+def file_system(handle: int) -> int:
+    """Return the type of the file system that an open directory is on, as Linux numbers it; 0 for unknown."""
+    call = c_function("fstatfs")
+    if call is None:
+        return 0
+    import ctypes  # noqa: PLC0415 - as below
+
+    status = (ctypes.c_long * 64)()  # struct statfs, which begins with the type
+    return status[0] & 0xFFFFFFFF if call(handle, status) == 0 else 0
+
+
 @cache
-def _c_function(name: str) -> Callable[..., int] | None:
+def c_function(name: str) -> Callable[..., int] | None:
+    """Return a function of the C library on Linux; None where there is none."""
     if sys.platform != "linux":
         return None
     import ctypes  # noqa: PLC0415 - it takes longer to load than all of agentfs

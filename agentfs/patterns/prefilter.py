@@ -26,6 +26,7 @@ _RE2_MEMORY = 64 * 1024 * 1024
 SkipReason = Literal["binary", "too_large", "undecodable"]
 # Given the length of the buffer (-1: over its limit): the content that may match, why it is skipped, or None.
 Classify: TypeAlias = Callable[[int], bytes | SkipReason | None]
+Finder: TypeAlias = Callable[[bytearray, int, int], int]  # where it is between two positions, or -1
 _Contains: TypeAlias = Callable[[int], bool]  # whether so many bytes of the buffer contain it
 
 
@@ -80,6 +81,44 @@ def _by_re2(contents: ReadBuffer, pattern: Pattern) -> Classify:
         return content if passes else None
 
     return classify
+
+
+def is_plain(contents: ReadBuffer) -> bool:
+    """Return whether the bytes of a file show that it has no match: neither binary nor in a wide encoding."""
+    head = _head(contents)
+    return b"\0" not in head and not (head and head[0] in _WIDE_BOM_STARTS)
+
+
+def finders(pattern: Pattern) -> list[Finder]:
+    """Return functions of which one finds something in every plain text with a match; [] for no such."""
+    make = _find_folded if pattern.ignore_case else _find
+    found = [make(literal.encode()) for literal in pattern.plan.literals]
+    return found and found + [_find(each.encode()) for each in pattern.plan.case_fold_extras]
+
+
+def _find(literal: bytes) -> Finder:
+    find: Any = (_stringzilla_find() if len(literal) <= _MAX_LITERAL else None) or bytearray.find
+
+    def found(data: bytearray, start: int, end: int) -> int:
+        at: int = find(data, literal, start, end)
+        return at
+
+    return found
+
+
+def _find_folded(literal: bytes) -> Finder:
+    folded = literal[:_MAX_FOLDED_LITERAL]
+    search = compile_folded(folded).search
+
+    def find(data: bytearray, start: int, end: int) -> int:
+        while start < end:
+            found = search(data, start, min(start + _MAX_FOLDED_TEXT, end))
+            if found is not None:
+                return int(found.start())
+            start += _MAX_FOLDED_TEXT - len(folded)
+        return -1
+
+    return find
 
 
 def decode_content(content: bytes, encoding: str | None = None) -> str | None:

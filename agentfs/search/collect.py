@@ -10,12 +10,11 @@ from typing import Any, TypeVar
 
 from agentfs import call_context
 from agentfs.errors import AgentFSError, InvalidArgumentError, OutsideWorkspaceError, past_end
-from agentfs.fs import Directory, Root, display_name
+from agentfs.fs import Directory, DirEntry, Root, display_name
 from agentfs.limits import Limits
 from agentfs.messages import Message, ParameterName
 from agentfs.results import Entry, Skipped
 from agentfs.search.options import FindOptions, GlobOptions, check_least
-from agentfs.tree.gitignore import DirEntry
 from agentfs.tree.ignore_sources import with_slash
 from agentfs.tree.walk import MAX_BATCH, Visit, Walk, path_order
 from agentfs.visible import literal

@@ -4,11 +4,11 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from agentfs import call_context
 from agentfs.errors import AgentFSError
-from agentfs.fs import Directory, Root, display_name
+from agentfs.fs import Directory, DirEntry, KeptEntry, Root, display_name
 from agentfs.limits import Limits
 from agentfs.patterns.prefilter import SkipReason
 from agentfs.results import GlobResult, Skipped
@@ -17,11 +17,13 @@ from agentfs.search.options import GrepOptions, as_list, opens_hidden, paths_of
 from agentfs.tree.globs import compile_exclude, compile_globs, compile_pruning, hidden_names
 from agentfs.tree.ignore_sources import with_slash
 from agentfs.tree.types import compile_types
-from agentfs.tree.walk import Excluded, Visit, Walk, path_order
+from agentfs.tree.walk import Excluded, KeptWalk, Visit, Walk, path_order
 
 Skipping = SkipReason | Literal["timeout"]
 Reading = bytes | Skipping  # what reading a descriptor comes to: the content that may match, or why not
-ReadFile: TypeAlias = Callable[[int], Reading | None]  # None passes over a file without a match
+ReadFile: TypeAlias = Callable[
+    [Any], Reading | None
+]  # given a descriptor or a kept entry; None passes over a file without a match
 Outcome = Reading | OSError | AgentFSError
 
 
@@ -30,10 +32,15 @@ class FileBatch:
     """Files to be read one after the other in the same way; see `Directory.read_files`."""
 
     prefix: str  # what precedes each name in its path
-    names: list[str]  # as the system spells them
-    read: Callable[[Sequence[str], ReadFile], Iterator[tuple[str, Outcome]]]
+    names: list[Any]  # as the system spells them; entries for files of the kept tree
+    read: Callable[[Sequence[Any], ReadFile], Iterator[tuple[Any, Outcome]]]
     named: bool = False  # whether it is the one file that was asked for: an error of it is one of the call
     directory: Directory | None = None  # None where the names are paths
+    kept_path: Callable[[KeptEntry], str] | None = None  # for files of the kept tree, the path of one
+
+    def path(self, name: Any) -> str:
+        """Return the path of a file."""
+        return display_name(self.prefix + name) if self.kept_path is None else self.kept_path(name)
 
 
 class _Filter:
@@ -128,7 +135,7 @@ class FileSource:
         else:
             found = [*files]
             for batch in self._tree(directories):
-                found += [display_name(batch.prefix + name) for name in batch.names]
+                found += map(batch.path, batch.names)
             for path in self._sorted(found):
                 yield FileBatch("", [path], self._read)
 
@@ -217,6 +224,13 @@ class FileSource:
             enter=None if prunes is None else lambda below: not prunes(below),
             exclude=filter_.excludes,
         )
+        if self._seen is None and (kept := walk.kept()) is not None:
+            entries = self._kept_entries(kept, filter_)
+            root = self._root
+            yield FileBatch(
+                "", entries, lambda some, read: root.read_kept(some, read), kept_path=root.kept_path
+            )
+            return
         linked = self._root.has_linked_secrets()
         for visit in walk:
             prefix = with_slash(visit.path)
@@ -229,6 +243,20 @@ class FileSource:
                 continue
             for name in names:
                 yield FileBatch("", [display_name(prefix + name)], self._read)
+
+    def _kept_entries(self, kept: KeptWalk, filter_: _Filter) -> list[Any]:
+        """Return the files of a kept walk that are searched; the same globs and types have the same ones."""
+        types = as_list(self._options.type)
+        if not filter_.globs and not types:
+            return kept.files
+        key = (*filter_.globs, None, *types)
+        if key not in kept.filtered:
+            found: list[DirEntry] = []
+            for visit in kept.visits:
+                by_name = {listed.name: listed for listed in visit.files}
+                found += [by_name[name] for name in filter_.names(visit.below, [*by_name])]
+            kept.filtered[key] = found
+        return kept.filtered[key]
 
     def _unseen(self, visit: Visit, names: list[str], seen: set[str]) -> list[str]:
         """Return the names of files that were not met by another path, or by another link to them."""

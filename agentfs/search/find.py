@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from agentfs import call_context
 from agentfs.errors import AgentFSError, NotFoundError
-from agentfs.fs import Directory, Root, unicode_duplicates_among
+from agentfs.fs import Directory, DirEntry, Root, unicode_duplicates_among, watched
 from agentfs.limits import Limits
 from agentfs.messages import Joined, Message, ParameterName, Retry, plural
 from agentfs.patterns.compile import compile_pattern
@@ -46,7 +46,6 @@ from agentfs.search.options import (
 )
 from agentfs.search.render import OPEN_IGNORED, skip_report, stop_report
 from agentfs.text import Step, continuation, fitted, footer
-from agentfs.tree.gitignore import DirEntry
 from agentfs.tree.globs import compile_descent, compile_exclude, compile_globs, hidden_names
 from agentfs.tree.ignore_sources import with_slash
 from agentfs.tree.walk import Walk
@@ -56,6 +55,7 @@ _NameTest = Callable[[str], bool]
 _R = TypeVar("_R", ListResult, GlobResult)
 
 
+@watched
 def list_directory(root: Root, limits: Limits, options: ListOptions) -> ListResult:
     """List a directory, or several; each directory in it is followed by what lies in that."""
     page = page_of(options.limit, options.offset, limits.list_entries, limits)
@@ -146,6 +146,7 @@ def _size_text(size: int) -> str:
     return f"{amount:.0f} TB"
 
 
+@watched
 def glob_files(root: Root, limits: Limits, options: GlobOptions) -> GlobResult:
     """Find the files whose path matches a glob."""
     patterns = as_list(options.pattern)
@@ -175,6 +176,7 @@ def _explain_glob_path(root: Root, limits: Limits, options: GlobOptions, error: 
                 error.hint = Message(f"As a glob it leads to {count}: ", retry, ".")
 
 
+@watched
 def find_files(root: Root, limits: Limits, options: FindOptions) -> GlobResult:
     """Find entries by name, type, size and time, as fd does."""
     pattern, globs = options.pattern, as_list(options.glob)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from itertools import groupby
 
 from agentfs.errors import AgentFSError, NotFoundError
-from agentfs.fs import Root, revision_of
+from agentfs.fs import Root, revision_of, watched
 from agentfs.limits import Limits
 from agentfs.read_tracker import ReadTracker
 from agentfs.results import GrepResult, Match
@@ -18,6 +18,7 @@ from agentfs.search.searcher import Engine, search
 from agentfs.text import bodies_of, decode
 
 
+@watched
 def grep(
     root: Root,
     limits: Limits,
@@ -33,6 +34,8 @@ def grep(
     """
     began = time.monotonic()
     rg = find_rg() if engine == "ripgrep" else None
+    if rg is not None or options.encoding is not None:  # about bytes that are not kept
+        root = root.unwatched
     try:
         found = search(root, limits, options, text=text, rg=rg)
     except NotFoundError as error:

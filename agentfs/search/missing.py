@@ -8,7 +8,7 @@ from itertools import takewhile
 from operator import itemgetter
 
 from agentfs.errors import AgentFSError, NotFoundError
-from agentfs.fs import Root, display_name, quote
+from agentfs.fs import Root, display_name, quote, watched
 from agentfs.limits import Limits
 from agentfs.messages import Joined, Message, call, plural
 from agentfs.search.find import glob_files
@@ -23,6 +23,7 @@ _MAX_CORRECTIONS = 4  # names of one path
 _OF_DIRECTORIES = frozenset({"ls", "glob", "find"})  # methods whose path is that of a directory
 
 
+@watched
 def explain_missing(root: Root, limits: Limits, method: str, error: NotFoundError) -> None:
     """Add to an error what its path may mean: a glob, other slashes, the same name in another directory."""
     path = error.details.get("path")

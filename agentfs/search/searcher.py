@@ -5,14 +5,14 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from sys import getsizeof
-from typing import Literal
+from typing import Any, Literal
 
 from agentfs import call_context
 from agentfs.errors import AccessError, AgentFSError
-from agentfs.fs import Directory, ReadBuffer, Root, display_name, size_of, typed
+from agentfs.fs import BINARY, Directory, KeptEntry, ReadBuffer, Root, size_of, typed
 from agentfs.limits import Limits
 from agentfs.patterns.line_search import Counts, LineMatch, LineSearch
-from agentfs.patterns.prefilter import classifier, decode_content
+from agentfs.patterns.prefilter import classifier, decode_content, finders, is_plain
 from agentfs.results import FileCount, Match, Skipped
 from agentfs.search.collect import ENTRY_BYTES, Page, page_of
 from agentfs.search.files import FileBatch, FileSource, Outcome, Reading, Skipping
@@ -27,6 +27,7 @@ Engine = Literal["python", "ripgrep"]
 # Lines around each match when none were asked for: so few are read together with the code around them.
 _ADAPTIVE_CONTEXT = {1: 10, 2: 5, 3: 5}
 _MAX_WAITING = 500  # line matches of a file that wait to become matches
+_PLAIN = "plain"  # the content of a kept text in which a search for bytes finds what a match requires
 _FILES_PER_CHECK = 32  # files between two checks for cancellation
 _MATCH_BYTES, _SPAN_BYTES = 320, 120  # as measured
 _BLOCK_LINES = 10  # a match over several lines may be as long as this many lines
@@ -92,6 +93,7 @@ class _Searcher:
         self.deadline = call_context.deadline(seconds_of(options.timeout, limits))
         self.source = FileSource(root, limits, options, self.deadline, among)
         self.buffer = ReadBuffer(options.file_bytes(limits))
+        self.candidates: set[KeptEntry] = set()  # those whose text has what the pattern requires
         self.classify = classifier(self.buffer, self.pattern, options.encoding)
         # How far behind the first match of a line another can still be shown.
         window = limits.grep_line_chars * _BLOCK_LINES
@@ -137,13 +139,15 @@ class _Searcher:
 
     def _search_batch(self, batch: FileBatch, among: set[str] | None) -> None:
         found = self.found
-        for first in range(0, len(batch.names), _FILES_PER_CHECK):
-            names = batch.names[first : first + _FILES_PER_CHECK]
+        at_once = _FILES_PER_CHECK if batch.kept_path is None else len(batch.names) or 1
+        for first in range(0, len(batch.names), at_once):
+            names: list[Any] = batch.names[first : first + at_once]
             call_context.step(0)  # the walk has counted them
             if batch.directory is not None and among is not None:
                 names = self._candidates(batch.directory, names, among)
             found.searched += len(names)  # what turns out not to be is taken off again
-            for name, outcome in batch.read(names, self._read):
+            read = names if batch.kept_path is None else self._may_match(names)
+            for name, outcome in batch.read(read, self._read):
                 try:
                     self._search_file(batch, name, outcome)
                 finally:
@@ -152,10 +156,38 @@ class _Searcher:
                 if found.full:
                     return
 
-    def _read(self, fd: int) -> Reading | None:
+    def _read(self, source: int | KeptEntry) -> Reading | None:
         if time.monotonic() > self.deadline:
             return "timeout"
-        return self.classify(self.buffer.fill(fd))
+        if isinstance(source, int):
+            return self.classify(self.buffer.fill(source))
+        if source.content == BINARY:
+            return BINARY
+        if source in self.candidates:
+            return bytes(source.text)
+        found = self.classify(self.buffer.fill(source))
+        if found == BINARY:
+            source.keep_as_binary()
+        elif not source.content:
+            source.content = _PLAIN if is_plain(self.buffer) else "other"
+        return found
+
+    def _may_match(self, entries: Sequence[KeptEntry]) -> Sequence[KeptEntry]:
+        """Leave out the plain kept texts in which a search of all of them at once finds no candidate."""
+        tree = self.root.tree
+        find = finders(self.pattern)
+        if tree is None or not find or self.buffer.limit < tree.max_file or self.root.has_access_rules:
+            return entries
+        tree.texts.mark_used(entries)
+        found = tree.texts.containing(find, self._check_time)
+        read = [entry for entry in entries if entry.content != _PLAIN or entry in found]
+        self.candidates = {entry for entry in read if entry.content == _PLAIN}
+        return read
+
+    def _check_time(self) -> None:
+        call_context.step(0)
+        if time.monotonic() > self.deadline:
+            raise TimeoutError
 
     def _read_size(self, fd: int) -> Skipping | None:
         if time.monotonic() > self.deadline:
@@ -179,7 +211,7 @@ class _Searcher:
         """Search a file that was read, or count it as skipped."""
         if outcome == "timeout":
             self.found.searched -= 1
-            self.found.ended_in = batch.prefix + name
+            self.found.ended_in = batch.prefix + name if batch.kept_path is None else batch.path(name)
             raise TimeoutError
         if not isinstance(outcome, bytes):
             if batch.named and not isinstance(outcome, str):
@@ -188,7 +220,7 @@ class _Searcher:
         elif (text := decode_content(outcome, self.options.encoding)) is None:
             self._skip("undecodable")
         else:
-            self._search_text(display_name(batch.prefix + name), text)
+            self._search_text(batch.path(name), text)
 
     def _skip(self, outcome: str | OSError | AgentFSError) -> None:
         if not isinstance(outcome, str):

@@ -10,12 +10,12 @@ knows is decided exactly, from the last rule of the nearest file upwards.
 """
 
 import math
-import os
 import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from agentfs.fs import DirEntry
 from agentfs.tree.wildcards import (
     ANY_PARTS,
     MalformedPatternError,
@@ -28,8 +28,6 @@ from agentfs.tree.wildcards import (
     suffix_of,
     to_regex,
 )
-
-DirEntry = os.DirEntry[str]
 
 # Of one rule file: lines that are rules, and characters of those with wildcards, which are compiled.
 MAX_RULES = 50_000

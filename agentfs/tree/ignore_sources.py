@@ -8,7 +8,14 @@ from typing import NamedTuple
 
 from agentfs.errors import AgentFSError, NotDirectoryError, NotFoundError
 from agentfs.fs import Directory, Root
-from agentfs.fs.ignore_files import MAX_RULE_BYTES, git_directory, read_outer_rules, worktree_exclude
+from agentfs.fs.ignore_files import (
+    MAX_RULE_BYTES,
+    RULE_FILES,
+    OuterRules,
+    git_directory,
+    read_outer_rules,
+    worktree_exclude,
+)
 from agentfs.tree.gitignore import IgnoreRules, Rule, TooManyRulesError, read_rules
 
 MAX_UNREAD = 20  # rule files that could not be read, of which the names are kept
@@ -31,6 +38,10 @@ class RuleReader:
         self._deadline = deadline
         self.unreadable = 0
         self.unread: list[str] = []  # the first of these, relative to the root; "" for one outside
+        # What was read from where no event comes, and whether that is all.
+        self._outer: OuterRules | None = None
+        self._repositories: dict[str, _Repository] = {}
+        self._linked = False
 
     def _refuse(self, *files: str) -> None:
         self.unreadable += len(files)
@@ -38,7 +49,7 @@ class RuleReader:
 
     def outside_root(self) -> IgnoreRules:
         """Return the rules that apply in the root from outside: global excludes, and directories above it."""
-        found = read_outer_rules(self._root.path)
+        self._outer = found = read_outer_rules(self._root.path)
         self._refuse(*[""] * found.unreadable)
         global_excludes: list[Rule] = []
         try:
@@ -84,9 +95,11 @@ class RuleReader:
         """Return the rules that apply in a directory, given those of its parent and the names with a dot."""
         gitignore, ignore = (
             self._content(directory, name) if dotted is None or name in dotted else None
-            for name in (".gitignore", ".ignore")
+            for name in RULE_FILES
         )
-        repository = self._repository(directory) if dotted is None or ".git" in dotted else _Repository(False)
+        repository = _Repository(False)
+        if dotted is None or ".git" in dotted:
+            repository = self._repositories[directory.real_path] = self._repository(directory)
         if gitignore is None and ignore is None and not repository.exists:
             return rules
         entered = rules.enter(
@@ -102,11 +115,28 @@ class RuleReader:
             self._refuse(*entered.refused)
         return entered
 
+    @property
+    def is_complete(self) -> bool:
+        """Whether all rule files were read, and those that no event is about can be compared."""
+        return not self.unreadable and not self._linked
+
+    def is_current(self) -> bool:
+        """Return whether what no event is about is as it was read: rules outside, and of repositories."""
+        if self._outer is not None and read_outer_rules(self._root.path) != self._outer:
+            return False
+        reader = RuleReader(self._root)
+        for real_path, before in self._repositories.items():
+            directory = self._root.tree and self._root.open_kept(real_path)
+            if not directory or reader._repository(directory) != before:
+                return False
+        return reader.is_complete
+
     def _content(self, directory: Directory, name: str) -> bytes | None:
         """Return a rule file; a link, a FIFO or a giant is none and counts as unreadable."""
         try:
             with directory.open_file(name) as opened:
                 content = opened.read(MAX_RULE_BYTES + 1)
+                self._linked |= opened.stat.st_nlink > 1
         except NotFoundError:
             return None
         except (AgentFSError, OSError):

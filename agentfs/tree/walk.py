@@ -3,17 +3,17 @@
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import KW_ONLY, dataclass, field
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import KW_ONLY, dataclass, field, replace
 from heapq import nsmallest
 from operator import attrgetter
 from typing import Any, NamedTuple
 
 from agentfs import call_context
 from agentfs.errors import AgentFSError
-from agentfs.fs import MAX_NAME_BYTES, MAX_PARTS, MAX_PATH_BYTES, Directory, Root, display_name
+from agentfs.fs import MAX_NAME_BYTES, MAX_PARTS, MAX_PATH_BYTES, Directory, DirEntry, Root, display_name
 from agentfs.results import Skipped
-from agentfs.tree.gitignore import OUTSIDE, DirEntry, IgnoreRules, Rule
+from agentfs.tree.gitignore import OUTSIDE, IgnoreRules, Rule
 from agentfs.tree.ignore_sources import RuleReader, with_slash
 
 VCS_NAMES = frozenset({".git", ".hg", ".svn", ".jj", ".bzr"})
@@ -48,6 +48,21 @@ class Excluded(NamedTuple):
     path: str  # relative to the root
     below: str  # relative to the start of the walk
     entry: DirEntry
+
+
+@dataclass(slots=True)
+class KeptWalk:
+    """A whole walk of a watched tree, which holds until a listing or a rule changes."""
+
+    visits: list[Visit]
+    files: list[DirEntry]  # of all visits
+    entries: int  # how many names were looked at
+    counts: Counter[str]
+    rules: Counter[Rule]
+    excluded: list[Excluded]
+    reader: RuleReader
+    checked: int  # the call in which it was last known to hold
+    filtered: dict[Hashable, list[DirEntry]] = field(default_factory=dict[Hashable, list[DirEntry]])
 
 
 @dataclass(slots=True)
@@ -120,6 +135,10 @@ class Walk:
         self._reached: str | None = None
         self._memory = 0
         self.excluded: list[Excluded] = []  # the first that are hidden or ignored
+        filtered = (
+            self.depth or self.enter or self.exclude or self.select or self.keep or callable(self.hidden)
+        )
+        self._recorded = not (filtered or self.listing or self.follow or len(self._starts) > 1)
 
     @property
     def skipped(self) -> Skipped:
@@ -134,17 +153,64 @@ class Walk:
         return Skipped(**counts, rules=dict(rules), unread_rules=unread, reached=self._reached)
 
     def __iter__(self) -> Iterator[Visit]:
+        if (kept := self.kept()) is not None:
+            for visit in kept.visits:
+                directory = self.root.open_kept(visit.directory.real_path, visit.path)
+                if directory is not None:
+                    yield replace(visit, directory=directory)
+            return
         stack: list[_Frame] = []
+        visits: list[Visit] = []
         try:
             for start in self._starts:
-                yield from self._visits(stack, start)
+                for visit in self._visits(stack, start):
+                    if self._recorded:
+                        visits.append(visit)
+                    yield visit
+            self._keep(visits)
         finally:
             for frame in stack:
                 if frame.directory is not None:
                     frame.directory.close()
 
+    def kept(self) -> KeptWalk | None:
+        """Return the whole walk, if it is kept and still holds."""
+        tree = self.root.tree
+        if tree is None or not self._recorded:
+            return None
+        key = self._key()
+        kept: KeptWalk | None = tree.memo.get(key)
+        if kept is None or kept.entries > self.max_entries:
+            return None
+        if kept.checked != tree.calls:
+            if not kept.reader.is_current():
+                del tree.memo[key]
+                return None
+            kept.checked = tree.calls
+        self._counts, self._rules, self.excluded = kept.counts, kept.rules, kept.excluded
+        call_context.step(kept.entries)
+        return kept
+
+    def _keep(self, visits: list[Visit]) -> None:
+        """Keep the walk, if all of it is watched and all could be read."""
+        tree, reader = self.root.tree, self._reader
+        if tree is None or not self._recorded or self._reached is not None or self._counts["unreadable"]:
+            return
+        if reader.is_complete:
+            files = [entry for visit in visits for entry in visit.files]
+            entries = self.max_entries - self._entries_left
+            tree.memo[self._key()] = KeptWalk(
+                visits, files, entries, self._counts, self._rules, self.excluded, reader, tree.calls
+            )
+
+    def _key(self) -> tuple[object, ...]:
+        with self.root.enter_directory(self._starts[0]) as start:
+            paths = start.path, start.real_path
+        return "walk", *paths, self.hidden, self.ignored, self.others, self.directories
+
     def _visits(self, stack: list[_Frame], path: str) -> Iterator[Visit]:
-        start = self.root.open_directory(path)
+        start = self.root.enter_directory(path)
+        self._recorded &= start.is_watched
         stack.append(_Frame(start, start.path, "", start.real_path, IgnoreRules()))
         if not self.ignored:
             stack[0].rules = self._rules_above(start)
@@ -195,11 +261,11 @@ class Walk:
             return None
         try:
             if not child.is_symlink():
-                opened = directory.open_directory(name)
+                opened = directory.enter(name)
             elif not self.follow:
                 return None
             else:
-                opened = self.root.open_directory(with_slash(frame.path) + display_name(name))
+                opened = self.root.enter_directory(with_slash(frame.path) + display_name(name))
                 if any(each.real_path == opened.real_path for each in stack):
                     opened.close()
                     self._skip("symlink")
@@ -207,6 +273,7 @@ class Walk:
         except (AgentFSError, OSError):
             self._skip("unreadable")
             return None
+        self._recorded &= opened.is_watched
         entered = _Frame(opened, opened.path, f"{frame.below}{name}/", opened.real_path, frame.rules)
         if child.is_symlink() and not self.ignored:
             entered.rules = self._rules_above(opened)
@@ -228,7 +295,7 @@ class Walk:
             if not remaining and not frame.more:
                 return None
             try:
-                frame.directory = self.root.open_directory(frame.path)
+                frame.directory = self.root.enter_directory(frame.path)
                 # An entry is looked up where it was scanned from, so what is left is scanned again.
                 found = {
                     each.name: each

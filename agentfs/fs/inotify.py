@@ -1,0 +1,93 @@
+"""Events of directories from Linux's inotify, by its system calls alone."""
+
+import errno
+import os
+import struct
+from typing import NamedTuple
+
+from agentfs.fs import syscalls
+
+MODIFY, ATTRIB, CLOSE_WRITE = 0x2, 0x4, 0x8
+MOVED_FROM, MOVED_TO, CREATE, DELETE, DELETE_SELF = 0x40, 0x80, 0x100, 0x200, 0x400
+UNMOUNT, OVERFLOW, IGNORED, IS_DIRECTORY = 0x2000, 0x4000, 0x8000, 0x40000000
+_ONLY_DIRECTORIES = 0x01000000
+_MASK = (
+    MODIFY | ATTRIB | CLOSE_WRITE | MOVED_FROM | MOVED_TO | CREATE | DELETE | DELETE_SELF | _ONLY_DIRECTORIES
+)
+_HEADER = struct.Struct("iIII")
+_BUFFER_SIZE = 64 * 1024
+
+
+class Event(NamedTuple):
+    """Something that happened in a watched directory, or to it."""
+
+    watch: int
+    mask: int
+    cookie: int  # the same for both sides of a rename
+    name: str  # in the directory; "" for itself
+
+
+class Inotify:
+    """A queue of events; OSError where the system has none, or no more of them."""
+
+    def __init__(self) -> None:
+        self._fd = -1
+        self._fd = _call("inotify_init1", os.O_NONBLOCK | os.O_CLOEXEC)
+
+    def add(self, directory: int) -> int:
+        """Watch an open directory, whatever its path leads to by now; the same one has the same number."""
+        return _call("inotify_add_watch", self._fd, b"/proc/self/fd/%d" % directory, _MASK)
+
+    def remove(self, watch: int) -> None:
+        """End a watch, if it has not ended by itself."""
+        try:
+            _call("inotify_rm_watch", self._fd, watch)
+        except OSError:
+            return
+
+    def drain(self) -> list[Event]:
+        """Return the events that are there now."""
+        events: list[Event] = []
+        remaining = self._waiting()  # not those that come meanwhile, of which there may be no end
+        while remaining > 0:
+            try:
+                data = os.read(self._fd, _BUFFER_SIZE)
+            except BlockingIOError:
+                break
+            remaining -= len(data)
+            at = 0
+            while at < len(data):
+                watch, mask, cookie, length = _HEADER.unpack_from(data, at)
+                at += _HEADER.size + length
+                events.append(Event(watch, mask, cookie, os.fsdecode(data[at - length : at].rstrip(b"\0"))))
+        return events
+
+    def _waiting(self) -> int:
+        import fcntl  # noqa: PLC0415 - agentfs can be imported on Windows too
+        import termios  # noqa: PLC0415 - as above
+
+        size: int
+        (size,) = struct.unpack("i", fcntl.ioctl(self._fd, termios.FIONREAD, bytes(4)))
+        return size
+
+    def close(self) -> None:
+        """End all watches."""
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            syscalls.close(fd)
+
+    def __del__(self) -> None:
+        self.close()
+
+
+def _call(name: str, *arguments: object) -> int:
+    function = syscalls.c_function(name)
+    if function is None:
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS), name)
+    result = function(*arguments)
+    if result < 0:
+        import ctypes  # noqa: PLC0415 - it takes longer to load than all of agentfs
+
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number), name)
+    return result

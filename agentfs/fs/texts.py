@@ -1,0 +1,175 @@
+"""The texts of files in memory, in a few large blocks, so that one pass finds all that contain a literal."""
+
+from array import array
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Protocol
+
+_BLOCK_SIZE = 16 * 1024 * 1024
+_LEAST_BLOCKS = 16  # that a store has room for
+_DEAD_SHARE = 8  # a block is copied when one part of so many is of texts that were dropped
+
+Find = Callable[[bytearray, int, int], int]  # where something is between two positions; -1 for nowhere
+
+
+class Block:
+    """Texts one after the other, each followed by a NUL."""
+
+    __slots__ = ("data", "dead", "end", "owners", "starts", "used", "view")
+
+    def __init__(self, size: int) -> None:
+        self.data = bytearray(size)
+        self.view = memoryview(self.data)
+        self.end = 0
+        self.dead = 0  # bytes of texts that were dropped
+        self.starts = array("q")
+        self.owners: list[Text | None] = []
+        self.used = 0  # the last search that a text of it took part in
+
+
+class Text(Protocol):
+    """What a kept text is of."""
+
+    block: Block | None
+    index: int  # in the block
+    content: str  # what its reader has found it to be; "" for nothing, and when it is dropped
+
+
+class TextStore:
+    """Texts, up to a number of bytes."""
+
+    def __init__(self, max_bytes: int) -> None:
+        self.max_bytes = max_bytes
+        self.search = 0  # the number of the search under way
+        self._block_size = min(_BLOCK_SIZE, max_bytes // _LEAST_BLOCKS)
+        self._blocks: list[Block] = []
+        self._allocated = 0
+
+    @property
+    def count(self) -> int:
+        """How many texts are kept."""
+        return sum(len(block.owners) - block.owners.count(None) for block in self._blocks)
+
+    @property
+    def text_bytes(self) -> int:
+        """The size of the kept texts."""
+        return sum(block.end - block.dead for block in self._blocks) - self.count
+
+    @property
+    def kept_bytes(self) -> int:
+        """The memory that they take."""
+        return sum(block.end for block in self._blocks)
+
+    def clear(self) -> None:
+        """Drop all."""
+        for block in self._blocks:
+            self._drop_texts(block)
+        self._blocks.clear()
+        self._allocated = 0
+
+    def reserve(self, size: int) -> Block | None:
+        """Return a block with room for a text of some size and a byte behind it; None when all is full.
+
+        A block that neither this search nor the one before took a text from makes room.
+        """
+        needed = size + 1
+        blocks = self._blocks
+        if blocks and len(blocks[-1].data) - blocks[-1].end >= needed:
+            return blocks[-1]
+        for block in blocks:
+            if len(block.data) - block.end >= needed:
+                return block
+        length = needed if needed > self._block_size // 4 else self._block_size
+        while self._allocated + length > self.max_bytes:
+            unused = min(blocks, key=lambda block: block.used, default=None)
+            if unused is None or unused.used >= self.search - 1 or length > self.max_bytes:
+                return None
+            self._drop_texts(unused)
+            self._remove(unused)
+        block = Block(length)
+        self._allocated += length
+        # Behind those with room: a text of its own size fills its block.
+        blocks.insert(0 if needed == length else len(blocks), block)
+        return block
+
+    def add(self, owner: Text, block: Block, size: int) -> None:
+        """Keep a text that was written to where the block ends."""
+        owner.block, owner.index = block, len(block.owners)
+        block.starts.append(block.end)
+        block.owners.append(owner)
+        block.end += size + 1
+        block.data[block.end - 1] = 0
+        block.used = self.search
+
+    def view(self, owner: Text) -> memoryview:
+        """Return the bytes of a kept text."""
+        block, index = owner.block, owner.index
+        if block is None:
+            return memoryview(b"")
+        return block.view[block.starts[index] : self._end(block, index) - 1]
+
+    def discard(self, owner: Text) -> None:
+        """Drop a text, if it is kept."""
+        block, index = owner.block, owner.index
+        owner.content = ""
+        if block is None:
+            return
+        owner.block = None
+        block.owners[index] = None
+        block.dead += self._end(block, index) - block.starts[index]
+        while block.owners and block.owners[-1] is None:
+            block.owners.pop()
+            start = block.starts.pop()
+            block.dead -= block.end - start
+            block.end = start
+
+    def compact(self) -> None:
+        """Give back the memory of dropped texts."""
+        for block in [block for block in self._blocks if block.dead * _DEAD_SHARE > block.end]:
+            self._remove(block)
+            for owner in [owner for owner in block.owners if owner is not None]:
+                text = self.view(owner)
+                owner.block = None
+                target = self.reserve(len(text))
+                if target is None:
+                    owner.content = ""
+                else:
+                    target.view[target.end : target.end + len(text)] = text
+                    self.add(owner, target, len(text))
+        for block in [block for block in self._blocks if not block.end]:
+            self._remove(block)
+
+    def mark_used(self, owners: Iterable[Text]) -> None:
+        """Note that the search under way takes the texts of some owners."""
+        for block in {owner.block for owner in owners}:
+            if block is not None:
+                block.used = self.search
+
+    def containing(self, finders: Sequence[Find], check: Callable[[], object]) -> set[Any]:
+        """Return whose texts contain what one of `finders` finds; `check` may raise to stop.
+
+        A few more may be among them: what is found may reach from the end of a text into the next.
+        """
+        owners: set[Any] = set()
+        for block in self._blocks:
+            data, starts, end = block.data, block.starts, block.end
+            for find in finders:
+                check()
+                at = find(data, 0, end)
+                while at >= 0:
+                    index = bisect_right(starts, at)
+                    owners.add(block.owners[index - 1])
+                    at = find(data, starts[index], end) if index < len(starts) else -1
+        return owners
+
+    def _end(self, block: Block, index: int) -> int:
+        return block.starts[index + 1] if index + 1 < len(block.starts) else block.end
+
+    def _drop_texts(self, block: Block) -> None:
+        for owner in block.owners:
+            if owner is not None:
+                owner.block, owner.content = None, ""
+
+    def _remove(self, block: Block) -> None:
+        self._blocks.remove(block)
+        self._allocated -= len(block.data)

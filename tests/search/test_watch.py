@@ -1,0 +1,282 @@
+"""A watched workspace answers as one that is opened at that moment, whatever happens to the tree."""
+
+import os
+import shutil
+import tempfile
+from contextlib import suppress
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+
+from agentfs import AgentFSError, Limits, Workspace
+from agentfs.fs import inotify, watch
+
+LIMITS = Limits(watch_bytes=256 * 1024, file_bytes=32 * 1024)
+DIRECTORIES = ["", "a", "b", "a/b", "a/b/c", ".hidden", "build", ".git", ".git/info", "lib"]
+FILES = ["x.txt", "y.py", "build", ".gitignore", ".ignore", ".env", ".dot", "é.txt", "exclude", "HEAD"]
+RULES = ["build/\n", "*.txt\n", "!x.txt\n", "y.py\nb\n", "", "# nothing\n", "/a\n"]
+CONTENTS = [
+    b"",
+    b"needle\n",
+    b"one\nNeedle two\nneedle\n",
+    b"\x00needle\n",
+    "\ufeffneedle é\n".encode(),
+    "needle wide\n".encode("utf-16"),
+    b"needle \xff latin\r\nneedle\r\n",
+    b"x" * 40_000,
+    b"hay\n" * 3000,
+    "neeſdle ſ\n".encode(),
+]
+CALLS = [
+    ("grep", {"pattern": "needle"}),
+    ("grep", {"pattern": "needle", "output_mode": "count", "ignore_case": True}),
+    ("grep", {"pattern": "needs", "ignore_case": True, "hidden": True}),
+    ("grep", {"pattern": r"\w+ (two|wide)", "include_ignored": True}),
+    ("grep", {"pattern": r"^[a-z]+$", "output_mode": "files_with_matches", "limit": 2}),
+    ("grep", {"pattern": "needle", "glob": "*.txt", "sort": "size"}),
+    ("grep", {"pattern": "needle", "path": "a", "glob": ["!b", "*.py"]}),
+    ("grep", {"pattern": "needle", "follow_symlinks": True}),
+    ("grep", {"pattern": "needle", "encoding": "utf-8"}),
+    ("grep", {"pattern": "needle", "max_filesize": 10, "type": "py"}),
+    ("grep", {"pattern": "nothing of the kind"}),
+    ("glob", {"pattern": "*"}),
+    ("glob", {"pattern": "**/*.txt", "sort": "size"}),
+    ("glob", {"pattern": "a/**", "types": "fd", "include_ignored": True}),
+    ("glob", {"pattern": "*.py", "limit": 1}),
+    ("find", {"types": ["f", "d", "l"]}),
+    ("find", {"types": "e", "hidden": True}),
+    ("find", {"follow_symlinks": True, "size": "+1b"}),
+    ("ls", {"depth": 0}),
+    ("ls", {}),
+    ("ls", {"path": "a", "include_ignored": True, "sort": "size"}),
+]  # fmt: skip
+
+
+def answer(workspace, name, arguments):
+    try:
+        return plain(getattr(workspace, name)(**arguments))
+    except AgentFSError as error:
+        return error.code, str(error)
+
+
+def plain(result):
+    if is_dataclass(result):
+        return {
+            field.name: plain(getattr(result, field.name))
+            for field in fields(result)
+            if field.name != "elapsed_ms"
+        }
+    if isinstance(result, (list, tuple)):
+        return [plain(each) for each in result]
+    return result if not isinstance(result, dict) else {key: plain(each) for key, each in result.items()}
+
+
+def check_same(watched, root, calls=CALLS):
+    with Workspace(root, limits=LIMITS) as cold:
+        for name, arguments in calls:
+            before = answer(cold, name, arguments)
+            assert answer(watched, name, arguments) == before, (name, arguments)
+
+
+class Changes(RuleBasedStateMachine):
+    """Random changes by others and by the workspace itself; every search then compared with a cold one."""
+
+    directories = st.sampled_from(DIRECTORIES)
+    names = st.sampled_from(FILES)
+    contents = st.sampled_from(CONTENTS)
+
+    def __init__(self):
+        super().__init__()
+        self.base = Path(tempfile.mkdtemp(prefix="agentfs-watch-"))
+        self.root = self.base / "root"
+        self.outside = self.base / "outside"
+        self.root.mkdir()
+        self.outside.mkdir()
+        (self.outside / "x.txt").write_text("needle outside\n")
+        self.watched = self.open()
+
+    def open(self):
+        return Workspace(self.root, limits=LIMITS, watch=True)
+
+    def teardown(self):
+        self.watched.close()
+        shutil.rmtree(self.base, ignore_errors=True)
+
+    @initialize()
+    def first_tree(self):
+        for directory in DIRECTORIES:
+            (self.root / directory).mkdir(exist_ok=True)
+            (self.root / directory / "x.txt").write_bytes(CONTENTS[2])
+        self.check()
+
+    def at(self, directory, name):
+        return self.root / directory / name
+
+    @rule(directory=directories, name=names, content=contents)
+    def write(self, directory, name, content):
+        with suppress(OSError):
+            self.at(directory, name).write_bytes(content)
+
+    @rule(directory=directories, content=contents)
+    def append(self, directory, content):
+        with suppress(OSError), self.at(directory, "x.txt").open("ab") as file:
+            file.write(content)
+
+    @rule(directory=directories, size=st.sampled_from([0, 3, 20_000]))
+    def truncate(self, directory, size):
+        with suppress(OSError):
+            os.truncate(self.at(directory, "x.txt"), size)
+
+    @rule(directory=directories, content=contents, back=st.booleans())
+    def write_same_size_and_time(self, directory, content, back):
+        path = self.at(directory, "x.txt")
+        with suppress(OSError):
+            status = path.stat()
+            with path.open("r+b") as file:
+                file.write(content[: status.st_size])
+            if back:
+                os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+
+    @rule(directory=directories, text=st.sampled_from(RULES), name=st.sampled_from([".gitignore", ".ignore"]))
+    def rules(self, directory, text, name):
+        with suppress(OSError):
+            self.at(directory, name).write_text(text)
+
+    @rule(text=st.sampled_from(RULES))
+    def exclude(self, text):
+        with suppress(OSError):
+            (self.root / ".git/info").mkdir(parents=True, exist_ok=True)
+            for name in ("objects", "refs"):
+                (self.root / ".git" / name).mkdir(exist_ok=True)
+            (self.root / ".git/HEAD").write_text("ref: refs/heads/main\n")
+            (self.root / ".git/info/exclude").write_text(text)
+
+    @rule(one=directories, other=directories, name=names, new=names)
+    def rename(self, one, other, name, new):
+        with suppress(OSError):
+            self.at(one, name).rename(self.at(other, new))
+
+    @rule(one=directories, other=directories)
+    def move_directory(self, one, other):
+        with suppress(OSError):
+            if one:
+                self.at(one, "").rename(self.at(other, f"moved{len(one)}"))
+
+    @rule(directory=directories, stays=st.booleans(), write=st.booleans())
+    def move_out(self, directory, stays, write):
+        with suppress(OSError):
+            if directory:
+                away = self.outside / "away"
+                shutil.rmtree(away, ignore_errors=True)
+                self.at(directory, "").rename(away)
+                if write:
+                    (away / "x.txt").write_bytes(b"needle while away\n")
+                if not stays:
+                    away.rename(self.at(directory, ""))
+
+    @rule(directory=directories)
+    def make(self, directory):
+        with suppress(OSError):
+            self.at(directory, "").mkdir(parents=True)
+
+    @rule(directory=directories)
+    def remove_tree(self, directory):
+        if directory:
+            shutil.rmtree(self.at(directory, ""), ignore_errors=True)
+
+    @rule(directory=directories, content=contents)
+    def delete_and_recreate(self, directory, content):
+        with suppress(OSError):
+            if directory:
+                shutil.rmtree(self.at(directory, ""), ignore_errors=True)
+                self.at(directory, "").mkdir()
+                self.at(directory, "x.txt").write_bytes(content)
+
+    @rule(directory=directories, name=names)
+    def delete(self, directory, name):
+        with suppress(OSError):
+            self.at(directory, name).unlink()
+
+    @rule(directory=directories, name=names, mode=st.sampled_from([0o644, 0o755, 0o600]))
+    def chmod(self, directory, name, mode):
+        with suppress(OSError):
+            self.at(directory, name).chmod(mode)
+
+    @rule(one=directories, other=directories, name=names, new=names, content=contents, then=st.integers(0, 3))
+    def hard_link(self, one, other, name, new, content, then):
+        with suppress(OSError):
+            os.link(self.at(one, name), self.at(other, new))
+            if then:
+                with self.at(other, new).open("r+b") as file:
+                    file.write(content)
+            if then == 2:
+                self.at(other, new).unlink()
+            elif then == 3:
+                self.at(other, new).rename(self.outside / "linked")
+
+    @rule(directory=directories, name=names, to=st.sampled_from(["x.txt", "../a", "b", "/etc", "../outside"]))
+    def link(self, directory, name, to):
+        with suppress(OSError):
+            self.at(directory, name).symlink_to(to)
+
+    @rule(directory=directories, name=names)
+    def replace_by_fifo(self, directory, name):
+        with suppress(OSError):
+            self.at(directory, name).unlink()
+            os.mkfifo(self.at(directory, name))
+
+    @rule(directory=directories, content=contents)
+    def own_change(self, directory, content):
+        with suppress(AgentFSError):
+            path = os.path.join(directory, "y.py")
+            self.watched.write(path, content.decode("latin-1"), overwrite=True)
+
+    @precondition(lambda self: self.watched.watch is not None)
+    @rule()
+    def forget(self):
+        self.watched.forget()
+
+    @rule(call=st.sampled_from(CALLS))
+    def one_call(self, call):
+        check_same(self.watched, self.root, [call])
+
+    @rule()
+    def check(self):
+        check_same(self.watched, self.root)
+
+
+SETTINGS = settings(
+    max_examples=int(os.environ.get("AGENTFS_WATCH_EXAMPLES", "40")),
+    stateful_step_count=30,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+)
+TestChanges = Changes.TestCase
+TestChanges.settings = SETTINGS
+
+
+class ChangesByStatus(Changes):
+    """The same where the system reports no events."""
+
+    def open(self):
+        self.patch = pytest.MonkeyPatch()
+        self.patch.setattr(inotify, "Inotify", no_events)
+        self.patch.setattr(watch, "TIME_RESOLUTION", 10_000_000)
+        return super().open()
+
+    def teardown(self):
+        assert self.watched.watch.current_by == "status"
+        self.patch.undo()
+        super().teardown()
+
+
+def no_events():
+    raise OSError(38, "Function not implemented")
+
+
+TestChangesByStatus = ChangesByStatus.TestCase
+TestChangesByStatus.settings = SETTINGS
