@@ -228,7 +228,10 @@ class FileSource:
             entries = self._kept_entries(kept, filter_)
             root = self._root
             yield FileBatch(
-                "", entries, lambda some, read: root.read_kept(some, read), kept_path=root.kept_path
+                "",
+                entries,
+                lambda some, read: root.read_kept(some, read),  # noqa: PLW0108 - mypy binds its type so
+                kept_path=root.kept_path,
             )
             return
         linked = self._root.has_linked_secrets()
