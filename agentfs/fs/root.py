@@ -47,6 +47,9 @@ class Root:
     several threads. A context manager.
     """
 
+    watch: "Watch | None" = None  # where listings and texts are kept
+    tree: "Watch | None" = None  # the same, brought up to date, in a search under way
+
     def __init__(self, path: str | os.PathLike[str], policy: Policy) -> None:
         if sys.platform == "win32":
             raise UnsupportedSystemError(
@@ -57,8 +60,6 @@ class Root:
         self.path = os.path.realpath(given)
         self.policy = policy
         self.recorder: Recorder | None = None
-        self.watch: Watch | None = None  # where listings and texts are kept
-        self.tree: Watch | None = None  # the same, brought up to date, in a search under way
         try:
             handle = syscalls.open_root(self.path)
         except FileNotFoundError:
