@@ -46,6 +46,13 @@ def link_out(ws: Workspace) -> object:
     return error_of(lambda: ws.read("out/passwd")) == "outside_workspace"
 
 
+def just_changed(ws: Workspace) -> object:
+    with Workspace(ws.root, watch=True) as watched:
+        before = watched.grep("needle").total_lines
+        (Path(ws.root) / "a.txt").write_text("needle\n")
+        return (before, watched.grep("needle").total_lines) == (0, 1)
+
+
 def lone_return(ws: Workspace) -> object:
     (Path(ws.root) / "a.txt").write_bytes(b"a\rb\nc\n")
     return ws.read("a.txt").total_lines == 2
@@ -79,7 +86,7 @@ def next_page(ws: Workspace) -> object:
 
 
 EXAMPLES = [
-    *(smart_quote, env, skipped, link_out, lone_return),
+    *(smart_quote, env, skipped, link_out, just_changed, lone_return),
     *(text_for_integer, ignored, conflict, nearest_block, next_page),
 ]
 

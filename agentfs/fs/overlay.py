@@ -14,7 +14,7 @@ from agentfs.errors import AccessError, NotFoundError, RefusedError
 from agentfs.fs import oserrors, syscalls
 from agentfs.fs.batch import check_may_change_at
 from agentfs.fs.context import RootContext
-from agentfs.fs.directory import Directory, Outcome
+from agentfs.fs.directory import Directory, DirEntry, Outcome
 from agentfs.fs.file import OpenFile, open_regular, write_all
 from agentfs.fs.node import Change, Conflict, DirectoryNode, FileNode, LinkNode, Node, Recorder, StagedNodes
 from agentfs.fs.path import ParsedPath
@@ -82,20 +82,20 @@ class OverlayDirectory(Directory):
         super().__init__(context, handle, path, real_path)
         self._staged = cast("StagedNodes", context.staged)
 
-    def scan_parts(self, size: int) -> Iterator[list[os.DirEntry[str]]]:
+    def scan_parts(self, size: int) -> Iterator[list[DirEntry]]:
         """Yield what is in the directory in parts, what is staged first."""
         entries = chain.from_iterable(self._entries(size))
         while part := list(islice(entries, size)):
             yield part
 
-    def _entries(self, size: int) -> Iterator[list[os.DirEntry[str]]]:
+    def _entries(self, size: int) -> Iterator[list[DirEntry]]:
         staged: dict[str, StagedEntry | None] = {}
         for name in self._staged.names(self.real_path):
             path = self._real_child(name)
             if path in self._staged.nodes or not self._is_on_disk(name):
                 status = self._staged.status(path)
                 staged[name] = None if status is None else StagedEntry(name, status)
-        yield cast("list[os.DirEntry[str]]", [entry for entry in staged.values() if entry is not None])
+        yield [entry for entry in staged.values() if entry is not None]
         if self.handle != -1:
             for part in super().scan_parts(size):
                 yield [entry for entry in part if entry.name not in staged]

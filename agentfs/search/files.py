@@ -223,6 +223,7 @@ class FileSource:
             follow=options.follow_symlinks,
             enter=None if prunes is None else lambda below: not prunes(below),
             exclude=filter_.excludes,
+            stops=options.stops_when_full,
         )
         if self._seen is None and (kept := walk.kept()) is not None:
             entries = self._kept_entries(kept, filter_)

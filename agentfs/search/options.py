@@ -182,6 +182,11 @@ class GrepOptions:
         return self.output_mode == "content"
 
     @property
+    def stops_when_full(self) -> bool:
+        """Whether the search ends with the last file of the page."""
+        return self.output_mode == "files_with_matches" and self.limit is not None
+
+    @property
     def has_context(self) -> bool:
         """Whether lines around a match were asked for, even none of them."""
         return not (self.context is None and self.before is None and self.after is None)

@@ -106,7 +106,6 @@ class _Searcher:
         # Where no context was asked for, that of the first matches depends on how many there are.
         self.adaptive = self.by_line and not options.has_context and options.offset == 0
         self.waiting: list[tuple[_Excerpts, list[LineMatch]]] = []
-        self.stops_when_full = options.output_mode == "files_with_matches" and options.limit is not None
         self.samples = options.dialect.summary_samples if options.output_mode == "summary" else 0
 
     def search_kept_text(self, text: str) -> None:
@@ -281,7 +280,7 @@ class _Searcher:
             if page.first <= found.entries < page.end:
                 page.take(found.entries, ENTRY_BYTES + 2 * len(path))
             found.entries += 1
-            found.full = self.stops_when_full and found.entries > page.end
+            found.full = self.options.stops_when_full and found.entries > page.end
 
     def _keep_waiting(self, before: int, after: int) -> None:
         """Turn the line matches that wait for their context into matches."""

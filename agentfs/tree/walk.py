@@ -122,6 +122,7 @@ class Walk:
     exclude: Callable[[str, bool], bool] | None = None  # what is left out uncounted: path below, is_dir
     select: Select | None = None  # which files of a directory (and its path below the start) to keep
     keep: int | None = None  # the most files to keep of one directory; the others are only counted
+    stops: bool = False  # whether it may be left before its end, and then has counted what came before
     key: Callable[[DirEntry], Any] = _by_name  # the order of the names of a directory, with `listing`
 
     def __post_init__(self) -> None:
@@ -138,7 +139,7 @@ class Walk:
         filtered = (
             self.depth or self.enter or self.exclude or self.select or self.keep or callable(self.hidden)
         )
-        self._recorded = not (filtered or self.listing or self.follow or len(self._starts) > 1)
+        self._recorded = not (filtered or self.stops or self.listing or self.follow or len(self._starts) > 1)
 
     @property
     def skipped(self) -> Skipped:
