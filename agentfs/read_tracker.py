@@ -132,6 +132,7 @@ class ReadTracker:
         self._records: Records = OrderedDict()
         self._cache = TextCache()
         self._unchanged_replies: OrderedDict[str, str] = OrderedDict()
+        self._skip_reports: OrderedDict[tuple[str, ...], str] = OrderedDict()  # by method and paths
 
     def record_read(
         self, real_path: str, revision: str, text: str | None, first: int, last: int, total: int
@@ -277,10 +278,22 @@ class ReadTracker:
                 self._unchanged_replies.popitem(last=False)
             return False
 
+    def is_repeated_report(self, method: str, paths: Sequence[str], report: str) -> bool:
+        """Return whether what a search of some paths skipped is what the one before it skipped too."""
+        key = (method, *paths)
+        with self._lock:
+            if self._skip_reports.get(key) == report:
+                return True
+            self._skip_reports[key] = report
+            while len(self._skip_reports) > MAX_FILES:
+                self._skip_reports.popitem(last=False)
+            return False
+
     def forget(self) -> None:
         """Forget everything, as after the model's context was cut."""
         with self._updating():
             self._unchanged_replies.clear()
+            self._skip_reports.clear()
             self._records.clear()
             for key in list(self._cache.texts):
                 self._cache.drop(key)

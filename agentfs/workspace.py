@@ -680,7 +680,9 @@ class Workspace:
         options = _given(locals())
         from agentfs.search import ListOptions, list_directory
 
-        return self._with_full_text(list_directory(self._root, self.limits, ListOptions(**options)))
+        return self._with_full_text(
+            list_directory(self._root, self.limits, ListOptions(**options), self._read_tracker)
+        )
 
     @tool(effect="search", default=True, advice="Find files by name with {glob}.")
     def glob(
@@ -722,7 +724,8 @@ class Workspace:
         options = _given(locals())
         from agentfs.search import GlobOptions, glob_files
 
-        found = glob_files(self._root, self.limits, GlobOptions(**options, dialect=self._dialect_options))
+        given = GlobOptions(**options, dialect=self._dialect_options)
+        found = glob_files(self._root, self.limits, given, self._read_tracker)
         return self._with_full_text(found)
 
     @tool(effect="search")
@@ -784,7 +787,8 @@ class Workspace:
         options = _given(locals())
         from agentfs.search import FindOptions, find_files
 
-        found = find_files(self._root, self.limits, FindOptions(**options, dialect=self._dialect_options))
+        given = FindOptions(**options, dialect=self._dialect_options)
+        found = find_files(self._root, self.limits, given, self._read_tracker)
         return self._with_full_text(found)
 
     @tool(effect="search", default=True, advice="Search contents with {grep} before you read.")

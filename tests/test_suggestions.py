@@ -297,13 +297,13 @@ def test_what_is_advised_can_be_done(tmp_path, view):
 
 def test_a_prefix_changes_names_and_nothing_else(tmp_path):
     root = plant(tmp_path)
-    with Workspace(root, limits=LIMITS) as ws:
+    with Workspace(root, limits=LIMITS) as ws, Workspace(root, limits=LIMITS) as other:
         for name, arguments in cases(ws.tools()):
             if name == "write":
                 continue
             sent = {**arguments, "path": "src/mian.py"} if "edit" in name else arguments
             plain = ws.tools().call(name, sent).content
-            assert ws.tools(prefix="fs_").call(f"fs_{name}", sent).content.replace("fs_", "") == plain
+            assert other.tools(prefix="fs_").call(f"fs_{name}", sent).content.replace("fs_", "") == plain
 
 
 @pytest.mark.parametrize("dialect", ["agentfs", "wave", "codescout"])

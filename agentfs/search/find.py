@@ -16,6 +16,7 @@ from agentfs.messages import Joined, Message, ParameterName, Retry, plural
 from agentfs.patterns.compile import compile_pattern
 from agentfs.patterns.line_search import untimed_length
 from agentfs.patterns.syntax import has_slash
+from agentfs.read_tracker import ReadTracker
 from agentfs.results import Entry, GlobResult, ListResult
 from agentfs.search.collect import (
     PAGE_BYTES,
@@ -44,19 +45,23 @@ from agentfs.search.options import (
     paths_of,
     seconds_of,
 )
-from agentfs.search.render import OPEN_IGNORED, skip_report, stop_report
+from agentfs.search.render import OPEN_IGNORED, path_lines, report_of, stop_report
 from agentfs.text import Step, continuation, fitted, footer
 from agentfs.tree.globs import compile_descent, compile_exclude, compile_globs, hidden_names
 from agentfs.tree.ignore_sources import with_slash
 from agentfs.tree.walk import Walk
 from agentfs.visible import one_line
 
+_LEAST_SIZE = 10 * 1024  # of a file, to be shown in a listing of several levels
+
 _NameTest = Callable[[str], bool]
 _R = TypeVar("_R", ListResult, GlobResult)
 
 
 @watched
-def list_directory(root: Root, limits: Limits, options: ListOptions) -> ListResult:
+def list_directory(
+    root: Root, limits: Limits, options: ListOptions, tracker: ReadTracker | None = None
+) -> ListResult:
     """List a directory, or several; each directory in it is followed by what lies in that."""
     page = page_of(options.limit, options.offset, limits.list_entries, limits)
     paths = paths_of(options.path)
@@ -80,7 +85,8 @@ def list_directory(root: Root, limits: Limits, options: ListOptions) -> ListResu
     found = collect_in_order(_listed_names(walk, several=len(paths) > 1), page, deadline)
     found.add_skipped(walk.skipped)
     skipped, entries = found.skipped, found.entries
-    lines = [entry_line(entry) for entry in entries]
+    least = 0 if options.depth == 1 else _LEAST_SIZE
+    lines = path_lines([(entry.path, _entry_tail(entry, least)) for entry in entries])
     has, is_ = ("has", "is") if len(paths) == 1 else ("have", "are")
     nothing = f"{has} nothing to show" if skipped else f"{is_} empty"
     nothing = f"{', '.join(map(one_line, paths))} {nothing}."
@@ -88,7 +94,7 @@ def list_directory(root: Root, limits: Limits, options: ListOptions) -> ListResu
     if alike:
         alike = f"names that look the same, in two Unicode forms: {alike}"
     result = ListResult(entries, found.total, skipped)
-    return _fitted_page(limits, options, page, result, lines, nothing, "entries", alike)
+    return _fitted_page(limits, options, page, result, lines, nothing, "entries", tracker, alike)
 
 
 def _listed_names(walk: Walk, *, several: bool) -> Iterator[tuple[Directory, list[DirEntry], int]]:
@@ -125,16 +131,17 @@ _SORT_KEYS: dict[str, Callable[[DirEntry], Any]] = {
 }
 
 
-def entry_line(entry: Entry) -> str:
-    """Return how `ls` shows an entry: a path, and a size, a target or a kind."""
-    shown = one_line(entry.path)
-    if entry.protected and not entry.is_dir:
-        shown += "  (protected)"
+def _entry_tail(entry: Entry, least_size: int) -> str:
+    """Return what `ls` shows behind the path of an entry: a size, a target or a kind."""
+    tail = "  (protected)" if entry.protected and not entry.is_dir else ""
     if entry.type == "symlink":
-        return f"{shown} -> {'(outside the workspace)' if entry.target is None else one_line(entry.target)}"
+        return f"{tail} -> {'(outside the workspace)' if entry.target is None else one_line(entry.target)}"
     if entry.is_dir:
-        return f"{shown}/"
-    return f"{shown}  {'(special file)' if entry.type == 'other' else _size_text(entry.size or 0)}"
+        return f"{tail}/"
+    if entry.type == "other":
+        return f"{tail}  (special file)"
+    size = entry.size or 0
+    return f"{tail}  {_size_text(size)}" if size >= least_size else tail
 
 
 def _size_text(size: int) -> str:
@@ -147,7 +154,9 @@ def _size_text(size: int) -> str:
 
 
 @watched
-def glob_files(root: Root, limits: Limits, options: GlobOptions) -> GlobResult:
+def glob_files(
+    root: Root, limits: Limits, options: GlobOptions, tracker: ReadTracker | None = None
+) -> GlobResult:
     """Find the files whose path matches a glob."""
     patterns = as_list(options.pattern)
     hint = ""
@@ -155,7 +164,7 @@ def glob_files(root: Root, limits: Limits, options: GlobOptions) -> GlobResult:
         hint = "[ ] stands for one character of a set: write \\[ for the bracket itself"
     kind = Filter(types=parse_types(options.types), links_as_files=True)
     try:
-        return _search(root, limits, options, kind, patterns, None, patterns, hint)
+        return _search(root, limits, options, kind, patterns, None, patterns, hint, tracker)
     except NotFoundError as error:
         _explain_glob_path(root, limits, options, error)
         raise
@@ -177,7 +186,9 @@ def _explain_glob_path(root: Root, limits: Limits, options: GlobOptions, error: 
 
 
 @watched
-def find_files(root: Root, limits: Limits, options: FindOptions) -> GlobResult:
+def find_files(
+    root: Root, limits: Limits, options: FindOptions, tracker: ReadTracker | None = None
+) -> GlobResult:
     """Find entries by name, type, size and time, as fd does."""
     pattern, globs = options.pattern, as_list(options.glob)
     by_name = _regex_test(root, limits, options) if pattern else None
@@ -196,7 +207,7 @@ def find_files(root: Root, limits: Limits, options: FindOptions) -> GlobResult:
         before=None if before is None else parse_moment(before, "changed_before"),
         follow=options.follow_symlinks,
     )
-    return _search(root, limits, options, kind, globs, by_name, [*globs, *as_list(pattern)], hint)
+    return _search(root, limits, options, kind, globs, by_name, [*globs, *as_list(pattern)], hint, tracker)
 
 
 def _extension_test(ends: tuple[str, ...]) -> _NameTest:
@@ -240,6 +251,7 @@ def _search(
     by_name: _NameTest | None,
     patterns: Sequence[str],
     hint: str,
+    tracker: ReadTracker | None,
 ) -> GlobResult:
     """Search, then among hidden and ignored names when nothing was found, and render."""
     began = time.monotonic()
@@ -279,7 +291,7 @@ def _search(
         if not options.include_ignored and (found.skipped.hidden or found.skipped.ignored):
             hint = _hint_of_skipped(root, query(True)) or hint
         nothing = Joined("; ", nothing, hint) if hint else f"{nothing}."
-    lines = [one_line(entry.path) + ("/" if entry.type == "directory" else "") for entry in found.entries]
+    lines = path_lines([(each.path, "/" if each.type == "directory" else "") for each in found.entries])
     result = GlobResult(
         found.entries,
         found.total,
@@ -287,7 +299,7 @@ def _search(
         exact=found.skipped.reached is None,
         elapsed_ms=int((time.monotonic() - began) * 1000),
     )
-    return _fitted_page(limits, options, page, result, lines, nothing, noun)
+    return _fitted_page(limits, options, page, result, lines, nothing, noun, tracker)
 
 
 def _hint_of_skipped(root: Root, query: Query) -> str:
@@ -310,6 +322,7 @@ def _fitted_page(
     lines: list[str],
     nothing: str,
     noun: str,
+    tracker: ReadTracker | None,
     note: str = "",
 ) -> _R:
     """Give a result its text, as much as the budget holds, and the call for the rest."""
@@ -318,6 +331,7 @@ def _fitted_page(
     if not reached and (total or options.method == "ls"):
         check_offset(first, total, noun)
     counted = f"at least {total}" if reached else f"{total}"
+    skipped_report = report_of(options, skipped, tracker, found=total > 0)
 
     def answer(count: int) -> _R:
         end = min(page.end, total) if count >= len(lines) else first + count
@@ -325,7 +339,7 @@ def _fitted_page(
         notes = footer(
             f"{noun} {first + 1}-{end} of {counted}" if total and (first or following or reached) else "",
             continuation(following),
-            skip_report(skipped, can_open=not options.include_ignored),
+            skipped_report,
             stop_report(skipped, seconds_of(options.timeout, limits)),
             note,
         )

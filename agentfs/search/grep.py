@@ -46,7 +46,7 @@ def grep(
     hints: list[str] = []
     if not found.total_lines and found.skipped.reached is None and text is None:
         hints = diagnose(root, limits, options, found.excluded)
-    return render(limits, options, found, hints, round((time.monotonic() - began) * 1000))
+    return render(limits, options, found, hints, tracker, round((time.monotonic() - began) * 1000))
 
 
 def _with_line_ids(

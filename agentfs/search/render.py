@@ -4,14 +4,15 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import islice
+from itertools import islice, pairwise
 
 from agentfs.fs import display_name, quote
 from agentfs.limits import Limits
 from agentfs.messages import Joined, Message, ParameterName, Retry, plural
+from agentfs.read_tracker import ReadTracker
 from agentfs.results import FileCount, GlobResult, GrepResult, Match, Skipped
 from agentfs.search.collect import check_offset
-from agentfs.search.options import GrepOptions, next_page, paths_of, seconds_of
+from agentfs.search.options import GrepOptions, SearchOptions, next_page, paths_of, seconds_of
 from agentfs.search.searcher import Found
 from agentfs.text import Step, continuation, first_names, fitted, footer, visible
 from agentfs.visible import one_line
@@ -19,6 +20,8 @@ from agentfs.visible import one_line
 OPEN_IGNORED = Retry({"include_ignored": True})  # searches hidden and ignored names in the same call
 RULE_CHARS = 80
 _MAX_RULES = 2
+_MOST_WHOLE_PATHS = 20
+_COUNTED_AT_A_GLANCE = 5  # matches that are all shown, so that their number need not be
 _CHARS_PER_TOKEN = 256  # of matches that are tried to be shown
 
 _REASONS = (
@@ -35,17 +38,21 @@ _REASONS = (
     ("too_deep", "too deep to name"),
     ("long_lines", "with lines too long for a pattern that repeats groups"),
 )
+_NEVER_SEARCHED = frozenset({"vcs", "binary"})
 _REACHED = {
     "walk_entries": "the most entries that one walk looks at",
     "memory": "the most memory that one call may take",
 }
 
 
-def skip_report(skipped: Skipped, *, can_open: bool) -> str:
-    """Say what was skipped, and with `can_open` how to search what is hidden or ignored; "" for nothing."""
+def skip_report(skipped: Skipped, *, can_open: bool, found: bool = False) -> str:
+    """Say what was skipped, and with `can_open` how to search what is hidden or ignored; "" for nothing.
+
+    Where something was `found`, what is never searched anyway is not worth a word.
+    """
     counted: list[str] = []
     for name, words in _REASONS:
-        if count := getattr(skipped, name):
+        if (count := getattr(skipped, name)) and not (found and name in _NEVER_SEARCHED):
             counted.append(f"{count} {words}{_rules(skipped.rules) if name == 'ignored' else ''}")
     report = f"left out: {', '.join(counted)}" if counted else ""
     if can_open and (skipped.hidden or skipped.ignored):
@@ -54,6 +61,43 @@ def skip_report(skipped: Skipped, *, can_open: bool) -> str:
     if unread:
         unread = f"rule files not read, as they are too large or cannot be: {unread}"
     return Joined("; ", report, unread)
+
+
+def path_lines(paths: Sequence[tuple[str, str]], of: int = 0) -> list[str]:
+    """Return a line for each path with what follows it, as a tree where they are many, or a part `of` many.
+
+    In a tree a name is indented below the directory that it is in; a directory that is not listed itself
+    precedes the first of several names in it.
+    """
+    if max(len(paths), of) <= _MOST_WHOLE_PATHS:
+        return [one_line(path) + tail for path, tail in paths]
+    lines: list[str] = []
+    opened: list[str] = []  # the directories above, each with a `/` at its end, below which names are listed
+    for (path, tail), (following, _) in pairwise([*paths, ("", "")]):
+        if "/ " in f"/{path}":  # a name that would look indented
+            opened.clear()
+            lines.append(f"{'./' * path.startswith(' ')}{one_line(path)}{tail}")
+            continue
+        while opened and not path.startswith(opened[-1]):
+            opened.pop()
+        above, header = opened[-1] if opened else "", ""
+        parent = path[: path.rfind("/") + 1]
+        if parent != above and following.startswith(parent):
+            header = f"{' ' * len(opened)}{one_line(parent[len(above) :])}\n"
+            opened.append(parent)
+        name = path[len(opened[-1] if opened else "") :]
+        lines.append(f"{header}{' ' * len(opened)}{one_line(name)}{tail}")
+        if tail == "/":
+            opened.append(f"{path}/")
+    return lines
+
+
+def report_of(options: SearchOptions, skipped: Skipped, tracker: ReadTracker | None, *, found: bool) -> str:
+    """Return the skip report of a search; "" where it found something and the report is that of the last."""
+    report = skip_report(skipped, can_open=not options.include_ignored, found=found)
+    paths = paths_of(options.path)
+    repeated = tracker is not None and tracker.is_repeated_report(options.method, paths, str(report))
+    return "" if found and repeated else report
 
 
 def _rules(rules: dict[str, int]) -> str:
@@ -73,7 +117,12 @@ def stop_report(skipped: Skipped, timeout: float) -> str:
 
 
 def render(
-    limits: Limits, options: GrepOptions, found: Found, hints: Sequence[str], elapsed_ms: int
+    limits: Limits,
+    options: GrepOptions,
+    found: Found,
+    hints: Sequence[str],
+    tracker: ReadTracker | None,
+    elapsed_ms: int,
 ) -> GrepResult:
     """Return the result of a search, with as much text as the budget of tokens holds.
 
@@ -101,6 +150,7 @@ def render(
         matches = matches[:most] if by_line else matches
         counts = counts if by_line else dict(islice(counts.items(), most))
     totals = _totals(found)
+    skip_report = report_of(options, found.skipped, tracker, found=found.total_lines > 0)
 
     def answer(
         shown: Sequence[Match], files: Mapping[str, FileCount], end: int, note: str = ""
@@ -109,13 +159,15 @@ def render(
         if options.output_mode != "total" and end < found.entries:
             following = next_page(options, end)
         body, heading = _body(options, found, shown, files, hints), totals
-        if not found.total_lines or options.output_mode == "total":
+        is_part = following is not None or page.first > 0
+        few = found.exact and found.total_matches <= min(found.entries, _COUNTED_AT_A_GLANCE)
+        counted = by_line and few and not is_part
+        if not found.total_lines or options.output_mode == "total" or counted:
             heading = ""
         last = min(end, found.entries)
         position = "nothing shown from this offset"
         if last > page.first:
             position = f"shown: {page.first + 1}-{last}"
-        is_part = following is not None or page.first > 0
         below = footer(
             heading,
             Joined("; ", position, continuation(following)) if is_part else "",
@@ -123,7 +175,7 @@ def render(
             _stop(limits, options, found),
             _context_note(limits, options),
             _empty_group_note(options),
-            skip_report(found.skipped, can_open=not options.include_ignored),
+            skip_report,
         )
         text = Joined("\n", *body, below)
         return replace(result, text=text, next=following, truncated=following is not None)
@@ -146,7 +198,7 @@ def render(
         return answer(matches, {path: counts[path] for path in first_files[:count]}, page.first + count)
 
     def only_counts(count: int) -> GrepResult:
-        lines = _count_lines({path: counts[path] for path in first_files[:count]})
+        lines = _count_lines({path: counts[path] for path in first_files[:count]}, len(counts))
         more = f"{len(counts) - count} more files" if count < len(counts) else ""
         below = footer(f"only counts, {tokens} match", more, continuation(whole.next))
         return replace(whole, text=Joined("\n", *lines, below))
@@ -188,9 +240,9 @@ def _body(
         case "content":
             return ["\n".join(_content_lines(matches, numbers=options.line_numbers))]
         case "files_with_matches":
-            return [one_line(path) for path in counts]
+            return path_lines([(path, "") for path in counts], len(found.counts))
         case "count":
-            return _count_lines(counts)
+            return _count_lines(counts, len(found.counts))
         case "summary":
             return _summary_lines(matches, counts)
         case _:
@@ -291,13 +343,14 @@ def _numbered_matches(matches: Sequence[Match], *, numbers: bool = True) -> list
     return lines
 
 
-def _count_lines(counts: Mapping[str, FileCount]) -> list[str]:
+def _count_lines(counts: Mapping[str, FileCount], of: int = 0) -> list[str]:
     """Return `path: 3` for each file, with the number of matches where it differs from that of lines."""
-    return [
-        f"{one_line(path)}: {count.lines}"
-        + ("" if count.matches == count.lines else f" ({plural(count.matches, 'match', 'matches')})")
-        for path, count in counts.items()
+    tails = [
+        f": {each.lines}"
+        + ("" if each.matches == each.lines else f" ({plural(each.matches, 'match', 'matches')})")
+        for each in counts.values()
     ]
+    return path_lines(list(zip(counts, tails, strict=True)), of)
 
 
 def _totals(found: Found) -> str:

@@ -61,7 +61,7 @@ def test_the_text_shows_kinds_sizes_and_what_was_left_out(ls):
         "Z.txt  5 B",
         "a.txt  5 B",
         (
-            "[left out: 2 hidden, 1 ignored by .gitignore:1 *.log, 1 version control "
+            "[left out: 2 hidden, 1 ignored by .gitignore:1 *.log "
             "(pass include_ignored=true for hidden and ignored)]"
         ),
     ]

@@ -1,0 +1,90 @@
+"""What the text of a search says beside what it found: once, and only what is not shown already."""
+
+import pytest
+
+from agentfs import Workspace
+
+FOOTER = "left out: 2 hidden, 1 ignored by .gitignore:1 *.log"
+
+
+@pytest.fixture
+def ws(tmp_path):
+    for name in (".gitignore", ".hidden", "a.py", "b.py", "x.log", ".git/config", "src/c.py", "src/.d"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("value\n")
+    (tmp_path / ".gitignore").write_text("*.log\n")
+    (tmp_path / "bin.dat").write_bytes(b"\0")
+    with Workspace(tmp_path) as workspace:
+        yield workspace
+
+
+@pytest.mark.parametrize(
+    ("method", "arguments"),
+    [("ls", {}), ("glob", {"pattern": "*.py"}), ("find", {}), ("grep", {"pattern": "value"})],
+)
+def test_what_was_left_out_is_said_once_for_a_run_of_calls(ws, tmp_path, method, arguments):
+    call = getattr(ws, method)
+    first = call(**arguments)
+    again = call(**arguments)
+    assert "left out" in first.text
+    assert "left out" not in again.text
+    assert again.text == first.text.rpartition("\n")[0]
+    assert again.to_dict()["skipped"] == first.to_dict()["skipped"]
+    assert again.skipped.hidden
+    (tmp_path / ".another").touch()
+    assert f"left out: {first.skipped.hidden + 1} hidden" in call(**arguments).text
+    assert "left out" not in call(**arguments).text
+    ws.forget()
+    assert "left out" in call(**arguments).text
+
+
+def test_another_directory_has_its_own_footer(ws):
+    assert FOOTER in ws.ls().text
+    assert "left out: 1 hidden" in ws.ls("src").text
+    assert "left out" not in ws.ls().text
+
+
+@pytest.mark.parametrize("repeats", range(2))
+def test_nothing_found_says_all_that_was_left_out_each_time(ws, repeats):
+    for _ in range(1 + repeats):
+        text = ws.grep("no such text").text
+        assert "left out: 3 hidden, 1 ignored by .gitignore:1 *.log, 1 version control, 1 binary" in text
+        assert "1 version control" in ws.glob("*.rs").text
+
+
+def test_what_is_never_searched_is_not_said_where_something_is_found(ws):
+    found = ws.grep("value")
+    assert (found.skipped.vcs, found.skipped.binary) == (1, 1)
+    assert "version control" not in found.text
+    assert "binary" not in found.text
+
+
+def test_few_matches_that_are_all_shown_are_not_counted(ws):
+    assert ws.grep("value", "a.py").text == "a.py\n1|value"
+    assert "[2 matches on 1 line in 1 file]" in ws.grep("[ae]", "a.py").text
+    assert "[3 matching lines in 3 files; shown: 1-1; more: " in ws.grep("value", limit=1).text
+
+
+def test_many_names_are_listed_below_their_directories(tmp_path):
+    (tmp_path / "many/deep/er").mkdir(parents=True)
+    for number in range(15):
+        (tmp_path / "many" / f"f{number:02}.py").touch()
+        (tmp_path / "many/deep/er" / f"g{number:02}.py").write_text("value\n" * 2000)
+    (tmp_path / "many/deep/one.py").touch()
+    (tmp_path / "many/deep/ blank.py").touch()
+    (tmp_path / "last.py").touch()
+    with Workspace(tmp_path) as ws:
+        files = [f" f{n:02}.py" for n in range(15)]
+        found = ws.glob("*.py").text.split("\n")
+        assert found[:4] == ["last.py", "many/deep/ blank.py", "many/deep/er/", " g00.py"]
+        assert found[18:] == ["many/deep/one.py", "many/", *files]
+        tree = ws.ls(depth=0).text.split("\n")
+        sized = [f"   g{n:02}.py  12 KB" for n in range(15)]
+        assert tree[:3] == ["many/", " deep/", "  er/"]
+        assert tree[3:18] == sized
+        assert tree[18:] == ["many/deep/ blank.py", "many/deep/one.py", "many/", *files, "last.py"]
+        page = ws.ls(depth=0, offset=5, limit=21).text.split("\n")
+        assert page[:2] == ["many/deep/er/", " g02.py  12 KB"]
+        assert ws.ls("many/deep").text.split("\n")[-1] == "many/deep/one.py  0 B"
+        counted = ws.grep("value", output_mode="count")
+        assert counted.text.split("\n")[0] == "many/deep/er/g00.py: 2000"
