@@ -205,13 +205,12 @@ def damaged_edits(session: Session) -> None:
 
 
 def word_in(root: Path, top: str, count: int) -> str:
-    """Return a name of two words or more that so many modules have, as a part of longer names too."""
+    """Return a name of several words that so many modules have, or nearly, as a part of longer names too."""
     texts = [text for path, text in sources(root) if path.startswith(f"{top}/")]
-    words = Counter(word for text in texts for word in set(re.findall(r"\b[a-z]{3,}_[a-z_]{6,}\b", text)))
-    for word in sorted(words, key=lambda word: (abs(words[word] - count), word)):
-        if sum(word in text for text in texts) == count:
-            return word
-    raise SystemExit(f"no name is in {count} modules")
+    names = re.compile(r"\b(?:[a-z]+_[a-z]+|[A-Z][a-z]+[A-Z])\w+\b")
+    words = Counter(word for text in texts for word in set(names.findall(text)))
+    near = sorted(words, key=lambda word: (abs(words[word] - count), word))[:50]
+    return min(near, key=lambda word: abs(sum(word in text for text in texts) - count))
 
 
 def rename(session: Session, top: str, count: int) -> None:
