@@ -199,6 +199,8 @@ def damaged_edits(session: Session) -> None:
             if made is None or made[2] in made[0] or made[2] == made[3]:
                 continue
             file = session.root / path
+            session.ws.forget()
+            session.ws.read(path)
             file.write_bytes(made[0].encode())
             session.mistake("damaged edit", "", "edit", path=path, old_string=made[2], new_string=made[3])
             file.write_bytes(text.encode())

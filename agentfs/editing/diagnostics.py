@@ -206,8 +206,9 @@ class _Diagnosis:
             blocks = [self._with_elided_end(lines, block) for block in blocks]
         spans = [self._span_of(lines, block) for block in blocks]
         one = len(blocks) == 1
-        comes = "comes" if one and blocks[0][1] - blocks[0][0] == 1 else "come"
-        where = line_ranges([(start + 1, end) for start, end in blocks])
+        ranges = self._lines(spans)
+        comes = "comes" if one and ranges[0][0] == ranges[0][1] else "come"
+        where = line_ranges(ranges)
         text = self._text(spans)
         around = call("read", path=self.path, offset=max(1, blocks[0][0] - 4))
         return self._error(
