@@ -220,8 +220,8 @@ def changes_in(text: str) -> Iterator[tuple[dict[str, Any], list[str]]]:
 
 
 WORD = re.compile(r"(?<![@a-z])[a-z]+(?:_[a-z]+)+|(?<=`)[a-z]+(?=`)|(?<=[Cc]all )\w+")
-# "An earlier edit of this call changed that", and names of other things.
-OTHERS = {"changed", "shift_jis", "node_modules"}
+# Names of other things.
+OTHERS = {"shift_jis", "node_modules"}
 EXAMPLE = re.compile("(?:Example|使用例): ")
 
 

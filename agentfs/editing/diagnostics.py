@@ -87,6 +87,29 @@ def explain_no_match(
     return diagnosis.in_other_file() or diagnosis.absent(why)
 
 
+def explain_earlier_edit(view: str, old: str, path: str, file: str) -> NoMatchError:
+    """Return the error for an old text of a file that an earlier edit of the call has changed in the view."""
+    first, end = (file.count("\n", 0, offset) for offset in (file.index(old), file.index(old) + len(old)))
+    lines = first + 1, max(first + 1, end + (not old.endswith("\n")))
+    former = causes.former_text(view, old, file)
+    now = view[slice(*former.span)].removesuffix("\n") if former else ""
+    details: dict[str, object] = {
+        "path": path,
+        "cause": "earlier_edit",
+        "caused_by_earlier_edit": True,
+        "lines": list(lines),
+        "places": [_excerpt(line) for line in now.split("\n")[:_MOST_LINES]] if now else [],
+    }
+    if former and former.text.strip() and view.count(former.text) == 1:
+        details["suggestion"] = former.text
+    changes = f"and an earlier edit {'changes that to:' if now else 'changes that.'}"
+    return NoMatchError(
+        Message(_OLD, f" is {line_ranges([lines])} of {quote(path)}, {changes}"),
+        hint="Base this edit on the outcome of that one, or join the two.",
+        details=details,
+    )
+
+
 @dataclass(frozen=True)
 class _Diagnosis:
     view: str

@@ -3,13 +3,19 @@
 The old text proves what the caller means, so no earlier read is required.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import get_args
 
 from agentfs import call_context
-from agentfs.editing.diagnostics import KnownTexts, explain_ambiguous, explain_no_match, has_other_cause
+from agentfs.editing.diagnostics import (
+    KnownTexts,
+    explain_ambiguous,
+    explain_earlier_edit,
+    explain_no_match,
+    has_other_cause,
+)
 from agentfs.editing.document import (
     Document,
     Draft,
@@ -27,6 +33,7 @@ from agentfs.errors import (
     AgentFSError,
     AmbiguousError,
     BinaryError,
+    DeadlineExceededError,
     InvalidArgumentError,
     NoChangeError,
     NotFoundError,
@@ -40,7 +47,7 @@ from agentfs.messages import Joined, Message, ParameterName, Retry, ToolName
 from agentfs.policy import Matching
 from agentfs.read_tracker import ReadTracker
 from agentfs.results import Edit, EditResult
-from agentfs.text import count_lines, line_ranges, newline_of, plural, unified_diff
+from agentfs.text import count_lines, footer, lf_view, line_ranges, newline_of, plural, unified_diff
 
 _OLD, _NEW = ParameterName("old_string"), ParameterName("new_string")
 _FOUND_BY = {
@@ -73,7 +80,12 @@ def edit_file(
 ) -> EditResult:
     """Replace texts in a file, in order, all or nothing; `match` None leaves it to the policy."""
     root, tracker = target.root, target.tracker
-    check_edits(edits)
+    if not edits:
+        raise InvalidArgumentError(
+            Message(ParameterName("edits", quoted=True), " is empty."),
+            hint="Pass at least one edit.",
+            details={"parameter": "edits"},
+        )
     match = root.policy.match if match is None else match
     check_choice(match, get_args(Matching), "match")
     if expect is not None and expect < 1:
@@ -203,22 +215,8 @@ def _decode(current: Current, encoding: str | None) -> Document:
         ) from None
 
 
-def check_edits(edits: Sequence[Edit]) -> None:
-    """Refuse edits that no file could make right."""
-    if not edits:
-        raise InvalidArgumentError(
-            Message(ParameterName("edits", quoted=True), " is empty."),
-            hint="Pass at least one edit.",
-            details={"parameter": "edits"},
-        )
-    for number, edit in enumerate(edits):
-        try:
-            _check_edit(edit)
-        except AgentFSError as error:
-            raise _numbered(error, number, len(edits)) from None
-
-
-def _check_edit(edit: Edit) -> None:
+def check_edit(edit: Edit) -> None:
+    """Refuse an edit that no file could make right."""
     if not edit.old_string:
         raise InvalidArgumentError(
             Message(_OLD, " is empty."),
@@ -244,23 +242,33 @@ def _check_edit(edit: Edit) -> None:
 def apply_edits(
     draft: Draft, edits: Sequence[Edit], match: Matching = "tolerant", known: KnownTexts | None = None
 ) -> Edited:
-    """Apply edits in order, each to the outcome of the one before, all or nothing."""
+    """Apply edits in order, each to the outcome of the one before, all or nothing.
+
+    After one that fails the others are tried without it, so that the error reports all that fail.
+    """
     steps: list[str] = []
-    for number, edit in enumerate(edits):
-        call_context.check()
+    failed: dict[int, AgentFSError] = {}
+    for number, edit in enumerate(edits, 1):
         try:
+            call_context.check()
             via = _apply_edit(draft, edit, match, known or KnownTexts())
+        except DeadlineExceededError:
+            if failed:
+                raise _failed(failed, number - 1, len(edits)) from None
+            raise
         except AgentFSError as error:
-            raise _caused_earlier(
-                _numbered(error, number, len(edits)), draft.document, edit, number
-            ) from None
+            failed[number] = error
+            continue
         if via not in {"exact", *steps}:
             steps.append(via)
+    if failed:
+        raise _failed(failed, len(edits), len(edits))
     return draft.result(", ".join(steps) or "exact")
 
 
 def _apply_edit(draft: Draft, edit: Edit, match: Matching, known: KnownTexts) -> str:
     """Make one edit, and return how its old text was found."""
+    check_edit(edit)
     view = LfView(draft.text)
     old, new = to_lf(edit.old_string, lone=view.lone), to_lf(edit.new_string, lone=view.lone)
     if edit.replace_all:
@@ -270,7 +278,7 @@ def _apply_edit(draft: Draft, edit: Edit, match: Matching, known: KnownTexts) ->
     else:
         starts = occurrences(view.text, old)
         if len(starts) > 1:
-            raise explain_ambiguous(view.text, old, starts, draft.path)
+            raise _explained(draft, view.text, old, new, known)
         if starts:
             draft.replace(view, [Replacement(starts[0], starts[0] + len(old), new)], 1)
             return "exact"
@@ -279,7 +287,38 @@ def _apply_edit(draft: Draft, edit: Edit, match: Matching, known: KnownTexts) ->
         if len(found) == 1 and not has_other_cause(view.text, old, new, known):
             draft.replace(view, found, 1)
             return via
-    raise explain_no_match(view.text, old, new, draft.path, known)
+    raise _explained(draft, view.text, old, new, known)
+
+
+def _explained(draft: Draft, view: str, old: str, new: str, known: KnownTexts) -> AgentFSError:
+    """Return why an old text is not there once, by the file as a model can read it where that explains it."""
+    path = draft.path
+    file = lf_view(draft.document.text)
+    before, now = occurrences(file, old), occurrences(view, old)
+    if file == view or (before and now and len(before) > 1):
+        return _not_once(file, old, new, before, path, known)
+    if before and not now:
+        return explain_earlier_edit(view, old, path, file)
+    added = {line.strip() for line in view.split("\n")}.difference(map(str.strip, file.split("\n")))
+    if not now and not any(line.strip() in added for line in old.split("\n")):
+        error = _not_once(file, old, new, before, path, known)
+        if error.details["cause"] != "absent":
+            return error
+    error = _not_once(view, old, new, now, path, known)
+    hints = ["Line numbers count the edits before it as applied."] if "lines" in error.details else []
+    if len(before) == 1:
+        line = file.count("\n", 0, before[0]) + 1
+        hints.insert(0, f"The file has it once, in line {line}: earlier edits add the rest.")
+        error.details["caused_by_earlier_edit"] = True
+    return type(error)(error.message, hint=Joined(" ", *hints, error.hint), details=error.details)
+
+
+def _not_once(
+    view: str, old: str, new: str, starts: Sequence[int], path: str, known: KnownTexts
+) -> AgentFSError:
+    if len(starts) > 1:
+        return explain_ambiguous(view, old, starts, path)
+    return explain_no_match(view, old, new, path, known)
 
 
 def _ordered(view: LfView, spans: Sequence[Span], path: str) -> Iterator[Replacement]:
@@ -310,31 +349,26 @@ def _ordered(view: LfView, spans: Sequence[Span], path: str) -> Iterator[Replace
         yield last
 
 
-def _numbered(error: AgentFSError, number: int, total: int) -> AgentFSError:
-    """Say which edit of several it was, and that none was applied."""
+def _failed(errors: Mapping[int, AgentFSError], tried: int, total: int) -> AgentFSError:
+    """Return the error for the edits that failed, by their numbers, of those that were tried."""
+    number, first = next(iter(errors.items()))
     if total == 1:
-        return error
-    # The file on disk still has other numbers, and the model may go and look.
-    counted = (
-        "Line numbers count the edits before it as applied." if number and "lines" in error.details else ""
-    )
-    return type(error)(
-        Message(f"Edit {number + 1} of {total}: ", error.message),
-        hint=Joined(" ", error.hint, counted, "None of the edits was applied; pass them all again."),
-        details={**error.details, "edit": number + 1, "edits": total},
-    )
-
-
-def _caused_earlier(error: AgentFSError, document: Document, edit: Edit, number: int) -> AgentFSError:
-    """Say so where an earlier edit of the same call took the old text away, or made it ambiguous."""
-    if number == 0 or error.code not in {"no_match", "ambiguous"}:
-        return error
-    view = LfView(document.text)
-    if len(occurrences(view.text, to_lf(edit.old_string, lone=view.lone))) != 1:
-        return error
-    earlier = "In the file as it is, it is there once: an earlier edit of this call changed that."
-    return type(error)(
-        error.message,
-        hint=Joined(" ", earlier, error.hint),
-        details={**error.details, "caused_by_earlier_edit": True},
+        return first
+    none = "None of the edits was applied; pass them all again."
+    if len(errors) == 1 and tried == total:
+        details = {**first.details, "edit": number, "edits": total}
+        message = Message(f"Edit {number} of {total}: ", first.message)
+        return type(first)(message, hint=Joined(" ", first.hint, none), details=details)
+    places: list[str] = []
+    failures: list[dict[str, object]] = []
+    for number, error in errors.items():
+        hint = () if error.hint in places else (error.hint,)
+        places += [Message(f"Edit {number}: ", error.message), *error.places(), *hint]
+        failures.append({"edit": number, "code": error.code, "message": str(error.message), **error.details})
+    if tried < total:
+        places.append(footer(f"edits {tried + 1}-{total} were not tried: there was no time"))
+    return type(first)(
+        f"{len(errors)} of {plural(total, 'edit')} fail:",
+        hint=none,
+        details={"path": first.details.get("path"), "edits": total, "failures": failures, "places": places},
     )

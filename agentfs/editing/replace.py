@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from agentfs import call_context
 from agentfs.editing.document import Document, Draft, LfView, Replacement, check_no_nul, to_lf
-from agentfs.editing.edit import apply_edits, check_edits, record_edit
+from agentfs.editing.edit import apply_edits, check_edit, record_edit
 from agentfs.editing.freshness import ExternalChanges, external_changes
 from agentfs.editing.update import placeholder_notes
 from agentfs.errors import (
@@ -74,7 +74,7 @@ class ReplaceOptions(NamedTuple):
         if self.regex:
             check_no_nul(self.new_string, _NEW)
         else:
-            check_edits([self.edit])
+            check_edit(self.edit)
         if self.expect is not None and self.expect < 1:
             raise must_be("expect", "1 or more", self.expect, "Leave it out for any number.")
 
