@@ -88,7 +88,7 @@ def test_a_line_that_was_inserted_already_is_known_among_lines_that_repeat(tmp_p
 
 
 def test_the_lines_that_are_named_are_those_that_are_shown(tmp_path):
-    """The blank line that followed was named as a sixth, and a line end at the end of old_string had it so."""
+    """The blank line that follows was named as a fourth, because old_string ends with a line end."""
     error = missed(tmp_path, CLASS, "class A:\n    def rendr(self, x):\n        return value\n")
     assert "; lines 1-3 come closest:" in error.message
     assert error.details["lines"] == [1, 3]
