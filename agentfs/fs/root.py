@@ -332,27 +332,26 @@ class Root:
         parsed = self._split(path)
         if self.policy.read_only:
             raise oserrors.read_only(path)
+
+        def target() -> ResolvedPath:
+            return ResolvedPath(self._context, path, parsed, follow_last=True, create_parents=True)
+
         try:
             for _ in range(ATTEMPTS):
-                with self._resolve_target(path, parsed) as resolved:
+                with target() as resolved:
                     key = resolved.lock_key
-                with file_locks({key: path}, self.path), self._resolve_target(path, parsed) as resolved:
+                with file_locks({key: path}, self.path), target() as resolved:
                     # The path may lead elsewhere since the lock was waited for; then it is the wrong lock.
-                    if resolved.lock_key == key:
-                        yield FileUpdate(self._context, resolved, max_bytes, self.recorder)
-                        return
+                    if resolved.lock_key != key:
+                        continue
+                    if resolved.name == ".":
+                        raise oserrors.not_a_file(path)
+                    check_may_change(self._context, resolved, path)
+                    yield FileUpdate(self._context, resolved, max_bytes, self.recorder)
+                    return
         except OSError as error:
             raise oserrors.from_oserror(error, path) from None
         raise oserrors.kept_changing(path)
-
-    @contextmanager
-    def _resolve_target(self, path: str, parsed: ParsedPath) -> Generator[ResolvedPath]:
-        context = self._context
-        with ResolvedPath(context, path, parsed, follow_last=True, create_parents=True) as resolved:
-            if resolved.name == ".":
-                raise oserrors.not_a_file(path)
-            check_may_change(context, resolved, path)
-            yield resolved
 
     def apply(
         self,
