@@ -111,19 +111,23 @@ class FileUpdate:
             return _Original(file.read_whole(self._max_bytes), file.stat, metadata_of(fd, file.stat))
 
     def _write(self, after: bytes, *, in_place: bool) -> list[str]:
-        resolved, original = self._resolved, self._original
+        context, resolved, original = self._context, self._resolved, self._original
         temporary = new_temporary()
         # Nobody removes the directory of a new file, or makes it too, before the file is recorded.
         alone = self._recorder.alone() if self._recorder is not None and original is None else nullcontext()
         with alone:
             try:
                 resolved.make_parents()
-                if original is None:
-                    notes = self._create(temporary, after)
-                elif in_place:
+                parent, name = resolved.parent, resolved.name
+                if in_place and original is not None:
                     return self._overwrite(original, after)
-                else:
-                    notes = self._swap(original, temporary, after)
+                remove_stale_temporaries(context, parent)
+                notes = create_temporary(context, parent, temporary, after, original and original.metadata)
+                with self._recording(after, syscalls.lstat(parent, temporary).st_mode):
+                    if original is not None:
+                        self._check_unchanged(original)
+                    call_context.complete()
+                    (syscalls.rename_new if original is None else syscalls.replace)(parent, temporary, name)
             except BaseException as error:
                 with suppress(OSError):
                     os.unlink(temporary, dir_fd=resolved.parent)
@@ -133,33 +137,8 @@ class FileUpdate:
                 if original is None and isinstance(error, FileExistsError | FileNotFoundError):
                     raise ConcurrentChange from None  # it was made meanwhile, or its directory removed
                 raise resolved.error(error) from None
-        return notes + sync_directories(self._context, resolved.changed_directories)
-
-    def _create(self, temporary: str, after: bytes) -> list[str]:
-        context, resolved = self._context, self._resolved
-        parent, name = resolved.parent, resolved.name
-        remove_stale_temporaries(context, parent)
-        create_temporary(context, parent, temporary, after, None)
-        with self._recording(after, syscalls.lstat(parent, temporary).st_mode):
-            call_context.complete()
-            syscalls.rename_new(parent, temporary, name)
-        return _unicode_duplicate_notes(parent, name)
-
-    def _swap(self, original: _Original, temporary: str, after: bytes) -> list[str]:
-        context, parent = self._context, self._resolved.parent
-        remove_stale_temporaries(context, parent)
-        lost = create_temporary(context, parent, temporary, after, original.metadata)
-        with self._recording(after, syscalls.lstat(parent, temporary).st_mode):
-            self._check_unchanged(original)
-            call_context.complete()
-            syscalls.replace(parent, temporary, self._resolved.name)
-        notes: list[str] = []
-        links, mode = original.stat.st_nlink, original.stat.st_mode
-        if links > 1:
-            notes.append(f"the file had {links} hard links; the other names keep the old content")
-        if mode & (stat.S_ISUID | stat.S_ISGID):
-            notes.append("the setuid and setgid bits were dropped")
-        return notes + lost
+        notes = _notes_on(original.stat) + notes if original else _unicode_duplicate_notes(parent, name)
+        return notes + sync_directories(context, resolved.changed_directories)
 
     def _overwrite(self, original: _Original, after: bytes) -> list[str]:
         self._check_unchanged(original)
@@ -247,6 +226,16 @@ def _check_writable(resolved: ResolvedPath, path: str, status: os.stat_result) -
     except OSError as error:
         if error.errno != errno.ETXTBSY:
             raise resolved.error(error) from None
+
+
+def _notes_on(replaced: os.stat_result) -> list[str]:
+    """Return notes on what a replacement does not have of the file that it replaces."""
+    notes: list[str] = []
+    if replaced.st_nlink > 1:
+        notes.append(f"the file had {replaced.st_nlink} hard links; the other names keep the old content")
+    if replaced.st_mode & (stat.S_ISUID | stat.S_ISGID):
+        notes.append("the setuid and setgid bits were dropped")
+    return notes
 
 
 def _unicode_duplicate_notes(directory: int, name: str) -> list[str]:

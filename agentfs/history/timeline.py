@@ -69,14 +69,6 @@ class _Accumulator:
         return NetChanges(tuple(changed), tuple(self._external), self._omitted)
 
 
-def net_changes(steps: Iterable[Step]) -> NetChanges:
-    """Return the net changes of steps, given from the first to the last."""
-    total = _Accumulator()
-    for step in steps:
-        total.add(step.changes)
-    return total.total()
-
-
 def moved_file(step: Step) -> tuple[str, str] | None:
     """Return the old and new path of the file that a step moved; None if it did anything else."""
     files = [
@@ -130,17 +122,20 @@ class Timeline:
 
     def since(self, start: int) -> NetChanges:
         """Return the net changes since a position: 0, or one that is not before `merged`."""
-        total = _Accumulator(self.base if start < self.merged else None)
-        for step in self.between(max(start, self.merged), self.position):
-            total.add(step.changes)
-        return total.total()
+        return self._net(start, self.position)
 
     def net_to(self, end: int) -> NetChanges:
         """Return the net changes that lead from the current position to another."""
-        net = net_changes(self.between(min(self.position, end), max(self.position, end)))
+        net = self._net(min(self.position, end), max(self.position, end))
         if end >= self.position:
             return net
         return net._replace(changes=tuple(change.reversed() for change in net.changes))
+
+    def _net(self, start: int, end: int) -> NetChanges:
+        total = _Accumulator(self.base if start < self.merged else None)
+        for step in self.between(max(start, self.merged), end):
+            total.add(step.changes)
+        return total.total()
 
     def add(self, step: Step) -> None:
         """Add a step at the current position, in place of the steps that were undone."""
