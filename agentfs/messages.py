@@ -182,6 +182,8 @@ def plural(count: int, noun: str, several: str = "") -> str:
 
 
 def _part_text(part: Part, names: Names) -> str | None:
+    if type(part) is str:  # most are
+        return part
     if isinstance(part, Message):
         return part.render(names)
     if isinstance(part, str):
