@@ -118,13 +118,13 @@ def _edits(
     path: Any = None,
     old_string: str | None = None,
     new_string: str | None = None,
-    replace_all: bool = False,
+    replace_all: bool | None = None,
 ) -> dict[str, Any]:
     if edits is None:
-        single = {"old_string": old_string, "new_string": new_string, "replace_all": replace_all}
+        single = {"old_string": old_string, "new_string": new_string, "replace_all": bool(replace_all)}
         return {} if old_string is None or new_string is None else {"edits": [single]}
-    if (old_string, new_string) != (None, None):
-        raise ValueError("each replacement is one of `edits`")
+    if (old_string, new_string, replace_all) != (None, None, None):
+        raise ValueError("each of `edits` has its own")
     edits = _parsed(edits)
     if not has_type(ListOf(Anything()), edits) or not all(isinstance(each, Mapping) for each in edits):
         return {}
@@ -157,8 +157,13 @@ def _listed(recursive: bool | None = None, respect_gitignore: bool | None = None
 
 
 def _globbed(
-    recursive: bool = True, case_sensitive: bool = True, respect_gitignore: bool | None = None
+    recursive: bool = True,
+    case_sensitive: bool = True,
+    respect_gitignore: bool | None = None,
+    pattern: Any = None,
 ) -> dict[str, Any]:
+    if not recursive and "**" in str(pattern):
+        raise ValueError("the pattern has `**`, which is recursive")
     if not case_sensitive:
         raise ValueError("a glob matches case; write both cases, such as `[Rr]eadme*`")
     return ({} if recursive else {"anchored": True}) | _ignored(respect_gitignore)
@@ -309,7 +314,6 @@ TOOL_NAMES: dict[str, tuple[str, ...]] = {
     "move": ("rename", "move_file", "rename_file", "mv"),
     "delete": ("delete_file", "remove", "remove_file", "rm", "unlink"),
     "read_many": ("read_many_files", "read_multiple_files", "read_files"),
-    "undo": ("revert",),
 }
 # The names that mean one method in one product and another, or nothing so exact, in the next: the calls that
 # are proposed, each with more arguments.
@@ -320,6 +324,7 @@ UNCERTAIN: dict[str, tuple[tuple[str, dict[str, Any]], ...]] = {
     "search_files": (("grep", {}), ("glob", {})),  # contents in Cline and Roo, names in the server of MCP
     "tree": (("ls", {"depth": 0}),),
     "directory_tree": (("ls", {"depth": 0}),),
+    "revert": (("undo", {}),),
     "undo_edit": (("undo", {}),),  # of one file, with Anthropic's older text editor
     "codebase_search": (("grep", {}),),  # by meaning, in Cursor and Windsurf
 }

@@ -106,7 +106,12 @@ def test_a_search_without_depth_stays_in_its_directory(ws):
     ("edit", {**READ, "old_string": "line 3", "new_string": "x", "expected_replacements": 0}, "1 or more"),
     ("move", {"path": "src/foo.py", "new_name": "bar.py"}, 'pass to="src/bar.py"'),
     ("multi_edit", {**READ, "edits": [{"old_string": "a", "new_string": "b"}], "old_string": "a"}, "`edits`"),
+    ("multi_edit", {**READ, "edits": [{"old_string": "a", "new_string": "b"}], "replace_all": True}, "own"),
+    ("glob", {"pattern": "**/*.py", "recursive": False}, "recursive"),
     ("grep", {"pattern": "x", "invert_match": True}, 'no parameter "invert_match"'),
+    ("delete", {"path": "src", "recursive": True}, 'no parameter "recursive"'),
+    ("move", {"path": "top.py", "to": "src/foo.py", "overwrite": True}, 'no parameter "overwrite"'),
+    ("read", {**READ, "end_line": 5, "limit": 2}, "`limit` is given twice"),
 ])  # fmt: skip
 def test_what_is_not_certain_is_answered_and_nothing_is_done(ws, tree, tool, sent, message):
     result = ws.tools("all").call(tool, sent)
@@ -259,15 +264,17 @@ def test_changes_under_names_of_other_tools_are_made(ws, tree):
 
 
 @pytest.mark.parametrize(("tool", "sent", "calls"), [
-    ("find", {"pattern": "*.py", "path": "src"}, ['glob(pattern="*.py", path="src")']),
+    ("find_file", {"pattern": "*.py", "path": "src"}, ['glob(pattern="*.py", path="src")']),
     ("file_search", {"query": "foo"}, ['glob(pattern="*foo*")']),
     ("search_files", {"pattern": "foo", "path": "."},
      ['grep(pattern="foo", path=".")', 'glob(pattern="*foo*", path=".")']),
     ("tree", {"path": "src"}, ['ls(path="src", depth=0)']),
+    ("revert", {}, ["undo()"]),
     ("codebase_search", {"query": "foo", "explanation": "x"}, ['grep(pattern="foo")']),
 ])  # fmt: skip
 def test_a_name_that_could_mean_several_things_is_answered_with_calls(ws, tool, sent, calls):
-    tools = ws.tools()
+    ws.write("made.txt", "x")
+    tools = ws.tools("all")
     result = tools.call(tool, sent)
     assert result.error is not None
     assert result.error["code"] == "unknown_tool"
@@ -277,6 +284,12 @@ def test_a_name_that_could_mean_several_things_is_answered_with_calls(ws, tool, 
     for call in suggested:
         assert tools.accepts(call["name"], call["arguments"])
         assert tools.call(call["name"], call["arguments"]).success
+
+
+def test_find_is_answered_with_glob_where_it_is_not_offered(ws):
+    sent = {"name": "*.py", "path": "src"}
+    assert 'Call glob(pattern="*.py", path="src").' in ws.tools().call("find", sent).content
+    assert ws.tools("all").call("find", sent).success
 
 
 def test_calls_are_proposed_under_the_names_of_the_tools_at_hand(ws):
