@@ -435,6 +435,7 @@ class Root:
             inner = ("/".join(parts[above:]).strip("/") for above in range(1, _MAX_ABOVE))
             with suppress(Exception):  # it serves a hint only
                 if inside := next((each for each in inner if each and self.exists(each)), None):
+                    error.details["similar"] = [inside]
                     error.hint = f"Did you mean {quote(inside)}? Without a leading `/` a path is relative."
             raise
         start = self._context.workdir

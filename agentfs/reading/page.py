@@ -5,7 +5,7 @@ from dataclasses import replace
 from itertools import zip_longest
 from typing import Any, Literal, NamedTuple
 
-from agentfs.errors import must_be, past_end
+from agentfs.errors import InvalidArgumentError, must_be, past_end
 from agentfs.fs import quote
 from agentfs.limits import Limits
 from agentfs.messages import Joined, Message, NextCall, Retry
@@ -46,22 +46,33 @@ class ReadRequest(NamedTuple):
     line_overhead: int | None = None
     numbered: bool = True
 
-    def check(self) -> None:
-        """Raise InvalidArgumentError (invalid_argument) for what is out of range."""
-        offsets = "a line number from 1, or a negative number to count from the end"
-        for name, value, wanted, without in (
-            ("offset", self.offset, offsets, "from the first line"),
-            ("limit", self.limit, "a number of lines from 1", "as far as fits"),
-            ("column", self.column, "the number of a character from 1", "whole lines"),
-        ):
-            if value is not None and (value == 0 or (value < 0 and name != "offset")):
-                raise must_be(name, wanted, value, Message(f"To read {without}, ", Retry({}, (name,)), "."))
-
     def first(self, path: str, total: int, noun: str = "line") -> int:
-        """Return the number of the first line, 0 where there is none; PastEndError behind the last."""
+        """Return the number of the first line, 0 where there is none.
+
+        InvalidArgumentError (invalid_argument) is raised for what is out of range, PastEndError for an offset
+        behind the last line.
+        """
+        past = self.offset > max(total, 1)
+        offsets = "a line number from 1, or a negative number to count from the end"
+        wrong = [
+            must_be(name, wanted, value, "")
+            for name, value, wanted, is_wrong in (
+                ("offset", self.offset, offsets, self.offset == 0),
+                ("limit", self.limit, "a number of lines from 1", self.limit is not None and self.limit < 1),
+                ("column", self.column, "the number of a character from 1", self.column < 1),
+            )
+            if is_wrong
+        ]
+        if wrong:
+            names = [str(error.details["argument"]) for error in wrong] + ["offset"] * past
+            raise InvalidArgumentError(
+                Joined(" ", *(error.message for error in wrong)),
+                hint=Message("To read as far as fits, ", Retry({}, tuple(names)), "."),
+                details=wrong[0].details,
+            )
         if self.offset < 0:
             return max(total + self.offset + 1, min(total, 1))
-        if self.offset <= total or (self.offset == 1 and total == 0):
+        if not past:
             return min(self.offset, total)
         details: dict[str, Any] = {"path": path, f"total_{noun}s": total}
         also = ", or a negative one to count from the end"

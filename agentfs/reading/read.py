@@ -58,7 +58,6 @@ def read_file(
 ) -> ReadResult:
     """Return one page of a file, and record what of it was read; a binary file is described and not shown."""
     with root.open_file(path) as file:
-        request.check()
         head = file.read_at(0, HEAD)
         result, note = read_media(file, head, limits, request)
         if result is not None:
@@ -74,7 +73,6 @@ def read_file(
 
 def read_text(name: str, text: str, limits: Limits, request: ReadRequest) -> ReadResult:
     """Return one page of a text that is no file."""
-    request.check()
     if request.encoding is not None:
         raise InvalidArgumentError(
             Message(

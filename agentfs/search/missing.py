@@ -1,5 +1,6 @@
 """What a path that does not exist was probably meant to be; every method says it in the same way."""
 
+import re
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -20,6 +21,8 @@ _MAX_ENTRIES = 100_000
 _SECONDS = 0.2
 _MAX_SUGGESTIONS = 3
 _MAX_CORRECTIONS = 4  # names of one path
+# What models put around a path: quotes, `@`, `file://`, and a line behind it.
+_DECORATION = re.compile(r"^(?:file://)?[@\s\"'`]+|^file://|(?:[:#(]L?[0-9][-:,0-9L]*\)?)?[\s\"'`]*$")
 _OF_DIRECTORIES = frozenset({"ls", "glob", "find"})  # methods whose path is that of a directory
 
 
@@ -34,7 +37,7 @@ def explain_missing(root: Root, limits: Limits, method: str, error: NotFoundErro
             f"As a glob it matches {files}: call ", call("glob", pattern=path), " to see them."
         )
         return
-    straight = path.replace("\\", "/")
+    straight = _DECORATION.sub("", path).replace("\\", "/")
     given = error.details.get("similar", ())
     with suppress(AgentFSError):
         is_there = root.exists(straight)
