@@ -22,15 +22,22 @@ ALIASES: dict[str, tuple[str, ...]] = {
         "absolute_path", "abs_path", "directory", "directory_path", "dir", "dir_path", "dirname", "folder",
         "folder_path", "target_directory", "path_name", "pathname", "search_directory", "search_path",
     ),
-    "content": ("text", "file_text", "contents", "body", "file_content", "file_contents", "new_content"),
-    "old_string": ("old_str", "old_text", "old", "old_content", "search", "search_string", "find"),
+    "content": (
+        "text", "file_text", "contents", "body", "file_content", "file_contents", "new_content",
+        "code_content",
+    ),
+    "old_string": (
+        "old_str", "old_text", "old", "old_content", "search", "search_string", "find", "target_content",
+    ),
     "new_string": (
         "new_str", "new_text", "new", "new_content", "replace", "replacement", "replace_with", "updated",
+        "replacement_content",
     ),
-    "replace_all": ("all", "all_occurrences", "global", "replace_all_occurrences"),
-    "edits": ("edit", "changes", "replacements", "edit_list"),
+    "replace_all": ("all", "all_occurrences", "global", "replace_all_occurrences", "allow_multiple"),
+    "edits": ("edit", "changes", "replacements", "edit_list", "replacement_chunks"),
     "pattern": (
         "query", "regex", "regexp", "search", "search_pattern", "search_term", "glob_pattern", "glob", "q",
+        "substring_pattern",
     ),
     "glob": ("include", "includes", "include_pattern", "file_pattern", "file_glob", "glob_pattern", "globs"),
     "type": ("file_type", "filetype", "types", "language", "lang"),
@@ -229,7 +236,6 @@ HABITS: dict[str, Habits] = {
     "edit": Habits(
         {
             "expected_replacements": ("expected_occurrences", "expected_count"),  # Gemini CLI
-            "replace_all": ("allow_multiple",),  # Gemini CLI, later
             **_DRY_RUN,
         },
         ("preview", "expect"),
@@ -239,7 +245,13 @@ HABITS: dict[str, Habits] = {
     "edit_lines": Habits(_DRY_RUN, ("preview",)),
     "ls": Habits({"recursive": _RECURSIVE, "hidden": _HIDDEN, **_RESPECT}, ("hidden", "ignore"), _listed),
     "glob": Habits(
-        {"pattern": ("name",), "recursive": _RECURSIVE, "hidden": _HIDDEN, "exclude": _EXCLUDE, **_RESPECT},
+        {
+            "pattern": ("name", "file_mask"),
+            "recursive": _RECURSIVE,
+            "hidden": _HIDDEN,
+            "exclude": _EXCLUDE,
+            **_RESPECT,
+        },
         ("hidden", "exclude", "anchored"),
         _globbed,
     ),
@@ -253,7 +265,13 @@ HABITS: dict[str, Habits] = {
             "before": ("b", "before_context", "context_before", "lines_before"),
             "after": ("a", "after_context", "context_after", "lines_after"),
             "line_numbers": ("n", "line_number", "show_line_numbers"),
-            "fixed_strings": ("f", "literal", "fixed_string", "is_literal"),  # ripgrep; codex, pi
+            "fixed_strings": (
+                "f",
+                "literal",
+                "fixed_string",
+                "is_literal",
+                "literal_text",
+            ),  # ripgrep; pi; Crush
             "word": ("w", "whole_word", "match_whole_word", "word_regexp"),  # ripgrep, Windsurf
             "max_count": ("m", "max_matches_per_file"),  # ripgrep; Gemini CLI
             "case_sensitive": ("match_case",),  # Cursor, Windsurf; Serena
@@ -285,7 +303,15 @@ HABITS: dict[str, Habits] = {
     "rollback": Habits({"to": ("name", "checkpoint", "checkpoint_name", "checkpoint_id", "label", "id")}),
     "read_many": Habits({"paths": ("files", "file_paths", "path")}),  # Gemini CLI, the server of MCP
     "delete": Habits(),
-    "replace": Habits({"expect": ("expected_replacements", "expected_count"), **_DRY_RUN}, ("preview",)),
+    "replace": Habits(
+        {
+            "expect": ("expected_replacements", "expected_count"),
+            "word": ("whole_word", "match_whole_word"),
+            "regex": ("use_regex", "is_regex", "is_regexp"),
+            **_DRY_RUN,
+        },
+        ("preview", "word", "regex"),
+    ),
 }
 # What only says why a call is made: Cursor and VS Code, Windsurf, OpenHands, Cline, Gemini CLI, opencode.
 REASONS = ("explanation", "tool_summary", "security_risk", "task_progress", "instruction", "thought")
@@ -302,14 +328,17 @@ TOOL_NAMES: dict[str, tuple[str, ...]] = {
     ),
     "edit": (
         *("str_replace", "edit_file", "replace", "replace_in_file", "replace_string_in_file"),
-        *("search_replace", "search_and_replace"),  # Cursor, Roo
+        *("search_replace", "search_and_replace", "edit_block"),  # Cursor, Roo, Desktop Commander
     ),
-    "multi_edit": ("multi_replace_string_in_file", "multi_edit_file"),  # VS Code
+    "multi_edit": (
+        *("multi_replace_string_in_file", "multiedit"),  # VS Code, opencode
+        *("replace_file_content", "multi_replace_file_content"),  # Windsurf
+    ),
     "ls": ("list_dir", "list_directory", "list_files", "list", "dir"),  # Cursor, Gemini CLI, Cline, opencode
     "glob": ("find_by_name", "glob_search", "file_glob_search", "find_files"),  # Windsurf, Continue
     "grep": (
         *("search", "grep_search", "search_file_content", "search_content", "ripgrep", "rg", "search_text"),
-        "search_dir",  # SWE-agent
+        *("search_dir", "search_for_pattern"),  # SWE-agent, Serena
     ),
     "move": ("rename", "move_file", "rename_file", "mv"),
     "delete": ("delete_file", "remove", "remove_file", "rm", "unlink"),
@@ -321,6 +350,7 @@ UNCERTAIN: dict[str, tuple[tuple[str, dict[str, Any]], ...]] = {
     "find": (("glob", {}),),  # a regular expression here, a glob for the program
     "find_file": (("glob", {}),),
     "file_search": (("glob", {}),),  # VS Code takes a glob, Cursor a part of the name
+    "search_file": (("grep", {}), ("glob", {})),
     "search_files": (("grep", {}), ("glob", {})),  # contents in Cline and Roo, names in the server of MCP
     "tree": (("ls", {"depth": 0}),),
     "directory_tree": (("ls", {"depth": 0}),),

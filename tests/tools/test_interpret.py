@@ -182,6 +182,11 @@ SAME_FILE = [{**EDITS[0], "path": "src/foo.py"}, {**EDITS[1], "filePath": "src/f
     ("edit", {"path": "src/foo.py", "edits": EDITS}),
     ("edit", {"edits": SAME_FILE}),
     ("MultiEdit", {"file_path": "src/foo.py", "edits": EDITS}),
+    ("multiedit", {"filePath": "src/foo.py", "edits": [
+        {"oldString": each["old_string"], "newString": each["new_string"]} for each in EDITS]}),
+    ("replace_file_content", {"TargetFile": "src/foo.py", "Instruction": "why", "ReplacementChunks": [
+        {"TargetContent": each["old_string"], "ReplacementContent": each["new_string"]}
+        for each in EDITS]}),
     ("multi_replace_string_in_file", {"explanation": "why", "replacements": [
         {"filePath": "src/foo.py", "oldString": each["old_string"], "newString": each["new_string"]}
         for each in EDITS]}),
@@ -206,6 +211,20 @@ def test_edits_of_several_files_are_answered_with_a_call_for_each(ws, tree):
     assert (tree / "top.py").read_text() == "bar = 1\n"
 
 
+def test_a_replacement_in_all_files_takes_other_names_and_filters(ws, tree):
+    tools = ws.tools("all")
+    sent = {"old_str": "foo", "new_str": "bar", "include": "*.py", "whole_word": True}
+    preview = tools.call("replace", {**sent, "dry_run": True})
+    assert preview.success, preview.content
+    assert (tree / "top.py").read_text() == "foo = 1\n"
+    assert not tools.call("replace", {**sent, "expected_replacements": 7}).success
+    assert tools.call("replace", {**sent, "expected_replacements": 2}).success
+    assert (tree / "top.py").read_text() == "bar = 1\n"
+    assert (tree / "src" / "foo.py").read_text() == "Foo(x)\nbar(x)\nother\nfoobar\n"
+    assert tools.call("replace", {"old_string": "b.r", "new_string": "foo", "use_regex": True}).success
+    assert (tree / "top.py").read_text() == "foo = 1\n"
+
+
 def test_one_replacement_sent_to_multi_edit_is_one_edit(ws, tree):
     sent = {"path": "top.py", "old_string": "foo", "new_string": "bar"}
     assert ws.tools().call("multi_edit", sent).success
@@ -224,6 +243,8 @@ SAME_CALLS = [
     ("grep_search", {"query": "foo", "includePattern": "*.py"}, "grep", {"pattern": "foo", "glob": "*.py"}),
     ("list_dir", {"path": "src"}, "ls", {"path": "src"}),
     ("list_directory", {"dir_path": "src"}, "ls", {"path": "src"}),
+    ("search_for_pattern", {"substring_pattern": "foo", "relative_path": "src"}, "grep",
+     {"pattern": "foo", "path": "src"}),
     ("find_by_name", {"SearchDirectory": "src", "Pattern": "*.py"}, "glob",
      {"pattern": "*.py", "path": "src"}),
 ]  # fmt: skip
