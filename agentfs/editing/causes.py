@@ -16,7 +16,7 @@ from math import fsum
 from typing import NamedTuple
 
 from agentfs.editing.match import BLANK, comparable, occurrences, tolerant_matches
-from agentfs.text import bodies_of, changed_lines, common_prefix, common_suffix
+from agentfs.text import CUT_MARK, bodies_of, changed_lines, common_prefix, common_suffix
 
 Span = tuple[int, int]
 
@@ -72,6 +72,20 @@ def _unescaped(text: str) -> str:
 
 def _unescape(escape: re.Match[str]) -> str:
     return _ESCAPES.get(escape[1], escape[1]) if escape[1] else "\\"
+
+
+def with_cut_lines(view: str, old: str) -> list[Span]:
+    """Find an old text with marks such as `⟦+123 characters⟧` for so many characters at an end of a line."""
+    parts = re.split(f"({CUT_MARK})", old)
+    pattern = "".join(
+        f"[^\n]{{{re.sub('[^0-9]', '', part)}}}" if number % 2 else re.escape(part)
+        for number, part in enumerate(parts)
+    )
+    start = "" if parts[0] else "(?m:^)"  # otherwise it would be tried at each character
+    try:
+        return [match.span() for match in islice(re.finditer(start + pattern, view), _MOST_SPANS)]
+    except (OverflowError, re.error):  # more characters than a line can have
+        return []
 
 
 def without_line_numbers(view: str, old: str) -> list[Span]:

@@ -5,7 +5,7 @@ the file's own text, with line numbers.
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 
@@ -18,6 +18,7 @@ from agentfs.errors import AmbiguousError, DeadlineExceededError, NoMatchError
 from agentfs.fs import quote
 from agentfs.messages import Joined, Message, ParameterName, Retry, ToolName, call
 from agentfs.text import (
+    CUT_MARK,
     bodies_of,
     changed_lines,
     count_lines,
@@ -41,6 +42,7 @@ _MOST_ADDED = 8
 _MATCH_CHARS = 160
 _OLD, _NEW = ParameterName("old_string"), ParameterName("new_string")
 _VISIBLE_BLANKS = str.maketrans({" ": "·", "\t": "→", "\u00a0": "⍽"})
+_WORD = re.compile(r"\w+")
 _ELIDED = re.compile(r"\s*(#|//|--|/\*|<!--)?\s*(\.\.\.|…)")
 
 
@@ -72,6 +74,7 @@ def explain_no_match(
         why = ", and nothing there is close to it."
         try:
             for find_cause in (
+                diagnosis.cut_for_display,
                 diagnosis.misspelled,
                 diagnosis.changed_since_read,
                 diagnosis.applied,
@@ -117,6 +120,30 @@ class _Diagnosis:
     new: str
     path: str
     known: KnownTexts
+
+    def cut_for_display(self) -> NoMatchError | None:
+        """Explain the mark that stands for the part of a long line that was not shown."""
+        if not (mark := re.search(CUT_MARK, self.old)):
+            return None
+        spans = causes.with_cut_lines(self.view, self.old)
+        rest = call("read", path=self.path)
+        if spans:
+            line, _ = self._lines(spans)[0]
+            before = self.old[: mark.start()]
+            start = spans[0][0] - self.view.rfind("\n", 0, spans[0][0]) - 1
+            column = len(before) - before.rfind("\n") + (0 if "\n" in before else start)
+            rest = call("read", path=self.path, offset=line + before.count("\n"), limit=1, column=column)
+        return self._error(
+            "cut_for_display",
+            f": {mark[0]} in it stands for a part of a long line that was not shown.",
+            spans,
+            suggestion="" if re.search(CUT_MARK, self.new) else None,
+            hint=Joined(
+                " ",
+                Message("Leave the mark out of ", _OLD, " and ", _NEW, ", and name a part that is shown."),
+                Message("To see what it stands for, call ", rest, "."),
+            ),
+        )
 
     def misspelled(self) -> NoMatchError | None:
         if spans := causes.without_line_numbers(self.view, self.old):
@@ -242,7 +269,7 @@ class _Diagnosis:
             places=self._differences(spans[0]) if one else (),
             hint=Joined(
                 " ",
-                "Give every line in full: `...` matches nothing else." if elided else "",
+                "Give every line in full: `...` does not stand for lines left out." if elided else "",
                 Message(
                     "Copy ", _OLD, " from the file exactly, white space included and without line numbers."
                 ),
@@ -350,12 +377,26 @@ class _Diagnosis:
         old_lines = self.old.removesuffix("\n").split("\n")
         found: list[str] = []
         for old_start, old_end, new_start, new_end in changed_lines(old_lines, file_lines):
-            pairs = zip_longest(old_lines[old_start:old_end], file_lines[new_start:new_end])
-            for number, (wrong, right) in enumerate(pairs, first + new_start):
-                last = first + max(new_end - 1, new_start)
-                found.append(_difference(min(number, last), wrong, right, blanks=blanks))
+            number = first + new_start
+            for wrong, right in _paired(old_lines[old_start:old_end], file_lines[new_start:new_end]):
+                found.append(_difference(number, wrong, right, blanks=blanks))
+                number = min(number + (right is not None), first + max(new_end - 1, new_start))
         more = len(found) - _MOST_DIFFERENCES
         return found[:_MOST_DIFFERENCES] + ([f"[{plural(more, 'more difference')}]"] if more > 0 else [])
+
+
+def _paired(old: Sequence[str], lines: Sequence[str]) -> Iterator[tuple[str | None, str | None]]:
+    """Pair the lines of an old text with those of the file, the shorter side where it shares most words."""
+    shorter, longer = sorted((old, lines), key=len)
+    words = [[set(_WORD.findall(line)) for line in side[:_MOST_LINES]] for side in (shorter, longer)]
+
+    def shared(shift: int) -> int:
+        return sum(len(one & other) for one, other in zip(words[0], words[1][shift:], strict=False))
+
+    at = max(range(len(words[1]) - len(words[0]) + 1), key=shared)
+    padded = [*[None] * at, *shorter]
+    pairs = zip_longest(padded, longer) if shorter is old else zip_longest(longer, padded)
+    return iter(pairs)
 
 
 def _difference(number: int, wrong: str | None, right: str | None, *, blanks: bool) -> str:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agentfs import Workspace
+from agentfs import AgentFSError, Workspace
 from agentfs.errors import NoMatchError
 
 THREE = "self.x = 0\nself.y = 0\nself.z = 0\n"
@@ -92,3 +92,67 @@ def test_the_lines_that_are_named_are_those_that_are_shown(tmp_path):
     error = missed(tmp_path, CLASS, "class A:\n    def rendr(self, x):\n        return value\n")
     assert "; lines 1-3 come closest:" in error.message
     assert error.details["lines"] == [1, 3]
+
+
+def shown_line(ws, number):
+    return ws.read("f", number, 1).text.split("\n")[0].split("|", 1)[1]
+
+
+def test_the_mark_of_a_cut_line_is_explained_with_the_read_that_shows_the_rest(ws, tmp_path):
+    (tmp_path / "f").write_text(f"x = 1\na = [{', '.join(map(str, range(1000)))}]\ny = 2\n")
+    shown = shown_line(ws, 2)
+    error = no_match(ws, f"x = 1\n{shown}", "x = 1\na = []")
+    assert error.details["cause"] == "cut_for_display"
+    assert "⟦+2894 characters⟧ in it stands for a part of a long line that was not shown" in str(error)
+    (rest,) = error.details["suggested_calls"]
+    assert rest["arguments"] == {"path": "f", "offset": 2, "limit": 1, "column": 2001}
+    assert ws.read(**rest["arguments"]).content.startswith("421, 422, ")
+    ws.edit("f", error.details["suggestion"], "x = 1\na = []")
+    assert (tmp_path / "f").read_text() == "x = 1\na = []\ny = 2\n"
+    # A new text with the mark would lose the rest of the line.
+    (tmp_path / "f").write_text("b" * 3000)
+    assert "suggestion" not in no_match(ws, shown_line(ws, 1), f"c{shown_line(ws, 1)}").details
+    assert no_match(ws, "other ⟦+12 characters⟧", "c").details["cause"] == "cut_for_display"
+
+
+def test_a_mark_that_the_file_has_is_text(ws, tmp_path):
+    (tmp_path / "f").write_text("x = '⟦+12 characters⟧'\n")
+    ws.edit("f", "⟦+12 characters⟧", "y")
+    assert (tmp_path / "f").read_text() == "x = 'y'\n"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "after"),
+    [
+        ("b⟦U+000D⟧", "B⟦U+000D⟧", b"a\r\nB\r\nc\n"),
+        ("a⟦U+000D⟧\nb⟦U+000D⟧\nc", "A⟦U+000D⟧\nb⟦U+000D⟧\nc", b"A\r\nb\r\nc\n"),
+        ("b⟦U+000D⟧\n", "B\n", b"a\r\nB\r\nc\n"),
+    ],
+)
+def test_a_carriage_return_that_a_diff_has_shown_is_taken_back(ws, tmp_path, old, new, after):
+    (tmp_path / "f").write_bytes(b"a\r\nb\r\nc\n")
+    assert ws.edit("f", old, new).applied_via == "visible_escapes"
+    assert (tmp_path / "f").read_bytes() == after
+
+
+def test_the_line_that_an_old_text_lacks_is_named_by_its_own_number(ws, tmp_path):
+    """The lines after it were compared with the wrong ones, and the last of them was named."""
+    lines = [f"    line_{number} = call({number})" for number in range(1, 31)]
+    (tmp_path / "f").write_text("\n".join(lines))
+    old = "\n".join([lines[12], lines[13], lines[15].replace("call", "cal"), lines[16]])
+    places = no_match(ws, old, "x").places()
+    assert "the old text lacks line 15:     line_15 = call(15)" in places
+    assert "in line 16, the old text has:     line_16 = cal(16)" in places
+
+
+def test_an_ellipsis_stands_for_no_lines(ws, tmp_path):
+    (tmp_path / "f").write_text("def f():\n    a = 1\n    b = 2\n    return a + b\n")
+    error = no_match(ws, "def f():\n    ...\n    return a + b", "x")
+    assert "`...` does not stand for lines left out" in str(error)
+
+
+def no_match(ws, old, new):
+    with pytest.raises(AgentFSError) as caught:
+        ws.edit("f", old, new)
+    assert caught.value.code == "no_match"
+    return caught.value
