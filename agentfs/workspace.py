@@ -55,6 +55,7 @@ Edits: TypeAlias = Annotated[Sequence[Edit | Mapping[str, Any]], ModelType(list[
 LineChanges: TypeAlias = Annotated[Sequence[LineChange | Mapping[str, Any]], ModelType(list[LineChange])]
 _MAX_NAME = 200
 Path: TypeAlias = Annotated[str | os.PathLike[str], ModelType(str)]
+_Spans: TypeAlias = Sequence[tuple[int, int, str]]
 _OneOrMore: TypeAlias = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 Paths: TypeAlias = Annotated[_OneOrMore, ModelType(str)]
 Files: TypeAlias = Annotated[_OneOrMore, ModelType(str | list[str])]
@@ -531,7 +532,7 @@ class Workspace:
     def splice(
         self,
         path: Path,
-        spans: Sequence[tuple[int, int, str]] | Callable[[str], Sequence[tuple[int, int, str]]],
+        spans: _Spans | Callable[[str], tuple[_Spans, Sequence[str]]],
         *,
         expect_revision: str | None = None,
         encoding: str | None = None,
@@ -543,7 +544,7 @@ class Workspace:
             path: File, relative to the workspace root.
             spans: Start, end and new text of each range. Offsets are those of the text with every line end as
                 one `\n`, from 0, before any of the changes; they may come in any order. Or a function that
-                makes them of that text, which is then not shown to anyone.
+                makes them of that text, which is then not shown to anyone, with notes for the result.
             expect_revision: The only version of the file to change, as `read` names it.
             encoding: The codec of the file; None to go by its byte order mark, else UTF-8.
             preview: Return the result and write nothing.

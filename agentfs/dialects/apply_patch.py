@@ -428,14 +428,7 @@ def _apply(workspace: Workspace, operation: Operation) -> list[str]:
         return []
     notes: list[str] = []
     if operation.hunks:
-        located: list[Located] = []
-
-        def spans(text: str) -> list[Span]:
-            located.append(locate_hunks(text, operation.hunks, path))
-            return located[-1].spans
-
-        edited = workspace.splice(path, spans)
-        notes = [*located[-1].notes, *edited.notes]
+        notes += workspace.splice(path, lambda text: locate_hunks(text, operation.hunks, path)).notes
     if operation.to is not None:
         try:
             workspace.move(path, operation.to)

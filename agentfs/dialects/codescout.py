@@ -193,17 +193,14 @@ def _out_of_range(message: str, parameter: str) -> InvalidArgumentError:
 
 
 def _insert(workspace: Workspace, path: str, new: str, where: Literal["prepend", "append"]) -> EditResult:
-    notes: list[str] = []
-
-    def span(text: str) -> list[tuple[int, int, str]]:
+    def span(text: str) -> tuple[list[tuple[int, int, str]], list[str]]:
         offset = 0 if where == "prepend" else len(text)
         # The text is inserted exactly as it is, which may not be what was meant.
-        if text and not (text if offset else new).endswith("\n"):
-            notes.append(f"there is no line end between the old text and the {where}ed text")
-        return [(offset, offset, new)]
+        joined = text and not (text if offset else new).endswith("\n")
+        notes = [f"there is no line end between the old text and the {where}ed text"] if joined else []
+        return [(offset, offset, new)], notes
 
-    edited = workspace.splice(path, span)
-    return replace(edited, notes=(*edited.notes, *notes[-1:]))
+    return workspace.splice(path, span)
 
 
 def _follow_read(call: NextCall) -> Mapping[str, Any] | None:

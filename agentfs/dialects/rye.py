@@ -43,6 +43,7 @@ IGNORED = (
 
 _EXCLUDE = [f"{name}/" for name in IGNORED]
 _ID_CHARS = len("[LID:] ")  # added to each line, beside the id
+_IDS = ("line_id", "start_line_id", "end_line_id")
 _LINE_CHARS = 2000
 _ALWAYS_SKIPPED = ("vcs",)  # left out by this dialect in every call
 _MAX_LISTED_IDS = 500  # in the details of an error
@@ -61,16 +62,7 @@ def specs(workspace: Workspace) -> Sequence[ToolSpec]:
             path: Path to file.
             changes: List of change operations.
         """
-        cleaned = [
-            LineChange(
-                new_content=change.new_content,
-                line_id=_clean_id(change.line_id),
-                start_line_id=_clean_id(change.start_line_id),
-                end_line_id=_clean_id(change.end_line_id),
-            )
-            for change in changes
-        ]
-        return workspace.edit_lines(path, cleaned)
+        return workspace.edit_lines(path, [_clean(change) for change in changes])
 
     def write(path: str, content: str) -> WriteResult:
         """Create or overwrite a file; parent directories are created, and the ids of its lines end.
@@ -143,9 +135,11 @@ def specs(workspace: Workspace) -> Sequence[ToolSpec]:
     return [replace(each, aliases=(f"{prefix}{each.name or each.target.__name__}",)) for each in tools]
 
 
-def _clean_id(line_id: str | None) -> str | None:
-    """Return an id without the brackets and the prefix that it is displayed with."""
-    return line_id if line_id is None else line_id.strip().strip("[]").removeprefix("LID:")
+def _clean(change: LineChange) -> LineChange:
+    """Return a change with its ids without the brackets and the prefix that they are displayed with."""
+    given: dict[str, Any] = {name: getattr(change, name) for name in _IDS}
+    ids = {name: each.strip().strip("[]").removeprefix("LID:") for name, each in given.items() if each}
+    return replace(change, **ids)
 
 
 def _render(context: RenderContext, workspace: Workspace) -> ToolResult:

@@ -89,7 +89,7 @@ def specs(workspace: Workspace) -> Sequence[ToolSpec]:
         line = insert_line if insert_line is not None else _required("insert_line", None, command)
         # Models that know the older form of the tool call it new_str here too.
         text = _required("insert_text", new_str if insert_text is None else insert_text, command)
-        return workspace.splice(path, lambda content: [_insertion(content, int(line), text)])
+        return workspace.splice(path, lambda content: ([_insertion(content, int(line), text)], ()))
 
     return [
         ToolSpec(

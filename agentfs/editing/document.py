@@ -267,6 +267,7 @@ class Edited(NamedTuple):
     applied_via: str
     hunks: tuple[Hunk, ...]
     lines: int | None = None
+    notes: tuple[str, ...] = ()
 
 
 class Draft:

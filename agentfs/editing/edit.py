@@ -114,16 +114,18 @@ def edit_file(
     return change_file(target, compute, unit="replacement", diff_if_many=diff_if_many)
 
 
-def splice_file(target: EditTarget, spans: Sequence[Span] | Callable[[str], Sequence[Span]]) -> EditResult:
-    """Replace character ranges of the LF view of a file, in one write; a function makes them of that text."""
+def splice_file(
+    target: EditTarget, spans: Sequence[Span] | Callable[[str], tuple[Sequence[Span], Sequence[str]]]
+) -> EditResult:
+    """Replace ranges of the LF view of a file in one write; a function makes them and notes of that text."""
 
     def compute(draft: Draft, _current: Current) -> Edited:
         view = LfView(draft.text)
-        wanted = spans(view.text) if callable(spans) else spans
+        wanted, notes = spans(view.text) if callable(spans) else (spans, ())
         if not wanted:
             raise InvalidArgumentError("spans is empty.", details={"parameter": "spans"})
         draft.replace(view, _ordered(view, wanted, draft.path), len(wanted))
-        return draft.result("offset")
+        return draft.result("offset")._replace(notes=tuple(notes))
 
     return change_file(target, compute, unit="replacement")
 
@@ -158,7 +160,7 @@ def change_file(
     if not preview:
         record_edit(tracker, changed.real_path, before, edited.document, edited.hunks, external)
     ranges = changed_ranges(edited.hunks, total)
-    notes = (*changed.notes, *warnings, *([external.note] if external else ()))
+    notes = (*changed.notes, *edited.notes, *warnings, *([external.note] if external else ()))
     done = "Would edit (preview: nothing was written)" if preview else "Edited"
     counted = f"{done} {quote(changed.path)}: {plural(edited.replacements, unit)}"
     found_by = [_FOUND_BY[step] for step in edited.applied_via.split(", ") if step in _FOUND_BY]

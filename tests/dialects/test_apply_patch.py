@@ -70,7 +70,7 @@ def test_delete_a_file(apply, tmp_path):
 def test_what_cannot_be_deleted(apply, tmp_path):
     refused = apply("*** Delete File: src")
     assert refused.error["code"] in {"not_a_file", "refused"}
-    assert refused.error["message"].startswith('"src" is a directory, and changes')
+    assert refused.error["message"].startswith('The directory "src" is not empty')
     assert "transaction" not in refused.content, "the model knows of none"
     assert (tmp_path / "src/app.py").exists()
 

@@ -287,15 +287,15 @@ def test_spans_are_made_of_the_text_and_show_it_to_no_one(ws, tmp_path):
     def spans(text):
         seen.append(text)
         at = text.index("b")
-        return [(at, at + 1, "B\nC")]
+        return [(at, at + 1, "B\nC")], ["made of the text"]
 
-    ws.splice("dos.txt", spans)
+    assert "made of the text" in ws.splice("dos.txt", spans).notes
     assert seen == ["a\nb\n"]
     assert (tmp_path / "dos.txt").read_bytes() == b"a\r\nB\r\nC\r\n"
     with pytest.raises(AgentFSError, match="has not been read"):
         ws.write("dos.txt", "x")
     with pytest.raises(AgentFSError, match="spans is empty"):
-        ws.splice("dos.txt", lambda _: [])
+        ws.splice("dos.txt", lambda _: ([], ()))
 
 
 def test_fresh_ids_are_those_of_the_version_that_was_read_and_not_changed_since(ws, file):

@@ -25,7 +25,7 @@ from agentfs.dialects.dominds.documents import (
 )
 from agentfs.dialects.dominds.rg_args import ALLOWED, read_arguments, vary
 from agentfs.dialects.rendering import case_options, last_line, past_end_of_lines
-from agentfs.errors import InvalidArgumentError, NotAFileError, PastEndError
+from agentfs.errors import InvalidArgumentError, NotAFileError, PastEndError, must_be
 from agentfs.limits import Limits
 from agentfs.messages import Message, NextCall, call
 from agentfs.results import GrepResult, ListResult, ReadResult
@@ -158,11 +158,7 @@ def specs(workspace: Workspace) -> Sequence[ToolSpec]:
 
 def _read(workspace: Workspace, path: str, lines: str | None, max_lines: int) -> ReadResult:
     if max_lines < 0:
-        raise InvalidArgumentError(
-            f"`max_lines` must be 1 or more, not {max_lines}.",
-            hint=f"Leave it out for {_MAX_LINES}.",
-            details={"argument": "max_lines"},
-        )
+        raise must_be("max_lines", "1 or more", max_lines, f"Leave it out for {_MAX_LINES}.")
     first, last = _requested_lines(lines or "~")
     max_lines = max_lines or _MAX_LINES
     limit = max_lines if last is None else min(max_lines, last - first + 1)
