@@ -205,3 +205,13 @@ def test_a_patch_of_many_hunks_is_read_in_linear_time():
     (operation,) = read_patch(patch("*** Update File: f", *lines))
     assert len(operation.hunks) == count
     assert time.process_time() - started < 10, "copying the rest of the patch for each hunk takes minutes"
+
+
+def test_a_patch_of_too_many_lines_is_refused():
+    with pytest.raises(InvalidArgumentError, match="at most so many lines"):
+        read_patch("\n" * 500_001)
+
+
+def test_lines_that_a_tolerant_step_finds_twice_are_ambiguous():
+    with pytest.raises(AmbiguousError, match="its lines occur at several places"):
+        made("    if x:\n        y\n\n    if x:\n        y\n", "@@", "-if x:", "-    y", "+z")

@@ -288,3 +288,8 @@ def test_files_over_10_mib(do, tmp_path):
                           ("insert", {"insert_line": 0, "insert_text": "b"})):  # fmt: skip
         assert do(command, path="large.txt", **more).error["code"] == "too_large"
     assert "1\ta needle" in do("view", path="large.txt", view_range=[1, 2]).content
+
+
+def test_an_old_text_that_was_found_at_another_indentation_is_reported(do):
+    result = do("str_replace", path="primes.py", old_str="if n % num == 0:\n    return False", new_str="pass")
+    assert "[old_str was found by indentation]" in result.content.split("\n")

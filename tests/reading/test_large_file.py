@@ -9,6 +9,7 @@ from agentfs.errors import AgentFSError
 from agentfs.fs import OpenFile
 from agentfs.limits import Limits
 from agentfs.reading import large_file
+from agentfs.text import HEAD
 
 LOADED = Limits()
 STREAMED = Limits(file_bytes=1)
@@ -143,3 +144,26 @@ def test_a_file_that_shrinks_while_it_is_streamed_is_stale(reader, monkeypatch):
 
     monkeypatch.setattr("agentfs.reading.read.read_lines", shrinking)
     assert reader.error(5, limits=STREAMED).code == "stale"
+
+
+@pytest.mark.parametrize("column", [3, 4, 5])
+def test_a_column_behind_a_line_leaves_its_line_end_whole(reader, monkeypatch, column):
+    for chunk in (1, 2, 3, 100):
+        monkeypatch.setattr(large_file, "BLOCK", chunk)
+        reader.write("ab\r\ncdef\r\n")
+        assert reader.read(limits=STREAMED, column=column).content == "\r\n" + "cdef"[column - 1 :] + "\r\n"
+
+
+def test_a_file_that_is_no_longer_text_while_it_is_streamed_is_stale(reader, monkeypatch):
+    reader.write("é" * 50 + "\n")
+    indexes = FileCache()
+    reader.read(limits=STREAMED, indexes=indexes)
+    read_at = OpenFile.read_at
+
+    def broken(self, position, size):
+        data = read_at(self, position, size)
+        return data if size == HEAD else b"\xff" * len(data)
+
+    monkeypatch.setattr(OpenFile, "read_at", broken)
+    error = reader.error(limits=STREAMED, indexes=indexes)
+    assert (error.code, "was changed while it was read" in error.message) == ("stale", True)

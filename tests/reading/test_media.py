@@ -2,7 +2,7 @@ import os
 
 import pytest
 
-from agentfs import AgentFSError
+from agentfs import AgentFSError, Limits, Workspace
 from tests.reading.conftest import make_image
 
 
@@ -105,3 +105,15 @@ def test_the_error_for_an_unshown_binary_names_a_way_that_works(ws, tmp_path):
     ws.write("a", "text\n")
     ws.undo(2)
     assert (tmp_path / "a").read_bytes() == b"\x00\x01\x02"
+
+
+def test_an_image_or_pdf_over_the_size_of_a_file_says_so(tmp_path):
+    (tmp_path / "a.png").write_bytes(make_image("PNG"))
+    (tmp_path / "a.pdf").write_bytes(b"%PDF-1.4\n" + b"x" * 200)
+    with Workspace(tmp_path, limits=Limits(file_bytes=100)) as ws:
+        image = ws.read("a.png")
+        assert (image.kind, image.images) == ("image", ())
+        assert image.text.endswith("not shown: over 100 bytes]")
+        with pytest.raises(AgentFSError) as caught:
+            ws.read("a.pdf")
+        assert (caught.value.code, caught.value.details["limit"]) == ("too_large", 100)
