@@ -6,8 +6,7 @@ and the object. Nothing else is converted.
 """
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import repeat
+from collections.abc import Callable, Mapping, Sequence
 from os import PathLike, fspath
 from types import NoneType
 from typing import Any, NamedTuple
@@ -25,6 +24,7 @@ from agentfs.tools.types import (
     OptionalOf,
     Record,
     Scalar,
+    TupleOf,
     UnionOf,
     describe_type,
     has_type,
@@ -45,7 +45,7 @@ class _Parameter(NamedTuple):
 class _MismatchError(Exception):
     """A value that is none of a kind, and its place in the argument."""
 
-    def __init__(self, expected: str, found: str, place: str = "") -> None:
+    def __init__(self, expected: str, found: str, place: str) -> None:
         super().__init__(expected, found, place)
         self.expected, self.found, self.place = expected, found, place
 
@@ -103,76 +103,61 @@ def _checked(name: str, parameter: _Parameter, value: Any) -> Any:
         ) from None
 
 
-def _check(kind: Kind, value: Any) -> Any:
-    """Return a value as the method is to get it."""
-    if isinstance(kind, Scalar):
-        if SCALAR_TESTS[kind.type](value):
+def _check(kind: Kind, value: Any, place: str = "") -> Any:
+    """Return a value, which is at a place in the argument, as the method is to get it."""
+    match kind:
+        case Scalar() if SCALAR_TESTS[kind.type](value):
             return value
-    elif isinstance(kind, (EnumOf, Anything)):
-        if has_type(kind, value):
+        case OptionalOf() | UnionOf():
+            return _check_options(kind, value, place)
+        case InstanceOf():
+            found = _fspath(value) if kind.type is PathLike and has_type(kind, value) else value
+            if isinstance(found, str if kind.type is PathLike else kind.type):
+                return found
+        case Record() if type(value) is kind.make or _has_names(value):
+            return _check_record(kind, value, place)
+        case MapOf() if _has_names(value):
+            return {name: _check(kind.value, each, f"{place}[{name!r}]") for name, each in value.items()}
+        case ListOf() if _is_sequence(value):
+            return [_check(kind.item, each, f"{place}[{index}]") for index, each in enumerate(value)]
+        case TupleOf() if _is_sequence(value) and len(value) == len(kind.items):
+            pairs = enumerate(zip(kind.items, value, strict=True))
+            return tuple(_check(item, each, f"{place}[{index}]") for index, (item, each) in pairs)
+        case EnumOf() | Anything() if has_type(kind, value):
             return value
-    elif isinstance(kind, (OptionalOf, UnionOf)):
-        return _check_options(kind, value)
-    elif isinstance(kind, InstanceOf):
-        found = _fspath(value) if kind.type is PathLike and has_type(kind, value) else value
-        if isinstance(found, str if kind.type is PathLike else kind.type):
-            return found
-    elif isinstance(kind, Record):
-        if type(value) is kind.make or _has_names(value):
-            return _check_record(kind, value)
-    elif isinstance(kind, MapOf):
-        if _has_names(value):
-            return {name: _check_member(f"[{name!r}]", kind.value, each) for name, each in value.items()}
-    elif isinstance(kind, ListOf):
-        if _is_sequence(value):
-            return _check_items(repeat(kind.item), value)
-    elif _is_sequence(value) and len(value) == len(kind.items):
-        return tuple(_check_items(kind.items, value))
-    raise _mismatch(kind, short_repr(value))
+        case _:
+            pass
+    raise _mismatch(kind, short_repr(value), place)
 
 
-def _check_options(kind: OptionalOf | UnionOf, value: Any) -> Any:
+def _check_options(kind: OptionalOf | UnionOf, value: Any, place: str) -> Any:
     if value is None and isinstance(kind, OptionalOf):
         return None
     inside: _MismatchError | None = None
     for option in kind.options if isinstance(kind, UnionOf) else (kind.kind,):
         try:
-            return _check(option, value)
+            return _check(option, value, place)
         except _MismatchError as error:
-            inside = error if error.place else inside
-    raise inside or _mismatch(kind, short_repr(value))
+            inside = error if error.place != place else inside
+    raise inside or _mismatch(kind, short_repr(value), place)
 
 
-def _check_items(kinds: Iterable[Kind], values: Sequence[Any]) -> list[Any]:
-    items = enumerate(zip(kinds, values, strict=False))
-    return [_check_member(f"[{index}]", kind, value) for index, (kind, value) in items]
-
-
-def _check_record(kind: Record, value: Any) -> Any:
+def _check_record(kind: Record, value: Any, place: str) -> Any:
     own = isinstance(value, kind.make)
     given = {each.name: getattr(value, each.name) for each in kind.members} if own else value
     members = {member.name: member for member in kind.members}
     for name in given:
         if name not in members:
-            raise _mismatch(kind, f"one with {short_repr(name)}")
+            raise _mismatch(kind, f"one with {short_repr(name)}", place)
     for member in kind.members:
         if member.required and member.name not in given:
-            raise _mismatch(kind, f"one without {member.name}")
-    return kind.make(
-        **{name: _check_member(f".{name}", members[name].kind, each) for name, each in given.items()}
-    )
+            raise _mismatch(kind, f"one without {member.name}", place)
+    checked = {name: _check(members[name].kind, each, f"{place}.{name}") for name, each in given.items()}
+    return kind.make(**checked)
 
 
-def _check_member(place: str, kind: Kind, value: Any) -> Any:
-    try:
-        return _check(kind, value)
-    except _MismatchError as error:
-        error.place = place + error.place
-        raise
-
-
-def _mismatch(kind: Kind, found: str) -> _MismatchError:
-    return _MismatchError(describe_type(kind, null="None"), found)
+def _mismatch(kind: Kind, found: str, place: str) -> _MismatchError:
+    return _MismatchError(describe_type(kind, null="None"), found, place)
 
 
 def _is_sequence(value: Any) -> bool:
