@@ -4,7 +4,8 @@ Every result has its fields for the program, `.text` (also `str(result)`) for th
 that continues it. The classes have no `slots`, because the MCP SDK then loses the output schema.
 """
 
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from copy import copy
+from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any, Literal, Self, TypedDict, cast
 
 from agentfs.messages import Message, Names, NextCall, plural, say
@@ -280,7 +281,11 @@ class Result(Value):
                 changed[name] = say(value, names)
             elif name == "notes":
                 changed[name] = tuple(filter(None, (say(note, names) for note in value)))
-        return replace(self, **changed) if changed else self
+        if not changed:
+            return self
+        made = copy(self)  # which takes a third of the time of `replace`
+        vars(made).update(changed)
+        return made
 
     def to_dict(self) -> dict[str, Any]:
         """Return the typed fields, ready for JSON; the texts are left out, as they show the same again."""
