@@ -2,7 +2,7 @@
 
     edit_misses.py OLD_TREE NEW_TREE [--count 2000] [--peer deepagents=PYTHON] [--peer agno=PYTHON]
 
-The edits are real: hunks of the difference between two trees (two sdists of one project), with the lines
+The edits are real: hunks of the difference between two trees (two releases of one project), with the lines
 around them that make them unique. Each is damaged in every way that applies to it. A peer is run by a Python
 in whose environment it is installed, on the same cases in the same order.
 """
@@ -279,6 +279,11 @@ def table(name, cases, outcomes):
         print(f"{kind:22}" + "".join(f"{tally[column]:>17}" for column in columns))
         total += tally
     print(f"{'all':22}" + "".join(f"{total[column]:>17}" for column in columns))
+    due = total["refused"] - sum(by_kind[kind]["refused"] for kind in UNSUGGESTED)
+    landing = total["lands as given"] - sum(by_kind[kind]["lands as given"] for kind in UNSUGGESTED)
+    if total["right cause"]:
+        print(f"right cause: {100 * total['right cause'] / total['refused']:.1f} % of refusals")
+        print(f"a suggestion that lands: {100 * landing / due:.1f} % of those with something left to do")
     seconds = sum(outcome[4] for outcome in outcomes)
     print(f"{1000 * seconds / len(outcomes):.2f} ms a case")
     if causes:

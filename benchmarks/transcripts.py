@@ -77,23 +77,16 @@ class Session:
             return result.success and wanted in result.content and "No matches" not in result.content
 
         result = self.call(name, **arguments)
-        self.mistakes[kind, "made"] += 1
-        if is_right(result):
-            self.mistakes[kind, "understood"] += 1
-            self.mistakes[kind, "reached"] += 1
-            return result
-        suggested = suggestion(result, name, arguments)
-        if suggested is None:
-            self.unsolved.append(f"{name}({json.dumps(arguments)[:200]}): {result.content[:300]}")
-            return result
-        self.mistakes[kind, "suggested"] += 1
-        followed = self.call(suggested[0], **suggested[1])
-        self.mistakes[kind, "works"] += followed.success
-        self.mistakes[kind, "reached"] += is_right(followed)
-        if not is_right(followed):
-            made = f"{name}({json.dumps(arguments)[:200]}): {result.content[:300]}"
-            self.unsolved.append(f"{made}\n-> {suggested[0]}: {followed.content[:300]}")
-        return followed
+        found = {"made": True, "understood": is_right(result), "reached": is_right(result)}
+        if not is_right(result):
+            said = f"{name}({json.dumps(arguments)[:200]}): {result.content[:300]}"
+            if suggested := suggestion(result, name, arguments):
+                result = self.call(suggested[0], **suggested[1])
+                found |= {"suggested": True, "works": result.success, "reached": is_right(result)}
+                said += f"\n-> {suggested[0]}: {result.content[:300]}"
+            self.unsolved += [] if is_right(result) else [said]
+        self.mistakes.update((kind, what) for what, is_so in found.items() if is_so)
+        return result
 
     def script(self, lines: str) -> None:
         """Make the calls of a script."""
