@@ -21,6 +21,7 @@ from agentfs.results import Entry, GlobResult, ListResult
 from agentfs.search.collect import (
     PAGE_BYTES,
     Filter,
+    Found,
     Page,
     Query,
     bind_globs,
@@ -54,6 +55,7 @@ from agentfs.visible import one_line
 
 _LEAST_SIZE = 10 * 1024  # of a file, to be shown in a listing of several levels
 
+_MAX_NAMED = 3
 _NameTest = Callable[[str], bool]
 _R = TypeVar("_R", ListResult, GlobResult)
 
@@ -242,6 +244,11 @@ def _both(one: _NameTest | None, other: _NameTest | None) -> _NameTest | None:
     return lambda path: one(path) and other(path)
 
 
+def _of_lower(test: _NameTest | None) -> _NameTest | None:
+    """Return a test that is given its path in lower case."""
+    return None if test is None else lambda path: test(path.lower())
+
+
 def _search(
     root: Root,
     limits: Limits,
@@ -263,33 +270,41 @@ def _search(
     exclude = bind_globs(root, as_list(options.exclude), paths, argument)
     opened = hidden_names(globs)
 
-    def query(everything: bool) -> Query:
+    def query(*, everything: bool = False, any_case: bool = False) -> Query:
         hidden = everything or opens_hidden(options)
+        wanted = [glob.lower() for glob in globs] if any_case else globs
         # A walk that opens no hidden name meets none, so the matcher need not test for one either.
-        compiled = partial(compile_globs, globs, anchored=options.anchored, hidden=hidden or opened is None)
+        compiled = partial(compile_globs, wanted, anchored=options.anchored, hidden=hidden or opened is None)
         directories = "d" in kind.kinds and bool(globs)
+        tests = (
+            compiled() if globs or is_glob else None,
+            compiled(directories=True) if directories else None,
+            compile_descent(wanted, anchored=options.anchored),
+        )
+        matches, matches_directory, enter = map(_of_lower, tests) if any_case else tests
         return Query(
             options,
             paths,
             kind,
-            matches=_both(compiled() if globs or is_glob else None, by_name),
-            matches_directory=_both(compiled(directories=True) if directories else None, by_name),
+            matches=_both(matches, by_name),
+            matches_directory=_both(matches_directory, by_name),
             hidden=hidden or opened or False,
             ignored=everything or options.include_ignored,
-            enter=compile_descent(globs, anchored=options.anchored),
+            enter=enter,
             exclude=compile_exclude(exclude) if exclude else None,
         )
 
     page = page_of(options.limit, options.offset, limits.glob_results, limits)
     deadline = call_context.deadline(seconds_of(options.timeout, limits))
-    found = collect(root, query(False), page, max_entries=limits.walk_entries, deadline=deadline)
+    found = collect(root, query(), page, max_entries=limits.walk_entries, deadline=deadline)
     nothing = ""
     if not found.total:
         nothing = f"0 {noun} match"
         nothing += f" {', '.join(map(one_line, patterns))}" if patterns else ""
         nothing += "" if paths == ["."] else f" in {', '.join(map(one_line, paths))}"
+        hint = _hint_of_case(root, query(any_case=True)) or hint
         if not options.include_ignored and (found.skipped.hidden or found.skipped.ignored):
-            hint = _hint_of_skipped(root, query(True)) or hint
+            hint = _hint_of_skipped(root, query(everything=True)) or hint
         nothing = Joined("; ", nothing, hint) if hint else f"{nothing}."
     lines = path_lines([(each.path, "/" if each.type == "directory" else "") for each in found.entries])
     result = GlobResult(
@@ -302,16 +317,29 @@ def _search(
     return _fitted_page(limits, options, page, result, lines, nothing, noun, tracker)
 
 
+def _hint_of_case(root: Root, query: Query) -> str:
+    """Name what a short search finds whose names differ from the globs in case alone; "" for nothing."""
+    found = _probe(root, query, _MAX_NAMED)
+    named = ", ".join(one_line(entry.path) for entry in found.entries)
+    more = found.total - len(found.entries)
+    return f"in another case: {named}{f' and {more} more' if more else ''}" if named else ""
+
+
 def _hint_of_skipped(root: Root, query: Query) -> str:
     """Say what a short search among hidden and ignored names finds too; "" for nothing."""
-    deadline = call_context.deadline(PROBE_SECONDS)
-    page = Page(0, 1, PAGE_BYTES)
-    found = collect(root, query, page, max_entries=PROBE_ENTRIES, deadline=deadline)
+    found = _probe(root, query, 1)
     if not found.total:
         return ""
     count = f"{found.total}{'' if found.skipped.reached is None else ' or more'}"
     why = why_skipped(root, found.entries[0].path) if found.entries else ""
     return Joined(": ", f"{count} among hidden and ignored{f', as in {why}' if why else ''}", OPEN_IGNORED)
+
+
+def _probe(root: Root, query: Query, size: int) -> Found:
+    """Search for a short time, and return the first entries."""
+    deadline = call_context.deadline(PROBE_SECONDS)
+    page = Page(0, size, PAGE_BYTES)
+    return collect(root, query, page, max_entries=PROBE_ENTRIES, deadline=deadline)
 
 
 def _fitted_page(

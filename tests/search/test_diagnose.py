@@ -156,3 +156,17 @@ def test_a_path_with_wrong_names_on_its_way_is_corrected_whole(tmp_path, path, m
         for name in ("read", "delete", "ls"):
             error = ws.tools([name]).call(name, {"path": path})
             assert f'Did you mean "{meant}"?' in error.content
+
+
+def test_a_glob_that_is_written_in_another_case_names_what_it_would_find(tmp_path):
+    (tmp_path / "src").mkdir()
+    for name in ("Models.py", "forms.py", "views.py", "urls.py", "x[Y].txt"):
+        (tmp_path / "src" / name).write_text("")
+    with Workspace(tmp_path) as ws:
+        assert ws.glob("models.PY").text == "0 files match models.PY; in another case: src/Models.py"
+        assert ws.glob("SRC/*.PY").text.endswith("case: src/Models.py, src/forms.py, src/urls.py and 1 more")
+        assert ws.glob(r"X\[Y].txt").text.endswith("case: src/x[Y].txt")
+        assert "case" not in ws.glob("nothing.py").text
+        assert "case" not in ws.glob("[m]odels.PYY").text
+        assert "case" not in ws.glob("M" * 4000).text
+        assert "another case: src/Models.py" in ws.find(glob="models.py").text
