@@ -75,17 +75,22 @@ def _unescape(escape: re.Match[str]) -> str:
 
 
 def with_cut_lines(view: str, old: str) -> list[Span]:
-    """Find an old text with marks such as `⟦+123 characters⟧` for so many characters at an end of a line."""
-    parts = re.split(f"({CUT_MARK})", old)
-    pattern = "".join(
-        f"[^\n]{{{re.sub('[^0-9]', '', part)}}}" if number % 2 else re.escape(part)
-        for number, part in enumerate(parts)
-    )
-    start = "" if parts[0] else "(?m:^)"  # otherwise it would be tried at each character
-    try:
-        return [match.span() for match in islice(re.finditer(start + pattern, view), _MOST_SPANS)]
-    except (OverflowError, re.error):  # more characters than a line can have
-        return []
+    """Find an old text with marks such as `⟦+123 characters⟧` for so many characters of a line."""
+    first, *rest = re.split(f"({CUT_MARK})", old)
+    hidden = [
+        (int(re.sub("[^0-9]", "", mark)), text) for mark, text in zip(rest[::2], rest[1::2], strict=True)
+    ]
+    line_starts = (0, *(found.end() for found in re.finditer("\n", view)))
+    spans: list[Span] = []
+    for start in occurrences(view, first) if first else line_starts:
+        end = start + len(first)
+        for count, text in hidden:
+            if view.find("\n", end, end + count) >= 0 or not view.startswith(text, end + count):
+                break
+            end += count + len(text)
+        else:
+            spans.append((start, end))
+    return [span for span in spans[:_MOST_SPANS] if span[1] <= len(view)]
 
 
 def without_line_numbers(view: str, old: str) -> list[Span]:

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from itertools import islice
 from typing import TypeVar
 
 from agentfs.errors import InvalidArgumentError
@@ -19,10 +20,12 @@ _DIFF_CHARS = 8000
 _RUN_ENDS = 4
 _SENT_LINES = re.compile(r"^(?:\+.*\n){13,}|^(?:-.*\n){13,}", re.MULTILINE)
 _MOST_WARNINGS = 3
+_MOST_CANDIDATES = 1000
+# Each repeat is bounded: a line may have millions of blanks.
 _COMMENT = re.compile(
-    r"^\+[ \t]*(?:(?:#+|//+|/\*+|<!--|\{/\*|--|;+|%+|[(\[<])[ \t]*|(?=\.\.\.|…))"
+    r"^\+[ \t]{0,200}(?:(?:#{1,9}|/{2,9}|/\*{1,9}|<!--|\{/\*|--|;{1,9}|%{1,9}|[(\[<])[ \t]{0,9}|(?=\.\.\.|…))"
     r"(?=[^\n]{0,80}(?:exist|rest|remain|unchanged|omitted|previous|original|same))"
-    r"([^\r\n]{4,80}?)[ \t]*(?:\*/\}?|-->|[)\]>])?[ \t]*\r?$",
+    r"([^\r\n]{4,80}?)[ \t]{0,9}(?:\*/\}?|-->|[)\]>])?[ \t]{0,9}\r?$",
     re.MULTILINE | re.IGNORECASE,
 )
 _CUT_LINE = re.compile(rf"^\+.*?({CUT_MARK})", re.MULTILINE)
@@ -109,20 +112,14 @@ def _ends_of_run(run: re.Match[str]) -> str:
 
 def placeholder_notes(diff: str) -> list[str]:
     """Return a warning for each line of a new text that seems to stand for text that was left out."""
-    comments = dict.fromkeys(found[0][1:].strip() for found in _COMMENT.finditer(diff) if _omits(found[1]))
-    marks = dict.fromkeys(found[1] for found in _CUT_LINE.finditer(diff))
-    return [
-        *(
-            f'warning: "{quoted(line)}" looks like a placeholder for left-out text; it was written as it is'
-            for line in comments
-            if not re.search(rf"^-[ \t]*{re.escape(line)}[ \t]*\r?$", diff, re.MULTILINE)
-        ),
-        *(
-            f"warning: {mark} is how a line is shown that was cut for display; it was written as text"
-            for mark in marks
-            if not re.search(rf"^-.*{re.escape(mark)}", diff, re.MULTILINE)
-        ),
-    ][:_MOST_WARNINGS]
+    candidates = islice(_COMMENT.finditer(diff), _MOST_CANDIDATES)
+    comments = dict.fromkeys(found[0][1:].strip() for found in candidates if _omits(found[1]))
+    marks = dict.fromkeys(found[1] for found in islice(_CUT_LINE.finditer(diff), _MOST_CANDIDATES))
+    if not (suspected := [*islice(comments, _MOST_WARNINGS), *islice(marks, _MOST_WARNINGS)]):
+        return []
+    removed = "\n".join(re.findall("^-.*", diff, re.MULTILINE))
+    how = "looks like a placeholder for left-out text; it was written as it is"
+    return [f'warning: "{quoted(line)}" {how}' for line in suspected if line not in removed]
 
 
 def _omits(body: str) -> bool:

@@ -6,7 +6,7 @@ from agentfs.messages import FirstOf, Joined, Message, NextCall, plural
 from agentfs.text.lines import without_end
 from agentfs.visible import visible
 
-CUT_MARK = r"⟦\+\d+ characters?⟧"  # as a pattern
+CUT_MARK = r"⟦\+\d{1,9} characters?⟧"  # as a pattern
 
 
 def numbered(lines: Sequence[str], first: int, *, width: int | None = None) -> list[str]:
