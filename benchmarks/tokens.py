@@ -3,17 +3,18 @@
     python benchmarks/tokens.py
 
 The peers' formats are written down here as research on their sources describes them (August 2026), and show
-the same content; the peers are not run. Tokens are those of tiktoken's cl100k_base, or estimated without it.
+the same content; the peers are not run. "without numbers" is agentfs with `Policy(line_numbers=False)`.
+Tokens are those of tiktoken's cl100k_base, or estimated without it.
 """
 
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from agentfs import Limits, Workspace
+from agentfs import Limits, Policy, Workspace
 from agentfs.text import estimate_tokens
 
-PEERS = ("agentfs", "Claude Code", "opencode", "gemini-cli", "pydantic-harness")
+PEERS = ("agentfs", "without numbers", "Claude Code", "opencode", "gemini-cli", "pydantic-harness")
 
 
 def counter() -> tuple[str, Callable[[str], int]]:
@@ -125,12 +126,15 @@ def edited(path: str, before: list[str], at: int, new: str) -> list[str]:
     return [claude, "Edit applied successfully.", gemini, f"Edited {path}. [hash:3146e9d03fc9]"]
 
 
-def tasks(ws: Workspace) -> list[tuple[str, list[str]]]:
+def tasks(ws: Workspace, unnumbered: Workspace) -> list[tuple[str, list[str]]]:
     rows: list[tuple[str, list[str]]] = []
 
+    def add(what: str, text: str, peers: list[str], without_numbers: str = "") -> None:
+        rows.append((what, [text, without_numbers or text, *peers]))
+
     def read(what: str, path: str, offset: int = 1, limit: int | None = None) -> None:
-        page = ws.read(path, offset, limit)
-        rows.append((what, [page.text, *pages(path, page.start_line, page.content, page.total_lines)]))
+        page, plain = (each.read(path, offset, limit) for each in (ws, unnumbered))
+        add(what, page.text, pages(path, page.start_line, page.content, page.total_lines), plain.text)
 
     read("read: first page of a large file", "large.py")
     read("read: 100 lines of its middle", "large.py", 3000, 100)
@@ -141,22 +145,18 @@ def tasks(ws: Workspace) -> list[tuple[str, list[str]]]:
         ("grep: 30 hits in 30 files", "Module 4 of", 30),
     ):
         result = ws.grep(pattern, context=0, limit=limit)
-        rows.append((what, [result.text, *hits([(m.path, m.line, m.text) for m in result.matches])]))
+        add(what, result.text, hits([(m.path, m.line, m.text) for m in result.matches]))
     found = ws.grep("TODO", output_mode="files_with_matches", limit=200)
-    rows.append(("grep: 200 names of files", [found.text, *names(list(found.counts), listed=False)]))
+    add("grep: 200 names of files", found.text, names(list(found.counts), listed=False))
     listing = ws.ls(depth=0, limit=500)
-    rows.append(
-        ("ls: 500 entries of a tree", [listing.text, *names([e.path for e in listing.entries], listed=True)])
-    )
+    add("ls: 500 entries of a tree", listing.text, names([e.path for e in listing.entries], listed=True))
     globbed = ws.glob("**/module_0*.py", limit=200)
-    rows.append(("glob: 200 files", [globbed.text, *names([e.path for e in globbed.files], listed=False)]))
+    add("glob: 200 files", globbed.text, names([e.path for e in globbed.files], listed=False))
     path = "package_05/module_06.py"
     before = ws.read(path).content.splitlines()
     at = next(n for n, line in enumerate(before) if "TODO" in line)
     change = ws.edit(path, "# TODO", "# later")
-    rows.append(
-        ("edit: one line", [change.text, *edited(path, before, at, before[at].replace("TODO", "later"))])
-    )
+    add("edit: one line", change.text, edited(path, before, at, before[at].replace("TODO", "later")))
     return rows
 
 
@@ -164,8 +164,10 @@ def main() -> None:
     named, count = counter()
     with tempfile.TemporaryDirectory() as directory:
         build(Path(directory))
-        with Workspace(directory, limits=Limits(read_bytes=200_000, output_tokens=100_000)) as ws:
-            rows = tasks(ws)
+        limits = Limits(read_bytes=200_000, output_tokens=100_000)
+        plain = Workspace(directory, policy=Policy(line_numbers=False), limits=limits)
+        with Workspace(directory, limits=limits) as ws, plain:
+            rows = tasks(ws, plain)
     print(f"tokens by {named}\n")
     print("| task | " + " | ".join(PEERS) + " |")
     print("|---" * (len(PEERS) + 1) + "|")

@@ -96,21 +96,21 @@ class FindOptions:
     pattern: str | None = None
     glob: OneOrMore | None = None
     types: OneOrMore | None = None
+    limit: int | None = None
+    offset: int = 0
+    include_ignored: bool = False
     extensions: OneOrMore | None = None
     exclude: OneOrMore | None = None
     min_depth: int | None = None
     max_depth: int | None = None
     follow_symlinks: bool = False
     hidden: bool | None = None
-    include_ignored: bool = False
     size: OneOrMore | None = None
     changed_within: str | None = None
     changed_before: str | None = None
     full_path: bool = False
     case: Case = "smart"
     sort: Literal["path", "modified", "size"] = "path"
-    limit: int | None = None
-    offset: int = 0
     timeout: float | None = None
     dialect: DialectOptions = NO_DIALECT
 
