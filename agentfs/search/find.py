@@ -89,9 +89,11 @@ def list_directory(
     skipped, entries = found.skipped, found.entries
     least = 0 if options.depth == 1 else _LEAST_SIZE
     lines = path_lines([(entry.path, _entry_tail(entry, least)) for entry in entries])
-    has, is_ = ("has", "is") if len(paths) == 1 else ("have", "are")
-    nothing = f"{has} nothing to show" if skipped else f"{is_} empty"
-    nothing = f"{', '.join(map(one_line, paths))} {nothing}."
+    nothing = ""
+    if not entries:
+        has, is_ = ("has", "is") if len(paths) == 1 else ("have", "are")
+        nothing = f"{has} nothing to show" if skipped else f"{is_} empty"
+        nothing = f"{', '.join(map(one_line, paths))} {nothing}."
     alike = ", ".join(one_line(path) for path in unicode_duplicates_among(entry.path for entry in entries))
     if alike:
         alike = f"names that look the same, in two Unicode forms: {alike}"
