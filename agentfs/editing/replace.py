@@ -287,7 +287,7 @@ def _nothing_found(root: Root, limits: Limits, options: ReplaceOptions, found: F
     # What grep advises are parameters that this method has not, so that the facts must do.
     hints = [
         hint.parts[-1] if isinstance(hint, FirstOf) else hint
-        for hint in diagnose(root, limits, options.search, found.excluded)
+        for hint in diagnose(root, limits, options.search, found)
     ]
     return NoMatchError(
         Message(_OLD, f" is not in {searched}; nothing was changed."),

@@ -49,20 +49,21 @@ class _Probe:
         return found if found.total_lines else None
 
 
-def diagnose(root: Root, limits: Limits, options: GrepOptions, excluded: Sequence[Excluded]) -> list[str]:
+def diagnose(root: Root, limits: Limits, options: GrepOptions, nothing: Found) -> list[str]:
     """Return a hint where a search without a match would have had one, if a short search shows one.
 
     First the hidden and ignored names that it skipped are searched, then all with other readings of the
-    pattern, up to the first that matches.
+    arguments, up to the first that matches.
     """
     probe = _Probe(root, limits)
+    excluded = nothing.excluded
     if not options.include_ignored and excluded:
         found = probe.search(options, excluded)
         if found is not None:
             where = why_skipped(root, next(iter(found.counts))) or one_line(next(iter(found.counts)))
             lines = _lines(found, exact=len(excluded) < MAX_EXCLUDED)
             return [_hint(f"{lines} in hidden or ignored files, as in {where}", OPEN_IGNORED)]
-    for fact, changes in _other_readings(options):
+    for fact, changes in _other_readings(options, any_file=nothing.searched > 0):
         found = probe.search(replace(options, **changes))
         if found is not None:
             where = one_line(next(iter(found.counts)))
@@ -70,9 +71,13 @@ def diagnose(root: Root, limits: Limits, options: GrepOptions, excluded: Sequenc
     return []
 
 
-def _other_readings(options: GrepOptions) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield what a pattern may have been meant to be, with the arguments to change."""
+def _other_readings(options: GrepOptions, *, any_file: bool) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield what may have been meant, with the arguments to change."""
     pattern = options.pattern
+    if not any_file:
+        yield from (
+            (f"Without {name} it", {name: None}) for name in ("glob", "type") if getattr(options, name)
+        )
     if options.fixed_strings:
         yield "As a regular expression it", {"fixed_strings": False}
     else:

@@ -45,7 +45,7 @@ def grep(
         found.matches = _with_line_ids(root, limits, options, tracker, found.matches)
     hints: list[str] = []
     if not found.total_lines and found.skipped.reached is None and text is None:
-        hints = diagnose(root, limits, options, found.excluded)
+        hints = diagnose(root, limits, options, found)
     return render(limits, options, found, hints, tracker, round((time.monotonic() - began) * 1000))
 
 

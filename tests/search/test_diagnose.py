@@ -54,6 +54,16 @@ def test_a_pattern_that_was_meant_otherwise(ws, pattern, more, changes, lines, o
     assert ws.grep(**({"pattern": pattern} | more | changes)).total_lines == lines
 
 
+@pytest.mark.parametrize("more", [{"glob": "*.rs"}, {"type": "rust"}])
+def test_a_glob_or_type_that_no_file_has(ws, more):
+    [name] = more
+    text = ws.grep("def Foo", **more).text
+    assert (
+        f"(0 files searched).\nWithout {name} it matches 1 line, as in src/app.py: leave out {name}." in text
+    )
+    assert "leave out" not in ws.grep("def Foo", glob="*.md").text
+
+
 @pytest.mark.parametrize("pattern", [r"no\|such", "no such text", r"get\s+name\n", r"\| x \| y \|"])
 def test_no_hint_where_nothing_would_be_found(ws, pattern):
     assert ws.grep(pattern).text.count("\n") == 0

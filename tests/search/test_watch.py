@@ -57,6 +57,7 @@ CALLS = [
 
 
 def answer(workspace, name, arguments):
+    workspace.forget()  # what was left out is said again
     try:
         return plain(getattr(workspace, name)(**arguments))
     except AgentFSError as error:
