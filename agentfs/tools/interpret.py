@@ -110,10 +110,10 @@ def _proposal(tools: Mapping[str, Tool], tool: Tool, given: Mapping[Any, Any]) -
 def _bind_habits(tool: Tool, given: Mapping[Any, Any]) -> tuple[Tool, BoundArguments]:
     """Read arguments of which some are another tool's."""
     habits = HABITS.get(tool.own_name, Habits())
-    names = tool.visible_names
-    foreign, shared = _foreign_parameters(habits, names)
+    visible = tool.visible_names
+    foreign, shared = _foreign_parameters(habits, visible)
+    hidden = _hidden_parameters(tool, habits)
     taken = {each.name for each in foreign}
-    hidden = [each for each in _hidden_parameters(tool, habits) if each.target not in names]
     more = (*foreign, *(each for each in hidden if each.name not in taken))
     resolved = resolve_names(tool.parameters, given, more, habits.aliases)
     binder = Binder()
@@ -124,16 +124,13 @@ def _bind_habits(tool: Tool, given: Mapping[Any, Any]) -> tuple[Tool, BoundArgum
         for each, value in present.items()
         if each.name not in left_out
     }
+    if left_out:
+        binder.add_coercion(", ".join(left_out), "left out")
+    own = {name: resolved.values[visible[name]] for name in shared if visible[name] in resolved.values}
+    names = {each.target: each.name for each in hidden} | visible
     converted: Mapping[str, Any] = {}
     if not binder.problems:
-        own = {name: resolved.values[names[name]] for name in shared if names[name] in resolved.values}
-        try:
-            converted = habits.convert(**sent, **own)
-        except AgentFSError:
-            raise
-        except ValueError as error:
-            binder.add_problem(next(iter(sent)), f"`{'`, `'.join(sent)}` cannot be taken: {error}")
-    names = {**{each.target: each.name for each in hidden}, **names}
+        converted = _converted(habits, binder, sent, own, names)
     for target, value in converted.items():
         name = names.get(target)
         if name is None:  # the program has hidden it
@@ -142,11 +139,6 @@ def _bind_habits(tool: Tool, given: Mapping[Any, Any]) -> tuple[Tool, BoundArgum
             resolved.duplicates[name] = (resolved.aliases.get(name, name), next(iter(sent), name))
         else:
             resolved.values[name] = value
-    if translated := [*sent] or [*converted][:1]:
-        rule = ", ".join(f"{names.get(each, each)}={short_repr(value)}" for each, value in converted.items())
-        binder.add_coercion(", ".join(translated), f"as {rule}" if rule else "left out")
-    if left_out:
-        binder.add_coercion(", ".join(left_out), "left out")
     used = [each for each in hidden if each.name in resolved.values]
     for each in used:
         if each.name not in resolved.aliases and each.target not in converted:
@@ -155,6 +147,23 @@ def _bind_habits(tool: Tool, given: Mapping[Any, Any]) -> tuple[Tool, BoundArgum
     if not binder.problems:
         tool = tool._replace(parameters=(*tool.parameters, *used))
     return tool, BoundArguments(values, binder.coercions, binder.problems)
+
+
+def _converted(
+    habits: Habits, binder: Binder, sent: Mapping[str, Any], own: Mapping[str, Any], names: Mapping[str, str]
+) -> Mapping[str, Any]:
+    """Return the arguments of the method that another tool's, and those that both have, are."""
+    try:
+        converted = habits.convert(**sent, **own)
+    except AgentFSError:
+        raise
+    except ValueError as error:
+        binder.add_problem(next(iter(sent)), f"`{'`, `'.join(sent)}` cannot be taken: {error}")
+        return {}
+    if translated := [*sent] or [*converted][:1]:
+        rule = ", ".join(f"{names.get(each, each)}={short_repr(value)}" for each, value in converted.items())
+        binder.add_coercion(", ".join(translated), f"as {rule}" if rule else "left out")
+    return converted
 
 
 def _foreign_parameters(habits: Habits, names: Mapping[str, str]) -> tuple[list[Parameter], Sequence[str]]:
@@ -172,6 +181,6 @@ def _foreign_parameters(habits: Habits, names: Mapping[str, str]) -> tuple[list[
 def _hidden_parameters(tool: Tool, habits: Habits) -> list[Parameter]:
     """Return the parameters that are taken though no schema shows them, but for those that are preset."""
     spec = tool.spec
-    kept = {*spec.preset, *spec.hide}
+    kept = {*spec.preset, *spec.hide, *tool.visible_names}
     names = [name for name in exposable(spec.target) if name in habits.hidden and name not in kept]
     return [each for each in make_tool(spec.target, expose=names).parameters if each.target in names]

@@ -357,8 +357,8 @@ def test_each_translation_is_recorded(ws):
     assert [(each.parameter, each.rule) for each in coercions] == [
         ("tool name", '"view_file" as "read"'),
         ("end_line", '"5" as integer'),
-        ("start_line, end_line", "as offset=3, limit=3"),
         ("explanation", "left out"),
+        ("start_line, end_line", "as offset=3, limit=3"),
         ("path", 'alias "filePath"'),
         ("start_line", 'alias "startLine"'),
     ]
