@@ -47,7 +47,16 @@ from agentfs.messages import Joined, Message, ParameterName, Retry, ToolName
 from agentfs.policy import Matching
 from agentfs.read_tracker import ReadTracker
 from agentfs.results import Edit, EditResult
-from agentfs.text import count_lines, footer, lf_view, line_ranges, newline_of, plural, unified_diff
+from agentfs.text import (
+    count_lines,
+    declared_encoding,
+    footer,
+    lf_view,
+    line_ranges,
+    newline_of,
+    plural,
+    unified_diff,
+)
 
 _OLD, _NEW = ParameterName("old_string"), ParameterName("new_string")
 _FOUND_BY = {
@@ -148,7 +157,7 @@ def change_file(
         external = external_changes(tracker, current, before.text) if known else None
         call_context.check()
         diff = unified_diff(before.text, edited.document.text, current.path, changes=edited.hunks)
-        warnings = placeholder_notes(diff)
+        warnings = [*placeholder_notes(diff), *_encoding_notes(before, edited.document)]
         call_context.check()
         return edited.document.data, (before, edited, external, diff, warnings)
 
@@ -178,6 +187,15 @@ def change_file(
     )
     known = edited.replacements > 1 and not diff_if_many and not preview
     return with_diff(result, limits, "" if known else diff, [head, *notes], external.diff if external else ())
+
+
+def _encoding_notes(before: Document, after: Document) -> list[str]:
+    """Return a warning where a file has come to name another encoding than the one that it keeps."""
+    named = declared_encoding(after.text)
+    if named in {None, after.decoded.encoding, declared_encoding(before.text)} or after.text.isascii():
+        return []
+    kept = f"and is still in {after.decoded.encoding}; to convert it, write all of it"
+    return [f"warning: the file names the encoding {named} now, {kept}"]
 
 
 def record_edit(
