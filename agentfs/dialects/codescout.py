@@ -204,9 +204,9 @@ def _insert(workspace: Workspace, path: str, new: str, where: Literal["prepend",
 
 
 def _follow_read(call: NextCall) -> Mapping[str, Any] | None:
-    if call["name"] != "read":
-        return None
     arguments = call["arguments"]
+    if call["name"] != "read" or "column" in arguments:
+        return None
     last = last_line(arguments)
     end = {} if last is None else {"end_line": last}
     return {"path": arguments["path"], "start_line": arguments.get("offset", 1), **end}

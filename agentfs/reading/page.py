@@ -53,23 +53,8 @@ class ReadRequest(NamedTuple):
         behind the last line.
         """
         past = self.offset > max(total, 1)
-        offsets = "a line number from 1, or a negative number to count from the end"
-        wrong = [
-            must_be(name, wanted, value, "")
-            for name, value, wanted, is_wrong in (
-                ("offset", self.offset, offsets, self.offset == 0),
-                ("limit", self.limit, "a number of lines from 1", self.limit is not None and self.limit < 1),
-                ("column", self.column, "the number of a character from 1", self.column < 1),
-            )
-            if is_wrong
-        ]
-        if wrong:
-            names = [str(error.details["argument"]) for error in wrong] + ["offset"] * past
-            raise InvalidArgumentError(
-                Joined(" ", *(error.message for error in wrong)),
-                hint=Message("To read as far as fits, ", Retry({}, tuple(names)), "."),
-                details=wrong[0].details,
-            )
+        if self.offset == 0 or self.column < 1 or (self.limit is not None and self.limit < 1):
+            raise self._out_of_range(["offset"] if past else [])
         if self.offset < 0:
             return max(total + self.offset + 1, min(total, 1))
         if not past:
@@ -78,6 +63,24 @@ class ReadRequest(NamedTuple):
         also = ", or a negative one to count from the end"
         has = f"{quote(path)} has {plural(total, noun)}"
         raise past_end(has, self.offset, 1, total, also=also, **details)
+
+    def _out_of_range(self, also_wrong: Sequence[str]) -> InvalidArgumentError:
+        offsets = "a line number from 1, or a negative number to count from the end"
+        errors = [
+            must_be(name, wanted, value, "")
+            for name, value, wanted, is_wrong in (
+                ("offset", self.offset, offsets, self.offset == 0),
+                ("limit", self.limit, "a number of lines from 1", self.limit is not None and self.limit < 1),
+                ("column", self.column, "the number of a character from 1", self.column < 1),
+            )
+            if is_wrong
+        ]
+        names = (*(str(error.details["argument"]) for error in errors), *also_wrong)
+        return InvalidArgumentError(
+            Joined(" ", *(error.message for error in errors)),
+            hint=Message("To read as far as fits, ", Retry({}, names), "."),
+            details=errors[0].details,
+        )
 
     def next_call(self, path: str, offset: int, *, shown: int = 0, column: int = 1) -> NextCall:
         """Return the call that continues at a line: for the rest of what was requested, or as much again."""
@@ -329,7 +332,7 @@ def _result(
         bom=info.bom != b"",
         total_exact=info.exact,
         line_ids=tuple(page.ids),
-        text=Joined("\n", body, note) if request.numbered else Message(note, "\n", body),
+        text=Message(*(body, "\n", note) if request.numbered else (note, "\n", body)) if note else body,
         next=following,
     )
 

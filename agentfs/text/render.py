@@ -59,7 +59,8 @@ def cut_mark(count: int) -> str:
 
 def footer(*parts: str) -> str:
     """Return what a result has left out as one line in square brackets, "" for empty parts alone."""
-    return Message("[", Joined("; ", *parts), "]")
+    present = [part for part in parts if part]
+    return Message("[", Joined("; ", *present), "]") if present else ""
 
 
 def continuation(call: NextCall | None) -> str:

@@ -200,7 +200,7 @@ def _requested_lines(lines: str) -> tuple[int, int | None]:
 def _follow(call: NextCall) -> Mapping[str, Any] | None:
     """Return the arguments that continue a read, with its lines as a range."""
     arguments = call["arguments"]
-    if call["name"] != "read":
+    if call["name"] != "read" or "column" in arguments:
         return None
     first, last = arguments.get("offset", 1), last_line(arguments)
     if first < 1:
