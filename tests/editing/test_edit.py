@@ -457,3 +457,22 @@ def test_a_block_that_two_steps_find_at_two_places_is_refused(tmp_path):
         [[2, 4], [7, 9]],
     )
     assert (tmp_path / "f.css").read_text() == first + second
+
+
+@pytest.mark.parametrize(("expect", "replace_all", "code"), [
+    (2, True, None), (3, True, "ambiguous"), (1, True, "ambiguous"), (2, False, "ambiguous"),
+    (0, True, "invalid_argument"), (-1, True, "invalid_argument"), (True, True, "invalid_argument"),
+])  # fmt: skip
+def test_another_number_of_replacements_than_expected_changes_nothing(tmp_path, expect, replace_all, code):
+    file = tmp_path / "a.txt"
+    file.write_bytes(b"one\r\ntwo one\r\n")
+    with Workspace(tmp_path) as ws:
+        if code is None:
+            assert ws.edit("a.txt", "one", "1", replace_all, expect=expect, preview=True).replacements == 2
+            assert ws.edit("a.txt", "one", "1", replace_all, expect=expect).replacements == 2
+            assert file.read_bytes() == b"1\r\ntwo 1\r\n"
+            return
+        with pytest.raises(AgentFSError) as caught:
+            ws.edit("a.txt", "one", "1", replace_all, expect=expect)
+        assert caught.value.code == code
+    assert file.read_bytes() == b"one\r\ntwo one\r\n"
