@@ -193,7 +193,7 @@ def ours(cases):
                     file.write_bytes(shown.encode())
                     ws.read("file.txt")
                 file.write_bytes(text.encode())
-                start = time.perf_counter()
+                start = time.process_time()
                 try:
                     ws.edit("file.txt", old, new)
                     outcome = ["landed", file.read_bytes().decode() == wanted, None, None]
@@ -206,7 +206,7 @@ def ours(cases):
                             outcome[3] = file.read_bytes().decode() == wanted
                         except AgentFSError:
                             outcome[3] = "missed again"
-                yield [*outcome, time.perf_counter() - start]
+                yield [*outcome, time.process_time() - start]
 
     with tempfile.TemporaryDirectory() as root:
         return list(run(Path(root)))
@@ -237,11 +237,11 @@ def as_peer(name, cases):
         edit = make(root)
         for _, text, _, old, new, wanted in cases:
             file.write_bytes(text.encode())
-            start = time.perf_counter()
+            start = time.process_time()
             done = edit(old, new)
             after = file.read_bytes().decode()
             outcome = ["landed", after == wanted] if done or after != text else ["refused", None]
-            outcomes.append([*outcome, None, None, time.perf_counter() - start])
+            outcomes.append([*outcome, None, None, time.process_time() - start])
     return outcomes
 
 
@@ -285,7 +285,7 @@ def table(name, cases, outcomes):
         print(f"right cause: {100 * total['right cause'] / total['refused']:.1f} % of refusals")
         print(f"a suggestion that lands: {100 * landing / due:.1f} % of those with something left to do")
     seconds = sum(outcome[4] for outcome in outcomes)
-    print(f"{1000 * seconds / len(outcomes):.2f} ms a case")
+    print(f"{1000 * seconds / len(outcomes):.2f} ms of processor time a case")
     if causes:
         print("causes:", "; ".join(f"{kind}: {cause} {n}" for (kind, cause), n in sorted(causes.items())))
     return total
