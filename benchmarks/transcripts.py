@@ -19,6 +19,7 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from string import Template
 from typing import Any
@@ -28,8 +29,7 @@ from tokens import counter
 
 from agentfs import Policy, ToolResult, Workspace
 
-DEFAULT = ("read", "write", "edit", "multi_edit", "ls", "glob", "grep")
-MORE = ("delete", "move", "undo", "replace")
+TOOLS = ["read", "write", "edit", "multi_edit", "ls", "glob", "grep", "delete", "move", "undo", "replace"]
 MISTAKES = ("damaged edit", "path", "name", "parameter", "pattern")
 OUTCOMES = ("made", "understood", "suggested", "works", "reached")
 DAMAGES = [damage for damage in edit_misses.KINDS if damage.__name__ != "applied_before"]
@@ -40,6 +40,7 @@ BRANCH = '            return self.show_plan(connection, options["app_label"])\n'
 CALL = re.compile(r"\b([a-z_]+)\((?=[a-z_]+=)")
 PASS = re.compile(r"\b[Pp]ass (?=[a-z_]+=)")
 NEAR = re.compile(r'(?:Did you mean|There is) "([^"]+)"')
+NAME = re.compile(r"\b(?:[a-z]+_[a-z]+|[A-Z][a-z]+[A-Z])\w+\b")
 ARGUMENT_NAME = re.compile(r"([A-Za-z_]+)=")
 
 
@@ -53,7 +54,7 @@ class Session:
         self.unsolved: list[str] = []
         self.count = counter()[1]
         self.ws = Workspace(root, policy=Policy(overwrite="always"))
-        self.tools = self.ws.tools([*DEFAULT, *(name for name in MORE if hasattr(Workspace, name))])
+        self.tools = self.ws.tools([name for name in TOOLS if hasattr(Workspace, name)])
 
     def call(self, name: str, /, **arguments: Any) -> ToolResult:
         result = self.tools.call(name, arguments)
@@ -148,17 +149,11 @@ def build(root: Path) -> None:
         path = f"project/part_{number // 10}/module_{number:02}.py"
         files[path] = f'"""Module {number}."""\n\nimport os\n{uses}{body}'.encode()
     files |= {f"many/case_{number:03}.txt": b"case\n" * (number % 9 + 1) for number in range(500)}
-    files[f"project/core/{COMMAND}"] = (
-        "import sys\n\n\nclass Command:\n    help = 'Shows migrations'\n\n"
-        "    def add_arguments(self, parser):\n        formats = parser.add_mutually_exclusive_group()\n"
-        f"{ARGUMENT}\n    def handle(self, *args, **options):\n        connection = options['database']\n"
-        f'        if options["format"] == "plan":\n{BRANCH}        else:\n'
-        '            return self.show_list(connection, options["app_label"])\n\n'
-        "    def show_list(self, connection, app_names=None):\n        sys.stdout.write('list')\n"
-    ).encode()
-    files["project/bundle.js"] = b"function f(a){return a+1};" * 400 + b"\n"
-    files["built/out.py"] = b"GENERATED = 1\n"
-    files["project/long.log"] = b"".join(b"%d started and finished\n" % number for number in range(5000))
+    command = "import sys\n\n\nclass Command:\n    def add_arguments(self, formats):\n        pass\n"
+    command += f"{ARGUMENT}\n    def handle(self, **options):\n        if self.is_plan:\n{BRANCH}\n"
+    command += "    def show_list(self, connection, app_names=None):\n        sys.stdout.write('list')\n"
+    files[f"project/core/{COMMAND}"] = command.encode()
+    files |= {"project/bundle.js": b"function f(a){return a+1};" * 400, "built/out.py": b"GENERATED = 1\n"}
     for name, content in files.items():
         path = root / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -167,17 +162,27 @@ def build(root: Path) -> None:
 
 def sources(root: Path) -> Iterator[tuple[str, str]]:
     """Yield the path and the text of each module, but those in `tests`."""
-    for directory, names, files in os.walk(root):
-        names[:] = sorted(name for name in names if name not in {"tests", "docs", "built"})
-        for path in (Path(directory, file) for file in sorted(files) if file.endswith(".py")):
-            try:
-                yield str(path.relative_to(root)), path.read_bytes().decode()
-            except UnicodeDecodeError:
-                continue
+    for path in sorted(root.rglob("*.py")):
+        name = str(path.relative_to(root))
+        with suppress(UnicodeDecodeError):
+            if not {"tests", "docs", "built"} & set(name.split("/")):
+                yield name, path.read_bytes().decode()
+
+
+def apply(session: Session, path: str, edits: list[dict[str, str]]) -> None:
+    """Send edits in one call, and again with what the errors suggest, until they are applied."""
+    for _ in range(len(edits) + 1):
+        result = session.call("multi_edit", path=path, edits=edits)
+        if result.success:
+            return
+        details = result.data["details"]
+        for failed in details.get("failures", [details]):
+            edits[failed["edit"] - 1]["old_string"] = failed["suggestion"]
+    raise SystemExit(f"the edits of {path} were not applied")
 
 
 def damaged_edits(session: Session) -> None:
-    """Edit blocks of modules with each damage of the old text; the file is restored after each."""
+    """Edit modules by one block with each damage, then by three damaged lines in one call; restore them."""
     rng = random.Random(1)
     modules = [(path, text) for path, text in sources(session.root) if 1000 < len(text) < 60_000]
     for path, text in rng.sample(modules, DAMAGED_BLOCKS):
@@ -197,13 +202,22 @@ def damaged_edits(session: Session) -> None:
             file.write_bytes(made[0].encode())
             session.mistake("damaged edit", "", "edit", path=path, old_string=made[2], new_string=made[3])
             file.write_bytes(text.encode())
+        spaced = {
+            re.sub(r"(\S) (?=\S)", r"\1  ", line, count=1): line for line in lines if text.count(line) == 1
+        }
+        changes = [
+            {"old_string": old, "new_string": f"{line}# changed\n"}
+            for old, line in spaced.items()
+            if old != line
+        ]
+        apply(session, path, changes[:3])
+        file.write_bytes(text.encode())
 
 
 def word_in(root: Path, top: str, count: int) -> str:
     """Return a name of several words that so many modules have, or nearly, as a part of longer names too."""
     texts = [text for path, text in sources(root) if path.startswith(f"{top}/")]
-    names = re.compile(r"\b(?:[a-z]+_[a-z]+|[A-Z][a-z]+[A-Z])\w+\b")
-    words = Counter(word for text in texts for word in set(names.findall(text)))
+    words = Counter(word for text in texts for word in set(NAME.findall(text)))
     near = sorted(words, key=lambda word: (abs(words[word] - count), word))[:50]
     return min(near, key=lambda word: abs(sum(word in text for text in texts) - count))
 
@@ -214,9 +228,7 @@ def rename(session: Session, top: str, count: int) -> None:
     new = f"renamed_{old}"
     having = ((path, text) for path, text in sources(session.root) if old in text)
     before = {path: text for path, text in having if path.startswith(f"{top}/")}
-    found = session.call("grep", pattern=old, path=top, glob="*.py", output_mode="count")
-    while found.next:
-        found = session.call(found.next["name"], **found.next["arguments"])
+    session.pages(9, "grep", pattern=old, path=top, glob="*.py", output_mode="count")
     if "replace" in session.tools.names:
         session.call("replace", old_string=old, new_string=new, path=top, glob="*.py")
     else:
@@ -244,9 +256,7 @@ def add_format(session: Session) -> None:
     method = "    def show_json(self, connection):\n        self.stdout.write(json.dumps({}))\n\n"
     anchor = "    def show_list(self, connection, app_names=None):\n"
     edits = [(BRANCH.replace('"', "'"), BRANCH + branch), (anchor, method + anchor)]
-    fixed = [(BRANCH, BRANCH + branch), *edits[1:]]
-    for each in (edits, fixed):
-        session.call("multi_edit", path=path, edits=[{"old_string": o, "new_string": n} for o, n in each])
+    apply(session, path, [{"old_string": old, "new_string": new} for old, new in edits])
     session.call("read", path=path, offset=1, limit=40)
 
 
@@ -258,12 +268,6 @@ def run(root: Path) -> dict[str, Any]:
     module = next(path for path, text in texts.items() if path.count("/") == 2 and "import os\n" in text)
     parent, file = os.path.split(module)
     names = {
-        "root": str(root),
-        "top": top,
-        "module": module,
-        "parent": parent,
-        "file": file,
-        "name": name,
         "upper": name.upper(),
         "upper_file": file.upper(),
         "title": parent.title(),
@@ -274,7 +278,9 @@ def run(root: Path) -> dict[str, Any]:
         "called": re.findall(r"(\w+)\(", texts[module])[0],
         "longest": max(texts, key=lambda path: len(texts[path])),
     }
-    text = Template(Path(__file__).with_suffix(".txt").read_text()).substitute(names)
+    text = Template(Path(__file__).with_suffix(".txt").read_text())
+    known = {"root": root, "top": top, "module": module, "parent": parent, "file": file, "name": name}
+    text = text.substitute(known | names)
     calls = dict(re.findall(r"^\[(.+)\]\n((?:.+\n)+)", text, re.MULTILINE))
     scripts = {
         "exploring": lambda session: session.script(calls["exploring"]),
@@ -296,24 +302,18 @@ def run(root: Path) -> dict[str, Any]:
     }
 
 
-def measure(django: Path | None) -> dict[str, Any]:
-    """Run all groups on each tree."""
-    found: dict[str, Any] = {}
-    with tempfile.TemporaryDirectory() as directory:
-        build(Path(directory))
-        found["built tree"] = run(Path(directory))
-    if django:
-        with tempfile.TemporaryDirectory() as directory:
-            shutil.copytree(django, directory, dirs_exist_ok=True, symlinks=True)
-            found["Django"] = run(Path(directory))
-    return found
-
-
-def measure_before(checkout: Path, django: Path | None) -> dict[str, Any]:
-    """Do the same with the package of another checkout."""
-    environment = {**os.environ, "PYTHONPATH": f"{checkout}:{os.environ.get('PYTHONPATH', '')}"}
-    command = [sys.executable, __file__, "--json", *([django] if django else [])]
-    return json.loads(subprocess.run(command, check=True, env=environment, stdout=subprocess.PIPE).stdout)
+def measure(django: Path | None, checkout: Path | None = None) -> dict[str, Any]:
+    """Run all groups on each tree, with the package of another checkout if one is given."""
+    if checkout:
+        environment = {**os.environ, "PYTHONPATH": f"{checkout}:{os.environ.get('PYTHONPATH', '')}"}
+        command = [sys.executable, __file__, "--json", *([django] if django else [])]
+        return json.loads(subprocess.run(command, check=True, env=environment, stdout=subprocess.PIPE).stdout)
+    with tempfile.TemporaryDirectory() as built, tempfile.TemporaryDirectory() as copy:
+        build(Path(built))
+        if not django:
+            return {"built tree": run(Path(built))}
+        shutil.copytree(django, copy, dirs_exist_ok=True, symlinks=True)
+        return {"built tree": run(Path(built)), "Django": run(Path(copy))}
 
 
 def table(what: str, columns: tuple[str, ...], before: dict[str, Any], after: dict[str, Any]) -> None:
@@ -333,7 +333,7 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="print the figures as JSON")
     parser.add_argument("--show", action="store_true", help="print the mistakes whose aim was not reached")
     options = parser.parse_args()
-    before = measure_before(options.before, options.django) if options.before else {}
+    before = measure(options.django, options.before) if options.before else {}
     after = measure(options.django)
     if options.json:
         print(json.dumps(after, indent=1))
