@@ -133,7 +133,7 @@ def read_patch(text: str) -> list[Operation]:
         raise _invalid(1, f"the first line of the patch must be '{_BEGIN}'")
     if lines[-1].strip() != _END or len(lines) == 1:
         raise _invalid(len(lines), f"the last line of the patch must be '{_END}'")
-    return _Parser(lines).operations()
+    return _Parser([*lines[:-1], _END]).operations()
 
 
 def _invalid(line: int, why: str) -> InvalidArgumentError:
@@ -150,7 +150,6 @@ class _Parser:
     def __init__(self, lines: Sequence[str]) -> None:
         self._lines = lines
         self._position = 1
-        self._last = len(lines) - 1  # the end marker
 
     def operations(self) -> list[Operation]:
         found: list[Operation] = []
@@ -175,7 +174,7 @@ class _Parser:
 
     def _update(self, path: str) -> Operation:
         to = None
-        if self._position < self._last and (moved := _MOVE.fullmatch(self._lines[self._position].strip())):
+        if moved := _MOVE.fullmatch(self._lines[self._position].strip()):
             to = moved[1].strip()
             self._position += 1
         hunks: list[Hunk] = []
@@ -194,7 +193,7 @@ class _Parser:
         names = [line[2:].removeprefix(" ") for line in headers]
         # `@@ -1,2 +3,4 @@` is of another format, whose numbers are not reliable.
         anchors = [name for name in names if name.strip() and not _LINE_NUMBERS.fullmatch(name)]
-        lines = self._take_while(_is_hunk_line)
+        lines = self._take_while(lambda line: line[:1] in {"", *" +-"} and line.strip() != _END_OF_FILE)
         at_end = bool(lines) and self._lines[self._position].strip() == _END_OF_FILE
         self._position += at_end
         if not lines:
@@ -203,21 +202,17 @@ class _Parser:
 
     def _take_while(self, condition: Callable[[str], bool]) -> list[str]:
         start = self._position
-        while self._position < self._last and condition(self._lines[self._position]):
+        while condition(self._lines[self._position]):
             self._position += 1
         return list(self._lines[start : self._position])
 
     def _skip_blank_lines(self) -> bool:
-        """Skip blank lines; return whether a line is left."""
+        """Skip blank lines; return whether a line is left before the end marker."""
         self._take_while(lambda line: not line.strip())
-        return self._position < self._last
+        return self._position < len(self._lines) - 1
 
     def _wrong(self, why: str) -> InvalidArgumentError:
         return _invalid(self._position + 1, why)
-
-
-def _is_hunk_line(line: str) -> bool:
-    return (not line or line[0] in " +-") and line.strip() != _END_OF_FILE
 
 
 class _Location(NamedTuple):

@@ -40,7 +40,6 @@ _REVIEW = (
     "Edit the file again if necessary."
 )
 _RANGE_OF_DIRECTORY = "The `view_range` parameter is not allowed when `path` points to a directory."
-_FIND_IT = "View the directory to find it, or create it."
 _NUMBERED = re.compile(r" *([0-9]+)\|(.*)", re.DOTALL)
 _HUNK = re.compile(r"@@ -[0-9,]+ \+([0-9]+)")
 
@@ -235,7 +234,7 @@ def _failed(context: RenderContext, error: AgentFSError) -> ToolResult:
     match error:
         case NotFoundError():
             message = f"The path {path} does not exist. Please provide a valid path."
-            more = [error.hint if context.arguments.get("command") == "view" else _FIND_IT]
+            more = [error.hint]
         case NoMatchError():
             message = (
                 f"No replacement was performed, old_str `{quoted_old}` did not appear verbatim in {path}."

@@ -293,3 +293,17 @@ def test_files_over_10_mib(do, tmp_path):
 def test_an_old_text_that_was_found_at_another_indentation_is_reported(do):
     result = do("str_replace", path="primes.py", old_str="if n % num == 0:\n    return False", new_str="pass")
     assert "[old_str was found by indentation]" in result.content.split("\n")
+
+
+@pytest.mark.parametrize(
+    ("command", "arguments"),
+    [
+        ("view", {}),
+        ("str_replace", {"old_str": "a", "new_str": "b"}),
+        ("insert", {"insert_line": 0, "insert_text": "b"}),
+    ],
+)
+def test_each_command_names_the_path_that_was_meant(do, command, arguments):
+    refused = do(command, path="prime.py", **arguments)
+    assert refused.content.startswith("The path prime.py does not exist. Please provide a valid path.\n")
+    assert 'Did you mean "primes.py"?' in refused.content
