@@ -428,7 +428,7 @@ def test_writers_at_the_same_time_lose_nothing(tmp_path):
 
         def append(n):
             for k in range(10):
-                other.splice(f"f{n}", lambda text: [(len(text), len(text), f"{k}\n")])  # noqa: B023
+                other.splice(f"f{n}", lambda text: ([(len(text), len(text), f"{k}\n")], ()))  # noqa: B023
 
         threads = [threading.Thread(target=append, args=(n,)) for n in range(10)]
         for thread in threads:
