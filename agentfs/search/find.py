@@ -21,7 +21,6 @@ from agentfs.results import Entry, GlobResult, ListResult
 from agentfs.search.collect import (
     PAGE_BYTES,
     Filter,
-    Found,
     Page,
     Query,
     bind_globs,
@@ -304,9 +303,11 @@ def _search(
         nothing = f"0 {noun} match"
         nothing += f" {', '.join(map(one_line, patterns))}" if patterns else ""
         nothing += "" if paths == ["."] else f" in {', '.join(map(one_line, paths))}"
-        hint = _hint_of_case(root, query(any_case=True)) or hint
+        deadline = call_context.deadline(PROBE_SECONDS)
+        other = ""
         if not options.include_ignored and (found.skipped.hidden or found.skipped.ignored):
-            hint = _hint_of_skipped(root, query(everything=True)) or hint
+            other = _hint_of_skipped(root, query(everything=True), deadline)
+        hint = other or _hint_of_case(root, query(any_case=True), deadline) or hint
         nothing = Joined("; ", nothing, hint) if hint else f"{nothing}."
     lines = path_lines([(each.path, "/" if each.type == "directory" else "") for each in found.entries])
     result = GlobResult(
@@ -319,29 +320,24 @@ def _search(
     return _fitted_page(limits, options, page, result, lines, nothing, noun, tracker)
 
 
-def _hint_of_case(root: Root, query: Query) -> str:
+def _hint_of_case(root: Root, query: Query, deadline: float) -> str:
     """Name what a short search finds whose names differ from the globs in case alone; "" for nothing."""
-    found = _probe(root, query, _MAX_NAMED)
+    page = Page(0, _MAX_NAMED, PAGE_BYTES)
+    found = collect(root, query, page, max_entries=PROBE_ENTRIES, deadline=deadline)
     named = ", ".join(one_line(entry.path) for entry in found.entries)
     more = found.total - len(found.entries)
     return f"in another case: {named}{f' and {more} more' if more else ''}" if named else ""
 
 
-def _hint_of_skipped(root: Root, query: Query) -> str:
+def _hint_of_skipped(root: Root, query: Query, deadline: float) -> str:
     """Say what a short search among hidden and ignored names finds too; "" for nothing."""
-    found = _probe(root, query, 1)
+    page = Page(0, 1, PAGE_BYTES)
+    found = collect(root, query, page, max_entries=PROBE_ENTRIES, deadline=deadline)
     if not found.total:
         return ""
     count = f"{found.total}{'' if found.skipped.reached is None else ' or more'}"
     why = why_skipped(root, found.entries[0].path) if found.entries else ""
     return Joined(": ", f"{count} among hidden and ignored{f', as in {why}' if why else ''}", OPEN_IGNORED)
-
-
-def _probe(root: Root, query: Query, size: int) -> Found:
-    """Search for a short time, and return the first entries."""
-    deadline = call_context.deadline(PROBE_SECONDS)
-    page = Page(0, size, PAGE_BYTES)
-    return collect(root, query, page, max_entries=PROBE_ENTRIES, deadline=deadline)
 
 
 def _fitted_page(
