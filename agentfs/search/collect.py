@@ -14,7 +14,7 @@ from agentfs.fs import Directory, DirEntry, Root, display_name
 from agentfs.limits import Limits
 from agentfs.messages import Message, ParameterName
 from agentfs.results import Entry, Skipped
-from agentfs.search.options import FindOptions, GlobOptions, check_least
+from agentfs.search.options import FindOptions, GlobOptions
 from agentfs.tree.ignore_sources import with_slash
 from agentfs.tree.walk import MAX_BATCH, Visit, Walk, path_order
 from agentfs.visible import literal
@@ -60,8 +60,6 @@ class Page:
 
 def page_of(limit: int | None, offset: int, default: int, limits: Limits) -> Page:
     """Return the page of a call; a call from a model gets no more entries than it can be shown."""
-    check_least("limit", limit, 1, "Leave it out for the usual number.")
-    check_least("offset", offset, 0, "It counts the entries to skip; 0 is the start.")
     size = default if limit is None else limit
     if call_context.current.get() is None:
         return Page(offset, size, PAGE_BYTES)

@@ -60,8 +60,9 @@ class ListOptions:
     sort: Literal["name", "modified", "size"] = "name"
 
     def __post_init__(self) -> None:
+        _check_page_and_time(self)
         hint = "1 lists the directory itself, 2 what lies in its directories too, 0 all levels."
-        check_least("depth", self.depth, 0, hint)
+        _check_least("depth", self.depth, 0, hint)
 
 
 @dataclass(frozen=True)
@@ -84,6 +85,9 @@ class GlobOptions:
     types: OneOrMore = "f"
     timeout: float | None = None
     dialect: DialectOptions = NO_DIALECT
+
+    def __post_init__(self) -> None:
+        _check_page_and_time(self)
 
 
 @dataclass(frozen=True)
@@ -115,8 +119,9 @@ class FindOptions:
     dialect: DialectOptions = NO_DIALECT
 
     def __post_init__(self) -> None:
-        check_least("min_depth", self.min_depth, 1, "1 is what lies in the directory itself.")
-        check_least("max_depth", self.max_depth, 1, "1 is what lies in the directory itself.")
+        _check_page_and_time(self)
+        _check_least("min_depth", self.min_depth, 1, "1 is what lies in the directory itself.")
+        _check_least("max_depth", self.max_depth, 1, "1 is what lies in the directory itself.")
 
     @property
     def ignore_case(self) -> bool:
@@ -160,10 +165,11 @@ class GrepOptions:
     dialect: DialectOptions = NO_DIALECT
 
     def __post_init__(self) -> None:
+        _check_page_and_time(self)
         for name in ("context", "before", "after"):
-            check_least(name, getattr(self, name), 0, "Leave it out for the usual number of lines.")
+            _check_least(name, getattr(self, name), 0, "Leave it out for the usual number of lines.")
         for name in ("max_depth", "max_count"):
-            check_least(name, getattr(self, name), 1, "Leave it out for no such bound.")
+            _check_least(name, getattr(self, name), 1, "Leave it out for no such bound.")
         if self.max_filesize is not None:
             parse_filesize(self.max_filesize)
         if self.encoding is not None:
@@ -273,15 +279,19 @@ def as_list(value: OneOrMore | None) -> list[str]:
 
 def seconds_of(timeout: float | None, limits: Limits) -> float:
     """Return the seconds that a search may take."""
-    if timeout is None:
-        return limits.timeout
-    if not timeout > 0:
-        hint = f"Leave it out for the usual {limits.timeout:g}; at most {MAX_TIMEOUT:g} are taken."
-        raise must_be("timeout", "more than 0 seconds", timeout, hint)
-    return min(timeout, MAX_TIMEOUT)
+    return limits.timeout if timeout is None else min(timeout, MAX_TIMEOUT)
 
 
-def check_least(name: str, value: int | None, least: int, hint: str) -> None:
+def _check_page_and_time(options: SearchOptions) -> None:
+    """Refuse a limit, an offset or a timeout that no search takes."""
+    _check_least("limit", options.limit, 1, "Leave it out for the usual number.")
+    _check_least("offset", options.offset, 0, "It counts the entries to skip; 0 is the start.")
+    if options.timeout is not None and not options.timeout > 0:
+        hint = f"Leave it out for the usual time; at most {MAX_TIMEOUT:g} are taken."
+        raise must_be("timeout", "more than 0 seconds", options.timeout, hint)
+
+
+def _check_least(name: str, value: int | None, least: int, hint: str) -> None:
     """Refuse a number that is too small."""
     if value is not None and value < least:
         raise must_be(name, f"{least} or more", value, hint)
