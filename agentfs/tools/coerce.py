@@ -163,10 +163,11 @@ class Binder:
             self.add_problem(f"{prefix}{name[:60]}", f"{there_is_no} {short_repr(name)}{meant}")
         values: dict[str, Any] = {}
         for member in members:
+            if member.name not in resolved.values and not member.required:
+                continue
             where = f"{prefix}{member.name}"
             if member.name not in resolved.values:
-                if member.required:
-                    self.add_problem(where, f"`{where}` is missing ({describe_type(member.value_kind)})")
+                self.add_problem(where, f"`{where}` is missing ({describe_type(member.value_kind)})")
                 continue
             value = resolved.values[member.name]
             if _means_omitted(member, value):
@@ -303,14 +304,14 @@ class Binder:
 
 
 def _means_omitted(member: Parameter, value: Any) -> bool:
-    if member.required or member.takes_null:
+    if member.required or not (value is None or isinstance(value, str)) or member.takes_null:
         return False
     if value is None:
         return True
     kind = member.value_kind
     if isinstance(kind, UnionOf) or kind == Scalar("string"):
         return False
-    return isinstance(value, str) and value.strip().lower() in ("", "null", "none")
+    return value.strip().lower() in ("", "null", "none")
 
 
 def _string(value: Any) -> str | None:
