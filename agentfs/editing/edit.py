@@ -67,8 +67,6 @@ _FOUND_BY = {
 }
 
 Span = tuple[int, int, str]
-# The document before, what was made of it, what had changed before, the diff, and warnings.
-_Changed = tuple[Document, Edited, ExternalChanges | None, str, list[str]]
 
 
 @dataclass(frozen=True)
@@ -148,7 +146,7 @@ def change_file(
     """
     tracker, limits, preview = target.tracker, target.limits, target.preview
 
-    def change(current: Current) -> tuple[bytes, _Changed]:
+    def change(current: Current) -> tuple[bytes, tuple[Document, Edited, ExternalChanges | None, str]]:
         before = _decode(current, target.encoding)
         check_revision(current, before.text, tracker, target.expect_revision)
         edited = compute(Draft(before, current.path, limits.file_bytes), current)
@@ -157,11 +155,12 @@ def change_file(
         external = external_changes(tracker, current, before.text) if known else None
         call_context.check()
         diff = unified_diff(before.text, edited.document.text, current.path, changes=edited.hunks)
-        warnings = [*placeholder_notes(diff), *_encoding_notes(before, edited.document)]
+        warnings = (*placeholder_notes(diff), *_encoding_notes(before, edited.document))
         call_context.check()
-        return edited.document.data, (before, edited, external, diff, warnings)
+        edited = edited._replace(notes=(*edited.notes, *warnings))
+        return edited.document.data, (before, edited, external, diff)
 
-    changed, (before, edited, external, diff, warnings) = update_file(
+    changed, (before, edited, external, diff) = update_file(
         target.root, target.path, limits, change, preview=preview
     )
     text = edited.document.text
@@ -169,7 +168,7 @@ def change_file(
     if not preview:
         record_edit(tracker, changed.real_path, before, edited.document, edited.hunks, external)
     ranges = changed_ranges(edited.hunks, total)
-    notes = (*changed.notes, *edited.notes, *warnings, *([external.note] if external else ()))
+    notes = (*changed.notes, *edited.notes, *([external.note] if external else ()))
     done = "Would edit (preview: nothing was written)" if preview else "Edited"
     counted = f"{done} {quote(changed.path)}: {plural(edited.replacements, unit)}"
     found_by = [_FOUND_BY[step] for step in edited.applied_via.split(", ") if step in _FOUND_BY]

@@ -12,7 +12,17 @@ from agentfs.fs import ATTEMPTS, Changed, ConcurrentChange, Current, Root, kept_
 from agentfs.limits import Limits
 from agentfs.messages import Joined, Message, ParameterName, ToolName
 from agentfs.results import EditResult, WriteResult
-from agentfs.text import CUT_MARK, Step, around_changes, bounded_lines, fitted, footer, plural, quoted
+from agentfs.text import (
+    CUT_MARK,
+    Step,
+    around_changes,
+    bounded_lines,
+    carriage_return_note,
+    fitted,
+    footer,
+    plural,
+    quoted,
+)
 
 _DIFF_LINES = 120
 _DIFF_CHARS = 8000
@@ -81,9 +91,8 @@ def diff_lines(diff: str, max_lines: int = _DIFF_LINES) -> list[str]:
     if more := count - len(shown):
         way = Message("call ", ToolName("read"), " to see the file")
         shown.append(footer(f"{plural(more, 'more line')} of the diff", way))
-    if any("⟦U+000D⟧" in line for line in shown):
-        shown.append(footer("⟦U+000D⟧ is a carriage return: lines of this file end in different ways"))
-    return shown
+    note = carriage_return_note("".join(shown))
+    return [*shown, footer(note)] if note else shown
 
 
 def with_diff(result: R, limits: Limits, diff: str, before: Sequence[str], after: Sequence[str] = ()) -> R:

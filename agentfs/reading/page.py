@@ -13,6 +13,7 @@ from agentfs.results import Newline, ReadResult
 from agentfs.text import (
     UNKNOWN_8BIT,
     Step,
+    carriage_return_note,
     continuation,
     cut_line,
     end_of,
@@ -307,16 +308,17 @@ def _result(
     rest: NextCall | None = None
     if page.cut and request.column == 1:
         rest = request._replace(limit=1).next_call(info.path, page.cut[0], column=limits.line_chars + 1)
+    body = "\n".join(page.formatted)
     note = footer(
         _range_note(page, info, budget, request),
         f"from character {request.column} on" if request.column > 1 else "",
         _cut_note(page, limits.line_chars),
         "" if rest is None else Message(f"the rest of line {page.cut[0]}: ", rest),
         _encoding_note(info.encoding, request),
+        carriage_return_note(body),
         *notes,
         continuation(following),
     )
-    body = "\n".join(page.formatted)
     return ReadResult(
         path=info.path,
         kind="text",

@@ -29,6 +29,7 @@ from agentfs.text.line_ids import carry_line_ids, new_line_ids
 from agentfs.text.lines import bodies_of, count_lines, end_of, lf_view, line_start, newline_of, without_end
 from agentfs.text.render import (
     CUT_MARK,
+    carriage_return_note,
     continuation,
     cut_line,
     cut_mark,
@@ -53,6 +54,7 @@ __all__ = [
     "bodies_of",
     "bom_of",
     "bounded_lines",
+    "carriage_return_note",
     "carry_line_ids",
     "changed_lines",
     "codec_name",

@@ -57,6 +57,11 @@ def cut_mark(count: int) -> str:
     return f"⟦+{plural(count, 'character')}⟧" if count else ""
 
 
+def carriage_return_note(shown: str) -> str:
+    """Return the part of a footer that explains `⟦U+000D⟧`, "" for a text that does not have it."""
+    return "⟦U+000D⟧ is a carriage return" if "⟦U+000D⟧" in shown else ""
+
+
 def footer(*parts: str) -> str:
     """Return what a result has left out as one line in square brackets, "" for empty parts alone."""
     present = [part for part in parts if part]

@@ -265,3 +265,11 @@ def test_the_rest_of_a_line_that_is_cut_is_one_call_away(tmp_path, limits):
             shown += result.content.partition("|")[2].partition("\n")[0].partition("⟦")[0]
             rest = result.next["arguments"] if result.next else {}
         assert shown == line[2000:]
+
+
+def test_a_carriage_return_that_is_shown_is_explained(tmp_path):
+    (tmp_path / "a").write_bytes(b"a\rb\nc\n")
+    (tmp_path / "crlf").write_bytes(b"a\r\nb\r\n")
+    with Workspace(tmp_path) as ws:
+        assert ws.read("a").text == "1|a⟦U+000D⟧b\n2|c\n[⟦U+000D⟧ is a carriage return]"
+        assert "U+000D" not in ws.read("crlf").text
