@@ -429,6 +429,24 @@ def test_the_limit_of_hard_links_is_the_stated_one(tmp_path):
         assert ws.read("of-a-directory").content == ws.read("of-a-star").content == SECRET
 
 
+@pytest.mark.parametrize("policy", ["break", "inplace", "refuse"])
+def test_a_hard_link_to_a_file_that_is_not_to_be_changed_is_not_changed_either(tmp_path, policy):
+    (tmp_path / ".bashrc").write_text("alias a=b\n")
+    os.link(tmp_path / ".bashrc", tmp_path / "notes.txt")
+    with Workspace(tmp_path, policy=Policy(overwrite="always", hardlinks=policy)) as ws:
+        for change in (
+            lambda on: on.write("notes.txt", "x"),
+            lambda on: on.edit("notes.txt", "b", "c"),
+            lambda on: on.delete("notes.txt"),
+            lambda on: on.move("notes.txt", "moved.txt"),
+        ):
+            assert code_of(change, ws) == "protected"
+            with ws.transaction() as tx:
+                assert code_of(change, tx) == "protected"
+        assert ws.read("notes.txt").content == "alias a=b\n"
+    assert os.path.samefile(tmp_path / ".bashrc", tmp_path / "notes.txt")
+
+
 def test_a_tree_of_hard_links_is_searched_without_looking_for_twins_each_time(tmp_path, monkeypatch):
     (tmp_path / "sub").mkdir()
     for number in range(50):

@@ -1,5 +1,6 @@
 """Undo, redo, checkpoints, rollback and changes, one by one."""
 
+import errno
 import os
 import shutil
 import subprocess
@@ -16,8 +17,8 @@ from agentfs.errors import (
     RefusedError,
     StaleError,
 )
-from agentfs.fs import Change, FileNode, LinkNode, Spool, syscalls
-from agentfs.history import Journal
+from agentfs.fs import Change, DirectoryNode, FileNode, LinkNode, Spool, syscalls
+from agentfs.history import Journal, report
 from agentfs.history.store import MemoryStore
 from tests.conftest import needs
 from tests.history.judges import git_applied, snapshot
@@ -386,3 +387,60 @@ def test_undo_and_redo_leave_what_was_read_as_it_is(ws, tmp_path):
             ws.write("a", "x\n")
         assert (caught.value.code, caught.value.details.get("unread_lines")) == ("unread", [[4, 10]])
         assert not ws.edit("a", "9\n", "nine\n", preview=True).notes
+
+
+def test_a_directory_that_somebody_has_removed_already_is_no_step(ws):
+    def conflict(change, _):
+        return NotFoundError(change.path)
+
+    ws._root.apply([Change("gone", DirectoryNode(), None)], max_bytes=100, conflict=conflict)
+    assert not ws._journal.timeline.done_steps
+
+
+def test_the_number_of_a_checkpoint_is_none_that_is_taken(ws):
+    ws.checkpoint("2")
+    assert [ws.checkpoint().name for _ in range(2)] == ["3", "4"]
+
+
+@pytest.mark.parametrize(
+    ("other", "message"),
+    [
+        (lambda file: file.chmod(0o600), 'The mode of "f" has changed'),
+        (lambda file: (file.unlink(), file.mkdir()), 'There is something else at "f" by now'),
+        (lambda file: file.unlink(), '"f" is not there any more'),
+        (lambda file: file.write_text("theirs\n"), '"f" has changed since'),
+    ],
+)
+def test_what_is_there_instead_is_in_the_error(ws, tmp_path, other, message):
+    ws.write("f", "ours\n")
+    other(tmp_path / "f")
+    with pytest.raises(StaleError) as caught:
+        ws.undo()
+    assert caught.value.message.startswith(f"{message}, by somebody else; nothing was undone.")
+
+
+def test_a_patch_that_would_be_too_large_says_how_much_is_not_in_it(ws, monkeypatch):
+    monkeypatch.setattr(report, "_PATCH_BYTES", 10)
+    for name in "abc":
+        ws.write(name, f"{name}\n")
+    changes = ws.changes()
+    assert changes.patch.count(b"diff --git") == 1
+    assert changes.notes == ("not in the patch, as it would be too large or take too long: 2 paths",)
+    assert [file.path for file in changes.files] == ["a", "b", "c"]
+
+
+def test_a_spool_on_a_full_disk_keeps_what_it_has(monkeypatch):
+    spool = Spool()
+    assert spool.append(b"one") == 0
+
+    def full(fd, data):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "write", full)
+        with pytest.raises(FileIOError, match="No space left"):
+            spool.append(b"two")
+    assert (spool.append(b"three"), spool.read(0, 3), spool.read(3, 5)) == (3, b"one", b"three")
+    spool.close()
+    with pytest.raises(FileIOError):
+        spool.read(0, 3)

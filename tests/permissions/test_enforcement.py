@@ -368,3 +368,17 @@ def test_a_transaction_asks_about_a_new_file_in_a_directory_that_is_there(tmp_pa
         changes.write("src/new.txt", "x\n")
     assert asked == [("src/new.txt",)]
     assert (tmp_path / "src/new.txt").read_text() == "x\n"
+
+
+@pytest.mark.parametrize("name", ["a.txt", "new.txt"])
+def test_a_file_that_changes_while_a_write_is_asked_about_is_not_replaced(tree, name):
+    """The diff that was allowed is then not what would happen."""
+
+    def change_and_allow(request: PermissionRequest) -> bool:
+        (tree / "src" / name).write_text("theirs\n")
+        return True
+
+    policy = Policy(permission=change_and_allow, overwrite="always")
+    with Workspace(tree, policy=policy) as ws, pytest.raises(StaleError):
+        ws.write(f"src/{name}", "ours\n")
+    assert (tree / "src" / name).read_text() == "theirs\n"
