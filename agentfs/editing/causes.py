@@ -48,8 +48,6 @@ _LEAST_SIMILARITY = 0.6
 
 def without_escapes(view: str, old: str) -> list[Span]:
     r"""Find an old text in which some line ends, tabs or quotes are written as `\n`, `\t` or `\"`."""
-    if "\\" not in old:
-        return []
     wanted = _unescaped(old)
     if wanted == old or not wanted.strip():
         return []

@@ -6,7 +6,6 @@ The old text proves what the caller means, so no earlier read is required.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
-from typing import get_args
 
 from agentfs import call_context
 from agentfs.editing.diagnostics import (
@@ -28,7 +27,7 @@ from agentfs.editing.document import (
 )
 from agentfs.editing.freshness import ExternalChanges, check_revision, external_changes
 from agentfs.editing.match import occurrences, tolerant_matches
-from agentfs.editing.update import check_choice, placeholder_notes, update_file, with_diff
+from agentfs.editing.update import placeholder_notes, update_file, with_diff
 from agentfs.errors import (
     AgentFSError,
     AmbiguousError,
@@ -94,7 +93,6 @@ def edit_file(
             details={"parameter": "edits"},
         )
     match = root.policy.match if match is None else match
-    check_choice(match, get_args(Matching), "match")
     if expect is not None and expect < 1:
         raise must_be("expect", "1 or more", expect, "Leave it out for any number.")
 

@@ -76,8 +76,6 @@ def tolerant_matches(view: str, old: str, new: str) -> tuple[str, list[Replaceme
 
 def _trailing(view: str, old: str, new: str) -> list[Replacement]:
     wanted = "\n".join(line.rstrip(BLANK) for line in old.split("\n"))
-    if not wanted.strip():
-        return []
     lines = view.split("\n")
     stripped = [line.rstrip(BLANK) for line in lines]
     starts = array("Q", accumulate((len(line) + 1 for line in lines), initial=0))
@@ -123,7 +121,7 @@ def _candidates(lines: Sequence[str], block: Sequence[str]) -> list[int]:
     wanted = {body for body in bodies if body}
     stripped = [line.lstrip(BLANK) for line in lines]
     counts = Counter(line for line in stripped if line in wanted)
-    if len(counts) < len(wanted) or not wanted:
+    if len(counts) < len(wanted):
         return []
     rarest = min(wanted, key=lambda body: counts[body])
     if counts[rarest] > _MOST_CANDIDATES:
@@ -171,7 +169,7 @@ def _indentation(line: str) -> str:
 
 def _typographic(view: str, old: str, new: str) -> list[Replacement]:
     plain, wanted = view.translate(_PLAIN), old.translate(_PLAIN)
-    if (plain == view and wanted == old) or not wanted.strip():
+    if plain == view and wanted == old:
         return []
     matches: list[Replacement] = []
     for start in occurrences(plain, wanted):

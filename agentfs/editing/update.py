@@ -7,10 +7,9 @@ from dataclasses import replace
 from itertools import islice
 from typing import TypeVar
 
-from agentfs.errors import InvalidArgumentError
 from agentfs.fs import ATTEMPTS, Changed, ConcurrentChange, Current, Root, kept_changing
 from agentfs.limits import Limits
-from agentfs.messages import Joined, Message, ParameterName, ToolName
+from agentfs.messages import Joined, Message, ToolName
 from agentfs.results import EditResult, WriteResult
 from agentfs.text import (
     CUT_MARK,
@@ -63,15 +62,6 @@ def update_file(
             data, found = compute(update.current)
             return update.replace(data, preview=preview), found
     raise kept_changing(path)
-
-
-def check_choice(value: object, choices: Sequence[str], parameter: str) -> None:
-    """Refuse a value that is none of those that a parameter takes."""
-    if value not in choices:
-        message = f" must be one of {', '.join(map(repr, choices))}, not {value!r}."
-        raise InvalidArgumentError(
-            Message(ParameterName(parameter), message), details={"parameter": parameter}
-        )
 
 
 def diff_lines(diff: str, max_lines: int = _DIFF_LINES) -> list[str]:

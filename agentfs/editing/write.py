@@ -1,13 +1,13 @@
 """`write`: the whole content of a file, new or replaced, and only over what has been read."""
 
 import codecs
-from typing import Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple
 
 from agentfs import call_context
 from agentfs.editing.document import check_no_nul
 from agentfs.editing.freshness import check_overwrite
 from agentfs.editing.match import shown_characters
-from agentfs.editing.update import check_choice, placeholder_notes, update_file, with_diff
+from agentfs.editing.update import placeholder_notes, update_file, with_diff
 from agentfs.errors import BinaryError, EncodingError, TooLargeError
 from agentfs.fs import Current, Root, quote
 from agentfs.limits import Limits
@@ -59,7 +59,6 @@ def write_file(
     preview: bool = False,
 ) -> WriteResult:
     """Create a file, or replace the whole content of one that has been read."""
-    check_choice(newline, get_args(LineEnds), "newline")
     check_no_nul(content, ParameterName("content"))
     if len(content) > limits.file_bytes:
         raise _too_large(path, limits.file_bytes)
