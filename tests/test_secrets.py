@@ -245,9 +245,11 @@ def by_hand(ws: Workspace, path: str) -> list[Any]:
     return said
 
 
-@pytest.mark.parametrize("engine", ["python", pytest.param("ripgrep", marks=needs("rg"))])
+@pytest.mark.parametrize(
+    "options", [{}, {"watch": True}, pytest.param({"engine": "ripgrep"}, marks=needs("rg"))], ids=str
+)
 @pytest.mark.parametrize("path", PROTECTED)
-def test_no_method_shows_what_is_protected(top, path, engine):
+def test_no_method_shows_what_is_protected(top, path, options):
     heard: list[str] = []
 
     def asked(request: object) -> bool:
@@ -255,7 +257,7 @@ def test_no_method_shows_what_is_protected(top, path, engine):
         return True
 
     policy = replace(POLICY, permission=asked)
-    with Workspace(top, policy=policy, engine=engine, on_event=lambda event: heard.append(repr(event))) as ws:
+    with Workspace(top, policy=policy, on_event=lambda event: heard.append(repr(event)), **options) as ws:
         assert ws.read("plain.txt").content == "PASSWORD=none\n"
         by_hand(ws, path.replace("{root}", str(top)))
         ws.tools().call("edit", {"path": path, "old_string": KNOWN, "new_string": "x"})
