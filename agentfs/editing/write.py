@@ -16,6 +16,7 @@ from agentfs.policy import Overwrite
 from agentfs.read_tracker import ReadTracker
 from agentfs.results import WriteResult
 from agentfs.text import (
+    UNKNOWN_8BIT,
     Decoded,
     bom_of,
     codec_name,
@@ -101,13 +102,22 @@ def write_file(
 
 def _fitted(content: str, data: bytes | None, encoding: str | None, newline: LineEnds) -> _Content:
     """Fit a content to the file that it replaces: its encoding, byte order mark, and CRLF throughout."""
-    notes: list[str] = []
-    before = None
-    if data is not None:
-        before, note = _text_before(data, encoding)
-        notes += note
-    target, note = _target_encoding(data, encoding, content, exact=newline == "given")
-    notes += note
+    present, notes = _present(data or b"", encoding)
+    before = None if data is None else present.text
+    target = present
+    if encoding is not None:
+        mark, marked = bom_of(data or b"")
+        if newline == "given" or marked != codec_name(encoding):
+            known = encoding != UNKNOWN_8BIT
+            mark = _CODECS_WITH_BOM.get(codecs.lookup(encoding).name, b"") if known else b""
+        target = Decoded(content, codec_name(encoding), mark)
+    elif present.bom:
+        notes.append(f"the byte order mark of the file was kept ({present.encoding})")
+    elif (named := declared_encoding(content)) not in {None, present.encoding}:
+        target = Decoded("", named or "", b"")
+        notes += [] if content.isascii() else [f"it is written in the encoding that it names ({named})"]
+    elif present.encoding != "utf-8":
+        notes.append(f"the encoding of the file was kept ({present.encoding})")
     text = content.removeprefix("\ufeff") if target.bom else content
     if (restored := shown_characters(text, before or "")) != text:
         text = restored
@@ -116,43 +126,15 @@ def _fitted(content: str, data: bytes | None, encoding: str | None, newline: Lin
     return _Content(target.bom + target.encode(text), text, before, (*notes, *note))
 
 
-def _text_before(data: bytes, encoding: str | None) -> tuple[str, list[str]]:
-    """Return the text that is replaced, for the diff and its line ends, and a note where it is not known."""
+def _present(data: bytes, encoding: str | None) -> tuple[Decoded, list[str]]:
+    """Decode what is replaced, for the diff and its line ends; with a note where that is not possible."""
     try:
-        return (decode(data) if encoding is None else decode_as(data, encoding)).text, []
+        return (decode(data) if encoding is None else decode_as(data, encoding)), []
     except EncodingError:
         note = f"the file was in another encoding and is {codec_name(encoding or 'utf-8')} now"
-        return (decode(data).text if b"\x00" not in data else ""), [note]
+        return decode(b"" if b"\x00" in data else data), [note]
     except BinaryError:
-        return "", ["the file was binary and is text now"]
-
-
-def _target_encoding(
-    data: bytes | None, encoding: str | None, content: str, *, exact: bool
-) -> tuple[Decoded, list[str]]:
-    """Return the encoding to write, with the file's mark or with `exact` the codec's own, and a note.
-
-    It is the one requested, else that of the file's mark, else the one that the content names for itself,
-    else the file's.
-    """
-    if encoding is not None:
-        name = codec_name(encoding)
-        bom, marked = bom_of(data or b"")
-        if marked != name or exact:
-            bom = _CODECS_WITH_BOM.get(codecs.lookup(encoding).name, b"")
-        return Decoded("", name, bom), []
-    try:
-        present = decode(data or b"")
-    except BinaryError:
-        present = decode(b"")
-    if present.bom:
-        return present, [f"the byte order mark of the file was kept ({present.encoding})"]
-    named = declared_encoding(content)
-    if named is not None and named != present.encoding:
-        note = f"it is written in the encoding that it names ({named})"
-        return Decoded("", named, b""), [] if content.isascii() else [note]
-    kept = f"the encoding of the file was kept ({present.encoding})"
-    return present, [] if present.encoding == "utf-8" else [kept]
+        return decode(b""), ["the file was binary and is text now"]
 
 
 def _with_newlines(text: str, before: str | None, newline: LineEnds) -> tuple[str, list[str]]:

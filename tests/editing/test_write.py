@@ -253,6 +253,8 @@ def test_a_file_read_under_one_name_may_be_written_under_another(env):
         (None, "é\n", {"encoding": "cp1252"}, b"\xe9\n"),
         (None, "é\n", {"encoding": "utf-8-sig"}, b"\xef\xbb\xbf\xc3\xa9\n"),
         (None, "é", {"encoding": "utf-16"}, b"\xff\xfe\xe9\x00"),
+        (None, "é", {"encoding": "unknown-8bit"}, b"\xe9"),
+        (b"\xef\xbb\xbfa\xff", "b", {"encoding": "utf-8"}, b"\xef\xbb\xbfb"),
         (b"\xff\xfea\x00", "b", {"encoding": "utf-16-le"}, b"\xff\xfeb\x00"),
         (b"\xff\xfea\x00", "b", {"encoding": "utf-8"}, b"b"),
         (b"\xe9\n", "\xe8\n", {"encoding": "latin-1"}, b"\xe8\n"),
