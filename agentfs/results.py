@@ -473,11 +473,13 @@ class MoveResult(Result):
         path: The path that is gone, relative to the root.
         to: The path where it is now.
         type: What was moved.
+        files: How many files and links were moved.
     """
 
     path: str
     to: str
     type: EntryType
+    files: int = 1
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -630,18 +630,19 @@ class Workspace:
 
     @tool(effect="change")
     def move(self, path: Path, to: Path) -> MoveResult:
-        """Move or rename a file or link.
+        """Move or rename a file, a link, or a directory with all in it.
 
         Args:
-            path: File or link, relative to the workspace root.
+            path: File, link or directory, relative to the workspace root.
             to: Its new path, where nothing may be yet; missing directories are made.
 
         Returns:
             What was moved.
 
         Raises:
-            AgentFSError: `already_exists` where something is, `not_a_file` for a directory, `not_found`,
-                `too_large`, `read_only`.
+            AgentFSError: `already_exists` where something is, `invalid_argument` for a directory into itself,
+                `not_found`, `read_only`; for a file, also one in a directory, `protected`, `refused`,
+                `not_regular`, `too_large`, `stale`. Nothing is moved then.
         """
         from agentfs.editing import move_path
 

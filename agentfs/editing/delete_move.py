@@ -1,14 +1,31 @@
-"""`delete` and `move`: files, links and empty directories, all of which `undo` brings back."""
+"""`delete` and `move`: files, links and directories, all of which `undo` brings back."""
 
-from agentfs.errors import AgentFSError, AlreadyExistsError, NotAFileError, RefusedError, StaleError
-from agentfs.fs import Change, DirectoryNode, FileNode, Node, Root, display_name, entry_type, quote
+from collections.abc import Iterator
+
+from agentfs import call_context
+from agentfs.errors import (
+    AccessError,
+    AgentFSError,
+    AlreadyExistsError,
+    ContentError,
+    InvalidArgumentError,
+    NotAFileError,
+    RefusedError,
+    SpecialFileError,
+    StaleError,
+    TooLargeError,
+)
+from agentfs.fs import Change, Directory, DirectoryNode, FileNode, Node, Root, display_name, entry_type, quote
 from agentfs.fs.oserrors import write_protected
+from agentfs.history.store import MemoryStore
 from agentfs.limits import Limits
-from agentfs.messages import Joined, Message, ParameterName, Retry, ToolName, call
+from agentfs.messages import Joined, Message, ParameterName, Retry, ToolName, call, plural
 from agentfs.read_tracker import ReadTracker
-from agentfs.results import DeleteResult, MoveResult
+from agentfs.results import DeleteResult, Entry, MoveResult
 
 _MOST_COUNTED = 100  # entries of a directory that an error counts
+_MOST_MOVED = 10_000  # files and directories: each is two changes, and the journal keeps 20,000 in one step
+_PART = 1000  # entries of a directory that are listed at a time
 
 
 def delete_path(root: Root, limits: Limits, path: str) -> DeleteResult:
@@ -39,21 +56,22 @@ def delete_path(root: Root, limits: Limits, path: str) -> DeleteResult:
 
 
 def move_path(root: Root, tracker: ReadTracker, limits: Limits, path: str, to: str) -> MoveResult:
-    """Move a file, or a link, which is not followed, to a path where nothing is."""
+    """Move a file, a link, which is not followed, or a directory with all in it, to where nothing is."""
     entry, real_path = root.entry(path), root.real_path(path)
-    node = root.node(real_path, max_bytes=limits.file_bytes)
-    if isinstance(node, DirectoryNode):
-        raise NotAFileError(
-            f"{quote(entry.path)} is a directory, and only files and links are moved.",
-            hint="Move the files in it one by one.",
-            details={"path": entry.path},
-        )
+    if not real_path:
+        raise RefusedError("The root of the workspace is not moved.", details={"path": path})
     target = root.real_path(to, creating=True)
     if target == real_path:
         raise AlreadyExistsError(
             f"{quote(entry.path)} is at this path already.",
             hint=Message("Nothing needs to be moved, or pass another path as ", ParameterName("to"), "."),
             details={"path": entry.path, "same": True},
+        )
+    if target.startswith(f"{real_path}/"):
+        raise InvalidArgumentError(
+            f"The directory {quote(entry.path)} cannot be moved into itself.",
+            hint=Message("Pass as ", ParameterName("to"), " a path that is not in it."),
+            details={"parameter": "to", "path": entry.path},
         )
     if root.exists(to):
         existing = root.entry(to)
@@ -66,15 +84,63 @@ def move_path(root: Root, tracker: ReadTracker, limits: Limits, path: str, to: s
             else Message(Joined(", or ", "Move to another path", delete), "."),
             details={"path": existing.path},
         )
-    changes = [Change(real_path, node, None), Change(target, None, node)]
-    root.apply(changes, max_bytes=limits.file_bytes, conflict=_conflict)
-    tracker.record_move(real_path, target)
+    try:
+        nodes = list(_subtree(root, limits, entry, real_path))
+        removed = [Change(real_path + below, node, None) for below, node in nodes]
+        created = [Change(target + below, None, node) for below, node in nodes]
+        root.apply([*removed, *created], max_bytes=limits.file_bytes, conflict=_conflict)
+    except (AccessError, ContentError, SpecialFileError) as error:
+        if entry.type != "directory":
+            raise
+        message = f"The directory {quote(entry.path)} was not moved: "
+        raise type(error)(Message(message, error.message), hint=error.hint, details=error.details) from None
+    for below, _ in nodes:
+        tracker.record_move(real_path + below, target + below)
     try:
         shown = root.entry(to).path
     except AgentFSError:  # it has been moved all the same
         shown = display_name(target)
-    text = f"Moved {quote(entry.path)} to {quote(shown)}."
-    return MoveResult(entry.path, shown, entry_type(node), text=text)
+    files = sum(not isinstance(node, DirectoryNode) for _, node in nodes)
+    what = f" (directory, {plural(files, 'file')})" if entry.type == "directory" else ""
+    text = f"Moved {quote(entry.path)} to {quote(shown)}{what}."
+    return MoveResult(entry.path, shown, entry_type(nodes[0][1]), files, text=text)
+
+
+def _subtree(root: Root, limits: Limits, entry: Entry, real_path: str) -> list[tuple[str, Node]]:
+    """Return what is at a path, and in a directory all that is below it, each with the rest of its path."""
+    node = root.node(real_path, max_bytes=limits.file_bytes)
+    if node is None or (entry.type == "directory") is not isinstance(node, DirectoryNode):
+        raise _conflict(Change(real_path, node, None), node)
+    found = [("", node)]
+    if entry.type == "directory":
+        store = MemoryStore()  # what is moved need not fit in memory
+        with root.open_directory(entry.path) as top:
+            if top.real_path != real_path:
+                raise _conflict(Change(real_path, node, None), None)
+            for change in _below(root, limits, top):
+                if len(found) == _MOST_MOVED:
+                    raise TooLargeError(
+                        f"It has more than {_MOST_MOVED} files and directories.",
+                        hint="Move the directories in it one by one.",
+                        details={"path": entry.path, "limit": _MOST_MOVED},
+                    )
+                kept = store.keep(change).before
+                if kept is not None:
+                    found.append((change.path[len(real_path) :], kept))
+    return found
+
+
+def _below(root: Root, limits: Limits, directory: Directory) -> Iterator[Change]:
+    """Yield the removal of each file, link and directory below an open directory, from the top down."""
+    for part in directory.scan_parts(_PART):
+        for listed in part:
+            call_context.check()
+            path = f"{directory.real_path}/{listed.name}"
+            node = root.node(path, max_bytes=limits.file_bytes)
+            yield Change(path, node, None)
+            if isinstance(node, DirectoryNode):
+                with directory.open_directory(listed.name) as opened:
+                    yield from _below(root, limits, opened)
 
 
 def _check_empty(root: Root, path: str) -> None:

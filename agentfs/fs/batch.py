@@ -207,9 +207,13 @@ def plan_changes(changes: Sequence[Change]) -> list[PlannedChange]:
         for change in changes
         if change.before and change.after and _is_directory(change.before) is not _is_directory(change.after)
     }
-    removed = {c.before: c.path for c in changes if isinstance(c.before, FileNode) and c.after is None}
+    # Each removed file is moved to one path only; of equal ones, those whose paths come in the same order.
+    removed: dict[FileNode, list[str]] = {}
+    for change in sorted(changes, key=lambda change: change.path, reverse=True):
+        if isinstance(change.before, FileNode) and change.after is None:
+            removed.setdefault(change.before, []).append(change.path)
     plans: list[PlannedChange] = []
-    for change in changes:
+    for change in sorted(changes, key=lambda change: change.path):
         above = list(_directories_above(change.path))
         # Second names are in a directory that outlives all changes of the batch.
         outermost = next((path for path in reversed(above) if path in paths), change.path)
@@ -221,7 +225,7 @@ def plan_changes(changes: Sequence[Change]) -> list[PlannedChange]:
         if len(changes) > 1:
             plan.backup = os.path.join(directory, new_temporary("part"))
         if isinstance(change.after, FileNode) and change.before is None:
-            plan.source = removed.get(change.after, "")
+            plan.source = removed[change.after].pop() if removed.get(change.after) else ""
         plans.append(plan)
     return plans
 
@@ -458,12 +462,21 @@ class Batch:
             with self._at(plan.backup) as backup:
                 saved = node_in(self._context, backup, self._max_bytes)
                 present = self._node_at(path)
-                if saved != before or present not in (after, None):
+                if (
+                    not isinstance(saved, FileNode | LinkNode)
+                    or saved != before
+                    or present not in (after, None)
+                ):
                     return False
                 if isinstance(present, DirectoryNode):
                     self._remove_at(path, directory=True)
                 with self._at(path) as target:
-                    syscalls.replace(backup.parent, backup.name, target.name, to=target.parent)
+                    try:
+                        syscalls.replace(backup.parent, backup.name, target.name, to=target.parent)
+                    except OSError as error:  # it is on another file system, and is removed with the others
+                        if error.errno != errno.EXDEV:
+                            raise
+                        self._create(target, saved, None)
         except (NotFoundError, NotDirectoryError):
             return False
         return True

@@ -38,6 +38,7 @@ _KINDS = {
 _BY_ERRNO: dict[int, tuple[type[AgentFSError], str, str]] = {
     errno.ELOOP: (LinkLoopError, "{} is a symbolic link that cannot be followed here.", ""),
     errno.ENAMETOOLONG: (NameTooLongError, "The name {} is longer than this file system takes.", ""),
+    errno.EBUSY: (RefusedError, "{} is a mount point, or in use by the system.", ""),
     errno.EILSEQ: (InvalidPathError, "The name {} is not one that this file system takes.", ""),
     **dict.fromkeys(
         (errno.ENXIO, errno.EOPNOTSUPP),

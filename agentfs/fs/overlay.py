@@ -1,6 +1,5 @@
 """A root on which changes are only staged: they see one another, and reach the disk together, later."""
 
-import errno
 import os
 import stat
 import tempfile
@@ -277,9 +276,7 @@ class OverlayRoot(Root):
                 raise conflict(change, present)
             if isinstance(present, DirectoryNode) and self._has_others(change.path, removed):
                 if not keep_non_empty:
-                    raise oserrors.from_oserror(
-                        OSError(errno.ENOTEMPTY, os.strerror(errno.ENOTEMPTY)), change.path
-                    )
+                    raise conflict(change, present)
                 removed.discard(change.path)
                 kept.append(change.path)
                 continue

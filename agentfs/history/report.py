@@ -31,13 +31,15 @@ def file_changes(
 ) -> tuple[FileChange, ...]:
     """Return changes, at most one for each path, as typed data in order of path."""
     changes = sorted(changes, key=lambda change: change.path)
-    deleted: dict[Node | None, str] = {
-        c.before: c.path for c in changes if c.after is None and not isinstance(c.before, DirectoryNode)
-    }
+    deleted: dict[Node | None, list[str]] = {}  # equal files are moved in the order of their paths
+    for change in reversed(changes):
+        if change.after is None and not isinstance(change.before, DirectoryNode):
+            deleted.setdefault(change.before, []).append(change.path)
     listed: list[FileChange] = []
     for change in changes:
         visible_now = may_show(change.path)
-        origin = deleted.get(change.after) if change.before is None else None
+        origins = deleted.get(change.after) if change.before is None else None
+        origin = origins.pop() if origins else None
         lines = _line_counts(change) if count_lines and visible_now and not _is_late() else None
         listed.append(
             FileChange(

@@ -1,0 +1,398 @@
+"""`move` of a directory with all in it: one step, whole or not at all, and nowhere outside."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from agentfs import AgentFSError, Limits, Policy, Workspace
+from agentfs.errors import (
+    AlreadyExistsError,
+    InvalidArgumentError,
+    ProtectedError,
+    RefusedError,
+    SpecialFileError,
+    StaleError,
+    TooLargeError,
+)
+from tests.faults.test_transactions import CHANGING, Seam
+from tests.history.judges import can_mount, snapshot
+
+FILES = {
+    "d/a": "same\n",
+    "d/e/b": "same\n",
+    "d/e/c": "other\n",
+    "d/.h/x": "hidden\n",
+    "d/build/y": "ignored\n",
+}
+
+
+def fresh(top: Path) -> Path:
+    shutil.rmtree(top, ignore_errors=True)
+    for name, content in {**FILES, "f": "f\n", ".gitignore": "build/\n"}.items():
+        (top / name).parent.mkdir(parents=True, exist_ok=True)
+        (top / name).write_text(content)
+        os.utime(top / name, (1, 1))
+    (top / "d/e/c").chmod(0o755)
+    (top / "d/e").chmod(0o750)
+    (top / "d/empty").mkdir()
+    (top / "d/relative").symlink_to("e/b")
+    (top / "d/away").symlink_to("/etc/hostname")
+    (top / "d/dangling").symlink_to("nowhere")
+    return top
+
+
+def put_hook(hooks):
+    hooks.mkdir(parents=True)
+    (hooks / "pre-commit").touch()
+
+
+def moved(tree, path, to):
+    """What a snapshot is after the move."""
+    return {
+        to + name[len(path) :] if name == path or name.startswith(f"{path}/") else name: each
+        for name, each in tree.items()
+    }
+
+
+@pytest.fixture
+def top(tmp_path):
+    return fresh(tmp_path / "root")
+
+
+def test_all_of_it_is_moved_and_undone_as_one_step(top):
+    before, status = snapshot(top), os.stat(top / "d/e/c")
+    with Workspace(top) as ws:
+        done = ws.move("d", "new")
+        after = snapshot(top)
+        assert after == moved(before, "d", "new")
+        assert (done.path, done.to, done.type, done.files) == ("d", "new", "directory", 8)
+        assert str(done) == 'Moved "d" to "new" (directory, 8 files).'
+        kept = os.stat(top / "new/e/c")
+        assert (kept.st_ino, kept.st_mtime, kept.st_nlink) == (status.st_ino, 1, 1)
+        assert ws.undo().steps == 1
+        assert snapshot(top) == before
+        ws.redo()
+        assert snapshot(top) == after
+        origins = {file.path: file.moved_from for file in ws.changes().files}
+        assert (origins["new/a"], origins["new/e/b"], origins["new/e/c"]) == ("d/a", "d/e/b", "d/e/c")
+
+
+def test_equal_files_stay_two_files(top):
+    """Files that were moved together, and were equal, became two names of one file."""
+    with Workspace(top) as ws:
+        ws.move("d", "new")
+        assert os.stat(top / "new/a").st_nlink == os.stat(top / "new/e/b").st_nlink == 1
+        with ws.transaction() as tx:
+            tx.move("new/a", "one")
+            tx.move("new/e/b", "two")
+    assert os.stat(top / "one").st_ino != os.stat(top / "two").st_ino
+
+
+def test_a_file_keeps_its_other_names(top):
+    os.link(top / "d/a", top / "outside")
+    with Workspace(top, policy=Policy(hardlinks="refuse")) as ws:
+        ws.move("d", "new")
+    assert os.path.samefile(top / "new/a", top / "outside")
+
+
+def test_it_goes_below_directories_that_are_made_and_into_one_that_is_there(top):
+    (top / "there").mkdir()
+    before = snapshot(top)
+    with Workspace(top) as ws:
+        ws.move("d", "x/y/z")
+        ws.undo()
+        assert snapshot(top) == before
+        with pytest.raises(AlreadyExistsError) as caught:
+            ws.move("d", "there")
+        assert 'pass to="there/d"' in str(caught.value)
+        ws.move("d", "there/d")
+        assert snapshot(top) == moved(before, "d", "there/d")
+
+
+@pytest.mark.parametrize(("path", "to", "error"), [
+    ("d", "d/e/new", InvalidArgumentError), ("d", "d", AlreadyExistsError), ("d/e", "d", AlreadyExistsError),
+    ("d", "f", AlreadyExistsError), ("d", "f/x", AgentFSError), (".", "new", RefusedError),
+    ("d", "../new", AgentFSError), ("d/away/x", "new", AgentFSError), ("none", "new", AgentFSError),
+])  # fmt: skip
+def test_what_makes_no_sense_changes_nothing(top, path, to, error):
+    before = snapshot(top)
+    with Workspace(top) as ws, pytest.raises(error):
+        ws.move(path, to)
+    assert snapshot(top) == before
+
+
+def test_a_link_to_a_directory_is_moved_itself(top):
+    (top / "link").symlink_to("d")
+    with Workspace(top) as ws:
+        assert ws.move("link", "other").type == "symlink"
+    assert os.readlink(top / "other") == "d"
+
+
+@pytest.mark.parametrize(("make", "error"), [
+    (lambda top: (top / "d/e/.env").write_text("x"), ProtectedError),
+    (lambda top: (top / "d/e/.mcp.json").write_text("x"), ProtectedError),
+    (lambda top: put_hook(top / "d/.git/hooks"), ProtectedError),
+    (lambda top: os.mkfifo(top / "d/e/pipe"), SpecialFileError),
+    (lambda top: (top / "d/e/large").write_bytes(b"x" * 2000), TooLargeError),
+])  # fmt: skip
+def test_with_one_thing_in_it_that_may_not_be_moved_all_stays(top, make, error):
+    make(top)
+    before = snapshot(top)
+    with Workspace(top, limits=Limits(file_bytes=1000)) as ws:
+        with pytest.raises(error) as caught:
+            ws.move("d", "new")
+        assert 'The directory "d" was not moved: ' in str(caught.value)
+        with pytest.raises(error), ws.transaction() as tx:
+            tx.move("d", "new")
+        assert not ws.changes().files
+    assert snapshot(top) == before
+
+
+def test_nothing_becomes_what_may_not_be_written(top):
+    (top / "d/hooks").mkdir()
+    (top / "d/hooks/pre-commit").write_text("#!/bin/sh\n")
+    before = snapshot(top)
+    with Workspace(top) as ws, pytest.raises(ProtectedError):
+        ws.move("d", ".git")
+    assert snapshot(top) == before
+
+
+def test_rules_are_about_each_file_in_it(top):
+    before = snapshot(top)
+    for rule in ("read(d/e/c)", "change(d/e/**)", "move(new/.h/**)", "move"):
+        with Workspace(top, policy=Policy(deny=[rule])) as ws, pytest.raises(RefusedError):
+            ws.move("d", "new")
+        assert snapshot(top) == before, rule
+    asked = []
+    with Workspace(top, policy=Policy(permission=lambda request: asked.append(request.paths) or True)) as ws:
+        ws.move("d", "new")
+    assert asked == [("d", "new")]
+
+
+def test_what_was_read_is_read_at_its_new_path(top):
+    with Workspace(top) as ws:
+        ids = ws.read("d/e/c", line_ids=True).line_ids
+        ws.move("d", "new")
+        ws.write("new/e/c", "changed\n")
+        assert ids
+        with pytest.raises(AgentFSError):
+            ws.write("new/a", "never read\n")
+
+
+def test_in_a_transaction(top):
+    before = snapshot(top)
+    with Workspace(top) as ws:
+        with ws.transaction() as tx:
+            tx.move("d", "new")
+            tx.edit("new/e/c", "other", "changed")
+            tx.write("d/shim", "from new import *\n")
+            tx.move("new/e", "e")
+            assert [entry.path for entry in tx.ls("d").entries] == ["d/shim"]
+            assert tx.ls("e").total == 2
+            assert tx.grep("changed").counts.keys() == {"e/c"}
+            assert snapshot(top) == before
+        assert (top / "e/c").read_text() == "changed\n"
+        assert (top / "e").stat().st_mode & 0o777 == 0o750
+        assert sorted(os.listdir(top / "d")) == ["shim"]
+        ws.undo()
+        assert snapshot(top) == before
+
+
+def test_a_transaction_that_moves_it_there_and_back_is_no_step(top):
+    before = snapshot(top)
+    with Workspace(top) as ws:
+        with ws.transaction() as tx:
+            tx.move("d", "new")
+            tx.move("new", "d")
+        assert not ws.changes().files
+    assert snapshot(top) == before
+
+
+def test_a_file_that_comes_meanwhile_stays_and_nothing_is_moved(top, monkeypatch):
+    from agentfs.editing import delete_move
+
+    real = delete_move._subtree
+
+    def subtree(*args):
+        found = real(*args)
+        (top / "d/e/late").write_text("late\n")
+        return found
+
+    monkeypatch.setattr(delete_move, "_subtree", subtree)
+    before = {**snapshot(top), "d/e/late": ("file", 0o644, b"late\n")}
+    with Workspace(top) as ws, pytest.raises(StaleError):
+        ws.move("d", "new")
+    assert snapshot(top) == before
+
+
+def test_a_directory_swapped_for_a_link_leads_nothing_outside(top, tmp_path, monkeypatch):
+    from agentfs.editing import delete_move
+
+    out = fresh(tmp_path / "out")
+    before = snapshot(out)
+    real = delete_move._subtree
+
+    def swap(name):
+        (top / name).rename(top / f"{name}.old")
+        (top / name).symlink_to(out / name)
+
+    for late in (False, True):
+        for name in ("d", "d/e"):
+
+            def subtree(*args, name=name, late=late):
+                if not late:
+                    swap(name)
+                found = real(*args)
+                if late:
+                    swap(name)
+                return found
+
+            with monkeypatch.context() as patch, Workspace(top) as ws:
+                patch.setattr(delete_move, "_subtree", subtree)
+                try:
+                    ws.move("d", "new")
+                except AgentFSError:
+                    assert not os.path.lexists(top / "new")
+                else:  # the link is one that is moved
+                    assert os.path.islink(top / "new/e")
+            assert snapshot(out) == before
+            fresh(top)
+
+
+def test_more_than_the_journal_keeps_in_a_step_is_not_moved(top, monkeypatch):
+    from agentfs.editing import delete_move
+
+    monkeypatch.setattr(delete_move, "_MOST_MOVED", 5)
+    before = snapshot(top)
+    with Workspace(top) as ws, pytest.raises(TooLargeError, match="more than 5 files and directories"):
+        ws.move("d", "new")
+    assert snapshot(top) == before
+
+
+def test_hundreds_of_files_are_moved_at_once(tmp_path):
+    for number in range(600):
+        path = tmp_path / "d" / f"{number % 20}" / f"{number}"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("x\n")
+    before = snapshot(tmp_path)
+    with Workspace(tmp_path) as ws:
+        assert ws.move("d", "e").files == 600
+        assert snapshot(tmp_path) == moved(before, "d", "e")
+        ws.undo()
+    assert snapshot(tmp_path) == before
+
+
+MOUNTS = """
+import os, subprocess, sys
+from pathlib import Path
+from agentfs import Workspace
+from agentfs.errors import AgentFSError
+from tests.history.judges import snapshot
+top = Path(sys.argv[1])
+for name in ("other", "d/inner"):
+    (top / name).mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "none", str(top / name)], check=True)
+(top / "d/inner/x").write_text("x\\n")
+with Workspace(top) as ws:
+    before = snapshot(top)
+    try:
+        ws.move("d", "new")
+    except AgentFSError as error:
+        print(error.code, error)
+    assert snapshot(top) == before
+    print(ws.move("d/e", "other/e"))
+    assert (top / "other/e/b").read_text() == "same\\n"
+    assert (top / "other/e/c").stat().st_mode & 0o777 == 0o755
+    assert not (top / "d/e").exists()
+    ws.undo()
+    assert snapshot(top) == before
+"""
+
+
+@pytest.mark.skipif(not can_mount(), reason="mounting is not allowed here")
+def test_a_mount_point_stays_and_another_file_system_is_copied_to(top):
+    command = ["unshare", "-m", sys.executable, "-c", MOUNTS, str(top)]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False, cwd=Path(__file__).parents[2])
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout.startswith('refused The directory "d" was not moved: "d/inner" is a mount point'), (
+        ran.stdout
+    )
+    assert 'Moved "d/e" to "other/e" (directory, 2 files).' in ran.stdout
+
+
+@pytest.fixture(scope="module")
+def both(tmp_path_factory):
+    top = fresh(tmp_path_factory.mktemp("model") / "root")
+    old = snapshot(top)
+    with Workspace(top) as ws:
+        ws.move("d", "x/new")
+    return old, snapshot(top)
+
+
+def kills(tmp_path, both, monkeypatch, step):
+    top = fresh(tmp_path / "root")
+    seam = Seam(monkeypatch)
+    seam.act = lambda: os.kill(os.getpid(), signal.SIGKILL)
+    with Workspace(top) as ws:
+        start = seam.count
+        ws.move("d", "x/new")
+        total = seam.count - start
+    seen = set()
+    # A process that is killed leaves locks, so that the next makes some calls more.
+    for number in [*range(1, total, step), *range(total, total + 60, 4)]:
+        fresh(top)
+        with Workspace(top) as ws:
+            child = os.fork()
+            if child == 0:
+                seam.at = seam.count + number
+                ws.move("d", "x/new")
+                os._exit(0)
+            assert os.waitpid(child, 0)[1] in {signal.SIGKILL, 0}
+        with Workspace(top) as ws:
+            state = snapshot(top)
+            assert state in both, f"killed at call {number} of {total}: {sorted(state)} {ws.recovery_notes}"
+            seen.add(both.index(state))
+    assert seen == {0, 1}
+
+
+def test_a_kill_before_some_calls_leaves_all_old_or_all_new(tmp_path, both, monkeypatch):
+    kills(tmp_path, both, monkeypatch, 13)
+
+
+@pytest.mark.long
+def test_a_kill_before_every_call_leaves_all_old_or_all_new(tmp_path, both, monkeypatch):
+    kills(tmp_path, both, monkeypatch, 1)
+
+
+def test_a_failure_of_every_changing_call_leaves_all_old_or_all_new(tmp_path, both, monkeypatch):
+    top = fresh(tmp_path / "root")
+    seam = Seam(monkeypatch, CHANGING)
+
+    def fail():
+        raise OSError(5, os.strerror(5))
+
+    seam.act = fail
+    with Workspace(top) as ws:
+        start = seam.count
+        ws.move("d", "x/new")
+        total = seam.count - start
+    failed = 0
+    for at in range(1, total + 1, 2):
+        fresh(top)
+        with Workspace(top) as ws:
+            seam.at = seam.count + at
+            try:
+                ws.move("d", "x/new")
+            except AgentFSError:
+                failed += 1
+                assert snapshot(top) == both[0], f"call {at} of {total}"
+                assert not ws.changes().files
+            else:
+                state = {name: each for name, each in snapshot(top).items() if not name.endswith(".part")}
+                assert state == both[1], f"call {at} of {total}"
+    assert failed > total / 6
