@@ -113,7 +113,7 @@ def test_what_somebody_else_did_between_two_steps_is_not_jumped_over(ws, tmp_pat
         (lambda ws: ws.delete(""), "invalid_path"),
         (lambda ws: ws.delete("fifo"), "not_regular"),
         (lambda ws: ws.move("missing", "x"), "not_found"),
-        (lambda ws: ws.move("full", "x"), "not_a_file"),
+        (lambda ws: ws.move("full", "full/x"), "invalid_argument"),
         (lambda ws: ws.move("full/f", "full/g"), "already_exists"),
         (lambda ws: ws.move("full/f", "full"), "already_exists"),
         (lambda ws: ws.move("full/f", "full/f"), "already_exists"),
