@@ -225,10 +225,13 @@ class OverlayRoot(Root):
 
     def node(self, real_path: str, *, max_bytes: int) -> Node | None:
         """Return what is at a path, as it is staged."""
-        staged = self._staged.nodes.get(real_path)
-        if not real_path or (staged is None and self._staged.is_directory(real_path)):
+        if not real_path:
             return DirectoryNode()
-        return staged if real_path in self._staged.nodes else super().node(real_path, max_bytes=max_bytes)
+        staged = self._staged
+        if real_path in staged.nodes:
+            return staged.nodes[real_path]
+        found = super().node(real_path, max_bytes=max_bytes)
+        return DirectoryNode() if found is None and staged.is_directory(real_path) else found
 
     @contextmanager
     def open_for_update(self, path: str, *, max_bytes: int) -> Generator[StagedUpdate]:
@@ -285,9 +288,20 @@ class OverlayRoot(Root):
         return tuple(kept)
 
     def _has_others(self, directory: str, removed: set[str]) -> bool:
-        """Return whether anything is in a directory that is not removed with it."""
+        """Return whether anything is in a directory that does not go with what is removed."""
         with self._opened(resolve_real(self._context, directory), directory) as opened:
-            return any(f"{directory}/{entry.name}" not in removed for entry in opened.scan())
+            paths = [f"{directory}/{entry.name}" for entry in opened.scan()]
+        return any(
+            not self._is_implied(path) or self._has_others(path, removed)
+            for path in paths
+            if path not in removed
+        )
+
+    def _is_implied(self, path: str) -> bool:
+        """Return whether a directory is there only for what is staged below it."""
+        staged = self._staged
+        unknown = path not in staged.nodes and staged.is_directory(path)
+        return unknown and super().node(path, max_bytes=0) is None
 
     def stage(self, *changes: Change, recorder: Recorder | None = None) -> None:
         """Stage changes that were checked, and record them."""

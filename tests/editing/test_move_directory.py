@@ -203,6 +203,13 @@ def test_in_a_transaction(top):
         assert snapshot(top) == before
 
 
+def test_in_a_transaction_it_keeps_its_mode_whatever_was_written_in_it(top):
+    with Workspace(top) as ws, ws.transaction() as tx:
+        tx.write("d/e/new", "x\n")
+        tx.move("d", "new")
+    assert (top / "new/e").stat().st_mode & 0o777 == 0o750
+
+
 def test_a_transaction_that_moves_it_there_and_back_is_no_step(top):
     before = snapshot(top)
     with Workspace(top) as ws:

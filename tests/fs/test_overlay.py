@@ -214,9 +214,24 @@ def test_a_transaction_is_searched_as_the_tree_will_be(name):
     compare([name])
 
 
-@settings(max_examples=40)
-@given(st.lists(st.sampled_from(list(ACTS)), max_size=8))
+@settings(max_examples=12)
+@given(st.lists(st.sampled_from(list(ACTS)), max_size=5))
+def test_a_transaction_is_searched_as_the_tree_will_be_after_some_changes(names):
+    compare(names)
+
+
+@pytest.mark.long
+@settings(max_examples=500)
+@given(st.lists(st.sampled_from(list(ACTS)), max_size=10))
 def test_a_transaction_is_searched_as_the_tree_will_be_after_any_changes(names):
+    compare(names)
+
+
+@pytest.mark.parametrize("names", [
+    ["edit by a link"], ["write deep", "undo"], ["write", "move directory", "write"],
+    ["move directory", "write", "write deep", "undo more"],
+])  # fmt: skip
+def test_what_such_changes_have_found(names):
     compare(names)
 
 
