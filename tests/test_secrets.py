@@ -189,9 +189,9 @@ def test_the_same_sweep_finds_what_each_dialect_shows_without_protection(top, di
 def by_hand(ws: Workspace, path: str) -> list[Any]:
     """Call what the schemas do not reach: the programmer's parameters, and what follows from calls before."""
 
-    def spying(text: str) -> list[tuple[int, int, str]]:
+    def spying(text: str) -> tuple[list[tuple[int, int, str]], tuple[str, ...]]:
         unseen(text)
-        return []
+        return [], ()
 
     def within_a_transaction() -> Any:
         with ws.transaction() as tx:

@@ -101,7 +101,7 @@ def test_an_interrupt_waits_for_the_end_of_the_change(tmp_path):
             os.kill(os.getpid(), signal.SIGINT)
             time.sleep(0.01)
             steps.append("after an interrupt")
-        return [(0, 3, "new")]
+        return [(0, 3, "new")], ()
 
     handler = signal.getsignal(signal.SIGINT)
     with Workspace(tmp_path) as ws:
@@ -132,7 +132,7 @@ def test_the_handlers_of_several_signals_run_after_the_change_even_if_each_raise
                     os.kill(os.getpid(), number)
                     time.sleep(0.01)
                 ws.write("f", "x\n")
-                return [(0, 3, "new")]
+                return [(0, 3, "new")], ()
 
             with pytest.raises(ConnectionError):
                 ws.splice("g", spans)

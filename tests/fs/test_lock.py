@@ -237,7 +237,7 @@ def test_the_lock_of_a_delete_is_that_of_the_file_that_is_there_once_it_is_had(t
         def spans(text):
             begun.set()
             until.wait(20)
-            return [(0, 3, name)]
+            return [(0, 3, name)], ()
 
         def work():
             try:
@@ -334,7 +334,7 @@ if sys.argv[3] == "False":
         raise PermissionError(1, "no links here")
     os.link = link
 def add_one(text):
-    return [(0, len(text), str(int(text) + 1))]
+    return [(0, len(text), str(int(text) + 1))], ()
 with Workspace(sys.argv[1], policy=Policy(durability="fast", overwrite="always")) as ws:
     for _ in range(60):
         if sys.argv[2] == "both":
