@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from agentfs.errors import InvalidArgumentError
-from agentfs.messages import Joined, call
+from agentfs.messages import Joined, Message, call
 from agentfs.tools.types import Anything, ListOf, Parameter, has_type, short_repr
 
 # For a parameter of any tool, its other names. One counts only where exactly one parameter of the tool has it
@@ -79,7 +79,12 @@ def _line_range(
     end_line: int | None = None,
     view_range: list[int] | str | None = None,
     should_read_entire_file: bool = False,
+    tail: int | None = None,
 ) -> dict[str, Any]:
+    if tail is not None:
+        if (start_line, end_line, view_range) != (None, None, None):
+            raise ValueError("they name different lines")
+        return {"offset": -tail}
     if should_read_entire_file:  # Cursor then looks at no range
         return {}
     if isinstance(view_range, str):
@@ -107,7 +112,7 @@ def _written(
 ) -> dict[str, Any]:
     del line_count
     if append:
-        raise ValueError("the whole file is written; to append, replace its last lines by edit")
+        raise ValueError("the whole file is written; to append, change its last lines")
     if not create_directories:
         raise ValueError("missing directories are always made")
     # What may be replaced is for the workspace to decide.
@@ -198,15 +203,19 @@ def _renamed(new_name: str | None = None, path: Any = None) -> dict[str, Any]:
     if new_name is None:
         return {}
     if "/" in str(path) and "/" not in new_name:
-        raise ValueError(f'pass to="{str(path).rpartition("/")[0]}/{new_name}", a path from the root')
+        to = f"{str(path).rpartition('/')[0]}/{new_name}"
+        raise InvalidArgumentError(
+            f"A new name is a path from the root, and {short_repr(new_name)} would move the file elsewhere.",
+            hint=Message("To rename the file where it is, call ", call("move", path=str(path), to=to), "."),
+        )
     return {"to": new_name}
 
 
-_HIDDEN = ("include_hidden", "show_hidden", "all", "a")  # VS Code, Windsurf; `ls -a`
+_HIDDEN = ("include_hidden", "show_hidden", "all", "a")  # `ls -a`
 # Claude Code; Cursor.
 _EXCLUDE = ("ignore", "excludes", "exclude_pattern", "exclude_patterns", "ignore_patterns")
 _RESPECT = {"respect_gitignore": ("respect_git_ignore",)}  # Gemini CLI
-_RECURSIVE = ("recurse", "r")  # Cline, Roo, OpenAI's samples; `grep -r`
+_RECURSIVE = ("recurse", "r")  # `recursive` of Cline, Roo and Serena; `grep -r`
 _DRY_RUN = {"preview": ("dry_run",)}  # the filesystem server of MCP
 _STEPS = {"steps": ("count", "n", "num", "number", "times", "num_steps")}
 
@@ -214,13 +223,14 @@ _STEPS = {"steps": ("count", "n", "num", "number", "times", "num_steps")}
 HABITS: dict[str, Habits] = {
     "read": Habits(
         {
-            # Gemini CLI, Cline; VS Code has camel case, Cursor the long names, SWE-agent `line_number`.
+            # Gemini CLI, Cline; VS Code and Windsurf in other case, Cursor `…_indexed…`, SWE-agent the last.
             "start_line": ("start", "line_start", "from_line", "start_line_one_indexed", "line_number"),
             "end_line": ("end", "line_end", "to_line", "end_line_one_indexed_inclusive"),
             "view_range": ("line_range", "lines", "range"),  # Anthropic's text editor; Roo writes "1-20"
             "should_read_entire_file": ("read_entire_file", "entire_file"),  # Cursor
+            "limit": ("head",),  # with `tail`, the filesystem server of MCP
         },
-        ("encoding",),  # the filesystem servers of MCP
+        ("encoding",),  # several servers of MCP
         _line_range,
     ),
     "write": Habits(
@@ -261,24 +271,19 @@ HABITS: dict[str, Habits] = {
     ),
     "grep": Habits(
         {
-            # Claude Code's Grep has the letters of ripgrep, with a hyphen; pi and OpenHands the words.
-            "before": ("b", "before_context", "context_before", "lines_before"),
-            "after": ("a", "after_context", "context_after", "lines_after"),
+            # The options of ripgrep and grep: short, as Claude Code's Grep has them, and long; Serena has
+            # `context_lines_before`, pi `literal`, Crush `literal_text`, Gemini CLI the last of `max_count`.
+            "before": ("b", "before_context", "context_before", "lines_before", "context_lines_before"),
+            "after": ("a", "after_context", "context_after", "lines_after", "context_lines_after"),
             "line_numbers": ("n", "line_number", "show_line_numbers"),
-            "fixed_strings": (
-                "f",
-                "literal",
-                "fixed_string",
-                "is_literal",
-                "literal_text",
-            ),  # ripgrep; pi; Crush
-            "word": ("w", "whole_word", "match_whole_word", "word_regexp"),  # ripgrep, Windsurf
-            "max_count": ("m", "max_matches_per_file"),  # ripgrep; Gemini CLI
-            "case_sensitive": ("match_case",),  # Cursor, Windsurf; Serena
+            "fixed_strings": ("f", "literal", "fixed_string", "is_literal", "literal_text"),
+            "word": ("w", "whole_word", "match_whole_word", "word_regexp"),
+            "max_count": ("m", "max_matches_per_file"),
+            "case_sensitive": ("match_case",),  # Cursor, Gemini CLI
             "is_regex": ("is_regexp", "use_regex"),  # VS Code, Windsurf
             "multiline": ("u",),
             "recursive": _RECURSIVE,
-            "files_only": ("l", "files_with_matches", "names_only"),  # ripgrep; Gemini CLI
+            "files_only": ("l", "files_with_matches", "names_only"),  # the last: Gemini CLI
             "hidden": ("include_hidden", "show_hidden"),
             "exclude": _EXCLUDE,
             **_RESPECT,
@@ -291,7 +296,7 @@ HABITS: dict[str, Habits] = {
     ),
     "move": Habits(
         {
-            # The filesystem server of MCP; `mv`; OpenAI's samples.
+            # The filesystem server of MCP has `source` and `destination`.
             "path": ("source", "src", "from", "old_path", "source_path", "from_path", "old_name"),
             "to": ("destination", "dest", "dst", "target", "new_path", "destination_path", "to_path"),
         },
@@ -313,14 +318,14 @@ HABITS: dict[str, Habits] = {
         ("preview", "word", "regex"),
     ),
 }
-# What only says why a call is made: Cursor and VS Code, Windsurf, OpenHands, Cline, Gemini CLI, opencode.
-REASONS = ("explanation", "tool_summary", "security_risk", "task_progress", "instruction", "thought")
+# What only says why a call is made: Cursor and VS Code, Windsurf, OpenHands, Cline, Gemini CLI.
+REASONS = ("explanation", "tool_summary", "security_risk", "task_progress", "instruction")
 
 # For a method, the names of tools that do the same.
 TOOL_NAMES: dict[str, tuple[str, ...]] = {
     "read": (
         *("view", "read_file", "view_file", "open_file", "cat", "open", "fs_read", "get_file_contents"),
-        "read_text_file",  # the filesystem server of MCP
+        *("read_text_file", "read_file_range"),  # the filesystem server of MCP, Continue
     ),
     "write": (
         *("create_file", "write_file", "create", "write_to_file", "fs_write", "save_file", "new_file"),

@@ -40,6 +40,8 @@ SAME_PARAMETERS = [
     ("read", {**READ, "line_range": "3-5"}, FROM_3_TO_5),
     ("read", {**READ, "view_range": [3, -1]}, {**READ, "offset": 3}),
     ("read", {**READ, "start_line": 3}, {**READ, "offset": 3}),
+    ("read_text_file", {**READ, "head": 3}, {**READ, "limit": 3}),
+    ("read_text_file", {**READ, "tail": 3}, {**READ, "offset": -3}),
     ("read", {**READ, "end_line": 5}, {**READ, "offset": 1, "limit": 5}),
     ("read", {**READ, "start_line": None, "end_line": None}, READ),
     ("read", {**READ, "should_read_entire_file": True, "start_line": 3, "end_line": 5}, READ),
@@ -73,7 +75,7 @@ def test_parameters_of_other_tools_are_taken(ws, tool, sent, meant):
     tools = ws.tools()
     result = tools.call(tool, sent)
     assert result.success, result.content
-    expected = ws.tools().call(tool, meant)
+    expected = ws.tools().call(tool.removesuffix("_text_file"), meant)
     assert result.content.split("\n[")[0] == expected.content.split("\n[")[0]
     assert result.coercions
 
@@ -97,6 +99,7 @@ def test_a_search_without_depth_stays_in_its_directory(ws):
 
 @pytest.mark.parametrize(("tool", "sent", "message"), [
     ("read", {**READ, "start_line": 5, "end_line": 3}, "there are no lines 5 to 3"),
+    ("read", {**READ, "tail": 3, "start_line": 3}, "different lines"),
     ("read", {**READ, "view_range": [5]}, "the first line and the last"),
     ("read", {**READ, "start_line": 2, "offset": 3}, "given twice"),
     ("read", {**READ, "start_line": "two"}, "`start_line` must be an integer"),
@@ -104,7 +107,7 @@ def test_a_search_without_depth_stays_in_its_directory(ws):
     ("write", {"path": "new", "content": "x", "append": True}, "to append"),
     ("edit", {**READ, "old_string": "line 3", "new_string": "x", "expected_replacements": "no"}, "integer"),
     ("edit", {**READ, "old_string": "line 3", "new_string": "x", "expected_replacements": 0}, "1 or more"),
-    ("move", {"path": "src/foo.py", "new_name": "bar.py"}, 'pass to="src/bar.py"'),
+    ("move", {"path": "src/foo.py", "new_name": "bar.py"}, 'move(path="src/foo.py", to="src/bar.py")'),
     ("multi_edit", {**READ, "edits": [{"old_string": "a", "new_string": "b"}], "old_string": "a"}, "`edits`"),
     ("multi_edit", {**READ, "edits": [{"old_string": "a", "new_string": "b"}], "replace_all": True}, "own"),
     ("glob", {"pattern": "**/*.py", "recursive": False}, "recursive"),
