@@ -35,7 +35,7 @@ class _Probe:
     ends: float = field(default_factory=lambda: time.monotonic() + PROBE_SECONDS)
 
     def search(self, options: GrepOptions, among: Sequence[Excluded] | None = None) -> Found | None:
-        """Return what a search finds, or None for nothing or an error."""
+        """Return what a search finds, or None for an error or no time."""
         seconds = self.ends - time.monotonic()
         if seconds <= 0:
             return None
@@ -43,10 +43,9 @@ class _Probe:
         limits = replace(self.limits, timeout=seconds, walk_entries=entries)
         options = replace(options, output_mode="files_with_matches", limit=None, offset=0, timeout=None)
         try:
-            found = search(self.root, limits, options, among=among)
+            return search(self.root, limits, options, among=among)
         except AgentFSError:
             return None
-        return found if found.total_lines else None
 
 
 def diagnose(root: Root, limits: Limits, options: GrepOptions, nothing: Found) -> list[str]:
@@ -59,13 +58,13 @@ def diagnose(root: Root, limits: Limits, options: GrepOptions, nothing: Found) -
     excluded = nothing.excluded
     if not options.include_ignored and excluded:
         found = probe.search(options, excluded)
-        if found is not None:
+        if found is not None and found.total_lines:
             where = why_skipped(root, next(iter(found.counts))) or one_line(next(iter(found.counts)))
             lines = _lines(found, exact=len(excluded) < MAX_EXCLUDED)
             return [_hint(f"{lines} in hidden or ignored files, as in {where}", OPEN_IGNORED)]
     for fact, changes in _other_readings(options, any_file=nothing.searched > 0):
         found = probe.search(replace(options, **changes))
-        if found is not None:
+        if found is not None and found.total_lines:
             where = one_line(next(iter(found.counts)))
             return [_hint(f"{fact} matches {_lines(found)}, as in {where}", _retry(options, changes))]
     return []
@@ -104,9 +103,11 @@ def explain_glob_path(root: Root, limits: Limits, options: GrepOptions, error: N
     for glob in (f"/{rest}", f"/{rest}/**"):
         changes: dict[str, Any] = {"path": base, "glob": glob}
         found = probe.search(replace(options, **changes))
-        if found is not None:
+        if found is not None and found.searched:
+            files = plural(found.searched, "file")
+            fact = f"As a glob it names {files} with {_lines(found, 'matching line')}"
             error.details["as_glob"] = changes
-            error.hint = _hint(f"As a glob it leads to {_lines(found)}", _retry(options, changes))
+            error.hint = _hint(fact, _retry(options, changes))
             return
 
 
@@ -123,10 +124,9 @@ def _hint(fact: str, retry: Retry) -> str:
     return FirstOf(Message(f"{fact}: ", retry, "."), f"{fact}.")
 
 
-def _lines(found: Found, *, exact: bool = True) -> str:
-    if exact and found.skipped.reached is None:
-        return plural(found.total_lines, "line")
-    return f"at least {plural(found.total_lines, 'line')}"
+def _lines(found: Found, noun: str = "line", *, exact: bool = True) -> str:
+    least = "" if exact and found.skipped.reached is None else "at least "
+    return f"{least}{plural(found.total_lines, noun)}"
 
 
 def why_skipped(root: Root, path: str) -> str:

@@ -82,16 +82,25 @@ def test_no_second_look_where_something_is_found(ws, monkeypatch):
         ("src/*.py", {"path": "src", "glob": "/*.py"}, 1),
         ("src/**/*.py", {"path": "src", "glob": "/**/*.py"}, 3),
         ("s*", {"glob": "/s*/**"}, 3),
+        ("src/deep/*.py", {"path": "src/deep", "glob": "/*.py"}, 2),
     ],
 )
 def test_a_path_of_grep_that_is_a_glob(ws, path, changes, lines):
     with pytest.raises(NotFoundError) as caught:
         ws.grep("def", path)
-    assert f"As a glob it leads to {lines} line" in caught.value.hint
+    assert f" with {lines} matching line" in caught.value.hint
     assert advised(caught.value.hint) == changes
     assert ws.grep("def", **changes).total_lines == lines
     [call] = ws.tools().call("grep", {"pattern": "def", "path": path}).data["details"]["suggested_calls"]
     assert ws.tools().call(**call).data["total_lines"] == lines
+
+
+def test_a_path_that_is_a_glob_of_files_without_a_match(ws):
+    with pytest.raises(NotFoundError) as caught:
+        ws.grep(r"Foo\|Bar", "src/*.py")
+    assert caught.value.hint.startswith("As a glob it names 1 file with 0 matching lines: pass ")
+    text = ws.grep(r"Foo\|Bar", **advised(caught.value.hint)).text
+    assert ws.grep(**{**advised(caught.value.hint), **advised(text)}).total_lines == 2
 
 
 @pytest.mark.parametrize(
