@@ -597,7 +597,7 @@ class Workspace:
                 or `too_large`; `stale` where somebody else changes one meanwhile, `invalid_pattern`,
                 `invalid_argument`, `timeout`. Nothing is changed then.
         """
-        from agentfs.editing import ReplaceOptions, replace_in_files
+        from agentfs.editing.replace import ReplaceOptions, replace_in_files
 
         options = ReplaceOptions(old_string, new_string, texts(path), glob, expect, word, regex, preview)
         return replace_in_files(self._root, self._read_tracker, self.limits, options)
@@ -624,7 +624,7 @@ class Workspace:
             AgentFSError: `not_a_file` for a directory with something in it, `too_large` for a file whose
                 content would not be kept for undo, `refused`, `read_only`.
         """
-        from agentfs.editing import delete_path
+        from agentfs.editing.delete_move import delete_path
 
         return delete_path(self._root, self.limits, fspath(path))
 
@@ -644,7 +644,7 @@ class Workspace:
                 `not_found`, `read_only`; for a file, also one in a directory, `protected`, `refused`,
                 `not_regular`, `too_large`, `stale`. Nothing is moved then.
         """
-        from agentfs.editing import move_path
+        from agentfs.editing.delete_move import move_path
 
         return move_path(self._root, self._read_tracker, self.limits, fspath(path), fspath(to))
 
