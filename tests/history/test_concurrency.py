@@ -196,10 +196,10 @@ def test_a_redo_that_waited_while_the_journal_went_on_and_back_redoes_what_is_th
     held, go_on = threading.Event(), threading.Event()
     (tmp_path / "b").write_text("theirs\n")
 
-    def hold(text: str) -> list[tuple[int, int, str]]:
+    def hold(text: str) -> tuple[list[tuple[int, int, str]], tuple[str, ...]]:
         held.set()
         assert go_on.wait(4)
-        return [(0, 1, "T")]
+        return [(0, 1, "T")], ()
 
     ws.edit("b", "theirs", "1")
     ws.undo(1)
