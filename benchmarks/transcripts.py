@@ -170,14 +170,15 @@ def sources(root: Path) -> Iterator[tuple[str, str]]:
 
 
 def apply(session: Session, path: str, edits: list[dict[str, str]]) -> None:
-    """Send edits in one call, and again with what the errors suggest, until they are applied."""
+    """Send edits in one call, and again with what the errors suggest, or without, until they are applied."""
     for _ in range(len(edits) + 1):
         result = session.call("multi_edit", path=path, edits=edits)
         if result.success:
             return
         details = result.data["details"]
         for failed in details.get("failures", [details]):
-            edits[failed["edit"] - 1]["old_string"] = failed["suggestion"]
+            edits[failed["edit"] - 1]["old_string"] = failed.get("suggestion", "")
+        edits = [each for each in edits if each["old_string"]]
     raise SystemExit(f"the edits of {path} were not applied")
 
 

@@ -33,6 +33,7 @@ _LEAST_CHARACTERS = 8
 _LEAST_LETTERS = 3
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 _WORD = re.compile(r"\w{2,}")
+_IN_WORD = re.compile(r"\w\w")
 _ANY_WORD = re.compile(r"\w+")
 _WHITE_SPACE = dict.fromkeys(code for code in range(0x3001) if chr(code).isspace())
 _LONGEST_ALIGNED = 2000
@@ -132,10 +133,21 @@ def ignoring_white_space(view: str, old: str, new: str) -> list[Span]:
         line = bisect_right(bare_starts, position) - 1
         return starts[line] + _column(lines[line], position - bare_starts[line])
 
-    return [
-        widened(view, (offset(found), offset(found + len(wanted) - 1) + 1), old, new)
-        for found in occurrences("".join(bare), wanted)[:_MOST_SPANS]
-    ]
+    found = occurrences("".join(bare), wanted)[:_MOST_SPANS]
+    spans = [(offset(start), offset(start + len(wanted) - 1) + 1) for start in found]
+    # Where there is a choice, a text that ends inside a word or line is another one.
+    whole = [span for span in spans if _is_whole(view, span, old)]
+    return [widened(view, span, old, new) for span in whole or spans]
+
+
+def _is_whole(view: str, span: Span, old: str) -> bool:
+    """Return whether a span cuts no word, and ends its line if the old text does."""
+    start, end = span
+    if (start and _IN_WORD.match(view, start - 1)) or _IN_WORD.match(view, end - 1):
+        return False
+    line_end = view.find("\n", end)
+    rest = view[end:] if line_end < 0 else view[end:line_end]
+    return not (old.endswith("\n") and rest.strip())
 
 
 def _without_white_space(text: str) -> str:

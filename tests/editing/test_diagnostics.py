@@ -156,3 +156,13 @@ def no_match(ws, old, new):
         ws.edit("f", old, new)
     assert caught.value.code == "no_match"
     return caught.value
+
+
+@pytest.mark.parametrize(("text", "old"), [
+    ("import time\nfrom django import timezone\nfrom x import timezone\n", "import  time\n"),
+    ("import time\n'import time', 1\n", "import  time\n"),
+])  # fmt: skip
+def test_a_text_with_other_white_space_is_not_found_inside_a_word_or_line(tmp_path, text, old):
+    error = missed(tmp_path, text, old)
+    assert (error.details["cause"], error.details["lines"]) == ("whitespace", [1, 1])
+    assert error.details["suggestion"] == old.replace("  ", " ")
