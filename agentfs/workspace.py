@@ -7,6 +7,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import replace
+from functools import partial
 from importlib import import_module
 from os import PathLike, fspath
 from types import TracebackType
@@ -344,7 +345,7 @@ class Workspace:
         """
         from agentfs.fs import quote
         from agentfs.reading import read_files
-        from agentfs.search import GlobOptions, glob_files, has_wildcard
+        from agentfs.search import GlobOptions, explain_missing, glob_files, has_wildcard
 
         until = call_context.deadline(self.limits.timeout / 2)  # the rest is for reading
         named: list[str] = []
@@ -361,8 +362,10 @@ class Workspace:
             else:
                 named.append(path)
         files = list(dict.fromkeys(named))
+        explain = partial(explain_missing, self._root, self.limits, "read_many")
+        tracker, indexes = self._read_tracker, self._indexes
         return read_files(
-            self._root, self._read_tracker, self.limits, files, budget, list(left), notes, self._indexes
+            self._root, tracker, self.limits, files, budget, list(left), notes, indexes, explain
         )
 
     @tool(

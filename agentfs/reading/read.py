@@ -1,6 +1,6 @@
 """`read` and `read_many`: one page of a file, whatever it holds, and several files in one result."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from agentfs.cache import NO_LINE_IDS, FileCache
@@ -10,6 +10,7 @@ from agentfs.errors import (
     DeadlineExceededError,
     EncodingError,
     InvalidArgumentError,
+    NotFoundError,
     StaleError,
     must_be,
 )
@@ -110,13 +111,15 @@ def read_files(
     limits: Limits,
     paths: Sequence[str],
     budget: int | None,
-    patterns: Sequence[str] = (),
-    notes: Sequence[str] = (),
-    indexes: IndexCache | None = None,
+    patterns: Sequence[str],
+    notes: Sequence[str],
+    indexes: IndexCache,
+    explain: Callable[[NotFoundError], None],
 ) -> ReadManyResult:
     """Read files one after the other until the budget of tokens or the time is used up.
 
-    `patterns` are left to the next call, as there was no time to find the files that match them.
+    `patterns` are left to the next call, as there was no time to find the files that match them; `explain`
+    adds to an error what a missing path may mean.
     """
     if budget is not None and budget < 1:
         raise must_be("budget", "a number of tokens from 1", budget, "Leave it out for the usual number.")
@@ -139,6 +142,8 @@ def read_files(
             reason = f"{limits.timeout:g} seconds are used up"
             break
         except AgentFSError as error:
+            if isinstance(error, NotFoundError):
+                explain(error)
             failed[path] = error.code
             part = Joined("\n", head, error.text)
         else:

@@ -85,3 +85,10 @@ def test_what_a_rule_denies_is_suggested_no_more_than_listed(tree):
         with pytest.raises(AgentFSError) as caught:
             ws.read("docs/app.py")
     assert caught.value.details.get("similar", []) == listed
+
+
+def test_read_many_says_so_in_the_place_of_the_file(tree):
+    with Workspace(tree) as ws:
+        text = ws.read_many(["app.py", "docs/Guide.md", "src\\app.py"]).text
+    assert text.count('Did you mean "src/app.py"?') == 2
+    assert "1|x = 1" in text
