@@ -17,6 +17,7 @@ from PIL import Image as Pillow
 
 from agentfs import Allow, Policy, Workspace, mcp_server
 from agentfs.mcp_server import WorkspaceServer
+from tests.history.judges import snapshot
 
 ARGUMENTS = {
     "read": {"path": "a.txt"},
@@ -69,6 +70,26 @@ async def test_a_client_uses_every_tool(tree, tmp_path_factory, mode):
     assert (tree / "sub" / "c.txt").read_text() == "3\n"
     assert (tree / "other" / "d.txt").read_text() == "3\n"
     assert not (tree / "moved.txt").exists()
+
+
+async def test_a_change_across_files_and_a_moved_directory_are_taken_back_by_one_undo_each(tree):
+    before = snapshot(tree)
+    async with client(tree) as connected:
+        for name, arguments, said in (
+            ("replace", {"old_string": "three", "new_string": "3", "expect": 3}, "3 occurrences in 3 files"),
+            (
+                "replace",
+                {"old_string": "three", "new_string": "3", "glob": "*.txt"},
+                "a.txt: 1\nother/d.txt: 1",
+            ),
+            ("move", {"path": "sub", "to": "new/sub"}, '"sub" to "new/sub" (directory, 1 file)'),
+        ):
+            done = await connected.call_tool(name, arguments)
+            assert said in done.content[0].text
+            assert snapshot(tree) != before
+            undone = await connected.call_tool("undo", {})
+            assert undone.is_error is False
+            assert snapshot(tree) == before
 
 
 async def test_typed_data_is_sent_to_programs_that_ask_for_it(tree):

@@ -27,7 +27,7 @@ from agentfs.errors import (
     TooLargeError,
     must_be,
 )
-from agentfs.fs import Change, Current, FileNode, Root, quote
+from agentfs.fs import Change, Current, FileNode, Root, quote, watched
 from agentfs.fs.oserrors import read_only
 from agentfs.history.report import conflict_error, name_paths, patch_lines
 from agentfs.history.store import MemoryStore
@@ -36,9 +36,10 @@ from agentfs.line_ranges import Hunk
 from agentfs.messages import FirstOf, Joined, Message, ParameterName, Retry
 from agentfs.patterns.compile import MAX_CHARACTERS, escape
 from agentfs.patterns.line_search import LineSearch
+from agentfs.patterns.syntax import has_line_feed
 from agentfs.read_tracker import ReadTracker
 from agentfs.results import Edit, ReplaceResult
-from agentfs.search.diagnose import diagnose
+from agentfs.search.diagnose import diagnose, explain_glob_path
 from agentfs.search.options import GrepOptions, OneOrMore, as_list, paths_of
 from agentfs.search.render import skip_report
 from agentfs.search.searcher import Found, search
@@ -52,7 +53,7 @@ _NARROW = Message(
     "Name a smaller directory as ", ParameterName("path", quoted=True), ", or pass a narrower ",
     ParameterName("glob", quoted=True), ".",
 )  # fmt: skip
-_NEWLINE_IN_REGEX = re.compile(r"(?<!\\)(?:\\\\)*\\n|\n")
+_SHARED = {"pattern": "old_string", "path": "path", "glob": "glob"}  # parameters of grep, and here
 _SHELL_GROUP = re.compile(r"\$(?:[1-9]|\{\w+\})")
 _GLOB_SPECIAL = re.compile(r"([\\*?\[\]{}!])")
 
@@ -94,7 +95,7 @@ class ReplaceOptions(NamedTuple):
             path=self.path,
             glob=self.glob,
             output_mode="count",
-            multiline=_NEWLINE_IN_REGEX.search(text) is not None if self.regex else "\n" in text,
+            multiline=has_line_feed(text) if self.regex else "\n" in text,
             limit=MAX_FILES,
             fixed_strings=not self.regex,
             word=self.word,
@@ -121,9 +122,12 @@ def replace_in_files(
     wanted = options.search
     try:
         pattern = wanted.compile(captures=True)
-        found = search(root, limits, wanted)
+        found = watched(search)(root, limits, wanted)
     except InvalidPatternError as error:
         raise _about_old_string(error) from None
+    except NotFoundError as error:
+        explain_glob_path(root, limits, wanted, error)
+        raise
     _check_complete(found, limits)
     matcher = LineSearch(pattern, call_context.deadline()) if options.regex or options.word else None
     try:
@@ -284,16 +288,23 @@ def _nothing_found(root: Root, limits: Limits, options: ReplaceOptions, found: F
     if found.total_matches:
         return NoChangeError("The replacement would leave every file as it is; nothing was changed.")
     searched = f"{', '.join(map(quote, paths_of(options.path)))} ({plural(found.searched, 'file')} searched)"
-    # What grep advises are parameters that this method has not, so that the facts must do.
-    hints = [
-        hint.parts[-1] if isinstance(hint, FirstOf) else hint
-        for hint in diagnose(root, limits, options.search, found)
-    ]
+    hints = map(_in_own_terms, watched(diagnose)(root, limits, options.search, found))
     return NoMatchError(
         Message(_OLD, f" is not in {searched}; nothing was changed."),
         hint=Joined("\n", *hints, footer(skip_report(found.skipped, can_open=False))),
         details={"searched_files": found.searched},
     )
+
+
+def _in_own_terms(hint: str) -> str:
+    """Return a hint of grep's in the parameters of this method; its fact alone where that has others."""
+    advice, fact = hint.parts if isinstance(hint, FirstOf) else (hint, hint)
+    retry = next((part for part in getattr(advice, "parts", ()) if isinstance(part, Retry)), None)
+    if retry is None or not _SHARED.keys() >= {*retry.arguments, *retry.without}:
+        return str(fact)
+    arguments = {_SHARED[name]: value for name, value in retry.arguments.items()}
+    own = Retry(arguments, tuple(_SHARED[name] for name in retry.without))
+    return FirstOf(Message(f"{str(fact)[:-1]}: ", own, "."), fact)
 
 
 def _unexpected(options: ReplaceOptions, files: Sequence[_ChangedFile], total: int) -> AmbiguousError:

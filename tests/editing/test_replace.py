@@ -331,6 +331,44 @@ def test_nothing_found_says_where_it_would_have_been(ws, tmp_path):
     assert "include_ignored" not in str(error), "it is no parameter"
 
 
+def test_what_would_have_matched_is_suggested_where_a_parameter_says_it(ws, tmp_path):
+    put(tmp_path, {"a.py": "Old", "b.txt": "f(x) old", "d/c.py": "old"})
+    for act, said, suggested in (
+        (lambda: ws.replace("OLD", "new"), "In another case it matches 3 lines", []),
+        (lambda: ws.replace("f(x)", "y", glob="*.js"), "Without glob it matches 1 line", ["leave out glob"]),
+        (lambda: ws.replace("f(x)", "y", regex=True), "As plain text it", ["pass old_string="]),
+        (lambda: ws.replace("old", "y", "d/*.py"), "As a glob it leads to 1 line", ['path="d"', "glob="]),
+    ):
+        error = fails(act, AgentFSError, tmp_path)
+        assert said in str(error)
+        assert "ignore_case" not in str(error)
+        assert all(each in str(error) for each in suggested), str(error)
+
+
+def test_the_call_that_is_suggested_for_a_path_that_is_a_glob_works(tmp_path):
+    put(tmp_path, {"d/c.py": "old", "d/c.js": "old"})
+    with Workspace(tmp_path) as ws:
+        tools = ws.tools("all")
+        missed = tools.call("replace", {"old_string": "old", "new_string": "new", "path": "d/*.py"})
+        (suggested,) = missed.data["details"]["suggested_calls"]
+        assert tools.call(suggested["name"], suggested["arguments"]).data["files"] == {"d/c.py": 1}
+
+
+def test_in_a_watched_workspace_it_is_as_in_others(tmp_path):
+    put(tmp_path, {"a": "old", "d/b": "old"})
+    with Workspace(tmp_path, watch=True) as ws:
+        assert ws.grep("old").total_files == 2
+        put(tmp_path, {"c": "old old"})
+        assert ws.replace("old", "new").files == {"a": 1, "c": 2, "d/b": 1}
+        assert ws.grep("new", output_mode="count").total_matches == 4
+        with ws.transaction() as tx:
+            tx.write("e", "new")
+            assert tx.replace("new", "newer").replacements == 5
+        assert ws.grep("newer").total_files == 4
+        ws.undo(2)
+        assert ws.grep("old").total_files == 3
+
+
 @pytest.mark.parametrize("policy", ["break", "inplace", "refuse"])
 def test_hard_links(tmp_path, policy):
     put(tmp_path / "root", {"a": "old", "b": "old"})
