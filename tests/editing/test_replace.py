@@ -337,7 +337,7 @@ def test_what_would_have_matched_is_suggested_where_a_parameter_says_it(ws, tmp_
         (lambda: ws.replace("OLD", "new"), "In another case it matches 3 lines", []),
         (lambda: ws.replace("f(x)", "y", glob="*.js"), "Without glob it matches 1 line", ["leave out glob"]),
         (lambda: ws.replace("f(x)", "y", regex=True), "As plain text it", ["pass old_string="]),
-        (lambda: ws.replace("old", "y", "d/*.py"), "As a glob it leads to 1 line", ['path="d"', "glob="]),
+        (lambda: ws.replace("old", "y", "d/*.py"), "As a glob it names 1 file", ['path="d"', "glob="]),
     ):
         error = fails(act, AgentFSError, tmp_path)
         assert said in str(error)
