@@ -279,6 +279,15 @@ class Root:
         """Return a directory of the kept tree, to be displayed by `path`; None where there is none."""
         return None if self.tree is None else self.tree.open(self._context, path, real_path)
 
+    def kept_directory(self, directory: Directory) -> Directory:
+        """Return a directory of the kept tree, from an earlier call, for this one."""
+        return self.tree.view(self._context, directory) if self.tree is not None else directory
+
+    def kept_entry(self, entry: "KeptEntry") -> Entry:
+        """Return the typed entry of a name in the kept tree."""
+        path, real_path = self.kept_path(entry), entry.directory.prefix + entry.name
+        return entry_of(self._context, path, real_path, entry.name, entry.stat())
+
     def kept_path(self, entry: "KeptEntry") -> str:
         """Return the path of a file of the kept tree, as it is displayed here."""
         return self.display_path(entry.directory.prefix + entry.name)

@@ -140,7 +140,9 @@ class TextStore:
             self._remove(block)
 
     def mark_used(self, owners: Iterable[Text]) -> None:
-        """Note that the search under way takes the texts of some owners."""
+        """Note that the search under way takes the texts of some owners, if it may come to dropping some."""
+        if self._allocated < self.max_bytes - 2 * self._block_size:
+            return
         for block in {owner.block for owner in owners}:
             if block is not None:
                 block.used = self.search

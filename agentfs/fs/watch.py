@@ -486,6 +486,11 @@ class Watch:
             return None
         return None if found is None else WatchedDirectory(context, path, found)
 
+    def view(self, context: RootContext, directory: Directory) -> Directory:
+        """Return a directory that was opened in an earlier call, for this one."""
+        kept = directory.kept if isinstance(directory, WatchedDirectory) else None
+        return directory if kept is None else WatchedDirectory(context, directory.path, kept)
+
     def _find(self, real_path: str) -> KeptDirectory | None:
         directory = self._top
         if directory.identity == _UNKNOWN:

@@ -4,7 +4,7 @@ import os
 import re
 import stat
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
@@ -16,7 +16,7 @@ from agentfs.messages import Message, ParameterName
 from agentfs.results import Entry, Skipped
 from agentfs.search.options import FindOptions, GlobOptions
 from agentfs.tree.ignore_sources import with_slash
-from agentfs.tree.walk import MAX_BATCH, Visit, Walk, path_order
+from agentfs.tree.walk import MAX_BATCH, KeptWalk, Visit, Walk, path_order
 from agentfs.visible import literal
 
 PAGE_BYTES = 64 * 1024 * 1024  # of the typed data of one page
@@ -188,6 +188,7 @@ class Query:
     ignored: bool
     enter: Callable[[str], bool] | None
     exclude: Callable[[str, bool], bool] | None  # the second argument says whether it is a directory
+    key: Hashable = None  # what `matches` is made of, where a key can hold it
 
 
 @dataclass
@@ -230,6 +231,25 @@ def collect_in_order(
     return found
 
 
+def collect_kept(root: Root, listed: list[Any], page: Page, deadline: float) -> Found:
+    """Collect a page of entries of the kept tree, in their order."""
+    found = Found(total=len(listed))
+    for number, entry in enumerate(page.part(listed, 0), page.first):
+        if not _goes_on(page, number, deadline):
+            break
+        try:
+            found.entries.append(root.kept_entry(entry))
+        except (AgentFSError, OSError):
+            found.vanished += 1
+        else:
+            page.take(number, ENTRY_BYTES + 2 * len(found.entries[-1].path))
+    return found
+
+
+def _others(visit: Visit) -> list[DirEntry]:
+    return [listed for listed in visit.files if not listed.is_file(follow_symlinks=False)]
+
+
 def _goes_on(page: Page, number: int, deadline: float) -> bool:
     if number % _ENTRIES_PER_CHECK == 0 and number > page.first and time.monotonic() > deadline:
         page.end_before(number)
@@ -254,8 +274,12 @@ def collect(root: Root, query: Query, page: Page, *, max_entries: int, deadline:
         exclude=query.exclude,
         select=collector.select,
         keep=page.end if collector.in_order else None,
+        stops=collector.unique,  # which of several names is visited first is then as the system has it
     )
-    if collector.in_order:
+    kept = walk.whole() if collector.in_order and collector.plain_files and collector.min_depth == 1 else None
+    if kept is not None and kept.direct:
+        found = collect_kept(root, collector.kept_files(kept), page, deadline)
+    elif collector.in_order:
         found = collect_in_order(collector.names(walk), page, deadline)
     else:
         found = collector.collect_sorted(root, walk, deadline)
@@ -302,6 +326,17 @@ class _Collector:
             return taken
         self._keep(directory, taken)
         return []
+
+    def kept_files(self, kept: KeptWalk) -> list[DirEntry]:
+        """Return the wanted files of a kept walk; the same globs have the same ones."""
+
+        def choose(visit: Visit) -> list[DirEntry]:
+            return self.select(visit.directory, visit.below, visit.files)
+
+        # Whether a link is wanted depends on where it leads now.
+        if self.query.key is None or kept.list_once("others", _others):
+            return [each for visit in kept.visits for each in choose(visit)]
+        return kept.list_once(self.query.key, choose)
 
     def names(self, walk: Walk) -> Iterator[tuple[Directory, list[DirEntry], int]]:
         """Yield what is found in each directory."""

@@ -225,7 +225,7 @@ class FileSource:
             exclude=filter_.excludes,
             stops=options.stops_when_full,
         )
-        if self._seen is None and (kept := walk.kept()) is not None:
+        if self._seen is None and (kept := walk.kept()) is not None and kept.direct:
             entries = self._kept_entries(kept, filter_)
             root = self._root
             yield FileBatch(
@@ -252,15 +252,13 @@ class FileSource:
         """Return the files of a kept walk that are searched; the same globs and types have the same ones."""
         types = as_list(self._options.type)
         if not filter_.globs and not types:
-            return kept.files
-        key = (*filter_.globs, None, *types)
-        if key not in kept.filtered:
-            found: list[DirEntry] = []
-            for visit in kept.visits:
-                by_name = {listed.name: listed for listed in visit.files}
-                found += [by_name[name] for name in filter_.names(visit.below, [*by_name])]
-            kept.filtered[key] = found
-        return kept.filtered[key]
+            return kept.files()
+
+        def choose(visit: Visit) -> list[DirEntry]:
+            by_name = {listed.name: listed for listed in visit.files}
+            return [by_name[name] for name in filter_.names(visit.below, [*by_name])]
+
+        return kept.list_once((*filter_.globs, None, *types), choose)
 
     def _unseen(self, visit: Visit, names: list[str], seen: set[str]) -> list[str]:
         """Return the names of files that were not met by another path, or by another link to them."""

@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from operator import attrgetter
 from typing import Any, TypeVar
 
 from agentfs import call_context
@@ -27,6 +26,7 @@ from agentfs.search.collect import (
     check_offset,
     collect,
     collect_in_order,
+    collect_kept,
     page_of,
 )
 from agentfs.search.diagnose import PROBE_ENTRIES, PROBE_SECONDS, why_skipped
@@ -49,7 +49,7 @@ from agentfs.search.render import OPEN_IGNORED, path_lines, report_of, stop_repo
 from agentfs.text import Step, continuation, fitted, footer
 from agentfs.tree.globs import compile_descent, compile_exclude, compile_globs, hidden_names
 from agentfs.tree.ignore_sources import with_slash
-from agentfs.tree.walk import Walk
+from agentfs.tree.walk import Visit, Walk, entry_name
 from agentfs.visible import one_line
 
 _LEAST_SIZE = 10 * 1024  # of a file, to be shown in a listing of several levels
@@ -83,7 +83,10 @@ def list_directory(
         keep=page.end if len(paths) == 1 else None,
         key=_SORT_KEYS[options.sort],
     )
-    found = collect_in_order(_listed_names(walk, several=len(paths) > 1), page, deadline)
+    if (kept := walk.whole()) is not None and kept.direct:
+        found = collect_kept(root, kept.list_once("listing", _listed), page, deadline)
+    else:
+        found = collect_in_order(_listed_names(walk, several=len(paths) > 1), page, deadline)
     found.add_skipped(walk.skipped)
     skipped, entries = found.skipped, found.entries
     least = 0 if options.depth == 1 else _LEAST_SIZE
@@ -100,11 +103,15 @@ def list_directory(
     return _fitted_page(limits, options, page, result, lines, nothing, "entries", tracker, alike)
 
 
+def _listed(visit: Visit) -> list[DirEntry]:
+    return visit.files if visit.child is None else [visit.child, *visit.files]
+
+
 def _listed_names(walk: Walk, *, several: bool) -> Iterator[tuple[Directory, list[DirEntry], int]]:
     """Yield the names in each directory, with several paths those that were not in one before."""
     seen: set[str] = set()
     for visit in walk:
-        names = visit.files if visit.child is None else [visit.child, *visit.files]
+        names = _listed(visit)
         if several:
             real_prefix = with_slash(visit.directory.real_path)
             names = [listed for listed in names if real_prefix + listed.name not in seen]
@@ -128,7 +135,7 @@ def _by_size(listed: DirEntry) -> Any:
 
 
 _SORT_KEYS: dict[str, Callable[[DirEntry], Any]] = {
-    "name": attrgetter("name"),
+    "name": entry_name,
     "modified": _by_change,
     "size": _by_size,
 }
@@ -293,6 +300,7 @@ def _search(
             ignored=everything or options.include_ignored,
             enter=enter,
             exclude=compile_exclude(exclude) if exclude else None,
+            key=None if by_name else ("glob", *globs, options.anchored),
         )
 
     page = page_of(options.limit, options.offset, limits.glob_results, limits)

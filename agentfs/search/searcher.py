@@ -162,7 +162,7 @@ class _Searcher:
             return self.classify(self.buffer.fill(source))
         if source.content == BINARY:
             return BINARY
-        if source in self.candidates:
+        if source.content == _PLAIN and source in self.candidates:
             return bytes(source.text)
         found = self.classify(self.buffer.fill(source))
         if found == BINARY:
@@ -178,10 +178,12 @@ class _Searcher:
         if tree is None or not find or self.buffer.limit < tree.max_file or self.root.has_access_rules:
             return entries
         tree.texts.mark_used(entries)
-        found = tree.texts.containing(find, self._check_time)
-        read = [entry for entry in entries if entry.content != _PLAIN or entry in found]
-        self.candidates = {entry for entry in read if entry.content == _PLAIN}
-        return read
+        self.candidates = tree.texts.containing(find, self._check_time)
+        read = [entry for entry in entries if entry.content != _PLAIN or entry in self.candidates]
+        known = [entry for entry in read if entry.content != BINARY]
+        self.skipped[BINARY] += len(read) - len(known)
+        self.found.searched -= len(read) - len(known)
+        return known
 
     def _check_time(self) -> None:
         call_context.step(0)

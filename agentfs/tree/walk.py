@@ -22,11 +22,12 @@ MAX_BATCH = 20_000  # entries of one directory that are taken at a time
 MAX_EXCLUDED = 1000  # of what was left out that is kept by name
 _MAX_MEMORY = 192 * 1024 * 1024  # bytes of the names of all directories that a walk is inside of
 _ENTRY_BYTES, _NAME_BYTES = 160, 32  # of an entry without its name, and of a usual name
+_KEEP_SECONDS = 4.0  # for a walk that is to be kept, before the one that was asked for
 _SAFE_LENGTH = min(2 * (MAX_PARTS - 3), MAX_PATH_BYTES // 4 - 2 * MAX_NAME_BYTES)
 
 Select = Callable[[Directory, str, list[DirEntry]], list[DirEntry]]
 
-_by_name = attrgetter("name")
+entry_name = attrgetter("name")
 
 
 @dataclass(slots=True)
@@ -55,14 +56,24 @@ class KeptWalk:
     """A whole walk of a watched tree, which holds until a listing or a rule changes."""
 
     visits: list[Visit]
-    files: list[DirEntry]  # of all visits
     entries: int  # how many names were looked at
     counts: Counter[str]
     rules: Counter[Rule]
     excluded: list[Excluded]
     reader: RuleReader
     checked: int  # the call in which it was last known to hold
-    filtered: dict[Hashable, list[DirEntry]] = field(default_factory=dict[Hashable, list[DirEntry]])
+    direct: bool  # whether paths are displayed as they are
+    lists: dict[Hashable, list[DirEntry]] = field(default_factory=dict[Hashable, list[DirEntry]])
+
+    def files(self) -> list[DirEntry]:
+        """Return the files of all visits."""
+        return self.list_once("files", lambda visit: visit.files)
+
+    def list_once(self, key: Hashable, choose: Callable[[Visit], list[DirEntry]]) -> list[DirEntry]:
+        """Return what is chosen of each visit, in one list, which is kept under a key."""
+        if key not in self.lists:
+            self.lists[key] = [entry for visit in self.visits for entry in choose(visit)]
+        return self.lists[key]
 
 
 @dataclass(slots=True)
@@ -122,8 +133,8 @@ class Walk:
     exclude: Callable[[str, bool], bool] | None = None  # what is left out uncounted: path below, is_dir
     select: Select | None = None  # which files of a directory (and its path below the start) to keep
     keep: int | None = None  # the most files to keep of one directory; the others are only counted
-    stops: bool = False  # whether it may be left before its end, and then has counted what came before
-    key: Callable[[DirEntry], Any] = _by_name  # the order of the names of a directory, with `listing`
+    stops: bool = False  # whether what it leaves out counts only as far as it is iterated
+    key: Callable[[DirEntry], Any] = entry_name  # the order of the names of a directory, with `listing`
 
     def __post_init__(self) -> None:
         self._starts = [self.path] if isinstance(self.path, str) else self.path
@@ -136,10 +147,10 @@ class Walk:
         self._reached: str | None = None
         self._memory = 0
         self.excluded: list[Excluded] = []  # the first that are hidden or ignored
-        filtered = (
-            self.depth or self.enter or self.exclude or self.select or self.keep or callable(self.hidden)
-        )
-        self._recorded = not (filtered or self.stops or self.listing or self.follow or len(self._starts) > 1)
+        # Whether the walk can be kept, as it is before `select`, and whether this one still may be.
+        filtered = self.depth or self.enter or self.exclude or self.follow or callable(self.hidden)
+        self._keepable = not (filtered or self.stops or len(self._starts) > 1) and self.key is entry_name
+        self._recording = self._keepable and not self.select and not self.keep
 
     @property
     def skipped(self) -> Skipped:
@@ -154,33 +165,39 @@ class Walk:
         return Skipped(**counts, rules=dict(rules), unread_rules=unread, reached=self._reached)
 
     def __iter__(self) -> Iterator[Visit]:
-        if (kept := self.kept()) is not None:
-            for visit in kept.visits:
-                directory = self.root.open_kept(visit.directory.real_path, visit.path)
-                if directory is not None:
-                    yield replace(visit, directory=directory)
+        if (kept := self.whole() if self.select or self.keep else self.kept()) is not None:
+            yield from self._replay(kept)
             return
         stack: list[_Frame] = []
         visits: list[Visit] = []
         try:
             for start in self._starts:
                 for visit in self._visits(stack, start):
-                    if self._recorded:
+                    if self._recording:
                         visits.append(visit)
                     yield visit
-            self._keep(visits)
+            if not self.select and not self.keep:
+                self._keep(visits)
         finally:
             for frame in stack:
                 if frame.directory is not None:
                     frame.directory.close()
 
+    def _replay(self, kept: KeptWalk) -> Iterator[Visit]:
+        for visit in kept.visits:
+            directory = self.root.kept_directory(visit.directory)
+            files = visit.files
+            if self.select is not None and files:
+                files = self.select(directory, visit.below, files)
+            if files or visit.child is not None:
+                yield Visit(directory, visit.path, visit.below, visit.depth, files, visit.child)
+
     def kept(self) -> KeptWalk | None:
-        """Return the whole walk, if it is kept and still holds."""
+        """Return this walk as it was kept before `select`, if it is and still holds."""
         tree = self.root.tree
-        if tree is None or not self._recorded:
+        if tree is None or not self._keepable:
             return None
-        key = self._key()
-        kept: KeptWalk | None = tree.memo.get(key)
+        kept: KeptWalk | None = tree.memo.get(key := self._key())
         if kept is None or kept.entries > self.max_entries:
             return None
         if kept.checked != tree.calls:
@@ -192,26 +209,49 @@ class Walk:
         call_context.step(kept.entries)
         return kept
 
+    def whole(self) -> KeptWalk | None:
+        """Return the kept walk, made now where it can be, unless that takes too long."""
+        kept = self.kept()
+        tree = self.root.tree
+        if kept is None and tree is not None and self._keepable and self._key() not in tree.memo:
+            now = time.monotonic()
+            for _ in replace(self, select=None, keep=None, deadline=min(self.deadline, now + _KEEP_SECONDS)):
+                pass
+            kept = self.kept()
+        return kept
+
     def _keep(self, visits: list[Visit]) -> None:
-        """Keep the walk, if all of it is watched and all could be read."""
+        """Keep the walk, if all of it is watched and could be read; else that it cannot be kept."""
         tree, reader = self.root.tree, self._reader
-        if tree is None or not self._recorded or self._reached is not None or self._counts["unreadable"]:
+        if tree is None or not self._keepable or self._reached is not None:
             return
-        if reader.is_complete:
-            files = [entry for visit in visits for entry in visit.files]
+        kept = None
+        if self._recording and reader.is_complete and not self._counts["unreadable"]:
             entries = self.max_entries - self._entries_left
-            tree.memo[self._key()] = KeptWalk(
-                visits, files, entries, self._counts, self._rules, self.excluded, reader, tree.calls
+            kept = KeptWalk(
+                visits,
+                entries,
+                self._counts,
+                self._rules,
+                self.excluded,
+                reader,
+                tree.calls,
+                self._is_direct(),
             )
+        tree.memo[self._key()] = kept
 
     def _key(self) -> tuple[object, ...]:
         with self.root.enter_directory(self._starts[0]) as start:
-            paths = start.path, start.real_path
-        return "walk", *paths, self.hidden, self.ignored, self.others, self.directories
+            paths = start.path, start.real_path, self.root.display_path(start.real_path)
+        return "walk", *paths, self.hidden, self.ignored, self.others, self.directories, self.listing
+
+    def _is_direct(self) -> bool:
+        _, path, _, display_path, *_ = self._key()
+        return path == ("" if display_path == "." else display_path)
 
     def _visits(self, stack: list[_Frame], path: str) -> Iterator[Visit]:
         start = self.root.enter_directory(path)
-        self._recorded &= start.is_watched
+        self._recording &= start.is_watched
         stack.append(_Frame(start, start.path, "", start.real_path, IgnoreRules()))
         if not self.ignored:
             stack[0].rules = self._rules_above(start)
@@ -274,7 +314,7 @@ class Walk:
         except (AgentFSError, OSError):
             self._skip("unreadable")
             return None
-        self._recorded &= opened.is_watched
+        self._recording &= opened.is_watched
         entered = _Frame(opened, opened.path, f"{frame.below}{name}/", opened.real_path, frame.rules)
         if child.is_symlink() and not self.ignored:
             entered.rules = self._rules_above(opened)
@@ -333,7 +373,7 @@ class Walk:
                 entries = part
                 if len(part) > self._entries_left:
                     self._reached = "walk_entries"
-                    entries = sorted(part, key=_by_name)[: self._entries_left]
+                    entries = sorted(part, key=entry_name)[: self._entries_left]
                 self._entries_left -= len(entries)
                 before = len(frame.files) + len(frame.directories)
                 self._take(frame, directory, entries, first=first)
@@ -435,6 +475,7 @@ class Walk:
                 if exclude is not None and exclude(below + entry.name, is_dir):
                     continue
                 is_link = not is_dir and entry.is_symlink()
+                self._recording &= not (is_link and self.listing)  # it may lead elsewhere later
                 if is_dir or (is_link and (self.listing or self.follow) and directory.entry(entry).is_dir):
                     frame.directories.append(entry)
                 elif self.others or (is_link and self.follow and directory.target_status(entry) is not None):

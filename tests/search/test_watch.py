@@ -43,6 +43,9 @@ CALLS = [
     ("grep", {"pattern": "needle", "encoding": "utf-8"}),
     ("grep", {"pattern": "needle", "max_filesize": 10, "type": "py"}),
     ("grep", {"pattern": "nothing of the kind"}),
+    ("grep", {"pattern": "needle", "path": "linked", "output_mode": "count"}),
+    ("glob", {"pattern": "*", "path": "linked"}),
+    ("ls", {"path": "linked", "depth": 0}),
     ("glob", {"pattern": "*"}),
     ("glob", {"pattern": "**/*.txt", "sort": "size"}),
     ("glob", {"pattern": "a/**", "types": "fd", "include_ignored": True}),
@@ -112,6 +115,7 @@ class Changes(RuleBasedStateMachine):
         for directory in DIRECTORIES:
             (self.root / directory).mkdir(exist_ok=True)
             (self.root / directory / "x.txt").write_bytes(CONTENTS[2])
+        (self.root / "linked").symlink_to("a")
         self.check()
 
     def at(self, directory, name):
@@ -142,7 +146,11 @@ class Changes(RuleBasedStateMachine):
             if back:
                 os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
 
-    @rule(directory=directories, text=st.sampled_from(RULES), name=st.sampled_from([".gitignore", ".ignore"]))
+    @rule(
+        directory=st.sampled_from(["", "a", "a/b"]),
+        text=st.sampled_from(RULES),
+        name=st.sampled_from([".gitignore", ".ignore"]),
+    )
     def rules(self, directory, text, name):
         with suppress(OSError):
             self.at(directory, name).write_text(text)
