@@ -123,6 +123,9 @@ def _parser() -> argparse.ArgumentParser:
     mcp.add_argument("--prefix", default="", help="a prefix for each tool's name")
     structured_help = "send typed data beside the text, for clients that are programs"
     mcp.add_argument("--structured", action="store_true", help=structured_help)
+    watch_help = "bytes of the texts that are kept in memory for searches (default: 128 MiB)"
+    mcp.add_argument("--watch-bytes", type=int, metavar="BYTES", help=watch_help)
+    mcp.add_argument("--no-watch", action="store_true", help="keep nothing in memory between searches")
     _add_common(mcp, "--dialect", "--root", "--state")
     mcp.set_defaults(run=_mcp)
 
@@ -346,7 +349,7 @@ def _mcp(arguments: argparse.Namespace) -> int:
     import asyncio  # noqa: PLC0415 - only the server needs it
 
     try:
-        from agentfs.mcp_server import WorkspaceServer  # noqa: PLC0415 - needs the extra
+        from agentfs.mcp_server import WATCH_BYTES, WorkspaceServer  # noqa: PLC0415 - needs the extra
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] != "mcp":
             raise
@@ -360,6 +363,11 @@ def _mcp(arguments: argparse.Namespace) -> int:
         policy=Policy(read_only=arguments.read_only),
         state=arguments.state,
         structured=arguments.structured,
+        watch_bytes=None
+        if arguments.no_watch
+        else WATCH_BYTES
+        if arguments.watch_bytes is None
+        else arguments.watch_bytes,
     )
     with contextlib.suppress(KeyboardInterrupt):
         asyncio.run(server.serve())

@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 import agentfs
 from agentfs.errors import AgentFSError, RefusedError
+from agentfs.limits import MIB, Limits
 from agentfs.mcp_stdio import stdio
 from agentfs.policy import Policy
 from agentfs.providers.mcp import call_result
@@ -21,6 +22,7 @@ from agentfs.workspace import Workspace
 
 # Offered besides the default tools, as clients often have no shell.
 _MORE_TOOLS = ("delete", "move", "undo", "replace")
+WATCH_BYTES = 128 * MIB
 _ROOTS_SECONDS = 10.0  # how long a client may take to list its roots
 
 _Context = Any  # the SDK's ServerRequestContext, generic over what we do not use
@@ -43,6 +45,7 @@ class WorkspaceServer:
         policy: Policy | None = None,
         state: str | None = None,
         structured: bool = False,
+        watch_bytes: int | None = WATCH_BYTES,
     ) -> None:
         """Open the workspace.
 
@@ -56,13 +59,16 @@ class WorkspaceServer:
             state: The directory where journal and read history outlive the server.
             structured: Send the typed data of each result too, and its schema. Some clients then show their
                 model the data instead of the text.
+            watch_bytes: Bytes of the texts that are kept in memory for searches; None to watch nothing.
         """
         self._policy = policy or Policy()
         self._names = names
         self._prefix = prefix
         self._dialect = dialect
         self._structured = structured
-        self._workspace = Workspace(root, policy=self._policy, state=state)
+        limits = Limits() if watch_bytes is None else Limits(watch_bytes=watch_bytes)
+        watch = watch_bytes is not None
+        self._workspace = Workspace(root, policy=self._policy, limits=limits, state=state, watch=watch)
         try:
             self._tools = self._toolset(self._workspace)
         except AgentFSError:

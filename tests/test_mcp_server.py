@@ -525,3 +525,20 @@ def test_what_the_server_offers_is_what_schemas_gives(tree):
             [*ws.tools().names, "delete", "move", "undo", "replace"]
         ).schemas("mcp")
     server._workspace.close()
+
+
+@pytest.mark.parametrize(("options", "kept"), [({}, 128 * 2**20), ({"watch_bytes": 4096}, 4096)])
+def test_the_server_watches_its_workspace(tmp_path, options, kept):
+    server = WorkspaceServer(str(tmp_path), **options)
+    try:
+        assert server._workspace.watch.max_bytes == kept
+    finally:
+        server._workspace.close()
+
+
+def test_the_server_watches_nothing_where_that_is_said(tmp_path):
+    server = WorkspaceServer(str(tmp_path), watch_bytes=None)
+    try:
+        assert server._workspace.watch is None
+    finally:
+        server._workspace.close()

@@ -1,0 +1,110 @@
+"""Searches of a watched workspace beside cold ones and `rg`: the same answers first, then the time of each.
+
+    python benchmarks/watch.py TREE [--rounds 7] [--rg RG] [--watch-bytes 2147483648] [--changes 1000]
+
+Our figures are milliseconds of the call and, in brackets, of the processor; for rg, of the whole process. At
+the end CHANGES files are written again, each with its own content, and the next search is measured.
+"""
+
+import argparse
+import statistics
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from agentfs import Limits, Workspace
+
+PATTERNS = [
+    ("literal", "get_template_names", ""),
+    ("literal, none found", "zz_no_such_name_zz", ""),
+    ("literal on many lines", "self", ""),
+    ("regex with a literal", r"class \w+\(.*Mixin", ""),
+    ("definition", r"^    def test_\w+\(self\):", ""),
+    ("alternation", "ValueError|TypeError|KeyError", ""),
+    ("ignoring case", "queryset", "i"),
+    ("word", r"\bmodel\b", ""),
+    ("class-heavy", r"[a-z]+_[a-z]+_[a-z]+\(\)", ""),
+    ("no literal", r"\b[A-Z]{12,}\b", ""),
+]
+
+
+def measure(run: Callable[[], object], rounds: int) -> tuple[float, float]:
+    """Return the best of several runs, in ms: of the clock, and of the processor."""
+    clock, processor = [], []
+    for _ in range(rounds):
+        began, used = time.perf_counter(), time.process_time()
+        run()
+        clock.append((time.perf_counter() - began) * 1000)
+        processor.append((time.process_time() - used) * 1000)
+    return min(clock), min(processor)
+
+
+def totals(found) -> tuple:
+    return found.total_lines, found.total_matches, found.total_files, found.skipped, found.matches
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("tree")
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--rg", default="rg")
+    parser.add_argument("--watch-bytes", type=int, default=2**31)
+    parser.add_argument("--changes", type=int, default=0, help="files to write again (their content stays)")
+    given = parser.parse_args()
+    limits = Limits(timeout=30, watch_bytes=given.watch_bytes)
+    cold = Workspace(given.tree, limits=limits)
+    first = {}
+    for watch in (False, True):
+        taken = []
+        for _ in range(3):
+            with Workspace(given.tree, limits=limits, watch=watch) as ws:
+                taken.append(measure(lambda: ws.grep("zz_no_such_name_zz", context=0), 1)[1])
+        first[watch] = min(taken)
+    watched = Workspace(given.tree, limits=limits, watch=True)
+    print(f"| first search | {first[False]:.0f} | {first[True]:.0f} | {first[True] / first[False]:.2f} | | |")
+    watched.grep("zz_no_such_name_zz")
+    ratios = []
+    for name, pattern, options in PATTERNS:
+        arguments = {"pattern": pattern, "context": 0, "ignore_case": "i" in options}
+        found = watched.grep(**arguments)
+        assert totals(found) == totals(cold.grep(**arguments)), name
+        ours = measure(lambda: watched.grep(**arguments), given.rounds)  # noqa: B023 - called at once
+        usual = measure(lambda: cold.grep(**arguments), max(given.rounds // 2, 2))  # noqa: B023 - as above
+        command = [given.rg, "-n", "--no-heading", "--color=never", *["-i"] * ("i" in options), "-e", pattern]
+        rg, _ = measure(
+            lambda: subprocess.run(command, cwd=given.tree, capture_output=True, check=False),  # noqa: B023
+            given.rounds,
+        )
+        ratios.append(rg / ours[0])
+        print(
+            f"| {name}: `{pattern}` ({found.total_lines:,} lines) | {usual[0]:.0f} ({usual[1]:.0f}) | "
+            f"{ours[0]:.1f} ({ours[1]:.1f}) | {usual[1] / ours[1]:.1f} | {rg:.0f} | {rg / ours[0]:.1f} |",
+            flush=True,
+        )
+    for name, method, arguments in (
+        ("a page of `glob *.py`", "glob", {"pattern": "*.py"}),
+        ("a page of `ls`, all levels", "ls", {"depth": 0}),
+    ):
+        one, other = (getattr(each, method)(**arguments) for each in (watched, cold))
+        assert one.to_dict() | {"elapsed_ms": 0} == other.to_dict() | {"elapsed_ms": 0}, name
+        ours = measure(lambda: getattr(watched, method)(**arguments), given.rounds)  # noqa: B023 - as above
+        usual = measure(lambda: getattr(cold, method)(**arguments), given.rounds)  # noqa: B023 - as above
+        print(
+            f"| {name} | {usual[0]:.0f} ({usual[1]:.0f}) | {ours[0]:.1f} ({ours[1]:.1f}) | "
+            f"{usual[1] / ours[1]:.1f} | | |"
+        )
+    print("rg / watched, median:", round(statistics.median(ratios), 1))
+    if given.changes:
+        files = [entry.path for entry in cold.glob("*", limit=given.changes).files]
+        for path in files:
+            file = Path(given.tree, path)
+            file.write_bytes(file.read_bytes())
+        taken = measure(lambda: watched.grep("get_template_names", context=0), 1)
+        print(f"after {len(files)} files were written: {taken[0]:.0f} ms ({taken[1]:.0f})")
+        assert totals(watched.grep("self", context=0)) == totals(cold.grep("self", context=0))
+    print(watched.watch)
+
+
+if __name__ == "__main__":
+    main()

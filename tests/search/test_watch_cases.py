@@ -1,0 +1,405 @@
+"""What a watched workspace must notice, case by case; the limits of watching; attacks on what is kept."""
+
+import errno
+import os
+import shutil
+import subprocess
+import sys
+import textwrap
+import threading
+from pathlib import Path
+
+import pytest
+
+from agentfs import Limits, Policy, Workspace
+from agentfs.fs import inotify, syscalls, watch
+from tests.search.watched import answer, check_same
+
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="it needs root")
+linux = pytest.mark.skipif(sys.platform != "linux", reason="inotify is Linux's")
+MIB = 1024 * 1024
+
+
+@pytest.fixture
+def root(tmp_path):
+    top = tmp_path / "root"
+    for directory in ("", "a", "a/b", "c"):
+        (top / directory).mkdir()
+        (top / directory / "one.txt").write_text(f"first in {directory or 'top'}\n")
+        (top / directory / "two.py").write_text("second\n")
+    return top
+
+
+@pytest.fixture
+def ws(root):
+    with Workspace(root, watch=True) as workspace:
+        lines(workspace, "first")
+        assert workspace.watch.current_by == ("events" if sys.platform == "linux" else "status")
+        yield workspace
+
+
+def lines(workspace, pattern, **arguments):
+    return workspace.grep(pattern, context=0, **arguments).total_lines
+
+
+def test_a_file_that_is_changed_in_place_at_the_same_size_and_time_is_searched_again(ws, root):
+    status = (root / "a/one.txt").stat()
+    (root / "a/one.txt").write_text("other in a\n")
+    os.utime(root / "a/one.txt", ns=(status.st_atime_ns, status.st_mtime_ns))
+    assert (lines(ws, "first"), lines(ws, "other")) == (3, 1)
+
+
+@pytest.mark.parametrize("then", ["stays", "removed", "moved out"])
+def test_a_change_through_a_new_name_of_a_file_is_noticed(ws, root, tmp_path, then):
+    name = root / "c/link.txt"
+    os.link(root / "a/one.txt", name)
+    name.write_text("needle\n")
+    if then == "removed":
+        name.unlink()
+    elif then == "moved out":
+        name.rename(tmp_path / "away")
+    assert lines(ws, "needle") == (2 if then == "stays" else 1)
+    if then == "moved out":
+        (tmp_path / "away").write_text("again and again\n")
+        assert lines(ws, "again") == 1  # it has two names, so that it is compared each time
+
+
+def test_files_with_several_names_are_compared_at_each_search(root, tmp_path, monkeypatch):
+    monkeypatch.setattr(watch, "TIME_RESOLUTION", 0)
+    os.link(root / "a/one.txt", tmp_path / "outside")
+    with Workspace(root, watch=True) as ws:
+        assert lines(ws, "needle") == 0
+        (tmp_path / "outside").write_text("needle\n")
+        assert lines(ws, "needle") == 1
+
+
+@pytest.mark.parametrize("file", [".gitignore", ".ignore", ".git/info/exclude", "global", "above"])
+def test_a_rule_that_changes_decides_again(root, tmp_path, monkeypatch, file):
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    repository = tmp_path if file == "above" else root
+    for name in ("info", "objects", "refs"):
+        (repository / ".git" / name).mkdir(parents=True)
+    (repository / ".git/HEAD").write_text("ref: refs/heads/main\n")
+    places = {"global": tmp_path / "config/git/ignore", "above": tmp_path / ".gitignore"}
+    path = places.get(file, root / file)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("nothing\n")
+    with Workspace(root, watch=True) as ws:
+        assert lines(ws, "first") == ws.glob("one.txt").total == 4
+        with path.open("r+") as rules:
+            rules.write("a/     \n")
+        assert lines(ws, "first") == ws.glob("one.txt").total == 2
+        path.unlink()
+        assert lines(ws, "first") == ws.glob("one.txt").total == 4
+
+
+def test_a_directory_that_was_away_is_listed_again(ws, root, tmp_path):
+    (root / "a").rename(tmp_path / "away")
+    assert lines(ws, "first") == 2
+    (tmp_path / "away/b/one.txt").write_text("needle\n")
+    (tmp_path / "away").rename(root / "d")
+    assert (lines(ws, "first"), lines(ws, "needle")) == (3, 1)
+    (root / "d/b/one.txt").write_text("nothing\n")
+    assert lines(ws, "needle") == 0
+
+
+def test_two_directories_that_change_places_do_not_change_their_watches(ws, root):
+    (root / "a").rename(root / "x")
+    (root / "c").rename(root / "a")
+    (root / "x").rename(root / "c")
+    assert ws.grep("first in a", context=0).matches[0].path.startswith("c/")
+    (root / "a/one.txt").write_text("needle\n")
+    assert [match.path for match in ws.grep("needle", context=0).matches] == ["a/one.txt"]
+
+
+def test_another_process_changes_a_file_and_its_change_is_found_at_once(ws, root):
+    for number in range(5):
+        code = f"open('a/b/new{number}.txt', 'w').write('needle {number}')"
+        subprocess.run([sys.executable, "-c", code], cwd=root, check=True)
+        assert lines(ws, f"needle {number}") == 1
+
+
+def test_own_changes_and_those_of_a_transaction_are_found(ws):
+    ws.edit("a/one.txt", "first", "needle")
+    assert lines(ws, "needle") == 1
+    with ws.transaction() as transaction:
+        transaction.write("a/new.txt", "needle\n")
+        assert (lines(transaction, "needle"), lines(ws, "needle")) == (2, 1)
+    assert lines(ws, "needle") == 2
+    ws.undo(2)
+    assert lines(ws, "needle") == 0
+
+
+@linux
+def test_where_events_were_lost_everything_is_compared(root, monkeypatch):
+    drain = inotify.Inotify.drain
+    monkeypatch.setattr(inotify.Inotify, "drain", lambda queue: overflow(drain(queue)))
+    with Workspace(root, watch=True) as ws:
+        lines(ws, "first")
+        (root / "a/one.txt").write_text("needle\n")
+        (root / "a/b").rename(root / "b")
+        shutil.rmtree(root / "c")
+        (root / "c").mkdir()
+        (root / "c/new.txt").write_text("needle\n")
+        check_same(ws, root)
+        assert lines(ws, "needle") == 2
+
+
+def overflow(events):
+    return [inotify.Event(-1, inotify.OVERFLOW, 0, "")] if events else []
+
+
+@linux
+@needs_root
+def test_a_short_queue_that_overflows_loses_nothing(root):
+    setting = Path("/proc/sys/fs/inotify/max_queued_events")
+    usual = setting.read_text()
+    try:
+        setting.write_text("16")
+    except OSError:
+        pytest.skip("the setting cannot be changed here")
+    try:
+        ws = Workspace(root, watch=True)
+        lines(ws, "first")
+    finally:
+        setting.write_text(usual)
+    with ws:
+        for round_ in range(3):
+            for number in range(40):
+                (root / f"a/{number}.txt").write_text(f"needle {round_}\n")
+            assert lines(ws, f"needle {round_}") == 40
+            check_same(ws, root)
+
+
+@linux
+def test_what_no_watch_is_left_for_is_compared_and_reported(root, monkeypatch):
+    monkeypatch.setattr(watch, "TIME_RESOLUTION", 10_000_000)
+    for number in range(20):
+        (root / f"d{number}/e").mkdir(parents=True)
+        (root / f"d{number}/e/one.txt").write_text("first\n")
+    add, left = inotify.Inotify.add, iter(range(10))
+
+    def add_some(queue, directory):
+        if next(left, None) is None:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return add(queue, directory)
+
+    monkeypatch.setattr(inotify.Inotify, "add", add_some)
+    with Workspace(root, watch=True) as ws:
+        for number in range(3):
+            check_same(ws, root)
+            (root / f"d{number}/e/one.txt").write_text("needle\n")
+            (root / f"d19/e/new{number}").write_text("needle\n")
+            assert lines(ws, "needle") == 2 * number + 2
+        assert ws.watch.watched == 10
+        assert ws.watch.not_watched.keys() == {"no watches left", "below a directory that is not watched"}
+
+
+@linux
+def test_a_file_system_without_events_is_compared_and_reported(root, monkeypatch):
+    monkeypatch.setattr(syscalls, "file_system", lambda _: 0x6969)
+    with Workspace(root, watch=True) as ws:
+        assert lines(ws, "needle") == 0
+        (root / "a/one.txt").write_text("needle\n")
+        assert lines(ws, "needle") == 1
+        assert ws.watch.watched == 0
+        assert "a file system without events (type 0x6969)" in ws.watch.not_watched
+
+
+@linux
+@needs_root
+def test_what_is_mounted_or_bound_in_the_tree_is_noticed(root):
+    code = """
+        import subprocess, sys
+        from pathlib import Path
+        from agentfs import Workspace
+        root = Path(sys.argv[1])
+        ws = Workspace(root, watch=True)
+        found = lambda: ws.grep("first|needle", context=0).total_lines
+        assert found() == 4, found()
+        subprocess.run(["mount", "-t", "tmpfs", "none", root / "a"], check=True)
+        assert found() == 2, found()
+        (root / "a/new.txt").write_text("needle")
+        assert found() == 3, found()
+        subprocess.run(["umount", root / "a"], check=True)
+        assert found() == 4, found()
+        subprocess.run(["mount", "--bind", root / "a", root / "c"], check=True)
+        assert found() == 5, found()
+        (root / "a/b/one.txt").write_text("nothing")
+        assert found() == 3, found()
+    """
+    command = ["unshare", "-m", sys.executable, "-c", textwrap.dedent(code), str(root)]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    if "unshare failed" in done.stderr or "mount(8)" in done.stderr:
+        pytest.skip(done.stderr)
+    assert done.stderr == ""
+
+
+@needs_root
+def test_what_may_not_be_read_any_more_is_not_shown(root):
+    code = """
+        import os, sys
+        from agentfs import AgentFSError, Workspace
+        os.chdir(sys.argv[1])
+        for watched in (True, False):  # what is imported must be, before that may not be read
+            Workspace(".", watch=watched).grep("first|x", context=0).text + Workspace(".").ls().text
+        os.setgid(65534), os.setuid(65534)
+        ws = Workspace(".", watch=True)
+        cold = Workspace(".")
+        def answer(workspace):
+            try:
+                found = workspace.grep("first", context=0)
+                return found.matches, found.skipped, workspace.ls(depth=0).text
+            except AgentFSError as error:
+                return str(error)
+        for path in ("a/one.txt", "a/b", "a", ""):
+            for mode in (0o000, 0o400, 0o100, 0o700):
+                os.chmod(os.path.join(sys.argv[1], path), mode)
+                for _ in range(2):
+                    assert answer(ws) == answer(cold), (path, mode, answer(ws), answer(cold))
+    """
+    for path in (root, *root.rglob("*")):
+        os.chown(path, 65534, 65534)
+    for path in (each for each in root.parents if each.stat().st_mode & 0o1 == 0):  # pytest's own directories
+        path.chmod(0o711)
+    command = [sys.executable, "-c", textwrap.dedent(code), str(root)]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    assert done.stderr == ""
+
+
+def test_memory_is_bounded_and_given_back(root):
+    for number in range(200):
+        (root / f"c/{number}.txt").write_text(f"needle {number}\n" * 1000)
+    with Workspace(root, limits=Limits(watch_bytes=MIB), watch=True) as ws:
+        for _ in range(3):
+            assert lines(ws, "needle") == 200_000
+            report = ws.watch
+            assert report.kept_bytes <= MIB
+            assert report.text_bytes > MIB // 2
+            assert report.kept_bytes <= 1.15 * report.text_bytes
+        for number in range(0, 200, 2):
+            (root / f"c/{number}.txt").write_text("gone\n")
+        assert lines(ws, "needle") == 100_000
+        assert ws.watch.kept_bytes <= 1.15 * ws.watch.text_bytes
+        ws.forget()
+        assert (ws.watch.texts, ws.watch.names) == (0, 0)
+        check_same(ws, root)
+    assert ws.watch.kept_bytes == 0
+
+
+def test_what_is_searched_now_takes_the_room_of_what_is_not(root):
+    for directory in ("a", "c"):
+        for number in range(80):
+            (root / f"{directory}/{number}.txt").write_text(f"needle {number}\n" * 1000)
+    with Workspace(root, limits=Limits(watch_bytes=MIB), watch=True) as ws:
+        lines(ws, "needle", path="a")
+        assert ws.watch.texts > 60
+        for _ in range(4):
+            lines(ws, "needle", path="c")
+        kept = {entry.directory.real_path for entry in ws._root.watch._all_kept() if entry.block is not None}
+        assert "c" in kept
+
+
+def test_protected_files_are_never_kept(root):
+    (root / ".env").write_text("SECRET one\n")
+    os.link(root / ".env", root / "a/visible.txt")
+    with Workspace(root, watch=True) as ws:
+        for hidden in (False, True):
+            assert lines(ws, "SECRET", hidden=hidden) == 0
+        assert b"SECRET" not in b"".join(bytes(block.data) for block in ws._root.watch.texts._blocks)
+        (root / ".env").unlink()
+        assert lines(ws, "SECRET") == 1  # it is the only name now
+        os.link(root / "a/visible.txt", root / ".env")
+        assert lines(ws, "SECRET") == 0
+
+
+@pytest.mark.parametrize("told", [True, False])
+def test_a_directory_swapped_for_a_link_leads_nowhere(ws, root, tmp_path, monkeypatch, told):
+    """Even where no event would tell of it: what is kept is compared, and what is read is opened confined."""
+    outside = tmp_path / "outside"
+    shutil.copytree(root / "a", outside)
+    for name in ("one.txt", "two.py", "b/one.txt"):
+        (outside / name).write_text("first SECRET\n")
+    if not told:
+        monkeypatch.setattr(inotify.Inotify, "drain", lambda _: [])
+    (root / "a").rename(tmp_path / "was")
+    (root / "a").symlink_to(outside)
+    (outside / "one.txt").chmod(0o600)
+    for pattern in ("first", "SECRET", "."):
+        assert [match.path for match in ws.grep(pattern).matches if match.path.startswith("a/")] == []
+    sizes = {path.stat().st_size for path in outside.rglob("*.*")}
+    listed = [*ws.ls(depth=0, sort="size").entries, *ws.glob("*", sort="modified").files, *ws.find().files]
+    assert [entry for entry in listed if entry.path.startswith("a/") and (told or entry.size in sizes)] == []
+
+
+def test_a_rule_that_denies_reading_holds_for_what_is_kept(root):
+    with Workspace(root, policy=Policy(deny=["read(a/**)"]), watch=True) as ws:
+        for _ in range(2):
+            found = ws.grep("first", context=0)
+            assert (found.total_lines, found.skipped.protected) == (2, 4)
+
+
+def test_views_share_what_is_kept_and_show_their_own_paths(ws, root):
+    inside = ws.view(workdir="a")
+    assert [match.path for match in inside.grep("first", context=0).matches] == ["b/one.txt", "one.txt"]
+    only = ws.view(only=["c"])
+    assert [entry.path for entry in only.glob("*.py", "c").files] == ["c/two.py"]
+    (root / "a/one.txt").unlink()
+    assert lines(inside, "first") == 1
+
+
+def test_threads_see_whole_states(root):
+    """A writer replaces two lines at once; no search may find one of the old and one of the new."""
+    path = root / "a/both.txt"
+    path.write_text("needle 0\nneedle 0\n")
+    with Workspace(root, watch=True) as ws:
+        done, wrong = threading.Event(), []
+
+        def write():
+            for number in range(1, 150):
+                path.with_name("new").write_text(f"needle {number}\n" * 2)
+                path.with_name("new").rename(path)
+                if lines(ws, f"needle {number}$") != 2:
+                    wrong.append(number)
+            done.set()
+
+        def search():
+            while not done.is_set():
+                found = {match.text for match in ws.grep("needle", context=0, glob="both.txt").matches}
+                if len(found) > 1:
+                    wrong.append(found)
+
+        threads = [threading.Thread(target=each) for each in (write, search, search, search)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert wrong == []
+        check_same(ws, root)
+
+
+@linux
+def test_a_forked_process_has_events_of_its_own(ws, root):
+    child = os.fork()
+    if child == 0:
+        (root / "c/child.txt").write_text("needle\n")
+        os._exit(0 if lines(ws, "needle") == 1 else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    assert lines(ws, "needle") == 1
+
+
+def test_a_closed_workspace_answers_as_a_closed_one_does(root):
+    watched, cold = Workspace(root, watch=True), Workspace(root)
+    lines(watched, "first")
+    watched.close()
+    cold.close()
+    for call in (("grep", {"pattern": "first"}), ("ls", {}), ("glob", {"pattern": "*"})):
+        assert answer(watched, *call) == answer(cold, *call)
+
+
+def test_nothing_is_reported_where_nothing_is_watched(root):
+    with Workspace(root) as ws:
+        assert ws.watch is None
