@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from agentfs import Limits, Workspace
-from tests.search.test_watch import answer
+from tests.search.watched import answer
 
 WRITERS = 4
 PATIENCE = 120  # seconds that one waits for the others
