@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import textwrap
 import threading
 from pathlib import Path
@@ -36,6 +37,14 @@ def ws(root):
         lines(workspace, "first")
         assert workspace.watch.current_by == ("events" if sys.platform == "linux" else "status")
         yield workspace
+
+
+@pytest.fixture
+def public():
+    """A directory that other users reach, as pytest's own is not."""
+    with tempfile.TemporaryDirectory() as directory:
+        Path(directory).chmod(0o711)
+        yield Path(directory)
 
 
 def lines(workspace, pattern, **arguments):
@@ -238,7 +247,8 @@ def test_what_is_mounted_or_bound_in_the_tree_is_noticed(root):
 
 
 @needs_root
-def test_what_may_not_be_read_any_more_is_not_shown(root):
+def test_what_may_not_be_read_any_more_is_not_shown(root, public):
+    root = root.rename(public / "root")
     code = """
         import os, sys
         from agentfs import AgentFSError, Workspace
@@ -262,8 +272,6 @@ def test_what_may_not_be_read_any_more_is_not_shown(root):
     """
     for path in (root, *root.rglob("*")):
         os.chown(path, 65534, 65534)
-    for path in (each for each in root.parents if each.stat().st_mode & 0o1 == 0):  # pytest's own directories
-        path.chmod(0o711)
     command = [sys.executable, "-c", textwrap.dedent(code), str(root)]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
