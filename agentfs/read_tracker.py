@@ -14,6 +14,7 @@ from typing import Literal
 
 from agentfs.line_ranges import (
     Hunk,
+    Range,
     ReadRecord,
     VersionWithIds,
     ranges_after_edit,
@@ -139,12 +140,8 @@ class ReadTracker:
     ) -> None:
         """Record that the lines from `first` to `last` were read; none where `last` is the smaller one."""
         with self._updating():
-            record = self._record(real_path, revision)
-            if record is None or not record.whole:
-                before = record.ranges if record is not None else ()
-                added = ((max(first, 1), min(last, total)),) if first <= last else ()
-                record = record_of(revision, (*before, *added), total)
-            self._keep(real_path, record, text)
+            added = ((max(first, 1), min(last, total)),) if first <= last else ()
+            self._keep(real_path, self._united(real_path, revision, added, total), text)
 
     def record_write(self, real_path: str, revision: str, text: str | None) -> None:
         """Record that this workspace wrote the file, which counts as having read all of it."""
@@ -172,10 +169,8 @@ class ReadTracker:
             known = self._record(real_path, before)
             if known is None:
                 return
-            record = self._record(real_path, after)  # an edit can bring an earlier version back
-            if record is None or not record.whole:
-                ranges = record.ranges if record is not None else ()
-                record = record_of(after, (*ranges, *ranges_after_edit(known.ranges, hunks, total)), total)
+            # An edit can bring an earlier version back.
+            record = self._united(real_path, after, ranges_after_edit(known.ranges, hunks, total), total)
             self._keep(real_path, record._replace(whole=record.whole or known.whole), text)
 
     def record_external_change(self, real_path: str, revision: str, text: str, hunks: Sequence[Hunk]) -> None:
@@ -317,11 +312,8 @@ class ReadTracker:
         with self._updating():
             self._cache.generation = max(self._cache.generation, generation)
             for path, record in records:
-                known = self._record(path, record.revision)
-                ranges = known.ranges if known is not None else ()
-                united = record_of(record.revision, (*ranges, *record.ranges), record.total)
-                whole = record.whole or united.whole or (known is not None and known.whole)
-                self._keep(path, united._replace(whole=whole), record.text)
+                united = self._united(path, record.revision, record.ranges, record.total)
+                self._keep(path, united._replace(whole=united.whole or record.whole), record.text)
             for key, text, joined in ids:
                 known_ids = self._cache.ids_of(key)
                 if known_ids is None:
@@ -342,6 +334,13 @@ class ReadTracker:
     def _record(self, real_path: str, revision: str) -> ReadRecord | None:
         versions = self._records.get(real_path)
         return versions.get(revision) if versions is not None else None
+
+    def _united(self, real_path: str, revision: str, ranges: Sequence[Range], total: int) -> ReadRecord:
+        """Return the record of a version of which some more ranges have been read."""
+        record = self._record(real_path, revision)
+        if record is not None and record.whole:
+            return record
+        return record_of(revision, (*(record.ranges if record else ()), *ranges), total)
 
     def _versions(self, real_path: str) -> list[tuple[str, ReadRecord]]:
         return list((self._records.get(real_path) or OrderedDict[str, ReadRecord]()).items())
