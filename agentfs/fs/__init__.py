@@ -1,7 +1,7 @@
 """Access to the disk, confined to one root: path rules, reading, and changes, whole or not at all."""
 
 from agentfs.fs.directory import Directory, DirEntry, unicode_duplicates_among
-from agentfs.fs.file import KeptText, OpenFile, ReadBuffer, Spool, size_of
+from agentfs.fs.file import BINARY, KeptText, OpenFile, ReadBuffer, Spool, size_of
 from agentfs.fs.lock import ATTEMPTS
 from agentfs.fs.node import (
     Change,
@@ -21,7 +21,6 @@ from agentfs.fs.path import MAX_NAME_BYTES, MAX_PARTS, MAX_PATH_BYTES, display_n
 from agentfs.fs.protect import name_matcher
 from agentfs.fs.replace import Changed, ConcurrentChange, Current
 from agentfs.fs.root import Root, watched
-from agentfs.fs.watch import BINARY, KeptEntry
 
 __all__ = [
     "ATTEMPTS",
@@ -37,7 +36,6 @@ __all__ = [
     "Directory",
     "DirectoryNode",
     "FileNode",
-    "KeptEntry",
     "KeptText",
     "LinkNode",
     "Node",

@@ -3,21 +3,28 @@
 import errno
 import os
 import stat
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from threading import Lock
-from typing import Protocol, Self
+from typing import Final, Protocol, Self
 
 from agentfs import call_context
 from agentfs.fs import oserrors, syscalls
 from agentfs.fs.context import RootContext
 
+BINARY: Final = "binary"  # the content of a file whose text is not kept, as it is never searched
 _CHUNK = 64 * 1024  # read at once: a slow file is left after no more than this
 _BUFFER_SIZE = 256 * 1024
 _SPOOL = "the journal's temporary file"
 
 
-class KeptText(Protocol):
-    """A file whose text is in memory."""
+class KeptText(Hashable, Protocol):
+    """A file whose text is in memory, or of which it is known to be binary."""
+
+    content: str  # what a search has found its text to be, such as BINARY; "" for nothing yet
+
+    def keep_as_binary(self) -> None:
+        """Drop the text, and keep that it is binary."""
+        ...
 
     @property
     def text(self) -> memoryview:

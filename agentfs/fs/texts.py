@@ -139,7 +139,7 @@ class TextStore:
         for block in [block for block in self._blocks if not block.end]:
             self._remove(block)
 
-    def mark_used(self, owners: Iterable[Text]) -> None:
+    def mark_used(self, owners: Iterable[Any]) -> None:
         """Note that the search under way takes the texts of some owners, if it may come to dropping some."""
         if self._allocated < self.max_bytes - 2 * self._block_size:
             return

@@ -15,14 +15,14 @@ import time
 from collections import Counter
 from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 from agentfs import call_context
 from agentfs.errors import AccessError, AgentFSError
 from agentfs.fs import inotify, syscalls
 from agentfs.fs.context import TIME_RESOLUTION, RootContext
 from agentfs.fs.directory import Directory
-from agentfs.fs.file import read_start
+from agentfs.fs.file import BINARY, read_start
 from agentfs.fs.ignore_files import RULE_FILES
 from agentfs.fs.path import ParsedPath
 from agentfs.fs.resolve import ResolvedPath
@@ -42,7 +42,6 @@ _LOCAL = frozenset({
 })  # fmt: skip
 _SIGNATURE = struct.Struct("QQQqqq")
 _UNKNOWN = (0, 0)  # the device and inode of a directory that has not been opened
-BINARY: Final = "binary"  # the content of a file whose text is not kept, as it is never searched
 
 _O = TypeVar("_O")
 

@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeAlias
 
 from agentfs import call_context
 from agentfs.errors import AgentFSError
-from agentfs.fs import Directory, DirEntry, KeptEntry, Root, display_name
+from agentfs.fs import Directory, DirEntry, Root, display_name
 from agentfs.limits import Limits
 from agentfs.patterns.prefilter import SkipReason
 from agentfs.results import GlobResult, Skipped
@@ -36,7 +36,7 @@ class FileBatch:
     read: Callable[[Sequence[Any], ReadFile], Iterator[tuple[Any, Outcome]]]
     named: bool = False  # whether it is the one file that was asked for: an error of it is one of the call
     directory: Directory | None = None  # None where the names are paths
-    kept_path: Callable[[KeptEntry], str] | None = None  # for files of the kept tree, the path of one
+    kept_path: Callable[[Any], str] | None = None  # for files of the kept tree, the path of one
 
     def path(self, name: Any) -> str:
         """Return the path of a file."""

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from agentfs import call_context
 from agentfs.errors import AccessError, AgentFSError
-from agentfs.fs import BINARY, Directory, KeptEntry, ReadBuffer, Root, size_of, typed
+from agentfs.fs import BINARY, Directory, KeptText, ReadBuffer, Root, size_of, typed
 from agentfs.limits import Limits
 from agentfs.patterns.line_search import Counts, LineMatch, LineSearch
 from agentfs.patterns.prefilter import classifier, decode_content, finders, is_plain
@@ -93,7 +93,7 @@ class _Searcher:
         self.deadline = call_context.deadline(seconds_of(options.timeout, limits))
         self.source = FileSource(root, limits, options, self.deadline, among)
         self.buffer = ReadBuffer(options.file_bytes(limits))
-        self.candidates: set[KeptEntry] = set()  # those whose text has what the pattern requires
+        self.candidates: set[KeptText] = set()  # those whose text has what the pattern requires
         self.classify = classifier(self.buffer, self.pattern, options.encoding)
         # How far behind the first match of a line another can still be shown.
         window = limits.grep_line_chars * _BLOCK_LINES
@@ -155,7 +155,7 @@ class _Searcher:
                 if found.full:
                     return
 
-    def _read(self, source: int | KeptEntry) -> Reading | None:
+    def _read(self, source: int | KeptText) -> Reading | None:
         if time.monotonic() > self.deadline:
             return "timeout"
         if isinstance(source, int):
@@ -171,7 +171,7 @@ class _Searcher:
             source.content = _PLAIN if is_plain(self.buffer) else "other"
         return found
 
-    def _may_match(self, entries: Sequence[KeptEntry]) -> Sequence[KeptEntry]:
+    def _may_match(self, entries: Sequence[KeptText]) -> Sequence[KeptText]:
         """Leave out the plain kept texts in which a search of all of them at once finds no candidate."""
         tree = self.root.tree
         find = finders(self.pattern)
