@@ -27,7 +27,8 @@ _DIFF_LINES = 120
 _DIFF_CHARS = 8000
 # Of more consecutive lines that came in, or were replaced, so many are shown at either end.
 _RUN_ENDS = 4
-_SENT_LINES = re.compile(r"^(?:\+.*\n){13,}|^(?:-.*\n){13,}", re.MULTILINE)
+# Possessive: a run of millions of lines is passed without a record of each.
+_SENT_LINES = re.compile(r"^(?:\+.*+\n){13,}+|^(?:-.*+\n){13,}+", re.MULTILINE)
 _MOST_WARNINGS = 3
 _MOST_CANDIDATES = 1000
 # Each repeat is bounded: a line may have millions of blanks.
