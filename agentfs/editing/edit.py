@@ -26,7 +26,7 @@ from agentfs.editing.document import (
     to_lf,
 )
 from agentfs.editing.freshness import ExternalChanges, check_revision, external_changes
-from agentfs.editing.match import occurrences, tolerant_matches
+from agentfs.editing.match import occurrences, shown_characters, tolerant_matches
 from agentfs.editing.update import placeholder_notes, update_file, with_diff
 from agentfs.errors import (
     AgentFSError,
@@ -289,9 +289,11 @@ def _apply_edit(draft: Draft, edit: Edit, match: Matching, known: KnownTexts) ->
     view = LfView(draft.text)
     old, new = to_lf(edit.old_string, lone=view.lone), to_lf(edit.new_string, lone=view.lone)
     if edit.replace_all:
-        if count := view.text.count(old):
-            draft.replace_all(view, old, new, count)
-            return "exact"
+        exact = match == "exact" or old in view.text
+        shown = old if exact else shown_characters(old, view.text)
+        if count := view.text.count(shown):
+            draft.replace_all(view, shown, new if shown == old else shown_characters(new, shown), count)
+            return "exact" if shown == old else "visible_escapes"
     else:
         starts = occurrences(view.text, old)
         if len(starts) > 1:
@@ -333,6 +335,9 @@ def _explained(draft: Draft, view: str, old: str, new: str, known: KnownTexts) -
 def _not_once(
     view: str, old: str, new: str, starts: Sequence[int], path: str, known: KnownTexts
 ) -> AgentFSError:
+    shown = shown_characters(old, view)
+    if shown != old and len(found := occurrences(view, shown)) != 1:
+        old, starts = shown, found  # what is close to it has the characters themselves
     if len(starts) > 1:
         return explain_ambiguous(view, old, starts, path)
     return explain_no_match(view, old, new, path, known)

@@ -186,7 +186,7 @@ def _escaped(view: str, old: str, new: str) -> list[Replacement]:
         return []
     # The view has no carriage return of a line end, and a diff shows that of its last line too.
     wanted, fitted = (text.replace("\r\n", "\n") for text in (shown, shown_characters(new, shown)))
-    if wanted.endswith("\r") and f"{wanted[:-1]}\n" in view:
+    if wanted.endswith("\r") and wanted not in view and f"{wanted[:-1]}\n" in view:
         wanted, fitted = wanted[:-1], fitted.removesuffix("\r")
     return [Replacement(start, start + len(wanted), fitted) for start in occurrences(view, wanted)]
 

@@ -135,6 +135,30 @@ def test_a_carriage_return_that_a_diff_has_shown_is_taken_back(ws, tmp_path, old
     assert (tmp_path / "f").read_bytes() == after
 
 
+def test_a_carriage_return_that_ends_no_line_is_not_taken_for_a_line_end(ws, tmp_path):
+    (tmp_path / "f").write_bytes(b"d\nc\nd\r")
+    ws.edit("f", "d⟦U+000D⟧", "D⟦U+000D⟧")
+    assert (tmp_path / "f").read_bytes() == b"d\nc\nD\r"
+
+
+def test_an_old_text_as_it_is_shown_is_explained_by_what_it_stands_for(ws, tmp_path):
+    """With `⟦U+0085⟧` at two places, or beside a mistake, nothing was close."""
+    (tmp_path / "f").write_bytes(b"x \x85 = 1\ny \x85 = 2\n\xe9\n")
+    with pytest.raises(AgentFSError) as caught:
+        ws.edit("f", "⟦U+0085⟧", "-")
+    assert (caught.value.code, caught.value.details["count"]) == ("ambiguous", 2)
+    error = no_match(ws, "y ⟦U+0085⟧  = 2", "-")
+    assert (error.details["cause"], error.details["lines"]) == ("whitespace", [2, 2])
+    ws.edit("f", error.details["suggestion"], "-")
+    assert (tmp_path / "f").read_bytes() == b"x \x85 = 1\n-\n\xe9\n"
+    (tmp_path / "f").write_bytes(b"x \x85 = 1\ny \x85 = 2\n\xe9\n")
+    with pytest.raises(AgentFSError):
+        ws.edit("f", "⟦U+0085⟧", "⟦U+0085⟧!", replace_all=True, match="exact")
+    result = ws.edit("f", "⟦U+0085⟧", "⟦U+0085⟧!", replace_all=True)
+    assert (result.replacements, result.applied_via) == (2, "visible_escapes")
+    assert (tmp_path / "f").read_bytes() == b"x \x85! = 1\ny \x85! = 2\n\xe9\n"
+
+
 def test_the_line_that_an_old_text_lacks_is_named_by_its_own_number(ws, tmp_path):
     """The lines after it were compared with the wrong ones, and the last of them was named."""
     lines = [f"    line_{number} = call({number})" for number in range(1, 31)]
