@@ -1,6 +1,7 @@
 """Another process swaps a directory for a link out of the root, as fast as it can, during all calls."""
 
 import ctypes
+import errno
 import subprocess
 import sys
 from collections import Counter
@@ -11,19 +12,23 @@ from pathlib import Path
 import pytest
 
 from agentfs import AgentFSError, Policy, Workspace
+from agentfs.fs import inotify
 from tests.fs.mechanisms import force
 
 SECRET = "the secret outside"
 ATTACK = """
-import ctypes, os, sys
+import ctypes, os, sys, time
 exchange = ctypes.CDLL(None).renameat2
 one, two = sys.argv[1].encode(), sys.argv[2].encode()
+pause = float(sys.argv[3])
 print("begun", flush=True)
 while True:
     exchange(-100, one, -100, two, 2)
+    if pause: time.sleep(pause)
 """
 # Of each 20 calls: how many of which kind.
 MIX = ["read"] * 12 + ["write"] * 3 + ["mkdir", "ls", "glob", "grep", "entry"]
+WATCHED_MIX = ["grep", "glob", "grep", "find", "grep all", "ls", "grep", "glob all", "write", "mkdir"]
 ALLOWED = {
     "inside",
     "outside_workspace",  # the link stood there
@@ -44,8 +49,11 @@ pytestmark = pytest.mark.skipif(not can_exchange(), reason="the attacker needs r
 
 
 @pytest.fixture
-def arena(tmp_path):
-    """A root with a directory under attack, beside an outside with the same names in it."""
+def arena(tmp_path, request):
+    """A root with a directory under attack, beside an outside with the same names in it.
+
+    Its parameter: seconds between two swaps, 0 unless given.
+    """
     top = tmp_path / "root"
     for way in (top / "a" / "b", tmp_path / "out"):
         (way / "sub").mkdir(parents=True)
@@ -54,7 +62,8 @@ def arena(tmp_path):
         (way / "sub" / "t").write_text(text)
     (tmp_path / "out" / "outside-name").write_text(SECRET)
     (top / "a" / "decoy").symlink_to(tmp_path / "out")
-    command = [sys.executable, "-c", ATTACK, str(top / "a" / "b"), str(top / "a" / "decoy")]
+    pause = str(getattr(request, "param", 0))
+    command = [sys.executable, "-c", ATTACK, str(top / "a" / "b"), str(top / "a" / "decoy"), pause]
     attacker = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert attacker.stdout is not None
     attacker.stdout.readline()
@@ -72,6 +81,9 @@ def calls(ws: Workspace):
         "ls": lambda: ws.ls("a/b", depth=2).text,
         "glob": lambda: ws.glob("**", "a/b").text,
         "grep": lambda: ws.grep("secret|inside", "a/b").text,
+        "grep all": lambda: ws.grep("secret|inside").text,
+        "glob all": lambda: ws.glob("**").text,
+        "find": lambda: ws.find("a/b").text,
         "entry": lambda: str(ws._root.entry("a/b/t")),
         "edit": lambda: ws.edit("a/b/t", "inside", "inside", preview=True).text,
         "make": lambda: ws.write("a/b/outside-name", "made").text,
@@ -92,11 +104,13 @@ def transaction(ws: Workspace) -> str:
     return "done"
 
 
-def hammer(top: Path, operations: int, mix: Sequence[str] = MIX, *, names: bool = True) -> Counter[str]:
+def hammer(
+    top: Path, operations: int, mix: Sequence[str] = MIX, *, names: bool = True, watch: bool = False
+) -> Counter[str]:
     """Make calls, and count what became of them; `names`: names from outside in an answer are escapes."""
     outside = snapshot(top.parent / "out")
     outcomes: Counter[str] = Counter()
-    with Workspace(top, policy=Policy(overwrite="always", durability="fast")) as ws:
+    with Workspace(top, policy=Policy(overwrite="always", durability="fast"), watch=watch) as ws:
         kinds = calls(ws)
         for number in range(operations):
             try:
@@ -111,6 +125,10 @@ def hammer(top: Path, operations: int, mix: Sequence[str] = MIX, *, names: bool 
             outcomes["ESCAPE" if escaped else outcome] += 1
     assert snapshot(top.parent / "out") == outside
     return outcomes
+
+
+def no_events() -> inotify.Inotify:
+    raise OSError(errno.ENOSYS, "no inotify")
 
 
 def snapshot(path: Path) -> list[tuple[str, str]]:
@@ -133,6 +151,25 @@ def test_a_million_calls_during_swaps_lead_nowhere_outside(arena, monkeypatch, m
     outcomes = hammer(arena, 1_000_000)
     print(mechanism, dict(outcomes))  # noqa: T201 - the figures, with -s
     assert set(outcomes) <= ALLOWED, outcomes
+
+
+@pytest.mark.parametrize("events", [True, False], ids=["events", "status"])
+@pytest.mark.parametrize("mechanism", ["openat2", "walk"])
+# Without a pause thousands of events wait for each call.
+@pytest.mark.parametrize(
+    ("arena", "operations"),
+    [(0, 100), (0.0001, 500), pytest.param(0.0001, 1_000_000, marks=pytest.mark.long)],
+    indirect=["arena"],
+)
+def test_searches_of_a_watched_tree_lead_nowhere_outside(arena, monkeypatch, mechanism, events, operations):
+    force(monkeypatch, mechanism)
+    if not events:
+        monkeypatch.setattr(inotify, "Inotify", no_events)
+    outcomes = hammer(arena, operations, WATCHED_MIX, watch=True)
+    print(mechanism, events, dict(outcomes))  # noqa: T201 - the figures, with -s
+    assert set(outcomes) <= ALLOWED, outcomes
+    assert outcomes["inside"] > operations / 10
+    assert outcomes["outside_workspace"] + outcomes["link_loop"] > operations / 20, "the attack was none"
 
 
 @pytest.mark.parametrize("mechanism", ["openat2", "walk"])

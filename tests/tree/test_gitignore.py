@@ -112,8 +112,11 @@ KINDS = {
 
 
 def unignored_by_pathspec(lines, names):
-    """Return the names that pathspec leaves, asked from the top down as git decides."""
-    spec = pathspec.GitIgnoreSpec.from_lines(lines)
+    """Return the names that pathspec leaves, asked from the top down as git decides.
+
+    Its regexes are matched by `re`, as `gitignore` matches them, also where google-re2 is installed.
+    """
+    spec = pathspec.GitIgnoreSpec.from_lines(lines, backend="simple")
     above = {name: [name[:at] for at, char in enumerate(name, 1) if char == "/"] for name in names}
     return [name for name in names if not any(map(spec.match_file, [*above[name], name]))]
 
