@@ -126,7 +126,7 @@ def replace_in_files(
     except InvalidPatternError as error:
         raise _about_old_string(error) from None
     except NotFoundError as error:
-        explain_glob_path(root, limits, wanted, error)
+        explain_glob_path(root, limits, wanted, error, matching=True)
         raise
     _check_complete(found, limits)
     matcher = LineSearch(pattern, call_context.deadline()) if options.regex or options.word else None

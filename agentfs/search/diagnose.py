@@ -91,8 +91,10 @@ def _other_readings(options: GrepOptions, *, any_file: bool) -> Iterator[tuple[s
         yield "In another case it", {"ignore_case": True}
 
 
-def explain_glob_path(root: Root, limits: Limits, options: GrepOptions, error: NotFoundError) -> None:
-    """Add to an error the call that searches the files of a path that is a glob."""
+def explain_glob_path(
+    root: Root, limits: Limits, options: GrepOptions, error: NotFoundError, *, matching: bool = False
+) -> None:
+    """Add to an error the call for the files of a path that is a glob; where `matching`, if one matches."""
     path = options.path
     if not isinstance(path, str) or not has_wildcard(path) or options.glob:
         return
@@ -103,7 +105,7 @@ def explain_glob_path(root: Root, limits: Limits, options: GrepOptions, error: N
     for glob in (f"/{rest}", f"/{rest}/**"):
         changes: dict[str, Any] = {"path": base, "glob": glob}
         found = probe.search(replace(options, **changes))
-        if found is not None and found.searched:
+        if found is not None and (found.total_lines if matching else found.searched):
             files = plural(found.searched, "file")
             fact = f"As a glob it names {files} with {_lines(found, 'matching line')}"
             error.details["as_glob"] = changes

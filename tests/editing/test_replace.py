@@ -352,6 +352,9 @@ def test_the_call_that_is_suggested_for_a_path_that_is_a_glob_works(tmp_path):
         missed = tools.call("replace", {"old_string": "old", "new_string": "new", "path": "d/*.py"})
         (suggested,) = missed.data["details"]["suggested_calls"]
         assert tools.call(suggested["name"], suggested["arguments"]).data["files"] == {"d/c.py": 1}
+        missed = tools.call("replace", {"old_string": "none", "new_string": "new", "path": "d/*.py"})
+        others = missed.data["details"].get("suggested_calls", [])
+        assert "replace" not in {each["name"] for each in others}, "it would find nothing either"
 
 
 def test_in_a_watched_workspace_it_is_as_in_others(tmp_path):
