@@ -535,7 +535,7 @@ class Workspace:
     def splice(
         self,
         path: Path,
-        spans: _Spans | Callable[[str], tuple[_Spans, Sequence[str]]],
+        spans: _Spans | Callable[[str], _Spans | tuple[_Spans, Sequence[str]]],
         *,
         expect_revision: str | None = None,
         encoding: str | None = None,
@@ -547,7 +547,8 @@ class Workspace:
             path: File, relative to the workspace root.
             spans: Start, end and new text of each range. Offsets are those of the text with every line end as
                 one `\n`, from 0, before any of the changes; they may come in any order. Or a function that
-                makes them of that text, which is then not shown to anyone, with notes for the result.
+                makes them of that text, which is then not shown to anyone; alone, or in a pair with notes
+                for the result.
             expect_revision: The only version of the file to change, as `read` names it.
             encoding: The codec of the file; None to go by its byte order mark, else UTF-8.
             preview: Return the result and write nothing.

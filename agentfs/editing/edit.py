@@ -6,6 +6,7 @@ The old text proves what the caller means, so no earlier read is required.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
+from typing import cast
 
 from agentfs import call_context
 from agentfs.editing.diagnostics import (
@@ -120,19 +121,30 @@ def edit_file(
 
 
 def splice_file(
-    target: EditTarget, spans: Sequence[Span] | Callable[[str], tuple[Sequence[Span], Sequence[str]]]
+    target: EditTarget,
+    spans: Sequence[Span] | Callable[[str], Sequence[Span] | tuple[Sequence[Span], Sequence[str]]],
 ) -> EditResult:
-    """Replace ranges of the LF view of a file in one write; a function makes them and notes of that text."""
+    """Replace ranges of the LF view of a file in one write; a function makes them of that text."""
 
     def compute(draft: Draft, _current: Current) -> Edited:
         view = LfView(draft.text)
-        wanted, notes = spans(view.text) if callable(spans) else (spans, ())
+        made = spans(view.text) if callable(spans) else spans
+        wanted, notes = _with_notes(made)
         if not wanted:
             raise InvalidArgumentError("spans is empty.", details={"parameter": "spans"})
         draft.replace(view, _ordered(view, wanted, draft.path), len(wanted))
         return draft.result("offset")._replace(notes=tuple(notes))
 
     return change_file(target, compute, unit="replacement")
+
+
+def _with_notes(
+    made: Sequence[Span] | tuple[Sequence[Span], Sequence[str]],
+) -> tuple[Sequence[Span], Sequence[str]]:
+    """Return ranges and notes, which came as a pair or without notes; a range itself begins with a number."""
+    if isinstance(made, tuple) and len(made) == 2 and not (made[0] and isinstance(made[0][0], int)):
+        return cast("tuple[Sequence[Span], Sequence[str]]", made)
+    return cast("Sequence[Span]", made), ()
 
 
 def change_file(

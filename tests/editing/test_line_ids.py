@@ -296,6 +296,16 @@ def test_spans_are_made_of_the_text_and_show_it_to_no_one(ws, tmp_path):
         ws.write("dos.txt", "x")
     with pytest.raises(AgentFSError, match="spans is empty"):
         ws.splice("dos.txt", lambda _: ([], ()))
+    with pytest.raises(AgentFSError, match="spans is empty"):
+        ws.splice("dos.txt", lambda _: [])
+
+
+@pytest.mark.parametrize("kind", [list, tuple])
+def test_a_function_may_return_ranges_without_notes(ws, tmp_path, kind):
+    """Two ranges look like a pair of ranges and notes."""
+    (tmp_path / "dos.txt").write_bytes(b"a\r\nb\r\n")
+    ws.splice("dos.txt", lambda _: kind([(0, 1, "A"), (2, 3, "B")]))
+    assert (tmp_path / "dos.txt").read_bytes() == b"A\r\nB\r\n"
 
 
 def test_fresh_ids_are_those_of_the_version_that_was_read_and_not_changed_since(ws, file):
