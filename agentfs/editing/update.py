@@ -106,7 +106,8 @@ def with_diff(result: R, limits: Limits, diff: str, before: Sequence[str], after
 def _ends_of_run(run: re.Match[str]) -> str:
     first = run[0].split("\n", _RUN_ENDS)[:-1]
     last = run[0].rsplit("\n", _RUN_ENDS + 1)[1:]
-    omitted = footer(f"{run[0].count(chr(10)) - 2 * _RUN_ENDS} more lines like these, as sent")
+    how = "came in, as sent" if run[0].startswith("+") else "were removed"
+    omitted = footer(f"{run[0].count(chr(10)) - 2 * _RUN_ENDS} more lines {how}")
     return "\n".join([*first, omitted, *last])
 
 
