@@ -32,6 +32,12 @@ CONTENTS = [
 ]
 
 
+def put(path, content, mode="wb"):
+    """Write a file; where a FIFO has come to be, fail instead of waiting for a reader."""
+    with open(path, mode, opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK, 0o666)) as file:
+        file.write(content)
+
+
 class Changes(RuleBasedStateMachine):
     """Random changes by others and by the workspace itself; every search then compared with a cold one."""
 
@@ -70,12 +76,12 @@ class Changes(RuleBasedStateMachine):
     @rule(directory=directories, name=names, content=contents)
     def write(self, directory, name, content):
         with suppress(OSError):
-            self.at(directory, name).write_bytes(content)
+            put(self.at(directory, name), content)
 
     @rule(directory=directories, content=contents)
     def append(self, directory, content):
-        with suppress(OSError), self.at(directory, "x.txt").open("ab") as file:
-            file.write(content)
+        with suppress(OSError):
+            put(self.at(directory, "x.txt"), content, "ab")
 
     @rule(directory=directories, size=st.sampled_from([0, 3, 20_000]))
     def truncate(self, directory, size):
@@ -99,7 +105,7 @@ class Changes(RuleBasedStateMachine):
     )
     def rules(self, directory, text, name):
         with suppress(OSError):
-            self.at(directory, name).write_text(text)
+            put(self.at(directory, name), text.encode())
 
     @rule(text=st.sampled_from(RULES))
     def exclude(self, text):
@@ -107,8 +113,8 @@ class Changes(RuleBasedStateMachine):
             (self.root / ".git/info").mkdir(parents=True, exist_ok=True)
             for name in ("objects", "refs"):
                 (self.root / ".git" / name).mkdir(exist_ok=True)
-            (self.root / ".git/HEAD").write_text("ref: refs/heads/main\n")
-            (self.root / ".git/info/exclude").write_text(text)
+            put(self.root / ".git/HEAD", b"ref: refs/heads/main\n")
+            put(self.root / ".git/info/exclude", text.encode())
 
     @rule(one=directories, other=directories, name=names, new=names)
     def rename(self, one, other, name, new):
@@ -129,7 +135,7 @@ class Changes(RuleBasedStateMachine):
                 shutil.rmtree(away, ignore_errors=True)
                 self.at(directory, "").rename(away)
                 if write:
-                    (away / "x.txt").write_bytes(b"needle while away\n")
+                    put(away / "x.txt", b"needle while away\n")
                 if not stays:
                     away.rename(self.at(directory, ""))
 
@@ -149,7 +155,7 @@ class Changes(RuleBasedStateMachine):
             if directory:
                 shutil.rmtree(self.at(directory, ""), ignore_errors=True)
                 self.at(directory, "").mkdir()
-                self.at(directory, "x.txt").write_bytes(content)
+                put(self.at(directory, "x.txt"), content)
 
     @rule(directory=directories, name=names)
     def delete(self, directory, name):
