@@ -1,7 +1,7 @@
 """Searching contents beside ripgrep, git grep and the Python peers: all checked and interleaved.
 
     python benchmarks/search.py TREE [--name NAME] [--rounds 5] [--peers DIRECTORY] [--peer-patterns 4]
-        [--rg RG] [--only NAME ...] [--out docs/search-speed]
+        [--rg RG] [--only NAME ...] [--out docs/search-speed] [--json FILE]
 
 TREE is a git repository, so that all who know ignore rules read the same. DIRECTORY has one virtual
 environment for each peer (deepagents, anthropic, agno, harness) and one named `speed` that has google-re2.
@@ -10,7 +10,7 @@ call; `agentfs, watched` has kept the tree since its first, unmeasured call. For
 of the whole process, its output read. A peer's own search (no rg on
 PATH) is slow, so peers are asked for the first patterns only, and not again where an answer takes longer
 than a second. OUT.json gains the tree's figures; OUT.tables.md and OUT.svg are made from all that are
-there.
+there. FILE gets the medians of this run alone, for `charts.py`.
 """
 
 import argparse
@@ -25,6 +25,8 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+
+from save import save
 
 # name, pattern, options (i: ignoring case, m: multiline), and whether a match must have a literal
 PATTERNS = {
@@ -435,6 +437,7 @@ def main() -> None:
     options.add_argument("--rg", default="rg")
     options.add_argument("--only", nargs="+", help="just these of the contenders")
     options.add_argument("--out", default="search-speed")
+    options.add_argument("--json", help="the file for the medians")
     given = options.parse_args()
     tree = os.path.realpath(given.tree)
     everyone = contenders(tree, given.rg, given.peers)
@@ -465,6 +468,19 @@ def write(given: argparse.Namespace, rows: list[dict], start: int, before: tuple
     said = [line for name, part in parts.items() for line in [*table(name, part), ""]]
     Path(f"{given.out}.tables.md").write_text("\n".join(said))
     Path(f"{given.out}.svg").write_text(chart(parts))
+    if given.json:
+        save(given.json, given.name, [medians(row) for row in rows])
+
+
+def medians(row: dict) -> dict:
+    """Return one pattern as `charts.py` takes it."""
+    times = {who.removeprefix("agentfs, "): median(row, who) for who in row["who"]}
+    return {
+        "pattern": row["pattern"],
+        "label": row["name"],
+        "lines": row["who"]["rg"]["lines"],
+        "ms": {who: round(ms, 1) for who, ms in times.items() if ms is not None},
+    }
 
 
 if __name__ == "__main__":

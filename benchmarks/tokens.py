@@ -1,15 +1,18 @@
 """Tokens of what a model is shown for ten fixed tasks, in our format and in those of four peers.
 
-    python benchmarks/tokens.py
+    python benchmarks/tokens.py [--json FILE]
 
 The peers' formats are written down here as research on their sources describes them (August 2026), and show
 the same content; the peers are not run. "without numbers" is agentfs with `Policy(line_numbers=False)`.
 Tokens are those of tiktoken's cl100k_base, or estimated without it.
 """
 
+import argparse
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+
+from save import save
 
 from agentfs import Limits, Policy, Workspace
 from agentfs.text import estimate_tokens
@@ -161,6 +164,9 @@ def tasks(ws: Workspace, unnumbered: Workspace) -> list[tuple[str, list[str]]]:
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--json", help="the file for the figures")
+    file = parser.parse_args().json
     named, count = counter()
     with tempfile.TemporaryDirectory() as directory:
         build(Path(directory))
@@ -172,11 +178,15 @@ def main() -> None:
     print("| task | " + " | ".join(PEERS) + " |")
     print("|---" * (len(PEERS) + 1) + "|")
     sums = [0] * len(PEERS)
+    table = []
     for what, texts in rows:
         counts = [count(text) for text in texts]
         sums = [total + number for total, number in zip(sums, counts, strict=True)]
         print(f"| {what} | " + " | ".join(f"{number:,}" for number in counts) + " |")
+        table.append({"label": what, "tokens": dict(zip(PEERS, counts, strict=True))})
     print("| all ten | " + " | ".join(f"{number:,}" for number in sums) + " |")
+    if file:
+        save(file, named, table)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """Searches of a watched workspace beside cold ones and `rg`: the same answers first, then the time of each.
 
     python benchmarks/watch.py TREE [--rounds 7] [--rg RG] [--watch-bytes 2147483648] [--changes 1000]
+        [--json FILE]
 
 Our figures are milliseconds of the call and, in brackets, of the processor; for rg, of the whole process. At
 the end CHANGES files are written again, each with its own content, and the next search is measured.
@@ -12,6 +13,8 @@ import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
+
+from save import save
 
 from agentfs import Limits, Workspace
 
@@ -44,6 +47,12 @@ def totals(found) -> tuple:
     return found.total_lines, found.total_matches, found.total_files, found.skipped, found.matches
 
 
+def row(label: str, pattern: str, lines: int, ms: dict[str, float]) -> dict:
+    """Return what `charts.py` takes."""
+    times = {who: round(value, 1) for who, value in ms.items()}
+    return {"pattern": pattern, "label": label, "lines": lines, "ms": times}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("tree")
@@ -51,7 +60,9 @@ def main() -> None:
     parser.add_argument("--rg", default="rg")
     parser.add_argument("--watch-bytes", type=int, default=2**31)
     parser.add_argument("--changes", type=int, default=0, help="files to write again (their content stays)")
+    parser.add_argument("--json", help="the file for the times by the clock")
     given = parser.parse_args()
+    rows = []
     limits = Limits(timeout=30, watch_bytes=given.watch_bytes)
     cold = Workspace(given.tree, limits=limits)
     first = {}
@@ -77,6 +88,8 @@ def main() -> None:
             given.rounds,
         )
         ratios.append(rg / ours[0])
+        times = {"agentfs": usual[0], "watched": ours[0], "rg": rg}
+        rows.append(row(name, pattern, found.total_lines, times))
         print(
             f"| {name}: `{pattern}` ({found.total_lines:,} lines) | {usual[0]:.0f} ({usual[1]:.0f}) | "
             f"{ours[0]:.1f} ({ours[1]:.1f}) | {usual[1] / ours[1]:.1f} | {rg:.0f} | {rg / ours[0]:.1f} |",
@@ -94,6 +107,9 @@ def main() -> None:
             f"| {name} | {usual[0]:.0f} ({usual[1]:.0f}) | {ours[0]:.1f} ({ours[1]:.1f}) | "
             f"{usual[1] / ours[1]:.1f} | | |"
         )
+        rows.append(row(name, "", one.total, {"agentfs": usual[0], "watched": ours[0]}))
+    if given.json:
+        save(given.json, Path(given.tree).name, rows)
     print("rg / watched, median:", round(statistics.median(ratios), 1))
     if given.changes:
         files = [entry.path for entry in cold.glob("*", limit=given.changes).files]
