@@ -171,7 +171,7 @@ def glob_files(
     patterns = as_list(options.pattern)
     hint = ""
     if any("[" in each.replace("\\[", "") for each in patterns):
-        hint = "[ ] stands for one character of a set: write \\[ for the bracket itself"
+        hint = "[ ] matches one character of a set: write \\[ for the bracket itself"
     kind = Filter(types=parse_types(options.types), links_as_files=True)
     try:
         return _search(root, limits, options, kind, patterns, None, patterns, hint, tracker)
@@ -300,7 +300,7 @@ def _search(
             ignored=everything or options.include_ignored,
             enter=enter,
             exclude=compile_exclude(exclude) if exclude else None,
-            key=None if by_name else ("glob", *globs, options.anchored),
+            key=None if by_name else ("glob", *wanted, options.anchored, any_case),
         )
 
     page = page_of(options.limit, options.offset, limits.glob_results, limits)
@@ -315,7 +315,9 @@ def _search(
         other = ""
         if not options.include_ignored and (found.skipped.hidden or found.skipped.ignored):
             other = _hint_of_skipped(root, query(everything=True), deadline)
-        hint = other or _hint_of_case(root, query(any_case=True), deadline) or hint
+        if not other and any(glob.lower() != glob.upper() for glob in globs):
+            other = _hint_of_case(root, query(any_case=True), deadline)
+        hint = other or hint
         nothing = Joined("; ", nothing, hint) if hint else f"{nothing}."
     lines = path_lines([(each.path, "/" if each.type == "directory" else "") for each in found.entries])
     result = GlobResult(

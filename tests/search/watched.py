@@ -24,6 +24,8 @@ CALLS = [
     ("glob", {"pattern": "**/*.txt", "sort": "size"}),
     ("glob", {"pattern": "a/**", "types": "fd", "include_ignored": True}),
     ("glob", {"pattern": "*.py", "limit": 1}),
+    ("glob", {"pattern": "**/*.TXT"}),
+    ("grep", {"pattern": "needle", "glob": "*.TXT"}),
     ("find", {"types": ["f", "d", "l"]}),
     ("find", {"types": "e", "hidden": True}),
     ("find", {"follow_symlinks": True, "size": "+1b"}),
