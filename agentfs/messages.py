@@ -48,7 +48,7 @@ Part: TypeAlias = str | NextCall | ToolName | ParameterName | Retry
 
 
 class Names:
-    """What the tools at hand are called; None stands for what they do not have."""
+    """What the tools at hand are called; None for a tool that is not offered."""
 
     def tool(self, method: str) -> str | None:
         """Return how to name the tool for a method."""

@@ -200,7 +200,7 @@ def test_a_name_that_is_written_so_itself_goes_before_the_one_shown_so(tmp_path)
 
 @pytest.mark.parametrize("dialect", ["codescout", "rye", "tree-sitter-analyzer", "dominds"])
 def test_documents_are_read_back_exactly(tmp_path, dialect):
-    """Escapes of JSON and YAML stand for what is hidden, so that documented fields stay exact."""
+    """Escapes of JSON and YAML are the hidden characters, so that documented fields stay exact."""
     lay_out(tmp_path)
     calls = {
         "codescout": ("list_dir", {"path": "."}),

@@ -122,7 +122,7 @@ class _Diagnosis:
     known: KnownTexts
 
     def cut_for_display(self) -> NoMatchError | None:
-        """Explain the mark that stands for the part of a long line that was not shown."""
+        """Explain the mark in place of the part of a long line that was not shown."""
         if not (mark := re.search(CUT_MARK, self.old)):
             return None
         spans = causes.with_cut_lines(self.view, self.old)
@@ -135,13 +135,13 @@ class _Diagnosis:
             rest = call("read", path=self.path, offset=line + before.count("\n"), limit=1, column=column)
         return self._error(
             "cut_for_display",
-            f": {mark[0]} in it stands for a part of a long line that was not shown.",
+            f": {mark[0]} is the mark for a part of a long line that was not shown.",
             spans,
             suggestion="" if re.search(CUT_MARK, self.new) else None,
             hint=Joined(
                 " ",
                 Message("Leave the mark out of ", _OLD, " and ", _NEW, ", and name a part that is shown."),
-                Message("To see what it stands for, call ", rest, "."),
+                Message("To see that part, call ", rest, "."),
             ),
         )
 
@@ -269,7 +269,7 @@ class _Diagnosis:
             places=self._differences(spans[0]) if one else (),
             hint=Joined(
                 " ",
-                "Give every line in full: `...` does not stand for lines left out." if elided else "",
+                "Give every line in full: `...` does not match lines left out." if elided else "",
                 Message(
                     "Copy ", _OLD, " from the file exactly, white space included and without line numbers."
                 ),

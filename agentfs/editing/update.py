@@ -112,7 +112,7 @@ def _ends_of_run(run: re.Match[str]) -> str:
 
 
 def placeholder_notes(diff: str) -> list[str]:
-    """Return a warning for each line of a new text that seems to stand for text that was left out."""
+    """Return a warning for each line of a new text that looks like a placeholder for left-out text."""
     candidates = islice(_COMMENT.finditer(diff), _MOST_CANDIDATES)
     comments = dict.fromkeys(found[0][1:].strip() for found in candidates if _omits(found[1]))
     marks = dict.fromkeys(found[1] for found in islice(_CUT_LINE.finditer(diff), _MOST_CANDIDATES))

@@ -15,7 +15,7 @@ class SchemaRules(NamedTuple):
     """What the schemas of a format may contain."""
 
     every_required: bool = False  # parameters that are not required become nullable
-    unions: bool = True  # `anyOf` may stand beside a description; else the plainest option stands for all
+    unions: bool = True  # `anyOf` may be beside a description; else the plainest option replaces all
     closed_only: bool = False  # objects with free names and values of any type have no schema
     string_enums: bool = False  # only strings may be enumerated
     identifiers: bool = False  # a parameter is named by letters, digits and underscores alone

@@ -271,7 +271,7 @@ def paths_of(path: OneOrMore) -> list[str]:
 
 
 def as_list(value: OneOrMore | None) -> list[str]:
-    """Return one or several texts as a list; an empty text stands for none."""
+    """Return one or several texts as a list; an empty text is none."""
     if value is None:
         return []
     return [each for each in ([value] if isinstance(value, str) else value) if each]

@@ -103,7 +103,7 @@ def test_the_mark_of_a_cut_line_is_explained_with_the_read_that_shows_the_rest(w
     shown = shown_line(ws, 2)
     error = no_match(ws, f"x = 1\n{shown}", "x = 1\na = []")
     assert error.details["cause"] == "cut_for_display"
-    assert "⟦+2894 characters⟧ in it stands for a part of a long line that was not shown" in str(error)
+    assert "⟦+2894 characters⟧ is the mark for a part of a long line that was not shown" in str(error)
     (rest,) = error.details["suggested_calls"]
     assert rest["arguments"] == {"path": "f", "offset": 2, "limit": 1, "column": 2001}
     assert ws.read(**rest["arguments"]).content.startswith("421, 422, ")
@@ -172,7 +172,7 @@ def test_the_line_that_an_old_text_lacks_is_named_by_its_own_number(ws, tmp_path
 def test_an_ellipsis_stands_for_no_lines(ws, tmp_path):
     (tmp_path / "f").write_text("def f():\n    a = 1\n    b = 2\n    return a + b\n")
     error = no_match(ws, "def f():\n    ...\n    return a + b", "x")
-    assert "`...` does not stand for lines left out" in str(error)
+    assert "`...` does not match lines left out" in str(error)
 
 
 def no_match(ws, old, new):

@@ -1,8 +1,8 @@
 """`move` of a directory with all in it: one step, whole or not at all, and nowhere outside."""
 
+import errno
 import os
 import shutil
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -19,7 +19,7 @@ from agentfs.errors import (
     StaleError,
     TooLargeError,
 )
-from tests.faults.test_transactions import CHANGING, Seam
+from tests.faults.calls import CHANGING, CountedCalls, RepeatedChange, fail_with, kill_itself
 from tests.history.judges import can_mount, snapshot
 
 FILES = {
@@ -341,65 +341,29 @@ def both(tmp_path_factory):
     return old, snapshot(top)
 
 
-def kills(tmp_path, both, monkeypatch, step):
-    top = fresh(tmp_path / "root")
-    seam = Seam(monkeypatch)
-    seam.act = lambda: os.kill(os.getpid(), signal.SIGKILL)
-    with Workspace(top) as ws:
-        start = seam.count
-        ws.move("d", "x/new")
-        total = seam.count - start
-    seen = set()
+@pytest.fixture
+def change(tmp_path):
+    return RepeatedChange(tmp_path / "root", fresh, lambda ws: ws.move("d", "x/new"))
+
+
+def kill_before(change, both, monkeypatch, step):
+    calls = CountedCalls(monkeypatch, kill_itself)
+    total = change.count(calls)
     # A process that is killed leaves locks, so that the next makes some calls more.
-    for number in [*range(1, total, step), *range(total, total + 60, 4)]:
-        fresh(top)
-        with Workspace(top) as ws:
-            child = os.fork()
-            if child == 0:
-                seam.at = seam.count + number
-                ws.move("d", "x/new")
-                os._exit(0)
-            assert os.waitpid(child, 0)[1] in {signal.SIGKILL, 0}
-        with Workspace(top) as ws:
-            state = snapshot(top)
-            assert state in both, f"killed at call {number} of {total}: {sorted(state)} {ws.recovery_notes}"
-            seen.add(both.index(state))
-    assert seen == {0, 1}
+    at = [*range(1, total, step), *range(total, total + 60, 4)]
+    assert {change.kill_at(calls, each, both)[0] for each in at} == {0, 1}
 
 
-def test_a_kill_before_some_calls_leaves_all_old_or_all_new(tmp_path, both, monkeypatch):
-    kills(tmp_path, both, monkeypatch, 13)
+def test_a_kill_before_some_calls_leaves_all_old_or_all_new(change, both, monkeypatch):
+    kill_before(change, both, monkeypatch, 13)
 
 
 @pytest.mark.long
-def test_a_kill_before_every_call_leaves_all_old_or_all_new(tmp_path, both, monkeypatch):
-    kills(tmp_path, both, monkeypatch, 1)
+def test_a_kill_before_every_call_leaves_all_old_or_all_new(change, both, monkeypatch):
+    kill_before(change, both, monkeypatch, 1)
 
 
-def test_a_failure_of_every_changing_call_leaves_all_old_or_all_new(tmp_path, both, monkeypatch):
-    top = fresh(tmp_path / "root")
-    seam = Seam(monkeypatch, CHANGING)
-
-    def fail():
-        raise OSError(5, os.strerror(5))
-
-    seam.act = fail
-    with Workspace(top) as ws:
-        start = seam.count
-        ws.move("d", "x/new")
-        total = seam.count - start
-    failed = 0
-    for at in range(1, total + 1, 2):
-        fresh(top)
-        with Workspace(top) as ws:
-            seam.at = seam.count + at
-            try:
-                ws.move("d", "x/new")
-            except AgentFSError:
-                failed += 1
-                assert snapshot(top) == both[0], f"call {at} of {total}"
-                assert not ws.changes().files
-            else:
-                state = {name: each for name, each in snapshot(top).items() if not name.endswith(".part")}
-                assert state == both[1], f"call {at} of {total}"
-    assert failed > total / 6
+def test_a_failure_of_every_changing_call_leaves_all_old_or_all_new(change, both, monkeypatch):
+    calls = CountedCalls(monkeypatch, fail_with(errno.EIO), CHANGING)
+    total = change.count(calls)
+    assert sum(change.fail_at(calls, at, both) for at in range(1, total + 1, 2)) > total / 6

@@ -1,8 +1,8 @@
 """`replace`: a text or a pattern in all files that have it; all of them are changed, or none."""
 
+import errno
 import os
 import re
-import signal
 import tempfile
 import threading
 from pathlib import Path
@@ -26,7 +26,7 @@ from agentfs.errors import (
     TooLargeError,
 )
 from agentfs.text import estimate_tokens
-from tests.faults.test_transactions import CHANGING, Seam
+from tests.faults.calls import CHANGING, CountedCalls, RepeatedChange, fail_with, kill_itself
 from tests.history.judges import git_applied, snapshot
 
 
@@ -626,70 +626,36 @@ def both(tmp_path_factory):
     return old, new
 
 
-def kills(tmp_path, both, monkeypatch, step):
-    top = fresh(tmp_path / "root")
-    seam = Seam(monkeypatch)
-    seam.act = lambda: os.kill(os.getpid(), signal.SIGKILL)
-    with Workspace(top) as ws:
-        start = seam.count
-        ws.replace("old", "new")
-        total = seam.count - start
+@pytest.fixture
+def change(tmp_path):
+    return RepeatedChange(
+        tmp_path / "root",
+        fresh,
+        lambda ws: ws.replace("old", "new"),
+        left_out=lambda done: done.skipped.unreadable,
+    )
+
+
+def kill_before(change, both, monkeypatch, step):
+    calls = CountedCalls(monkeypatch, kill_itself)
+    total = change.count(calls)
     assert total > 60
-    seen = set()
-    for number in range(1, total + 1, step):
-        fresh(top)
-        with Workspace(top) as ws:
-            child = os.fork()
-            if child == 0:
-                seam.at = seam.count + number
-                ws.replace("old", "new")
-                os._exit(0)
-            assert os.WTERMSIG(os.waitpid(child, 0)[1]) == signal.SIGKILL
-        with Workspace(top) as ws:
-            state = snapshot(top)
-            assert state in both, f"killed at call {number} of {total}: {sorted(state)} {ws.recovery_notes}"
-            seen.add(both.index(state))
-    assert seen == {0, 1}
+    assert {change.kill_at(calls, at, both) for at in range(1, total + 1, step)} == {(0, True), (1, True)}
 
 
-def test_a_kill_before_every_third_call_leaves_all_old_or_all_new(tmp_path, both, monkeypatch):
-    kills(tmp_path, both, monkeypatch, 3)
+def test_a_kill_before_every_third_call_leaves_all_old_or_all_new(change, both, monkeypatch):
+    kill_before(change, both, monkeypatch, 3)
 
 
 @pytest.mark.long
-def test_a_kill_before_every_call_leaves_all_old_or_all_new(tmp_path, both, monkeypatch):
-    kills(tmp_path, both, monkeypatch, 1)
+def test_a_kill_before_every_call_leaves_all_old_or_all_new(change, both, monkeypatch):
+    kill_before(change, both, monkeypatch, 1)
 
 
-def test_a_failure_of_every_call_leaves_all_old_or_all_new(tmp_path, both, monkeypatch):
-    top = fresh(tmp_path / "root")
-    seam = Seam(monkeypatch, CHANGING)
-
-    def fail():
-        raise OSError(28, os.strerror(28))
-
-    seam.act = fail
-    with Workspace(top) as ws:
-        start = seam.count
-        ws.replace("old", "new")
-        total = seam.count - start
-    failed = 0
-    for at in range(1, total + 1):
-        fresh(top)
-        with Workspace(top) as ws:
-            seam.at = seam.count + at
-            try:
-                done = ws.replace("old", "new")
-            except AgentFSError:
-                failed += 1
-                assert snapshot(top) == both[0], f"call {at} of {total}"
-                assert not ws.changes().files
-            else:
-                if done.skipped.unreadable:  # then it was left out, and counted
-                    continue
-                state = {name: each for name, each in snapshot(top).items() if not name.endswith(".part")}
-                assert state == both[1], f"call {at} of {total}"
-    assert failed > total / 3
+def test_a_failure_of_every_call_leaves_all_old_or_all_new(change, both, monkeypatch):
+    calls = CountedCalls(monkeypatch, fail_with(errno.ENOSPC), CHANGING)
+    total = change.count(calls)
+    assert sum(change.fail_at(calls, at, both) for at in range(1, total + 1)) > total / 3
 
 
 WORDS = st.sampled_from(["ab", "a", "b", "ba", "é", "_", " ", "aab", "x"])

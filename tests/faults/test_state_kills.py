@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from agentfs import AgentFSError, Policy, Workspace
-from tests.faults.test_transactions import Seam
+from tests.faults.calls import CountedCalls, kill_itself
 from tests.faults.tracing import needs_tracing, numbered, run_traced
 from tests.history.judges import Snapshot, snapshot
 
@@ -86,26 +86,25 @@ def test_a_kill_before_every_call_leaves_journal_and_tree_agreeing(tmp_path, mon
     kill_before(tmp_path, monkeypatch, 1)
 
 
-def killing(monkeypatch) -> Seam:
+def killing(monkeypatch) -> CountedCalls:
     """Counts the calls of agentfs and the statements of its database, and kills before one of them."""
-    seam, connect = Seam(monkeypatch), sqlite3.connect
-    seam.act = lambda: os.kill(os.getpid(), signal.SIGKILL)
+    calls, connect = CountedCalls(monkeypatch, kill_itself), sqlite3.connect
 
     class Connection(sqlite3.Connection):
-        execute = seam.wrap(sqlite3.Connection.execute)
+        execute = calls.wrap(sqlite3.Connection.execute)
 
     monkeypatch.setattr(sqlite3, "connect", lambda *args, **more: connect(*args, factory=Connection, **more))
-    return seam
+    return calls
 
 
 def kill_before(tmp_path, monkeypatch, step):
     had = states_of(tmp_path / "model")
-    seam = killing(monkeypatch)
+    calls = killing(monkeypatch)
     root, state = fresh(tmp_path / "top")
     with Workspace(root, state=state) as ws:
-        start = seam.count
+        start = calls.count
         act(ws)  # noqa: F821 - as above
-        total = seam.count - start
+        total = calls.count - start
     assert total > 300
     seen, told = set(), set()
     for number in range(1, total + 1, step):
@@ -113,7 +112,7 @@ def kill_before(tmp_path, monkeypatch, step):
         child = os.fork()
         if child == 0:
             ws = Workspace(root, state=state)
-            seam.at = seam.count + number
+            calls.at = calls.count + number
             act(ws)  # noqa: F821 - as above
             os._exit(0)
         assert os.WTERMSIG(os.waitpid(child, 0)[1]) == signal.SIGKILL
@@ -215,11 +214,11 @@ def kill_at_random(tmp_path, monkeypatch, seed, *, kills):
     root, state = fresh(tmp_path / "top")
     original = files_of(root)
     policy = Policy(overwrite="always", durability="fast")
-    seam = killing(monkeypatch)
+    calls = killing(monkeypatch)
     for _ in range(kills):
         child = os.fork()
         if child == 0:
-            seam.at = seam.count + chance.randint(1, 400)  # opening it is a part of it
+            calls.at = calls.count + chance.randint(1, 400)  # opening it is a part of it
             with Workspace(root, state=state, policy=policy) as ws:
                 for _ in range(20):
                     at_random(ws, chance)

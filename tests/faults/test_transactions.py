@@ -1,15 +1,14 @@
 """A transaction over five files is killed, or fails, at each of its calls: all is old or all is new."""
 
 import errno
-import fcntl
 import os
 import shutil
-import signal
 from pathlib import Path
 
 import pytest
 
 from agentfs import AgentFSError, Workspace
+from tests.faults.calls import CHANGING, CountedCalls, RepeatedChange, fail_with, kill_itself
 from tests.faults.tracing import needs_tracing, numbered, run_traced
 from tests.history.judges import snapshot
 
@@ -24,24 +23,6 @@ def transaction(ws):
         tx.edit("deep/e", "old", "new", True)
 """
 exec(TRANSACTION)  # the traced process runs the same text
-
-CALLS = [
-    *("open", "close", "read", "write", "fsync", "link", "unlink", "replace", "rename", "mkdir", "rmdir"),
-    *("stat", "lstat", "fstat", "readlink", "symlink", "fchmod", "fchown", "lseek", "listdir", "scandir"),
-]
-CHANGING = {
-    "open",
-    "write",
-    "fsync",
-    "link",
-    "unlink",
-    "replace",
-    "rename",
-    "mkdir",
-    "rmdir",
-    "fchmod",
-    "symlink",
-}
 
 
 def fresh(top: Path) -> Path:
@@ -68,96 +49,37 @@ def both(tmp_path_factory):
     return old, new
 
 
-class Seam:
-    """Counts the calls of the system, and does something at one of them."""
-
-    def __init__(self, monkeypatch, only=None):
-        self.count, self.at, self.act = 0, -1, None
-        for module, names in ((os, CALLS), (fcntl, ["flock"])):
-            for name in names:
-                if only is None or name in only:
-                    monkeypatch.setattr(module, name, self.wrap(getattr(module, name)))
-
-    def wrap(self, call):
-        def wrapped(*args, **kwargs):
-            self.count += 1
-            if self.count == self.at:
-                self.act()
-            return call(*args, **kwargs)
-
-        return wrapped
+@pytest.fixture
+def change(tmp_path):
+    return RepeatedChange(
+        tmp_path / "root",
+        fresh,
+        transaction,  # noqa: F821 - from TRANSACTION
+        before=lambda ws: ws.read("d"),
+    )
 
 
-def test_a_kill_before_every_third_call_leaves_all_old_or_all_new(tmp_path, both, monkeypatch):
-    kill_before(tmp_path, both, monkeypatch, 3)
+def kill_before(change, both, monkeypatch, step):
+    calls = CountedCalls(monkeypatch, kill_itself)
+    total = change.count(calls)
+    assert total > 100
+    assert {change.kill_at(calls, at, both) for at in range(1, total + 1, step)} == {(0, True), (1, True)}
+
+
+def test_a_kill_before_every_third_call_leaves_all_old_or_all_new(change, both, monkeypatch):
+    kill_before(change, both, monkeypatch, 3)
 
 
 @pytest.mark.long
-def test_a_kill_before_every_call_leaves_all_old_or_all_new(tmp_path, both, monkeypatch):
-    kill_before(tmp_path, both, monkeypatch, 1)
-
-
-def kill_before(tmp_path, both, monkeypatch, step):
-    top = fresh(tmp_path / "root")
-    seam = Seam(monkeypatch)
-    seam.act = lambda: os.kill(os.getpid(), signal.SIGKILL)
-    with Workspace(top) as ws:
-        ws.read("d")
-        start = seam.count
-        transaction(ws)  # noqa: F821 - as above
-        total = seam.count - start
-    assert total > 100
-    seen = set()
-    for number in range(1, total + 1, step):
-        fresh(top)
-        with Workspace(top) as ws:
-            ws.read("d")
-            child = os.fork()
-            if child == 0:
-                seam.at = seam.count + number
-                transaction(ws)  # noqa: F821 - as above
-                os._exit(0)
-            assert os.WTERMSIG(os.waitpid(child, 0)[1]) == signal.SIGKILL
-        with Workspace(top) as ws:
-            state = snapshot(top)
-            assert state in both, f"killed at call {number} of {total}: {sorted(state)} {ws.recovery_notes}"
-            seen.add(both.index(state))
-    assert seen == {0, 1}
+def test_a_kill_before_every_call_leaves_all_old_or_all_new(change, both, monkeypatch):
+    kill_before(change, both, monkeypatch, 1)
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EIO])
-def test_a_failure_of_every_call_leaves_all_old_or_all_new(tmp_path, both, monkeypatch, number):
-    top = fresh(tmp_path / "root")
-    seam = Seam(monkeypatch, CHANGING)
-
-    def fail():
-        raise OSError(number, os.strerror(number))
-
-    seam.act = fail
-    with Workspace(top) as ws:
-        ws.read("d")
-        start = seam.count
-        transaction(ws)  # noqa: F821 - as above
-        total = seam.count - start
-    failed = 0
-    for at in range(1, total + 1):
-        fresh(top)
-        with Workspace(top) as ws:
-            ws.read("d")
-            seam.at = seam.count + at
-            try:
-                transaction(ws)  # noqa: F821 - as above
-            except AgentFSError:
-                failed += 1
-                assert snapshot(top) == both[0], f"call {at} of {total}"
-                assert not ws.changes().files
-            else:
-                state = snapshot(top)
-                strays = {name for name in state if name.endswith(".part")}
-                assert {name: state[name] for name in state.keys() - strays} == both[1], (
-                    f"call {at} of {total}"
-                )
-    assert failed > total / 2
+def test_a_failure_of_every_call_leaves_all_old_or_all_new(change, both, monkeypatch, number):
+    calls = CountedCalls(monkeypatch, fail_with(number), CHANGING)
+    total = change.count(calls)
+    assert sum(change.fail_at(calls, at, both) for at in range(1, total + 1)) > total / 2
 
 
 TRACED = (

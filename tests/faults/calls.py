@@ -1,0 +1,116 @@
+"""A change of many files is killed, or fails, at its calls of the system: all is old or all is new."""
+
+import fcntl
+import os
+import signal
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from agentfs import AgentFSError, Workspace
+from tests.history.judges import Snapshot, snapshot
+
+CALLS = [
+    *("open", "close", "read", "write", "fsync", "link", "unlink", "replace", "rename", "mkdir", "rmdir"),
+    *("stat", "lstat", "fstat", "readlink", "symlink", "fchmod", "fchown", "lseek", "listdir", "scandir"),
+]
+CHANGING = {
+    "open",
+    "write",
+    "fsync",
+    "link",
+    "unlink",
+    "replace",
+    "rename",
+    "mkdir",
+    "rmdir",
+    "fchmod",
+    "symlink",
+}
+
+
+class CountedCalls:
+    """Counts the calls of the system, and does something at one of them."""
+
+    def __init__(self, monkeypatch, act: Callable[[], object], only: Iterable[str] | None = None):
+        self.count, self.at, self.act = 0, -1, act
+        for module, names in ((os, CALLS), (fcntl, ["flock"])):
+            for name in names:
+                if only is None or name in only:
+                    monkeypatch.setattr(module, name, self.wrap(getattr(module, name)))
+
+    def wrap(self, call):
+        def wrapped(*args, **kwargs):
+            self.count += 1
+            if self.count == self.at:
+                self.act()
+            return call(*args, **kwargs)
+
+        return wrapped
+
+
+@dataclass
+class RepeatedChange:
+    """One change, made again and again to a tree that is made anew each time."""
+
+    top: Path
+    fresh: Callable[[Path], object]  # makes the tree as it was before the change
+    change: Callable[[Workspace], object]
+    before: Callable[[Workspace], object] = lambda ws: None  # called before the calls are counted
+    left_out: Callable[[Any], object] = lambda done: False  # whether the result counts a file as left out
+
+    def count(self, calls: CountedCalls) -> int:
+        """Return how many calls the whole change makes."""
+        self.fresh(self.top)
+        with Workspace(self.top) as ws:
+            self.before(ws)
+            start = calls.count
+            self.change(ws)
+            return calls.count - start
+
+    def kill_at(self, calls: CountedCalls, number: int, both: tuple[Snapshot, Snapshot]) -> tuple[int, bool]:
+        """Return which of both states the tree has after a kill at a call, and whether the kill came."""
+        self.fresh(self.top)
+        with Workspace(self.top) as ws:
+            self.before(ws)
+            child = os.fork()
+            if child == 0:
+                calls.at = calls.count + number
+                self.change(ws)
+                os._exit(0)
+            status = os.waitpid(child, 0)[1]
+        assert status in {signal.SIGKILL, 0}
+        with Workspace(self.top) as ws:
+            state = snapshot(self.top)
+            assert state in both, f"killed at call {number}: {sorted(state)} {ws.recovery_notes}"
+        return both.index(state), status != 0
+
+    def fail_at(self, calls: CountedCalls, number: int, both: tuple[Snapshot, Snapshot]) -> bool:
+        """Return whether the change failed since a call of it did; a change that ends is made whole."""
+        self.fresh(self.top)
+        with Workspace(self.top) as ws:
+            self.before(ws)
+            calls.at = calls.count + number
+            try:
+                done = self.change(ws)
+            except AgentFSError:
+                assert snapshot(self.top) == both[0], f"call {number}"
+                assert not ws.changes().files
+                return True
+            if self.left_out(done):
+                return False
+            state = {name: each for name, each in snapshot(self.top).items() if not name.endswith(".part")}
+            assert state == both[1], f"call {number}"
+            return False
+
+
+def kill_itself() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def fail_with(number: int) -> Callable[[], object]:
+    def fail():
+        raise OSError(number, os.strerror(number))
+
+    return fail
