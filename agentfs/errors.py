@@ -241,3 +241,10 @@ class FileIOError(OperationalError, OSError, code="io"):
 
 class UnsupportedSystemError(OperationalError, NotImplementedError, code="unsupported"):
     """This operating system cannot confine a workspace to its root."""
+
+
+class DisconnectedError(OperationalError, ConnectionError, code="disconnected"):
+    """The far side of a remote workspace cannot be reached.
+
+    `details["made"]` is True or False where it is known whether the call has changed anything, else None.
+    """

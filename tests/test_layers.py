@@ -23,6 +23,7 @@ LAYERS = [
     {"tools"},
     {"enforcement"},
     {"workspace"},
+    {"remote"},
     {"dialects"},
     {"mcp_stdio"},
     {"mcp_server"},

@@ -38,12 +38,14 @@ PYTHON_ERRORS = {
     "busy": OSError,
     "io": OSError,
     "unsupported": NotImplementedError,
+    "disconnected": ConnectionError,
 }
 
 CODES = """
 outside_workspace not_found already_exists not_a_file not_a_directory not_regular link_loop invalid_path
 name_too_long protected read_only refused no_match ambiguous no_change unread stale unknown_line overlap
 binary encoding too_large past_end invalid_argument invalid_pattern unknown_tool timeout busy io unsupported
+disconnected
 """.split()  # noqa: SIM905 - a list of strings would be five times as long
 
 SIGNATURES = {

@@ -1,0 +1,121 @@
+"""Streams to the far side: those of a command, or any object with `write`, `readline` and `close`."""
+
+import contextlib
+import inspect
+import io
+import os
+import signal
+import subprocess
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from agentfs.errors import DisconnectedError
+
+_ERROR_BYTES = 4096  # of standard error that are kept for messages
+_EXIT_SECONDS = 2.0  # that a command may take to end after its input has ended
+
+
+class Stream(Protocol):
+    """A stream of bytes in both directions, as a provider's SDK gives it.
+
+    `readline` may take a limit, as that of Python's files; then no endless line is read into memory.
+    """
+
+    def write(self, data: bytes, /) -> object:
+        """Send all of the data at once."""
+
+    def readline(self) -> bytes:
+        """Return what comes, up to and with the next line feed; nothing at the end of the stream."""
+        ...
+
+    def close(self) -> object:
+        """Close both directions; a `readline` or `write` in another thread returns or raises."""
+
+
+class CommandStream:
+    """Standard input and output of a command.
+
+    It runs in a session of its own: Ctrl-C does not end it, and it has no terminal to ask for passwords.
+    """
+
+    def __init__(self, argv: Sequence[str]) -> None:
+        pipe = subprocess.PIPE
+        try:
+            process = subprocess.Popen(  # noqa: S603 - the caller's own command, and no shell
+                argv, stdin=pipe, stdout=pipe, stderr=pipe, bufsize=0, start_new_session=True
+            )
+        except OSError as error:
+            raise DisconnectedError(
+                f"The command {argv[0]!r} cannot be run: {error.strerror}.", details={"made": False}
+            ) from None
+        self._process = process
+        self._input: Any = process.stdin
+        raw: Any = process.stdout
+        self._output = io.BufferedReader(raw)
+        self._reading = threading.Lock()
+        self._errors = bytearray()
+        self._error_reader = threading.Thread(target=self._keep_errors, name="agentfs-stderr", daemon=True)
+        self._error_reader.start()
+
+    def write(self, data: bytes) -> None:
+        """Send all of the data at once."""
+        rest = memoryview(data)
+        while rest:
+            rest = rest[self._input.write(rest) :]
+
+    def readline(self, limit: int = -1) -> bytes:
+        """Return what comes, up to and with the next line feed, at most `limit` bytes."""
+        with self._reading:
+            return b"" if self._output.closed else self._output.readline(limit)
+
+    def close(self) -> None:
+        """End the command, by the end of its input or else by a signal, and wait until it has ended."""
+        with contextlib.suppress(OSError):
+            self._input.close()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(_EXIT_SECONDS)
+        with contextlib.suppress(OSError):
+            os.killpg(self._process.pid, signal.SIGKILL)  # what it started too, which may have its output
+        self._process.wait()
+        if self._reading.acquire(timeout=_EXIT_SECONDS):  # else a process outside of the session has it
+            self._output.close()
+            self._reading.release()
+
+    def explain(self) -> str:
+        """Return the exit status of a command that has ended, and the end of its standard error."""
+        status = self._process.poll()
+        if status is not None:
+            self._error_reader.join(_EXIT_SECONDS)
+        text = bytes(self._errors).decode("utf-8", "backslashreplace").strip()
+        return ": ".join(filter(None, ("" if status is None else f"exit status {status}", text)))
+
+    def _keep_errors(self) -> None:
+        stderr: Any = self._process.stderr
+        with stderr:
+            while chunk := stderr.read(_ERROR_BYTES):
+                self._errors += chunk
+                del self._errors[:-_ERROR_BYTES]
+
+
+def open_command(argv: Sequence[str]) -> CommandStream:
+    """Run a command and return its stream; raise `disconnected` where it cannot be run."""
+    return CommandStream(argv)
+
+
+def line_reader(stream: Stream, limit: int) -> Callable[[], bytes]:
+    """Return a function that reads the next line; `disconnected` where it has over `limit` bytes."""
+    readline: Callable[..., bytes] = stream.readline
+    arguments: tuple[int, ...] = (limit + 1,)
+    try:
+        inspect.signature(readline).bind(*arguments)
+    except (TypeError, ValueError):  # it takes none, or cannot say
+        arguments = ()
+
+    def read() -> bytes:
+        line = readline(*arguments)
+        if len(line) > limit:
+            raise DisconnectedError(f"The far side sent a line of over {limit:,} bytes.")
+        return line
+
+    return read
