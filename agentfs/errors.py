@@ -1,4 +1,4 @@
-"""Every error that agentfs raises, each with a stable `code`; `docs/errors.md` has the table.
+"""Every error that agentfs raises, each with a stable `code`; `docs/reference/errors.md` has the table.
 
 Catch a branch (PathError, AccessError, EditError, ContentError, ArgumentError, OperationalError) to handle a
 kind of failure, a leaf for one, or the Python error that a leaf also is; `code` is what crosses a wire.

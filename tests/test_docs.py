@@ -55,7 +55,7 @@ def test_every_method_and_every_error_code_has_its_place_in_the_docs():
     from_pages = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
     for name in ("read", "write", "edit", "multi_edit", "ls", "glob", "grep"):
         assert re.search(rf"^# .*\b{name}\b", from_pages, re.MULTILINE)
-    errors_page = (ROOT / "docs" / "errors.md").read_text(encoding="utf-8")
+    errors_page = (ROOT / "docs" / "reference" / "errors.md").read_text(encoding="utf-8")
     todo = list(AgentFSError.__subclasses__())
     while todo:
         cls = todo.pop()

@@ -1,7 +1,7 @@
 """`apply-patch`: OpenAI's V4A patches, one tool with one parameter, whole or not at all.
 
-The contract is in `docs/dialects/apply-patch.md`. Parsing is as lenient as the reference: blanks around
-markers, a heredoc around the patch, a first hunk without `@@`, blank lines between hunks and for blank
+The contract is in `docs/reference/dialects/apply-patch.md`. Parsing is as lenient as the reference: blanks
+around markers, a heredoc around the patch, a first hunk without `@@`, blank lines between hunks and for blank
 context. Locating is stricter: the lines of a hunk must occur exactly once, and what the hunk does not change
 stays as the file has it. No `from __future__ import annotations`: the hints become schemas.
 """

@@ -1,6 +1,6 @@
 """`codescout`: read_file, list_dir, search_pattern, find_file, create_file and edit_file, in absolute paths.
 
-The contract is in `docs/dialects/codescout.md`, statement by statement. No `from __future__ import
+The contract is in `docs/reference/dialects/codescout.md`, statement by statement. No `from __future__ import
 annotations`: the hints become schemas.
 """
 

@@ -1,7 +1,7 @@
 """`rye`: read, write, edit_lines, glob, grep and ls, with line ids that hold for the version that was read.
 
-The contract is in `docs/dialects/rye.md`, statement by statement. No `from __future__ import annotations`:
-the hints become schemas.
+The contract is in `docs/reference/dialects/rye.md`, statement by statement. No `from __future__ import
+annotations`: the hints become schemas.
 """
 
 import re

@@ -1,7 +1,7 @@
 """`text-editor`: Anthropic's `str_replace_based_edit_tool`, one tool with four commands.
 
-The contract is in `docs/dialects/text-editor.md`. The messages are those that the models know; what the
-workspace adds follows them. No `from __future__ import annotations`: the hints become schemas.
+The contract is in `docs/reference/dialects/text-editor.md`. The messages are those that the models know; what
+the workspace adds follows them. No `from __future__ import annotations`: the hints become schemas.
 """
 
 import re

@@ -1,8 +1,8 @@
 """`wave`: Read, Write, Edit, MultiEdit, LS, Glob and Grep, also what Claude Code's models know; and plugins.
 
-The contract is in `docs/dialects/wave.md`, statement by statement. The text of a result is the workspace's
-own: the document does not fix it. A plugin is one tool, called with a context: its working directory, and
-callbacks for permission. No `from __future__ import annotations`: the hints become schemas.
+The contract is in `docs/reference/dialects/wave.md`, statement by statement. The text of a result is the
+workspace's own: the document does not fix it. A plugin is one tool, called with a context: its working
+directory, and callbacks for permission. No `from __future__ import annotations`: the hints become schemas.
 """
 
 import inspect

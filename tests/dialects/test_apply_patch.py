@@ -1,4 +1,4 @@
-"""`apply-patch`: each statement that `docs/dialects/apply-patch.md` lists."""
+"""`apply-patch`: each statement that `docs/reference/dialects/apply-patch.md` lists."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""`codescout`: each statement that `docs/dialects/codescout.md` lists, with the document's own examples."""
+"""`codescout`: each statement that `docs/reference/dialects/codescout.md` lists, with its own examples."""
 
 import json
 

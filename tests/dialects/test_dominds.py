@@ -1,4 +1,4 @@
-"""`dominds`: each statement of the document, as `docs/dialects/dominds.md` lists them.
+"""`dominds`: each statement of the document, as `docs/reference/dialects/dominds.md` lists them.
 
 Every answer is read back by PyYAML, which judges it; `.data` has to be the same.
 """

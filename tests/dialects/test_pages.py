@@ -8,7 +8,7 @@ import pytest
 from agentfs.dialects import BUILT_IN
 
 ROOT = Path(__file__).parents[2]
-PAGES = ROOT / "docs" / "dialects"
+PAGES = ROOT / "docs" / "reference" / "dialects"
 
 
 def rows(name: str) -> list[list[str]]:

@@ -1,4 +1,4 @@
-"""`rye`: each statement that `docs/dialects/rye.md` lists, with the document's own examples."""
+"""`rye`: each statement that `docs/reference/dialects/rye.md` lists, with the document's own examples."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""`text-editor`: each statement that `docs/dialects/text-editor.md` lists."""
+"""`text-editor`: each statement that `docs/reference/dialects/text-editor.md` lists."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""`wave`: each statement of the document, as `docs/dialects/wave.md` lists them."""
+"""`wave`: each statement of the document, as `docs/reference/dialects/wave.md` lists them."""
 
 import asyncio
 import inspect

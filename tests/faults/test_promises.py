@@ -1,4 +1,4 @@
-"""What docs/security.md says is shown: its tests are there, and each row and each peer's case has one."""
+"""What docs/explanation/security.md says is shown: the tests exist, and each row and peer's case has one."""
 
 import re
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "explanation" / "security.md").read_text(encoding="utf-8")
 # What befell others, by the name of its record.
 CASES = """
 CVE-2025-53110 CVE-2025-53109 CVE-2026-27735 CVE-2025-68143 CVE-2025-54794 CVE-2026-25724 CVE-2026-39861

@@ -417,7 +417,7 @@ def test_a_twin_is_known_as_soon_as_its_name_is_there(tmp_path, monkeypatch):
 
 
 def test_the_limit_of_hard_links_is_the_stated_one(tmp_path):
-    """`docs/security.md`: known is a link to what lies in the root itself, under a name without `*`."""
+    """The page says: known is a link to what lies in the root itself, under a name without `*`."""
     for name in (".env", "app/.env", "server.pem"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(SECRET)
@@ -485,7 +485,7 @@ def test_a_mounted_twin_of_git_is_known_by_its_inode(secrets, monkeypatch):
 
 
 def test_the_page_lists_every_protected_name():
-    page = (Path(__file__).parents[2] / "docs" / "limits.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "reference" / "limits.md").read_text(encoding="utf-8")
     lists = page.partition("Read-protected by default:")[2].partition("A pattern is")[0]
     stated = set(re.findall(r"`([^`]+)`", lists))
     names = {name for name in (*Protect.READ, *Protect.WRITE) if not name.startswith("secrets.")}

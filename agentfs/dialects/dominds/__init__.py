@@ -1,6 +1,6 @@
 """`dominds`: list_dir, read_file and five ripgrep_* tools, whose replies are YAML.
 
-The contract is in `docs/dialects/dominds.md`, statement by statement. No `from __future__ import
+The contract is in `docs/reference/dialects/dominds.md`, statement by statement. No `from __future__ import
 annotations`: the hints become schemas.
 """
 

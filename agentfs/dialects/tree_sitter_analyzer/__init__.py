@@ -1,6 +1,6 @@
 """`tree-sitter-analyzer`: list_files, search_content and find_and_grep, with a ladder of formats.
 
-The contract is in `docs/dialects/tree-sitter-analyzer.md`, statement by statement.
+The contract is in `docs/reference/dialects/tree-sitter-analyzer.md`, statement by statement.
 """
 
 import inspect
