@@ -84,7 +84,7 @@ def main() -> None:
         usual = measure(lambda: cold.grep(**arguments), max(given.rounds // 2, 2))  # noqa: B023 - as above
         command = [given.rg, "-n", "--no-heading", "--color=never", *["-i"] * ("i" in options), "-e", pattern]
         rg, _ = measure(
-            lambda: subprocess.run(command, cwd=given.tree, capture_output=True, check=False),  # noqa: B023
+            lambda: subprocess.run(command, cwd=given.tree, capture_output=True, check=False),  # noqa: B023 - called at once
             given.rounds,
         )
         ratios.append(rg / ours[0])

@@ -178,7 +178,7 @@ def test_a_root_that_is_only_read_is_not_changed(tmp_path):
 def test_expect_is_the_number_of_replacements(ws, tmp_path):
     put(tmp_path, {"a": "old old", "b": "old"})
     for wrong in (1, 2, 4):
-        error = fails(lambda: ws.replace("old", "new", expect=wrong), AmbiguousError, tmp_path)  # noqa: B023
+        error = fails(lambda: ws.replace("old", "new", expect=wrong), AmbiguousError, tmp_path)  # noqa: B023 - called at once
         assert (error.details["replacements"], error.details["files"]) == (3, {"a": 2, "b": 1})
         assert f"3 times in 2 files, not {wrong}" in str(error)
         assert "\na: 2\nb: 1\n" in str(error)
@@ -469,7 +469,7 @@ def test_writers_at_the_same_time_lose_nothing(tmp_path):
 
         def append(n):
             for k in range(10):
-                other.splice(f"f{n}", lambda text: ([(len(text), len(text), f"{k}\n")], ()))  # noqa: B023
+                other.splice(f"f{n}", lambda text: ([(len(text), len(text), f"{k}\n")], ()))  # noqa: B023 - called in this pass
 
         threads = [threading.Thread(target=append, args=(n,)) for n in range(10)]
         for thread in threads:

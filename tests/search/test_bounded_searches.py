@@ -169,7 +169,7 @@ def test_files_of_a_search_are_bounded_by_memory(
     monkeypatch.setattr(collect, "PAGE_BYTES", 10_000)
     found: list[str] = []
     for _ in range(60):
-        result = ws.grep("x", output_mode=mode, limit=10**9, offset=len(found))  # type: ignore[arg-type]
+        result = ws.grep("x", output_mode=mode, limit=10**9, offset=len(found))  # type: ignore[arg-type] # a parameter of the test
         found += result.counts
         assert 0 < len(result.counts) < 20
         assert not result.matches or {match.path for match in result.matches} == set(result.counts)

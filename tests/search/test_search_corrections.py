@@ -30,7 +30,7 @@ def test_regression_a_sorted_search_does_not_name_the_engine_whose_answer_it_dro
 
 def test_regression_an_unknown_engine_is_refused(ws: Workspace) -> None:
     with pytest.raises(InvalidArgumentError, match='`engine` must be one of "python", "ripgrep", not "rg"'):
-        Workspace(ws.root, engine="rg")  # type: ignore[arg-type]
+        Workspace(ws.root, engine="rg")  # type: ignore[arg-type] # what is refused
 
 
 def test_regression_grep_matches_the_first_line_that_read_shows_of_a_mark_without_utf_8(
@@ -134,7 +134,7 @@ def test_regression_directories_that_became_files_meanwhile_end_in_no_index_erro
     def replaced(self: files.FileSource, among: object):
         shutil.rmtree(ws.root + "/src")
         Path(ws.root, "src").write_text("x")
-        return excluded(self, among)  # type: ignore[arg-type]
+        return excluded(self, among)  # type: ignore[arg-type] # self is the replaced class
 
     (Path(ws.root) / "src/.hidden").write_text("needle\n")
     monkeypatch.setattr(files.FileSource, "_excluded", replaced)
