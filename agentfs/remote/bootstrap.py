@@ -1,0 +1,142 @@
+"""Run the server at a far side that has nothing but Python: the package is sent through the stream, once.
+
+The far command is `python3 -I -S -q -i`. No shell changes these words, so they are right for ssh, where a
+shell splits them, and for what passes arguments on as they are. The interpreter then reads one line, the
+source of `install` with a call of it.
+"""
+
+import contextlib
+import json
+import zlib
+from base64 import b64encode
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from typing import Any, cast
+
+from agentfs.errors import DisconnectedError, UnsupportedSystemError
+from agentfs.remote.install import pack
+from agentfs.remote.transport import Stream
+from agentfs.text import one_line
+
+_PACKAGES = ("agentfs", "bracex", "pathspec", "wcmatch")
+# What serves models, the near side or other programs, and what the three libraries have besides.
+_LEFT_OUT = (
+    "agentfs/__main__.py",
+    "agentfs/cli.py",
+    "agentfs/dialects/",
+    "agentfs/mcp_",
+    "agentfs/providers/",
+    "agentfs/remote/bootstrap.py",
+    "agentfs/remote/client.py",
+    "agentfs/remote/install.py",
+    "agentfs/tools/aliases.py",
+    "agentfs/tools/coerce.py",
+    "agentfs/tools/interpret.py",
+    "agentfs/tools/run.py",
+    "agentfs/tools/toolset.py",
+    "bracex/__main__.py",
+    "wcmatch/fnmatch.py",
+    "wcmatch/pathlib.py",
+    "wcmatch/wcmatch.py",
+)
+_OLDEST = (3, 11)
+_MARK = b"agentfs-install "
+_MOST_NOISE = 100  # lines that a login script may print first
+# One line for any Python 3; one that is too old says so and ends. There is no bare expression in it, because
+# the interpreter would print its value.
+_LINE = """\
+import sys; old = sys.version_info < {oldest}; \
+_ = old and sys.stdout.write('{mark}{{"old": "%d.%d"}}\\n' % sys.version_info[:2]); \
+exec("raise SystemExit" if old else {source!a})
+"""
+
+
+def command(python: str = "python3") -> list[str]:
+    """Return what the far side must run, to be put after the words that lead there, such as `ssh host`."""
+    return [python, "-I", "-S", "-q", "-i"]
+
+
+def start(stream: Stream, read_line: Callable[[], bytes], arguments: Sequence[str]) -> None:
+    """Start the server over a stream whose far side runs `command`; what comes next is the server's.
+
+    Args:
+        stream: The stream; closing it ends a far side that does not answer.
+        read_line: Reads a line of the stream, of bounded length.
+        arguments: Those of `agentfs serve`.
+
+    Raises:
+        UnsupportedSystemError: What runs there is no Python, or too old, or cannot store the package.
+        DisconnectedError: The stream has ended.
+    """
+    digest, sent = _package()
+    source = files("agentfs.remote").joinpath("install.py").read_text(encoding="utf-8")
+    source += f"\nstart({digest!a}, {list(arguments)!a})\n"
+    line = _LINE.format(oldest=_OLDEST, mark=_MARK.decode(), source=source).encode()
+    with contextlib.suppress(BrokenPipeError):  # it has ended: reading says so
+        stream.write(line)
+    answer = _answer(read_line, line)
+    if "need" in answer:
+        stream.write(sent)
+        answer = _answer(read_line, line)
+    if "old" in answer:
+        raise UnsupportedSystemError(
+            f"The far side has Python {one_line(str(answer['old'])[:20])}; "
+            f"agentfs needs {'.'.join(map(str, _OLDEST))} or newer.",
+            hint="Name a newer one with `python`.",
+        )
+    if "ready" not in answer:
+        reason = one_line(str(answer.get("error"))[:500])
+        raise UnsupportedSystemError(f"The package cannot be installed at the far side: {reason}.")
+
+
+def _answer(read_line: Callable[[], bytes], sent: bytes) -> dict[str, Any]:
+    """Return the next answer of the far side, after what a login script may have printed."""
+    for _ in range(_MOST_NOISE):
+        line = read_line()
+        if not line:
+            raise DisconnectedError("The far side ended before it answered.", details={"made": False})
+        if line.startswith(_MARK):
+            try:
+                answer = json.loads(line.removeprefix(_MARK))
+            except (ValueError, RecursionError):
+                break
+            if isinstance(answer, dict):
+                return cast("dict[str, Any]", answer)
+        if line.startswith((b"{", sent[:40])):
+            break
+    raise UnsupportedSystemError(
+        "The far side does not run the Python that it was asked for: its command is fixed (as by `command=` "
+        "in authorized_keys), or the stream is a terminal's.",
+        hint="Where the fixed command is `agentfs serve`, pass push=False; for a terminal, leave it out "
+        "(no `-t`).",
+    )
+
+
+def package_line(document: bytes) -> bytes:
+    """Return the line that sends a package."""
+    return b64encode(zlib.compress(document, 9)) + b"\n"
+
+
+@cache
+def _package() -> tuple[str, bytes]:
+    """Return the digest of the package, and the line that sends it."""
+    digest, document = pack(dict(_texts()))
+    return digest, package_line(document)
+
+
+def _texts() -> Iterator[tuple[str, str]]:
+    for package in _PACKAGES:
+        yield from _texts_in(files(package), package)
+
+
+def _texts_in(directory: Traversable, name: str) -> Iterator[tuple[str, str]]:
+    for each in directory.iterdir():
+        path = f"{name}/{each.name}"
+        if path.startswith(_LEFT_OUT) or f"{path}/" in _LEFT_OUT:
+            continue
+        if each.is_dir():
+            yield from _texts_in(each, path)
+        elif path.endswith(".py"):
+            yield path, each.read_bytes().decode()

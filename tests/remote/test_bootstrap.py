@@ -1,0 +1,201 @@
+"""The package is sent to a bare Python once, checked, and never run from where others could change it."""
+
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import threading
+from modulefinder import ModuleFinder
+from pathlib import Path
+
+import pytest
+
+from agentfs.errors import DisconnectedError, UnsupportedSystemError
+from agentfs.remote import bootstrap, install
+from agentfs.remote.transport import line_reader, open_command
+
+PYENV = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
+SERVER = """\
+import sys
+def main(arguments):
+    print(ascii([sys.path[0], sys.flags.isolated, sys.flags.no_site, *arguments]), flush=True)
+    print("back", sys.stdin.readline(), flush=True)
+"""
+TRIVIAL = {"agentfs/__init__.py": "", "agentfs/remote/__init__.py": "", "agentfs/remote/server.py": SERVER}
+ARGUMENTS = ["--root", "/a b'\"$x;\\ü\n\udcff"]
+SPLIT_BY_SHELL = ["sh", "-c", 'eval "$*"', "sh"]  # as the far shell of ssh does
+
+
+class Far:
+    """A far side with a cache directory of its own."""
+
+    def __init__(self, cache: Path) -> None:
+        self.prefix = ["env", f"XDG_CACHE_HOME={cache}"]
+        self.packages = cache / "agentfs-packages"
+        self.sent = 0
+
+    def start(self, *prefix, python=sys.executable):
+        """Return what the trivial server prints first."""
+        stream = open_command([*self.prefix, *prefix, *bootstrap.command(python)])
+        write = stream.write
+
+        def counted(data):
+            self.sent += len(data)
+            write(data)
+
+        stream.write = counted
+        read_line = line_reader(stream, 1 << 20)
+        try:
+            bootstrap.start(stream, read_line, ARGUMENTS)
+            first = read_line()
+            stream.write(b"answer\n")
+            assert read_line() == b"back answer\n"
+            return eval(first)
+        finally:
+            stream.close()
+
+
+@pytest.fixture
+def trivial(monkeypatch):
+    digest, document = install.pack(TRIVIAL)
+    line = bootstrap.package_line(document)
+    monkeypatch.setattr(bootstrap, "_package", lambda: (digest, line))
+    return digest
+
+
+@pytest.fixture
+def far(tmp_path):
+    return Far(tmp_path / "cache")
+
+
+def pythons():
+    """Return this Python and the others that are here; those of `.ci/run` are all that it needs."""
+    found = [shutil.which(f"python3.{minor}") for minor in (11, 12, 13)]
+    found += map(str, sorted(PYENV.glob("3.1[123].*/bin/python3")))
+    works = [
+        each for each in found if each and not subprocess.call([each, "-c", ""], stderr=subprocess.DEVNULL)
+    ]
+    return list(dict.fromkeys([sys.executable, *works]))
+
+
+@pytest.mark.parametrize("python", pythons())
+@pytest.mark.parametrize("prefix", [[], SPLIT_BY_SHELL], ids=["arguments", "shell"])
+def test_a_bare_python_gets_the_package_and_the_arguments_as_they_are(trivial, far, prefix, python):
+    assert far.start(*prefix, python=python) == [str(far.packages / trivial), 1, 1, *ARGUMENTS]
+
+
+def test_the_package_is_sent_once(trivial, far):
+    far.start()
+    first, far.sent = far.sent, 0
+    far.start()
+    assert far.sent < 10_000 < first + 10_000
+    assert [each.name for each in far.packages.iterdir()] == [trivial]
+    assert far.packages.stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda at: (at / "agentfs/__init__.py").write_text("raise SystemExit(3)"),
+        lambda at: (at / "agentfs/remote/server.py").unlink(),
+        lambda at: (at / "json.py").write_text("raise SystemExit(3)"),
+        lambda at: (at / "json.so").write_bytes(b"\x7fELF\xff"),
+        lambda at: (at / "json").symlink_to("/tmp"),
+        lambda at: (shutil.rmtree(at / "agentfs"), (at / "agentfs").symlink_to(at.parent)),
+    ],
+    ids=["changed", "missing", "added", "binary", "link", "all a link"],
+)
+def test_a_damaged_package_is_installed_anew(trivial, far, damage):
+    far.start()
+    damage(far.packages / trivial)
+    assert far.start()[0] == str(far.packages / trivial)
+    assert sorted(
+        str(each.relative_to(far.packages / trivial)) for each in (far.packages / trivial).rglob("*.py")
+    ) == sorted(TRIVIAL)
+    assert len(list(far.packages.iterdir())) == 1
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o750, 0o701])
+def test_a_cache_that_is_open_to_others_is_not_used(trivial, far, mode):
+    far.packages.mkdir(parents=True)
+    far.packages.chmod(mode)
+    assert not far.start()[0].startswith(str(far.packages))
+    assert list(far.packages.iterdir()) == []
+
+
+def test_a_link_to_a_cache_is_not_used(trivial, far, tmp_path):
+    (tmp_path / "elsewhere").mkdir(mode=0o700)
+    far.packages.parent.mkdir()
+    far.packages.symlink_to(tmp_path / "elsewhere")
+    far.start()
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
+def test_several_may_install_at_once(trivial, far):
+    found = []
+    threads = [threading.Thread(target=lambda: found.append(far.start()[0])) for _ in range(4)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert found == [str(far.packages / trivial)] * 4
+    assert [each.name for each in far.packages.iterdir()] == [trivial]
+
+
+def test_a_package_that_was_cut_is_not_installed(trivial, far, monkeypatch):
+    digest, line = bootstrap._package()
+    for cut in (line[: len(line) // 2] + b"\n", b"\n", b"====\n", b"x" * 100 + b"\n"):
+        monkeypatch.setattr(bootstrap, "_package", lambda sent=cut: (digest, sent))
+        with pytest.raises(UnsupportedSystemError, match="cannot be installed"):
+            far.start()
+        assert list(far.packages.iterdir()) == []
+    document = install.pack({**TRIVIAL, "agentfs/more.py": ""})[1]
+    monkeypatch.setattr(bootstrap, "_package", lambda: (digest, bootstrap.package_line(document)))
+    with pytest.raises(UnsupportedSystemError, match="did not arrive whole"):
+        far.start()
+
+
+def test_what_a_login_script_prints_is_passed_over(trivial, far):
+    script = 'echo "Welcome"; echo; printf "\\033[1mnews\\n"; exec "$@"'
+    assert far.start("sh", "-c", script, "sh")[0] == str(far.packages / trivial)
+
+
+def test_an_old_python_is_named(trivial, far, monkeypatch):
+    monkeypatch.setattr(bootstrap, "_OLDEST", (3, 99))
+    with pytest.raises(UnsupportedSystemError, match=rf"has Python 3\.{sys.version_info[1]}; .* needs 3\.99"):
+        far.start()
+
+
+@pytest.mark.parametrize("command", ["cat", "read line; echo '{\"id\": null}'; cat", "seq 200; cat"])
+def test_a_fixed_command_is_refused(trivial, far, command):
+    with pytest.raises(UnsupportedSystemError, match=r"fixed .*\n?.*push=False"):
+        far.start("sh", "-c", command)
+
+
+@pytest.mark.parametrize("command", ["exit 3", "nosuchcommand", "echo This account is not available."])
+def test_a_far_side_without_python_is_disconnected(trivial, far, command):
+    with pytest.raises(DisconnectedError) as caught:
+        far.start("sh", "-c", command)
+    assert caught.value.details["made"] is False
+
+
+def test_the_package_is_small_and_has_all_that_the_server_imports(tmp_path):
+    digest, line = bootstrap._package()
+    assert len(line) <= 500_000
+    assert line.isascii()
+    texts = dict(bootstrap._texts())
+    assert install.pack(texts)[0] == digest
+    for name, text in texts.items():
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    finder = ModuleFinder([str(tmp_path)])
+    finder.run_script(str(tmp_path / "agentfs/workspace.py"))
+    missing = {each for each in finder.any_missing() if each.startswith(bootstrap._PACKAGES)}
+    assert missing <= {"agentfs.tools.toolset"}  # for `Workspace.tools`, which the near side runs
+
+
+def test_the_command_needs_no_quoting():
+    command = bootstrap.command()
+    assert shlex.join(command) == " ".join(command)
