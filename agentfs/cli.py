@@ -3,13 +3,12 @@
 import argparse
 import contextlib
 import json
-import os
-import re
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, cast
 
+import agentfs
 from agentfs import call_context
 from agentfs.errors import AgentFSError, EncodingError, FileIOError, InvalidArgumentError
 from agentfs.fs import name_matcher
@@ -19,8 +18,10 @@ from agentfs.history.state import read_journal, root_of
 from agentfs.policy import Policy
 from agentfs.providers import FORMATS
 from agentfs.results import ToolResult
-from agentfs.text import escape_controls, to_json
+from agentfs.terminal import COLOR_CHOICES, paint_diff, paint_result, print_error, print_text, progress
+from agentfs.text import to_json
 from agentfs.tools.spec import Tool, exposable, make_tool
+from agentfs.tools.toolset import Toolset
 from agentfs.tools.types import EnumOf, Kind, ListOf, OptionalOf, Parameter, Scalar, UnionOf
 from agentfs.workspace import Workspace
 
@@ -28,8 +29,6 @@ NOTHING_FOUND = 1
 FAILED = 2
 INTERRUPTED = 130
 _TYPES: dict[str, Callable[[str], Any]] = {"string": str, "integer": int, "number": float}
-_PROGRESS_AFTER = 1.0  # seconds
-_DIFF_COLOURS = {"+": "32", "-": "31", "@": "36"}
 _TIME = "%Y-%m-%d %H:%M:%S"
 _INTEGER = {"type": int, "nargs": "?", "default": 1, "metavar": "N", "help": "how many (default: 1)"}
 # Methods that need earlier calls, and so a state directory: the description, and the argument for argparse.
@@ -50,6 +49,7 @@ _COMMON: dict[str, dict[str, Any]] = {
     "--root": {"default": ".", "metavar": "DIR", "help": "the workspace (default: here)"},
     "--state": {"default": None, "metavar": "DIR", "help": "persist journal and read history in DIR"},
     "--json": {"action": "store_true", "default": False, "help": "print the whole result as JSON"},
+    "--color": {"choices": COLOR_CHOICES, "default": "auto", "help": "colors (default: auto)"},
     "--dialect": {"default": "agentfs", "metavar": "NAME", "help": "whose names, arguments and output"},
 }
 _OTHER_COMMANDS = {*_HISTORY_COMMANDS, "changes"}  # methods that are no commands by their own schema
@@ -66,7 +66,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         command line itself.
     """
     if sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison] - what Python makes of a closed one
-        _print_error("agentfs: Standard output is closed.")
+        print_error("agentfs: Standard output is closed.")
         return FAILED
     if reconfigure := getattr(sys.stdout, "reconfigure", None):
         reconfigure(errors="backslashreplace")  # what its encoding does not have
@@ -74,7 +74,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         status = _run(argv)
         sys.stdout.flush()
     except AgentFSError as error:
-        _print_error(f"agentfs: {error}")
+        print_error(f"agentfs: {error}")
         return FAILED
     except BrokenPipeError:
         # The reader has gone, as `| head` does; Python would complain again when it flushes at exit.
@@ -82,7 +82,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return NOTHING_FOUND
     except OSError as error:
         sys.stdout = None
-        _print_error(f"agentfs: Standard output cannot be written: {error.strerror}.")
+        print_error(f"agentfs: Standard output cannot be written: {error.strerror}.")
         return FAILED
     except KeyboardInterrupt:
         return INTERRUPTED
@@ -100,6 +100,7 @@ def _run(argv: Sequence[str] | None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="agentfs", description="File tools for LLM agent loops.")
+    parser.add_argument("--version", action="version", version=f"agentfs {agentfs.__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     for tool in _tools():
         _add_tool(commands, tool)
@@ -108,7 +109,7 @@ def _parser() -> argparse.ArgumentParser:
     call.add_argument("name", metavar="NAME", help="the tool, such as read")
     json_help = "its arguments as a JSON object; - reads standard input"
     call.add_argument("arguments", metavar="JSON", help=json_help)
-    _add_common(call, "--json", "--dialect", "--root", "--state")
+    _add_common(call, "--json", "--color", "--dialect", "--root", "--state")
     call.set_defaults(run=_call)
 
     schemas = commands.add_parser("schemas", help="print the tools' schemas as JSON")
@@ -153,6 +154,7 @@ def _add_history(commands: Any) -> None:
     log = add("log", "list the steps that were made, the latest first", _log)
     log.add_argument("--limit", type=int, metavar="N", help="most steps to show (default: all)")
     diff = add("diff", "print all that was changed as one patch, which git apply takes", _diff)
+    _add_common(diff, "--color")
     diff.add_argument("--since", metavar="CHECKPOINT", help="only what was changed since (default: all)")
     for name, (description, argument) in _HISTORY_COMMANDS.items():
         add(name, description, _run_history).add_argument("argument", **argument)
@@ -182,7 +184,7 @@ def _add_tool(commands: Any, tool: Tool) -> None:
     for parameter in tool.parameters:
         _add_parameter(command, parameter)
     group = command.add_argument_group("about the command")
-    _add_common(group, "--json", "--root", "--state")
+    _add_common(group, "--json", "--color", "--root", "--state")
     command.set_defaults(run=_run_tool, tool=tool)
 
 
@@ -229,7 +231,7 @@ def _open(root: str | None, state: str | None) -> Workspace:
         root = root_of(state)
     workspace = Workspace(root or ".", state=state)
     for note in workspace.recovery_notes:
-        _print_error(f"agentfs: {note}")
+        print_error(f"agentfs: {note}")
     return workspace
 
 
@@ -242,32 +244,37 @@ def _run_tool(arguments: argparse.Namespace) -> int:
         # All these are commands, so an error may advise any of them.
         expose = {tool.name: exposable(getattr(workspace, tool.name))}
         tools = workspace.tools(_names(workspace), expose=expose)
-        token = call_context.current.set(call_context.Call(tool.name, on_progress=_progress()))
-        try:
-            result = tools.call(tool.name, given)
-        finally:
-            call_context.current.reset(token)
-    return _show(result, as_json=arguments.json)
+        return _show(arguments, workspace, _call_with_progress(tools, tool.name, given))
 
 
 def _call(arguments: argparse.Namespace) -> int:
     text = _standard_input() if arguments.arguments == "-" else arguments.arguments
     with _open(arguments.root, arguments.state) as workspace:
         tools = workspace.tools(dialect=arguments.dialect)
-        return _show(tools.call(arguments.name, text), as_json=arguments.json)
+        return _show(arguments, workspace, _call_with_progress(tools, arguments.name, text))
 
 
-def _show(result: ToolResult, *, as_json: bool) -> int:
-    if as_json:
-        print(to_json(result.to_dict()))
-    elif result.success:
-        _print_text(result.content, coloured=True)
-    else:
-        _print_error(result.content)
-    if not result.success:
-        return FAILED
+def _call_with_progress(tools: Toolset, name: str, arguments: str | dict[str, Any]) -> ToolResult:
+    with progress() as report:
+        call = call_context.Call(name, on_progress=lambda entries: report(f"{entries:,} entries looked at"))
+        token = call_context.current.set(call)
+        try:
+            return tools.call(name, arguments)
+        finally:
+            call_context.current.reset(token)
+
+
+def _show(arguments: argparse.Namespace, workspace: Workspace, result: ToolResult) -> int:
     facts: Any = result.data
     data = cast("dict[str, Any]", facts) if isinstance(facts, dict) else {}
+    if arguments.json:
+        print(to_json(result.to_dict()))
+    elif result.success:
+        print_text(result.content, arguments.color, lambda text: paint_result(text, data, workspace))
+    else:
+        print_error(result.content)
+    if not result.success:
+        return FAILED
     found = data.get("total_matches", data.get("total") if "files" in data else None)
     return NOTHING_FOUND if found == 0 else 0
 
@@ -280,11 +287,11 @@ def _log(arguments: argparse.Namespace) -> int:
     width = len(str(rows[0][0]["step"])) if rows else 1
     for row, description in rows:
         for name in row["checkpoints"]:
-            _print_text(f"{'':{width}}  checkpoint {json.dumps(name, ensure_ascii=False)}")
+            print_text(f"{'':{width}}  checkpoint {json.dumps(name, ensure_ascii=False)}")
         if row["step"]:
             when = time.strftime(_TIME, time.localtime(row["time"])) if row["time"] else f"{'earlier':19}"
             undone = "undone: " if row["undone"] else ""
-            _print_text(f"{row['step']:{width}}  {when}  {undone}{description}")
+            print_text(f"{row['step']:{width}}  {when}  {undone}{description}")
     return 0
 
 
@@ -316,7 +323,7 @@ def _run_history(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print(to_json(result.to_dict()))
     else:
-        _print_text(result.text)
+        print_text(result.text)
     return 0
 
 
@@ -326,11 +333,12 @@ def _diff(arguments: argparse.Namespace) -> int:
     total = read_journal(arguments.state, arguments.root).since(arguments.since)
     changes = changes_result(total, arguments.since, lambda path: not protected(path))
     for note in changes.notes:
-        _print_error(f"agentfs: {note}")
+        print_error(f"agentfs: {note}")
     if arguments.json:
         print(to_json(changes.to_dict()))
-    elif sys.stdout.isatty():
-        _print_text(changes.patch.decode("utf-8", "backslashreplace").removesuffix("\n"), coloured=True)
+    elif sys.stdout.isatty() or arguments.color == "always":
+        patch = changes.patch.decode("utf-8", "backslashreplace").removesuffix("\n")
+        print_text(patch, arguments.color, paint_diff)
     else:
         sys.stdout.flush()
         sys.stdout.buffer.write(changes.patch)  # byte for byte
@@ -353,7 +361,7 @@ def _mcp(arguments: argparse.Namespace) -> int:
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] != "mcp":
             raise
-        _print_error("agentfs: the server needs the official SDK: pip install 'agentfs-workspace[mcp]'")
+        print_error("agentfs: the server needs the official SDK: pip install 'agentfs-workspace[mcp]'")
         return FAILED
     server = WorkspaceServer(
         arguments.root,
@@ -385,49 +393,3 @@ def _standard_input() -> str:
         ) from None
     except OSError as error:
         raise FileIOError(f"Standard input cannot be read: {error.strerror}.") from None
-
-
-def _progress() -> Callable[[int], None] | None:
-    """Return what shows the progress of a long search on a terminal's standard error, and nowhere else."""
-    if sys.stderr is None or not sys.stderr.isatty():  # pyright: ignore[reportUnnecessaryComparison] - as above
-        return None
-    started = time.monotonic()
-
-    def report(entries: int) -> None:
-        if time.monotonic() - started > _PROGRESS_AFTER:
-            print(f"\r{entries:,} entries looked at\033[K\r", end="", file=sys.stderr, flush=True)
-
-    return report
-
-
-def _print_text(text: str, *, coloured: bool = False) -> None:
-    """Print on standard output: in colour and without control characters where that is a terminal."""
-    if sys.stdout.isatty():
-        text = escape_controls(text)
-        if coloured and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb":
-            text = _in_colour(text)
-    print(text)
-
-
-def _print_error(text: str) -> None:
-    """Print a text on standard error, as far as that is open."""
-    if sys.stderr is None:  # pyright: ignore[reportUnnecessaryComparison] - what Python makes of a closed one
-        return
-    try:
-        print(escape_controls(text) if sys.stderr.isatty() else text, file=sys.stderr, flush=True)
-    except OSError:
-        sys.stderr = None  # the exit status says it; Python would try again at exit, and change that
-
-
-def _in_colour(text: str) -> str:
-    lines: list[str] = []
-    in_diff = False
-    for line in text.split("\n"):
-        in_diff = in_diff or line.startswith("@@ ")
-        if in_diff and line[:1] in _DIFF_COLOURS:
-            lines.append(f"\033[{_DIFF_COLOURS[line[0]]}m{line}\033[0m")
-        elif line.startswith("[") and line.endswith("]"):
-            lines.append(f"\033[2m{line}\033[0m")
-        else:
-            lines.append(re.sub(r"^(\s*\d+)([|:-])", "\033[32m\\1\033[0m\\2", line))
-    return "\n".join(lines)

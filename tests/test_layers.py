@@ -26,7 +26,7 @@ LAYERS = [
     {"remote"},
     {"dialects"},
     {"mcp_stdio"},
-    {"mcp_server"},
+    {"mcp_server", "terminal"},
     {"cli"},
 ]
 OUTER = {"__init__", "__main__"}  # the public names, and the way in

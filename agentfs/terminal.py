@@ -1,0 +1,219 @@
+"""What a terminal gets: texts in colour and without control characters, and the progress of a long call."""
+
+import os
+import re
+import sys
+import threading
+import time
+from collections.abc import Callable, Container, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from agentfs.errors import AgentFSError
+from agentfs.text import escape_controls, visible
+from agentfs.visible import one_line
+from agentfs.workspace import Workspace
+
+COLOR_CHOICES = ("auto", "always", "never")
+PROGRESS_AFTER = 0.5  # seconds
+_PROGRESS_EVERY = 0.1
+_PROGRESS_WIDTH = 79
+_BOLD, _DIM, _CYAN, _GREEN, _MAGENTA = "1", "2", "36", "32", "35"
+_MATCH = "1;31"
+_DIFF = {"+": _GREEN, "-": "31"}
+_LS = {"di": "01;34", "ln": "01;36", "ex": "01;32"}  # as `ls` has them without LS_COLORS
+_LS_KEYS = {"directory": "di", "symlink": "ln"}
+_NUMBERED = re.compile(r"( *\d+)((?: [0-9a-f]+)?([|:-]))(.*)")
+
+
+def print_text(text: str, color: str = "never", paint: Callable[[str], str] | None = None) -> None:
+    """Print on standard output; `paint` adds the colours, where `color` or that output asks for them.
+
+    Where colours may be, or a terminal is, a text has no other control characters.
+    """
+    painted = paint is not None and _uses_color(color)
+    if painted or sys.stdout.isatty():
+        text = escape_controls(text)
+    print(paint(text) if paint is not None and painted else text)
+
+
+def print_error(text: str) -> None:
+    """Print on standard error, as far as that is open."""
+    if sys.stderr is None:  # pyright: ignore[reportUnnecessaryComparison] - what Python makes of a closed one
+        return
+    try:
+        print(escape_controls(text) if sys.stderr.isatty() else text, file=sys.stderr, flush=True)
+    except OSError:
+        sys.stderr = None  # the exit status says it; Python would try again at exit, and change that
+
+
+@contextmanager
+def progress() -> Generator[Callable[[str], None]]:
+    """Yield a function whose last text is shown on standard error, with the seconds, until the block ends.
+
+    Only on a terminal, and only where the block takes longer than half a second.
+    """
+    latest = "working"
+
+    def report(text: str) -> None:
+        nonlocal latest
+        latest = text
+
+    stream = sys.stderr
+    if stream is None or not stream.isatty() or os.environ.get("TERM") == "dumb":  # pyright: ignore[reportUnnecessaryComparison] - as above
+        yield report
+        return
+    ended, began = threading.Event(), time.monotonic()
+
+    def show() -> None:
+        delay = PROGRESS_AFTER
+        with suppress(OSError):
+            while not ended.wait(delay):
+                text = escape_controls(f"{latest}, {time.monotonic() - began:.0f} s")[:_PROGRESS_WIDTH]
+                print(f"\r{text}\033[K", end="", file=stream, flush=True)
+                delay = _PROGRESS_EVERY
+            if delay == _PROGRESS_EVERY:
+                print("\r\033[K", end="", file=stream, flush=True)
+
+    thread = threading.Thread(target=show, name="agentfs-progress", daemon=True)
+    thread.start()
+    try:
+        yield report
+    finally:
+        ended.set()
+        thread.join()
+
+
+def paint_result(text: str, data: Mapping[str, Any], workspace: Workspace) -> str:
+    """Return the text of a tool's result with colours: what is found, a listing, else numbers and diffs."""
+    lines = text.split("\n")
+    if "matches" in data and "counts" in data:
+        painted = _search(lines, data["matches"], data["counts"])
+    elif (entries := data.get("entries", data.get("files"))) is not None and "total" in data:
+        painted = _listing(lines, entries, _executables(workspace, entries))
+    else:
+        painted = _numbers_and_diffs(lines)
+    return "\n".join(painted)
+
+
+def paint_diff(text: str) -> str:
+    """Return a patch with colours, as git has them."""
+    return "\n".join(_numbers_and_diffs(text.split("\n")))
+
+
+def _uses_color(color: str) -> bool:
+    if color != "auto":
+        return color == "always"
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def _colored(color: str, text: str) -> str:
+    return f"\033[{color}m{text}\033[0m" if text else ""
+
+
+def _numbers_and_diffs(lines: Iterable[str]) -> Iterator[str]:
+    in_header = in_hunk = False
+    for line in lines:
+        in_header = line.startswith("diff --git ") or (in_header and not line.startswith("@@ "))
+        in_hunk = not in_header and (in_hunk or line.startswith("@@ "))
+        if in_header:
+            yield _colored(_BOLD, line)
+        elif line.startswith("@@ "):
+            yield _colored(_CYAN, line)
+        elif in_hunk and line[:1] in _DIFF:
+            yield _colored(_DIFF[line[0]], line)
+        elif not in_hunk and (numbered := _NUMBERED.fullmatch(line)):
+            yield _colored(_GREEN, numbered[1]) + numbered[2] + numbered[4]
+        else:
+            yield _footer(line)
+
+
+def _footer(line: str) -> str:
+    return _colored(_DIM, line) if line.startswith("[") and line.endswith("]") else line
+
+
+def _search(
+    lines: Iterable[str], matches: Sequence[Mapping[str, Any]], paths: Iterable[str]
+) -> Iterator[str]:
+    """Color the lines of a search: paths, line numbers, and what matched."""
+    rows, names = _rows(matches), iter(paths)
+    row, path = next(rows, None), next(names, None)
+    for line in lines:
+        numbered = _NUMBERED.fullmatch(line) if matches else None
+        number, mark, body = (numbered[1], numbered[2], numbered[4]) if numbered else ("", "", line)
+        start = _place(line, path) if path is not None and not numbered else None
+        if row is not None and start is None and visible(row[1]) == body and number.strip() in {"", row[0]}:
+            yield _colored(_GREEN, number) + mark + _with_spans(body, row[1], row[2])
+            row = next(rows, None)
+        elif start is not None:
+            yield line[: start[0]] + _colored(_MAGENTA, line[slice(*start)]) + line[start[1] :]
+            path = next(names, None)
+        elif not matches and line.endswith("/"):  # a directory above the names in it
+            yield _colored(_MAGENTA, line)
+        else:
+            yield _colored(_GREEN, number) + mark + body if numbered else _footer(line)
+
+
+def _rows(matches: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, str, list[tuple[int, int]]]]:
+    """Yield the number, the text and the spans of each matching line."""
+    for match in matches:
+        at = 0
+        for number, text in enumerate(match["text"].split("\n"), match["line"]):
+            spans = [(max(a - at, 0), min(b - at, len(text))) for a, b in match["spans"]]
+            yield str(number), text, [(a, b) for a, b in spans if a < b]
+            at += len(text) + 1
+
+
+def _with_spans(shown: str, text: str, spans: Iterable[tuple[int, int]]) -> str:
+    """Color the spans of a text that is shown with its hidden characters visible."""
+    painted = plain = ""
+    at = 0
+    for start, end in [*spans, (len(text), len(text))]:
+        between, found = visible(text[at:start]), visible(text[start:end])
+        plain += between + found
+        painted += between + _colored(_MATCH, found)
+        at = end
+    return painted if plain == shown else shown  # parts of an emoji are shown otherwise than the whole
+
+
+def _listing(
+    lines: Iterable[str], entries: Iterable[Mapping[str, Any]], executables: Container[str]
+) -> Iterator[str]:
+    """Color the names of a listing by their kind, as `ls` does."""
+    codes = dict(re.findall(r"(?:^|:)(di|ln|ex)=([\d;]+)(?=:|$)", os.environ.get("LS_COLORS", "")))
+    codes = {**_LS, **codes}
+    remaining = iter(entries)
+    entry = next(remaining, None)
+    for line in lines:
+        place = None if entry is None else _place(line, entry["path"])
+        if entry is not None and place is not None:
+            key = _LS_KEYS.get(entry["type"]) or ("ex" if entry["path"] in executables else "")
+            name = line[slice(*place)]
+            yield line[: place[0]] + (_colored(codes[key], name) if key else name) + line[place[1] :]
+            entry = next(remaining, None)
+        elif line.endswith("/"):  # a directory above the names in it
+            yield _colored(codes["di"], line[:-1]) + "/"
+        else:
+            yield _footer(line)
+
+
+def _executables(workspace: Workspace, entries: Iterable[Mapping[str, Any]]) -> set[str]:
+    """Return the paths of the executable files beside those of a listing, as far as they can be seen."""
+    parents = {os.path.dirname(entry["path"]) or "." for entry in entries if entry["type"] == "file"}
+    with suppress(AgentFSError):
+        if parents:
+            found = workspace.find(sorted(parents), types=["x"], max_depth=1, include_ignored=True)
+            return {file.path for file in found.files}
+    return set()
+
+
+def _place(line: str, path: str) -> tuple[int, int] | None:
+    """Return where a line shows a path, whole or indented from one of its names on."""
+    indent = len(line) - len(line.lstrip(" "))
+    parts = path.split("/")
+    below = [(indent, "/".join(parts[number:])) for number in range(len(parts))]
+    for start, part in [(0, path), (0, f"./{path}"), *below]:
+        end = start + len(name := one_line(part))
+        if line.startswith(name, start) and line[end : end + 1] in {"", "/", ":", " "}:
+            return start, end
+    return None
