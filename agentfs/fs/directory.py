@@ -279,12 +279,12 @@ class Directory:
         may have a second name, so that each file is identified before; see `Root.has_linked_secrets`.
         """
         handle, open_file, close = self.handle, syscalls.open_file, os.close
-        is_protected = self._context.unreadable.within(self.real_path)
+        protected = self._context.unreadable.covered(self.real_path, names)
         access = self._context.access
         for name in names:
             outcome: Outcome | OSError | AccessError | None
             try:
-                if is_protected(name):
+                if name in protected:
                     raise self._protected(name)
                 if access is not None:
                     access.check_read(self._real_child(name))

@@ -2,7 +2,7 @@
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import cache, cached_property
 from typing import NamedTuple
 
@@ -12,7 +12,7 @@ _SHORT_GIT = re.compile(r"git~[0-9]+")
 # How editors and other programs name the copy of a file: Emacs, Vim and nano, patch and merge tools.
 _BACKUP_ENDS = (".bak", ".backup", ".old", ".orig", ".save", ".swp", ".swo", ".swn")
 _BACKUP = re.compile(rf"#(.+)#|(.+?)(?:\.~[0-9]+~|~|{'|'.join(map(re.escape, _BACKUP_ENDS))})", re.DOTALL)
-_MAX_CACHED = 4096
+_MAX_CACHED = 65_536  # names, and directories, that are known to be ordinary
 
 
 class _Rule(NamedTuple):
@@ -49,6 +49,7 @@ class NameMatcher:
         self._is_ordinary_above = _ordinary_test(
             [next((name for name in reversed(each) if name.strip("*")), each[-1]) for each in names], ends
         )
+        self._ordinary_names = set[str]()
         self._ordinary_directories: dict[str, bool] = {"": True}
 
     @cached_property
@@ -64,13 +65,19 @@ class NameMatcher:
             return False
         return any(map(self._matches_rules, _interpretations(real_path, backups=self._backups)))
 
-    def within(self, directory: str) -> Callable[[str], bool]:
-        """Return the test of the names in a directory, given its real path."""
+    def covered(self, directory: str, names: Sequence[str]) -> Collection[str]:
+        """Return those of the names in a directory, given its real path, that are protected."""
         prefix = f"{directory}/" if directory else ""
         if not self._in_ordinary_directory(directory):
-            return lambda name: self.covers(prefix + name)
-        is_ordinary = self._is_ordinary
-        return lambda name: not is_ordinary(name) and self.covers(prefix + name)
+            return [name for name in names if self.covers(prefix + name)]
+        known = self._ordinary_names
+        if known.issuperset(names):
+            return ()
+        others = [name for name in names if name not in known and not self._is_ordinary(name)]
+        if len(known) > _MAX_CACHED:
+            known.clear()
+        known.update(set(names).difference(others))
+        return [name for name in others if self.covers(prefix + name)]
 
     def _in_ordinary_directory(self, directory: str) -> bool:
         """Return whether no pattern begins in the names of a directory's path."""

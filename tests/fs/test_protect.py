@@ -254,8 +254,22 @@ MATCHERS = [
 ]
 
 
+DIRECTORIES = st.sampled_from(["", "src", ".git", "src/.ssh", "bx", ".ssh.bak/x"])
+
+
+@given(st.lists(st.tuples(DIRECTORIES, st.lists(LIKE_PROTECTED, max_size=5)), min_size=1, max_size=4))
+def test_names_that_were_ordinary_in_one_directory_are_judged_alone_in_another(listed):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(protect, "_MAX_CACHED", 6)
+        for matcher in MATCHERS:
+            for directory, names in listed:
+                prefix = f"{directory}/" if directory else ""
+                expected = [name for name in names if covers_slowly(matcher, prefix + name)]
+                assert [name for name in names if name in matcher.covered(directory, names)] == expected
+
+
 @settings(max_examples=500)
-@given(LIKE_PROTECTED, st.sampled_from(["", "src", ".git", "src/.ssh", "bx", ".ssh.bak/x"]))
+@given(LIKE_PROTECTED, DIRECTORIES)
 def test_no_name_that_is_like_a_protected_one_passes_the_quick_test(name, directory):
     path = f"{directory}/{name}" if directory else name
     for matcher in MATCHERS:
