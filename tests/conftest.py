@@ -28,6 +28,7 @@ REFERENCE_PROGRAMS = {
     "patch": ("patch",),
     "bash": ("bash",),
     "strace": ("strace",) if sys.platform == "linux" else (),
+    "chromium": ("chromium", "chromium-browser", "google-chrome"),
 }
 
 

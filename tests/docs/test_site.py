@@ -1,0 +1,216 @@
+"""The site: built strictly, all its links lead somewhere, and a browser shows it as it should."""
+
+import functools
+import http.server
+import shutil
+import subprocess
+import sys
+import threading
+import tomllib
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urljoin, urlsplit
+
+import pytest
+
+from tests.conftest import needs, program
+from tests.docs.browser import Browser, running, wait_for
+
+ROOT = Path(__file__).parents[2]
+SOURCES = ("docs", "agentfs", "CHANGELOG.md", "zensical.toml")
+WINDOWS = [(1280, 900, "light"), (1280, 900, "dark"), (390, 844, "dark"), (390, 844, "light")]
+
+
+class Page(HTMLParser):
+    """What a page links to, what it loads, and the places in it that can be linked to."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.ids = {"", "__skip"}
+        self.links: list[str] = []
+        self.article_links: list[str] = []
+        self.loaded: list[str] = []
+        self.pictures: list[str] = []
+        self.in_article = False
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = {name: value or "" for name, value in attrs}
+        self.ids |= {given[name] for name in ("id", "name") if name in given}
+        self.in_article |= tag == "article"
+        if tag == "a" and "href" in given:
+            self.links.append(given["href"])
+            if self.in_article:
+                self.article_links.append(given["href"])
+        if tag == "img" and self.in_article:
+            self.pictures.append(given["src"])
+        if tag in {"img", "script", "iframe", "source", "video"} and given.get("src"):
+            self.loaded.append(given["src"])
+        if tag == "link" and given.get("rel") not in {"canonical", "alternate"}:
+            self.loaded.append(given["href"])
+
+    def handle_endtag(self, tag: str) -> None:
+        self.in_article &= tag != "article"
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The site as CI builds it, from a copy of its sources, so that nothing is left in the working tree."""
+    top = tmp_path_factory.mktemp("site")
+    for name in SOURCES:
+        if (ROOT / name).is_dir():
+            shutil.copytree(ROOT / name, top / name, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy(ROOT / name, top)
+    command = [sys.executable, "-m", "zensical", "build", "--strict"]
+    built = subprocess.run(command, cwd=top, capture_output=True, text=True, check=False)
+    assert built.returncode == 0, built.stdout + built.stderr
+    return top / "site"
+
+
+@pytest.fixture(scope="module")
+def pages(site: Path) -> dict[str, Page]:
+    """Each page by its address, such as `/reference/cli/`."""
+    found = {}
+    for file in site.rglob("index.html"):
+        address = "/" + file.relative_to(site).as_posix().removesuffix("index.html")
+        found[address] = Page(file.read_text(encoding="utf-8"))
+    return found
+
+
+def navigation(entries: list[Any]) -> Iterator[str]:
+    """Each page that the navigation of `zensical.toml` lists."""
+    for entry in entries:
+        if isinstance(entry, str):
+            yield entry
+        else:
+            for below in entry.values():
+                yield from navigation(below if isinstance(below, list) else [below])
+
+
+def clicks(pages: dict[str, Page], limit: int) -> dict[str, int]:
+    """How many clicks on links in the texts lead from the start page to each page, up to a limit."""
+    found = {"/": 0}
+    for number in range(1, limit + 1):
+        for address in [address for address, away in found.items() if away == number - 1]:
+            for link in pages[address].article_links:
+                target = urlsplit(urljoin(address, link))
+                if not target.netloc and target.path in pages:
+                    found.setdefault(target.path, number)
+    return found
+
+
+def test_each_page_is_in_the_navigation_once():
+    listed = sorted(navigation(tomllib.loads((ROOT / "zensical.toml").read_text())["project"]["nav"]))
+    docs = ROOT / "docs"
+    assert listed == sorted(path.relative_to(docs).as_posix() for path in docs.rglob("*.md"))
+
+
+def test_each_link_and_anchor_resolves(site, pages):
+    broken = []
+    for address, page in pages.items():
+        for link in [*page.links, *page.loaded]:
+            target = urlsplit(urljoin(address, link))
+            if target.scheme in {"https", "http", "mailto"}:
+                continue
+            path = unquote(target.path)
+            if path in pages:
+                if unquote(target.fragment) not in pages[path].ids:
+                    broken.append(f"{address}: {link} (no such anchor)")
+            elif not (site / path.lstrip("/")).is_file():
+                broken.append(f"{address}: {link}")
+    assert broken == []
+
+
+def test_nothing_is_loaded_from_elsewhere(pages):
+    loaded = {link for page in pages.values() for link in page.loaded}
+    assert loaded
+    assert {link for link in loaded if urlsplit(link).netloc} == set()
+
+
+def test_a_dead_link_a_dead_anchor_and_an_unknown_name_stop_the_build(tmp_path):
+    start, _, rest = (ROOT / "zensical.toml").read_text().partition("nav = [")
+    (tmp_path / "zensical.toml").write_text(start + rest.partition("\n]\n")[2])
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "index.md").write_text("[a](gone.md), [b](#gone), [c][agentfs.Gone]\n")
+    command = [sys.executable, "-m", "zensical", "build", "--strict"]
+    built = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (built.returncode, "3 issues found" in built.stdout + built.stderr) == (1, True)
+
+
+@pytest.fixture(scope="module")
+def server(site: Path) -> Iterator[str]:
+    """The address at which the site is served on this machine."""
+
+    class Handler(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, *arguments: object) -> None:
+            """Print nothing."""
+
+    handler = functools.partial(Handler, directory=str(site))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as serving:
+        threading.Thread(target=serving.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{serving.server_port}"
+        serving.shutdown()
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    with running(str(program("chromium")), tmp_path_factory.mktemp("chromium")) as opened:
+        yield opened
+
+
+# What a page shows: by how much it is wider than the window, its pictures that are not drawn, and its scheme.
+LOOK = """(async () => {
+    await new Promise(seen => requestAnimationFrame(() => requestAnimationFrame(seen)));
+    const pictures = [...document.querySelectorAll("article img")].filter(img => img.checkVisibility());
+    pictures.forEach(img => img.loading = "eager");
+    await Promise.all(pictures.map(img => img.decode().catch(() => null)));
+    return {
+        wider: Math.max(0, document.documentElement.scrollWidth - document.documentElement.clientWidth),
+        missing: pictures.filter(img => !img.naturalWidth).map(img => img.src),
+        scheme: document.body.dataset.mdColorScheme == "slate" ? "dark" : "light",
+    };
+})()"""
+
+
+@needs("chromium")
+def test_each_page_fits_a_phone(browser, server, pages):
+    browser.resize(*WINDOWS[-1])
+    wrong = []
+    for address in pages:
+        browser.open(server + address)
+        if (seen := browser.run(LOOK)) != {"wider": 0, "missing": [], "scheme": "light"}:
+            wrong.append(f"{address}: {seen}")
+    assert (wrong, browser.complaints) == ([], [])
+
+
+@needs("chromium")
+def test_pages_with_pictures_and_the_first_of_each_section_on_a_desk_and_on_a_phone(browser, server, pages):
+    chosen = [address for address, page in pages.items() if page.pictures or address.count("/") < 3]
+    wrong = []
+    for address in chosen:
+        browser.open(server + address)
+        for width, height, scheme in WINDOWS:
+            browser.resize(width, height, scheme)
+            seen = browser.run(LOOK)
+            if seen != {"wider": 0, "missing": [], "scheme": scheme}:
+                wrong.append(f"{address} {width} {scheme}: {seen}")
+    assert (wrong, browser.complaints) == ([], [])
+
+
+@needs("chromium")
+@pytest.mark.parametrize(("width", "height", "scheme"), WINDOWS, ids=str)
+def test_search_finds_undo(browser, server, width, height, scheme):
+    browser.resize(width, height, scheme)
+    browser.open(server + "/")
+    opener = ".md-search__button" if width > 1000 else ".md-header__button[for=__search]"
+    browser.run(f"document.querySelector('{opener}').click()")
+    shown = "[...document.body.children].map(each => each.shadowRoot).find(root => root)"
+    wait_for(lambda: browser.run(f"!!{shown}?.querySelector('dialog[open] input')"))
+    browser.run(f"{shown}.querySelector('input').focus()")
+    browser.send("Input.insertText", text="undo")
+    found = wait_for(lambda: browser.run(f"{shown}.querySelector('[role=option]')?.innerText"))
+    assert "undo" in found.lower()
+    assert browser.complaints == []
