@@ -29,12 +29,15 @@ REFERENCE_PROGRAMS = {
     "bash": ("bash",),
     "strace": ("strace",) if sys.platform == "linux" else (),
     "chromium": ("chromium", "chromium-browser", "google-chrome"),
+    "ssh": ("ssh",),
+    "sshd": ("sshd",),
+    "bwrap": ("bwrap",) if sys.platform == "linux" else (),
 }
 
 
 def program(name: str) -> str | None:
     """Return the path of a reference program, looked for beside the interpreter and then on PATH."""
-    path = os.pathsep.join([os.path.dirname(sys.executable), os.environ.get("PATH", os.defpath)])
+    path = os.pathsep.join([os.path.dirname(sys.executable), os.environ.get("PATH", os.defpath), "/usr/sbin"])
     return next(filter(None, (shutil.which(each, path=path) for each in REFERENCE_PROGRAMS[name])), None)
 
 

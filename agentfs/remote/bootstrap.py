@@ -9,7 +9,7 @@ import contextlib
 import json
 import zlib
 from base64 import b64encode
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -58,13 +58,13 @@ def command(python: str = "python3") -> list[str]:
     return [python, "-I", "-S", "-q", "-i"]
 
 
-def start(stream: Stream, read_line: Callable[[], bytes], arguments: Sequence[str]) -> None:
+def start(stream: Stream, read_line: Callable[[], bytes], options: Mapping[str, Any]) -> None:
     """Start the server over a stream whose far side runs `command`; what comes next is the server's.
 
     Args:
         stream: The stream; closing it ends a far side that does not answer.
         read_line: Reads a line of the stream, of bounded length.
-        arguments: Those of `agentfs serve`.
+        options: Those of the server (`Options`), ready for JSON.
 
     Raises:
         UnsupportedSystemError: What runs there is no Python, or too old, or cannot store the package.
@@ -72,7 +72,7 @@ def start(stream: Stream, read_line: Callable[[], bytes], arguments: Sequence[st
     """
     digest, sent = _package()
     source = files("agentfs.remote").joinpath("install.py").read_text(encoding="utf-8")
-    source += f"\nstart({digest!a}, {list(arguments)!a})\n"
+    source += f"\nstart({digest!a}, {json.dumps(options)!a})\n"
     line = _LINE.format(oldest=_OLDEST, mark=_MARK.decode(), source=source).encode()
     with contextlib.suppress(BrokenPipeError):  # it has ended: reading says so
         stream.write(line)
@@ -96,7 +96,12 @@ def _answer(read_line: Callable[[], bytes], sent: bytes) -> dict[str, Any]:
     for _ in range(_MOST_NOISE):
         line = read_line()
         if not line:
-            raise DisconnectedError("The far side ended before it answered.", details={"made": False})
+            raise DisconnectedError(
+                "The far side ended before it answered.",
+                hint="It must have Python. Where `command=` in authorized_keys fixes its command to "
+                "`agentfs serve`, pass push=False.",
+                details={"made": False},
+            )
         if line.startswith(_MARK):
             try:
                 answer = json.loads(line.removeprefix(_MARK))

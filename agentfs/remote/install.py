@@ -14,14 +14,14 @@ import sys
 import tempfile
 import time
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import NoReturn
 
 _START = """\
-import sys
-sys.path.insert(0, sys.argv.pop(1))
-from agentfs.remote.server import main
-sys.exit(main(sys.argv[1:]))
+import sys, json
+sys.path.insert(0, sys.argv[1])
+from agentfs.remote.server import Options, serve
+sys.exit(serve(Options(**json.loads(sys.argv[2]))))
 """
 _CACHE = "agentfs-packages"
 _TEMPORARY = ".installing-"
@@ -34,8 +34,13 @@ def pack(texts: dict[str, str]) -> tuple[str, bytes]:
     return hashlib.sha256(document).hexdigest(), document
 
 
-def start(digest: str, arguments: Sequence[str]) -> NoReturn:
-    """Run the server of the package with a digest, which is asked for where it is not installed."""
+def start(digest: str, options: str) -> NoReturn:
+    """Run the server of the package with a digest, which is asked for where it is not installed.
+
+    Args:
+        digest: That of the package.
+        options: Those of the server, as a JSON object.
+    """
     try:
         cache = _cache_directory()
         directory = os.path.join(cache, digest)
@@ -48,8 +53,7 @@ def start(digest: str, arguments: Sequence[str]) -> NoReturn:
             os.utime(directory)
         _say(ready=sys.version.split()[0])
         os.execv(  # noqa: S606 - Python itself, by the path that it names
-            sys.executable,
-            [sys.executable, "-I", "-S", "-X", "utf8", "-c", _START, directory, *map(os.fsdecode, arguments)],
+            sys.executable, [sys.executable, "-I", "-S", "-X", "utf8", "-c", _START, directory, options]
         )
     except (OSError, ValueError, zlib.error) as error:
         _say(error=f"{type(error).__name__}: {error}")

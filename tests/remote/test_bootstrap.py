@@ -18,12 +18,13 @@ from agentfs.remote.transport import line_reader, open_command
 PYENV = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
 SERVER = """\
 import sys
-def main(arguments):
-    print(ascii([sys.path[0], sys.flags.isolated, sys.flags.no_site, *arguments]), flush=True)
+Options = dict
+def serve(options):
+    print(ascii([sys.path[0], sys.flags.isolated, sys.flags.no_site, options]), flush=True)
     print("back", sys.stdin.readline(), flush=True)
 """
 TRIVIAL = {"agentfs/__init__.py": "", "agentfs/remote/__init__.py": "", "agentfs/remote/server.py": SERVER}
-ARGUMENTS = ["--root", "/a b'\"$x;\\ü\n\udcff"]
+OPTIONS = {"root": "/a b'\"$x;\\ü\n\udcff"}
 SPLIT_BY_SHELL = ["sh", "-c", 'eval "$*"', "sh"]  # as the far shell of ssh does
 
 
@@ -47,7 +48,7 @@ class Far:
         stream.write = counted
         read_line = line_reader(stream, 1 << 20)
         try:
-            bootstrap.start(stream, read_line, ARGUMENTS)
+            bootstrap.start(stream, read_line, OPTIONS)
             first = read_line()
             stream.write(b"answer\n")
             assert read_line() == b"back answer\n"
@@ -81,8 +82,8 @@ def pythons():
 
 @pytest.mark.parametrize("python", pythons())
 @pytest.mark.parametrize("prefix", [[], SPLIT_BY_SHELL], ids=["arguments", "shell"])
-def test_a_bare_python_gets_the_package_and_the_arguments_as_they_are(trivial, far, prefix, python):
-    assert far.start(*prefix, python=python) == [str(far.packages / trivial), 1, 1, *ARGUMENTS]
+def test_a_bare_python_gets_the_package_and_the_options_as_they_are(trivial, far, prefix, python):
+    assert far.start(*prefix, python=python) == [str(far.packages / trivial), 1, 1, OPTIONS]
 
 
 def test_the_package_is_sent_once(trivial, far):

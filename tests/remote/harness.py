@@ -1,0 +1,268 @@
+"""What the tests of remote workspaces use: a proxy with faults, an sshd of their own, a container.
+
+Run as a script with a port and seconds it is a proxy that delays both ways, for benchmarks.
+"""
+
+import os
+import pwd
+import queue
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+CHUNK = 65536
+
+
+class Fault(NamedTuple):
+    """What goes wrong with a connection after so many bytes in a direction."""
+
+    mode: Literal[
+        "cut", "swallow"
+    ]  # the connection ends; or it stays, and no more bytes of either direction pass
+    direction: Literal["to_far", "from_far"]
+    after: int
+
+
+class Proxy:
+    """Joins each connection to its port on loopback to a far side: another port, or a command run for it.
+
+    Attributes:
+        passed: The bytes that have passed in each direction, for each connection.
+    """
+
+    def __init__(self, far: int | Sequence[str], *faults: Fault | None, delay: float = 0.0) -> None:
+        """Listen; the first connections have the faults in turn, later ones none. `delay` is for each way."""
+        self.far, self.faults, self.delay = far, [*faults], delay
+        self.passed: list[dict[str, int]] = []
+        self.processes: list[subprocess.Popen[bytes]] = []
+        self._sockets: list[socket.socket] = []
+        self._streams: list[SocketStream] = []
+        self._listening = socket.create_server(("127.0.0.1", 0))
+        self.port = self._listening.getsockname()[1]
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def open(self):
+        """Return a new connection as a stream for `connect`."""
+        stream = SocketStream(socket.create_connection(("127.0.0.1", self.port)))
+        self._streams.append(stream)
+        return stream
+
+    def close(self) -> None:
+        """End the port and all that was joined."""
+        self._listening.close()
+        for stream in self._streams:
+            stream.close()
+        for each in self._sockets:
+            end(each)
+        for process in self.processes:
+            process.kill()
+            process.wait()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def _accept(self) -> None:
+        with suppress(OSError):  # closed
+            while True:
+                near, _ = self._listening.accept()
+                far = self._connect()
+                fault = self.faults.pop(0) if self.faults else None
+                passed = {"to_far": 0, "from_far": 0}
+                self.passed.append(passed)
+                self._sockets += [near, far]
+                for each in (near, far):
+                    with suppress(OSError):
+                        each.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                pump = _Pump(near, far, fault, passed, self.delay)
+                for arguments in ((near, far, "to_far"), (far, near, "from_far")):
+                    threading.Thread(target=pump.run, args=arguments, daemon=True).start()
+
+    def _connect(self) -> socket.socket:
+        if isinstance(self.far, int):
+            return socket.create_connection(("127.0.0.1", self.far))
+        ours, theirs = socket.socketpair()
+        with theirs:
+            self.processes.append(
+                subprocess.Popen(self.far, stdin=theirs, stdout=theirs, start_new_session=True)
+            )
+        return ours
+
+
+class _Pump:
+    """Passes the bytes of one connection on, up to its fault."""
+
+    def __init__(self, near, far, fault: Fault | None, passed: dict[str, int], delay: float) -> None:
+        self.ends = (near, far)
+        self.fault, self.passed, self.delay = fault, passed, delay
+        self.swallows = False
+
+    def run(self, source: socket.socket, target: socket.socket, direction: str) -> None:
+        delayed: queue.SimpleQueue[tuple[float, bytes]] = queue.SimpleQueue()
+        if self.delay:
+            threading.Thread(target=self._send_late, args=(delayed, target), daemon=True).start()
+        while True:
+            try:
+                data = source.recv(CHUNK)
+            except OSError:
+                data = b""
+            data, ends = self._faulty(data, direction)
+            self.passed[direction] += len(data)
+            if self.delay:
+                delayed.put((time.monotonic() + self.delay, data))
+            elif data:
+                with suppress(OSError):
+                    target.sendall(data)
+            if ends:
+                for each in self.ends:
+                    end(each)
+            if ends or (not data and not self.swallows):
+                break
+        if not self.delay:
+            with suppress(OSError):
+                target.shutdown(socket.SHUT_WR)
+
+    def _faulty(self, data: bytes, direction: str) -> tuple[bytes, bool]:
+        """Return what passes of some bytes, and whether the connection ends after it."""
+        if self.swallows:
+            return b"", not data
+        fault = self.fault
+        if fault is None or fault.direction != direction or self.passed[direction] + len(data) < fault.after:
+            return data, False
+        self.swallows = fault.mode == "swallow"
+        return data[: fault.after - self.passed[direction]], fault.mode == "cut"
+
+    def _send_late(self, delayed: "queue.SimpleQueue[tuple[float, bytes]]", target: socket.socket) -> None:
+        with suppress(OSError):
+            while True:
+                due, data = delayed.get()
+                time.sleep(max(0.0, due - time.monotonic()))
+                if not data:
+                    target.shutdown(socket.SHUT_WR)
+                    return
+                target.sendall(data)
+
+
+class SocketStream:
+    """A socket as a stream for `connect`."""
+
+    def __init__(self, connected: socket.socket) -> None:
+        connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._socket, self._file = connected, connected.makefile("rb")
+
+    def write(self, data: bytes) -> None:
+        self._socket.sendall(data)
+
+    def readline(self, limit: int = -1) -> bytes:
+        with suppress(OSError):
+            return self._file.readline(limit)
+        return b""
+
+    def close(self) -> None:
+        end(self._socket)
+        self._file.close()
+
+
+def end(connected: socket.socket) -> None:
+    """End a connection, also for a thread that waits on it."""
+    with suppress(OSError):
+        connected.shutdown(socket.SHUT_RDWR)
+    connected.close()
+
+
+class Sshd:
+    """Debian's sshd on loopback with its own configuration and keys."""
+
+    def __init__(self, directory: Path, key_options: str = "") -> None:
+        """Start it; `key_options` come before the client's key in authorized_keys, such as `command="…"`."""
+        self.directory = directory
+        user = pwd.getpwuid(os.geteuid()).pw_name
+        for name in ("host_key", "client_key"):
+            command = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(directory / name)]
+            subprocess.run(command, check=True)
+        key = (directory / "client_key.pub").read_text()
+        (directory / "authorized_keys").write_text(f"{key_options} {key}".lstrip())
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            self.port = free.getsockname()[1]
+        if os.geteuid() == 0:
+            Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)
+        (directory / "sshd_config").write_text(
+            f"Port {self.port}\nListenAddress 127.0.0.1\nHostKey {directory}/host_key\n"
+            f"AuthorizedKeysFile {directory}/authorized_keys\nPidFile none\nStrictModes no\n"
+            "UsePAM no\nPasswordAuthentication no\nPermitRootLogin prohibit-password\nLogLevel ERROR\n"
+            "Subsystem sftp internal-sftp\nMaxStartups 100\nMaxSessions 200\n"
+        )
+        (directory / "known_hosts").write_text(f"far {(directory / 'host_key.pub').read_text()}")
+        (directory / "ssh_config").write_text(
+            f"Host far\n  HostName 127.0.0.1\n  HostKeyAlias far\n  User {user}\n"
+            f"  IdentityFile {directory}/client_key\n  IdentitiesOnly yes\n  IdentityAgent none\n"
+            f"  UserKnownHostsFile {directory}/known_hosts\n  BatchMode yes\n  LogLevel ERROR\n"
+        )
+        sshd = shutil.which("sshd", path=f"{os.environ.get('PATH', os.defpath)}:/usr/sbin")
+        self._log = (directory / "sshd.log").open("wb")
+        self._process = subprocess.Popen(
+            [sshd, "-D", "-e", "-f", str(directory / "sshd_config")], stderr=self._log, start_new_session=True
+        )
+        self._wait()
+
+    def command(self, port: int | None = None) -> list[str]:
+        """Return the words before a far command, as `ssh host`; through a proxy where its port is given."""
+        return ["ssh", "-F", str(self.directory / "ssh_config"), "-p", str(port or self.port), "far"]
+
+    def close(self) -> None:
+        """End it with the sessions that it serves."""
+        with suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGTERM)
+        self._process.wait()
+        self._log.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def _wait(self) -> None:
+        for _ in range(100):
+            with suppress(OSError):
+                socket.create_connection(("127.0.0.1", self.port)).close()
+                return
+            time.sleep(0.05)
+        self.close()
+        raise RuntimeError((self.directory / "sshd.log").read_text())
+
+
+def in_bubblewrap(root: Path, *read_only: Path) -> list[str]:
+    """Return the words before a command that make a container of it: its own `/tmp`, no network, one tree."""
+    words = [
+        "bwrap",
+        "--unshare-all",
+        "--die-with-parent",
+        "--proc",
+        "/proc",
+        "--dev",
+        "/dev",
+        "--tmpfs",
+        "/tmp",
+    ]
+    for each in ("/usr", "/lib", "/lib64", "/bin", "/etc", *map(str, read_only)):
+        if os.path.exists(each):
+            words += ["--ro-bind", each, each]
+    return [*words, "--bind", str(root), "/work", "--clearenv", "--setenv", "PATH", "/usr/bin:/bin", "--"]
+
+
+if __name__ == "__main__":
+    proxy = Proxy(int(sys.argv[1]), delay=float(sys.argv[2]))
+    sys.stdout.write(f"{proxy.port}\n")
+    sys.stdout.flush()
+    sys.stdin.read()
