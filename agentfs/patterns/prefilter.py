@@ -21,20 +21,56 @@ _MAX_LITERAL = 64
 # The search of a literal in either case takes at worst the product of both lengths, and cannot be stopped.
 _MAX_FOLDED_LITERAL = 24
 _MAX_FOLDED_TEXT = 2 * 1024 * 1024
+_MIN_FOLDED_PART = 3
+_DOTTED_I = "\u0130".encode()
 _RE2_MEMORY = 64 * 1024 * 1024
 
 SkipReason = Literal["binary", "too_large", "undecodable"]
 # Given the length of the buffer (-1: over its limit): the content that may match, why it is skipped, or None.
 Classify: TypeAlias = Callable[[int], bytes | SkipReason | None]
 Finder: TypeAlias = Callable[[bytearray, int, int], int]  # where it is between two positions, or -1
-_Contains: TypeAlias = Callable[[int], bool]  # whether so many bytes of the buffer contain it
 
 
-def classifier(contents: ReadBuffer, pattern: Pattern, encoding: str | None = None) -> Classify:
+class Literals:
+    """The search in bytes for what every match of a pattern contains."""
+
+    def __init__(self, pattern: Pattern) -> None:
+        literals = [literal.encode() for literal in pattern.plan.literals]
+        # Whether a literal was found in any case, or may be in what was not searched for it.
+        known = not pattern.ignore_case and literals and _stringzilla("utf8_uncased_search")
+        self.found_in_any_case = not known
+        self.finders: list[Finder] = []  # of which one finds something wherever there is a match
+        if not pattern.ignore_case:
+            self.finders = [self._find(literal) for literal in literals]
+        elif literals:
+            extras = pattern.plan.case_fold_extras
+            self.finders = [find for literal in literals for find in _find_folded(literal, extras)]
+
+    def _find(self, literal: bytes) -> Finder:
+        find, folded = _exact_find(literal), literal[:_MAX_FOLDED_LITERAL]
+        find_folded = _stringzilla("utf8_uncased_search")
+
+        def found(data: bytearray, start: int, end: int) -> int:
+            if not self.found_in_any_case and find_folded is not None:
+                start = find_folded(data, folded, start, end)
+                if start < 0:
+                    return -1
+                self.found_in_any_case = True
+            at: int = find(data, literal, start, end)
+            return at
+
+        return found
+
+
+def classifier(
+    contents: ReadBuffer, pattern: Pattern, encoding: str | None = None, literals: Literals | None = None
+) -> Classify:
     """Return the test of the file in a buffer, of which an `encoding` is as in `decode_content`."""
+    literals = literals or Literals(pattern)
     if encoding is None or _is_strict(encoding):
-        classify = _by_literals(contents, pattern) if pattern.plan.literals else _by_re2(contents, pattern)
+        classify = _by_literals(contents, literals) if literals.finders else _by_re2(contents, pattern)
     else:  # bytes of any meaning, and its text may have NULs
+        literals.found_in_any_case = True
         return lambda length: "too_large" if length < 0 else contents.copy()
     if encoding is None:
         return classify
@@ -48,20 +84,25 @@ def classifier(contents: ReadBuffer, pattern: Pattern, encoding: str | None = No
     return strict
 
 
-def _by_literals(contents: ReadBuffer, pattern: Pattern) -> Classify:
-    data, find = contents.data, contents.data.find
-    make = _contains_folded if pattern.ignore_case else _contains
-    tests = [make(contents, literal.encode()) for literal in pattern.plan.literals]
-    tests += [_contains_rare(contents, each.encode()) for each in pattern.plan.case_fold_extras]
-    contains = tests[0] if len(tests) == 1 else _any_of(tests)
+def _by_literals(contents: ReadBuffer, literals: Literals) -> Classify:
+    data, find_byte, finders = contents.data, contents.data.find, literals.finders
+
+    def contains(length: int) -> bool:
+        for find in finders:  # noqa: SIM110 - `any` over a generator takes twice as long
+            if find(data, 0, length) >= 0:
+                return True
+        return False
 
     def classify(length: int) -> bytes | SkipReason | None:
         if length < 0:
             return "too_large"
-        nul = find(0, 0, length)
+        nul = find_byte(0, 0, length)
         if 0 <= nul < HEAD and is_binary(_head(contents)):
             return "binary"
-        if contains(length) or (data[0] in _WIDE_BOM_STARTS and _is_wide(_head(contents))):
+        if contains(length):
+            return contents.copy()
+        if data[0] in _WIDE_BOM_STARTS and _is_wide(_head(contents)):
+            literals.found_in_any_case = True
             return contents.copy()
         return None
 
@@ -89,33 +130,37 @@ def is_plain(contents: ReadBuffer) -> bool:
     return b"\0" not in head and not (head and head[0] in _WIDE_BOM_STARTS)
 
 
-def finders(pattern: Pattern) -> list[Finder]:
-    """Return functions of which one finds something in every plain text with a match; [] for no such."""
-    make = _find_folded if pattern.ignore_case else _find
-    found = [make(literal.encode()) for literal in pattern.plan.literals]
-    return found and found + [_find(each.encode()) for each in pattern.plan.case_fold_extras]
+def _exact_find(literal: bytes) -> Any:
+    return (_stringzilla("find") if len(literal) <= _MAX_LITERAL else None) or bytearray.find
 
 
-def _find(literal: bytes) -> Finder:
-    find: Any = (_stringzilla_find() if len(literal) <= _MAX_LITERAL else None) or bytearray.find
-
-    def found(data: bytearray, start: int, end: int) -> int:
-        at: int = find(data, literal, start, end)
-        return at
-
-    return found
+def _find_exact(literal: bytes) -> Finder:
+    find = _exact_find(literal)
+    return lambda data, start, end: find(data, literal, start, end)
 
 
-def _find_folded(literal: bytes) -> Finder:
-    folded = literal[:_MAX_FOLDED_LITERAL]
-    search = compile_folded(folded).search
+def _find_folded(literal: bytes, extras: str) -> list[Finder]:
+    """Return functions of which one finds something wherever a literal is, in either case."""
+    search = _stringzilla("utf8_uncased_search")
+    if search is None:
+        rare = [_find_exact(each.encode()) for each in extras]
+        return [_find_by_regex(literal[:_MAX_FOLDED_LITERAL]), *rare]
+    # It knows the Kelvin sign and the long s, but not the I with a dot: what is around an i may do.
+    part, found = max(literal.split(b"i"), key=len)[:_MAX_FOLDED_LITERAL], list[Finder]()
+    if len(part) < _MIN_FOLDED_PART and part != literal:
+        part, found = literal[:_MAX_FOLDED_LITERAL], [_find_exact(_DOTTED_I)]
+    return [lambda data, start, end: search(data, part, start, end), *found]
+
+
+def _find_by_regex(literal: bytes) -> Finder:
+    search = compile_folded(literal).search
 
     def find(data: bytearray, start: int, end: int) -> int:
         while start < end:
             found = search(data, start, min(start + _MAX_FOLDED_TEXT, end))
             if found is not None:
                 return int(found.start())
-            start += _MAX_FOLDED_TEXT - len(folded)
+            start += _MAX_FOLDED_TEXT - len(literal)
         return -1
 
     return find
@@ -150,49 +195,16 @@ def _is_wide(content: bytes) -> bool:
 
 def substring_finder(text: str, literals: tuple[str, ...]) -> Callable[[str, str, int], int]:
     """Return the fastest `find(text, literal, start)`: stringzilla's counts bytes, so in ASCII only."""
-    fast = _stringzilla_find() if text.isascii() and max(map(len, literals)) <= _MAX_LITERAL else None
+    fast = _stringzilla("find") if text.isascii() and max(map(len, literals)) <= _MAX_LITERAL else None
     return fast or str.find
 
 
 @cache
-def _stringzilla_find() -> Any:
+def _stringzilla(name: str) -> Any:
     try:
-        return import_module("stringzilla").find
+        return getattr(import_module("stringzilla"), name)
     except ImportError:  # a platform for which it could not be built
         return None
-
-
-def _contains(contents: ReadBuffer, literal: bytes) -> _Contains:
-    data = contents.data
-    find = (_stringzilla_find() if len(literal) <= _MAX_LITERAL else None) or bytearray.find
-    return lambda length: find(data, literal, 0, length) >= 0
-
-
-def _contains_rare(contents: ReadBuffer, literal: bytes) -> _Contains:
-    """Return a test for what hardly any file has: its first byte alone is found ten times as fast."""
-    find, first = contents.data.find, literal[0]
-    return lambda length: find(first, 0, length) >= 0 and find(literal, 0, length) >= 0
-
-
-def _contains_folded(contents: ReadBuffer, literal: bytes) -> _Contains:
-    data, search = contents.data, compile_folded(literal[:_MAX_FOLDED_LITERAL]).search
-
-    def contains(length: int) -> bool:
-        if length > _MAX_FOLDED_TEXT:
-            return literal in contents.copy().lower()
-        return search(data, 0, length) is not None
-
-    return contains
-
-
-def _any_of(tests: list[_Contains]) -> _Contains:
-    def contains(length: int) -> bool:
-        for each in tests:  # noqa: SIM110 - `any` over a generator takes twice as long
-            if each(length):
-                return True
-        return False
-
-    return contains
 
 
 def _head(contents: ReadBuffer) -> bytes:

@@ -62,7 +62,7 @@ def diagnose(root: Root, limits: Limits, options: GrepOptions, nothing: Found) -
             where = why_skipped(root, next(iter(found.counts))) or one_line(next(iter(found.counts)))
             lines = _lines(found, exact=len(excluded) < MAX_EXCLUDED)
             return [_hint(f"{lines} in hidden or ignored files, as in {where}", OPEN_IGNORED)]
-    for fact, changes in _other_readings(options, any_file=nothing.searched > 0):
+    for fact, changes in _other_readings(options, nothing):
         found = probe.search(replace(options, **changes))
         if found is not None and found.total_lines:
             where = one_line(next(iter(found.counts)))
@@ -70,10 +70,10 @@ def diagnose(root: Root, limits: Limits, options: GrepOptions, nothing: Found) -
     return []
 
 
-def _other_readings(options: GrepOptions, *, any_file: bool) -> Iterator[tuple[str, dict[str, Any]]]:
+def _other_readings(options: GrepOptions, nothing: Found) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield what may have been meant, with the arguments to change."""
     pattern = options.pattern
-    if not any_file:
+    if not nothing.searched:
         yield from (
             (f"Without {name} it", {name: None}) for name in ("glob", "type") if getattr(options, name)
         )
@@ -87,7 +87,7 @@ def _other_readings(options: GrepOptions, *, any_file: bool) -> Iterator[tuple[s
             yield "As plain text it", {"pattern": escaped}
     if not options.multiline and ("\n" in pattern if options.fixed_strings else has_line_feed(pattern)):
         yield "Over several lines it", {"multiline": True}
-    if not options.ignore_case and pattern.lower() != pattern.upper():
+    if not options.ignore_case and nothing.in_other_case and pattern.lower() != pattern.upper():
         yield "In another case it", {"ignore_case": True}
 
 

@@ -12,7 +12,7 @@ from agentfs.errors import AccessError, AgentFSError
 from agentfs.fs import BINARY, Directory, KeptText, ReadBuffer, Root, size_of, typed
 from agentfs.limits import Limits
 from agentfs.patterns.line_search import Counts, LineMatch, LineSearch
-from agentfs.patterns.prefilter import classifier, decode_content, finders, is_plain
+from agentfs.patterns.prefilter import Literals, classifier, decode_content, is_plain
 from agentfs.results import FileCount, Match, Skipped
 from agentfs.search.collect import ENTRY_BYTES, Page, page_of
 from agentfs.search.files import FileBatch, FileSource, Outcome, Reading, Skipping
@@ -49,6 +49,7 @@ class Found:
     excluded: list[Excluded] = field(default_factory=list[Excluded])  # the first hidden and ignored names
     full: bool = False  # whether the search ended because the page was full
     ended_in: str = ""  # the file in which the time ran out
+    in_other_case: bool = True  # whether there may be a match if case is ignored
     engine: Engine = "python"
 
     @property
@@ -94,7 +95,8 @@ class _Searcher:
         self.source = FileSource(root, limits, options, self.deadline, among)
         self.buffer = ReadBuffer(options.file_bytes(limits))
         self.candidates: set[KeptText] = set()  # those whose text has what the pattern requires
-        self.classify = classifier(self.buffer, self.pattern, options.encoding)
+        self.literals = Literals(self.pattern)
+        self.classify = classifier(self.buffer, self.pattern, options.encoding, self.literals)
         # How far behind the first match of a line another can still be shown.
         window = limits.grep_line_chars * _BLOCK_LINES
         self.line_search = LineSearch(self.pattern, self.deadline, window=window)
@@ -134,6 +136,7 @@ class _Searcher:
         more = {name: getattr(skipped, name) + count for name, count in self.skipped.items()}
         self.found.skipped = replace(skipped, reached=reached or skipped.reached, **more)
         self.found.excluded = self.source.excluded
+        self.found.in_other_case = self.literals.found_in_any_case or self.found.engine == "ripgrep"
         return self.found
 
     def _search_batch(self, batch: FileBatch, among: set[str] | None) -> None:
@@ -174,7 +177,7 @@ class _Searcher:
     def _may_match(self, entries: Sequence[KeptText]) -> Sequence[KeptText]:
         """Leave out the plain kept texts in which a search of all of them at once finds no candidate."""
         tree = self.root.tree
-        find = finders(self.pattern)
+        find = self.literals.finders
         if tree is None or not find or self.buffer.limit < tree.max_file or self.root.has_access_rules:
             return entries
         tree.texts.mark_used(entries)

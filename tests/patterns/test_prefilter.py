@@ -25,15 +25,15 @@ WAYS = pytest.mark.parametrize("installed", [True, False], ids=["stringzilla", "
 
 @pytest.fixture(autouse=True)
 def _forget_the_library():
-    prefilter._stringzilla_find.cache_clear()
+    prefilter._stringzilla.cache_clear()
     yield
-    prefilter._stringzilla_find.cache_clear()
+    prefilter._stringzilla.cache_clear()
 
 
 @contextlib.contextmanager
 def library(installed):
     """Have stringzilla, or a platform without it."""
-    prefilter._stringzilla_find.cache_clear()
+    prefilter._stringzilla.cache_clear()
     with contextlib.nullcontext() if installed else mock.patch.dict(sys.modules, {"stringzilla": None}):
         yield
 
@@ -62,6 +62,27 @@ def test_a_file_may_match_when_its_bytes_have_the_literal(installed, content, be
         verdict = prefilter.classifier(buffer, compile_pattern(literal))(len(content))
     expected = content if literal.encode() in content else None
     assert verdict == ("binary" if b"\0" in content else expected)
+
+
+@WAYS
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    pieces=st.lists(
+        st.sampled_from([*"iIkKsS_f", "\u0130", "\u212a", "\u017f", "\u0307", "\udce2", "\udcc4", "x" * 70]),
+        max_size=20,
+    ),
+    literal=st.text("iks_f", min_size=1, max_size=6),
+)
+@example(pieces=["\u0130", "f"], literal="if")
+@example(pieces=["\udce2", "K", "I", "S", "S"], literal="kiss")
+def test_a_file_may_match_when_its_bytes_have_the_literal_in_another_case(installed, pieces, literal):
+    content = "".join(pieces).encode("utf-8", "surrogateescape")
+    buffer, pattern = loaded(content), compile_pattern(literal, ignore_case=True)
+    with library(installed):
+        verdict = prefilter.classifier(buffer, pattern)(len(content))
+    text = prefilter.decode_content(content)
+    if text is not None and pattern.expression.search(text):
+        assert verdict == content
 
 
 @WAYS
