@@ -206,9 +206,10 @@ class Directory:
 
     def scan_parts(self, size: int) -> Iterator[list[DirEntry]]:
         """Yield what is in the directory in parts, so that a giant one need not be in memory whole."""
+        part: list[DirEntry]
         try:
-            with os.scandir(self.handle) as entries:
-                while part := list[DirEntry](islice(entries, size)):
+            with os.scandir(self._handle) as entries:
+                while part := list(islice(entries, size)):
                     yield part
                     if len(part) < size:
                         return

@@ -85,8 +85,8 @@ class _Frame:
     below: str
     real_path: str
     rules: IgnoreRules
-    directories: list[DirEntry] = field(default_factory=list[DirEntry])
-    files: list[DirEntry] = field(default_factory=list[DirEntry])
+    directories: list[DirEntry]
+    files: list[DirEntry]
     more: int = 0
     memory: int = 0
     next_directory: int = 0
@@ -252,21 +252,20 @@ class Walk:
     def _visits(self, stack: list[_Frame], path: str) -> Iterator[Visit]:
         start = self.root.enter_directory(path)
         self._recording &= start.is_watched
-        stack.append(_Frame(start, start.path, "", start.real_path, IgnoreRules()))
+        stack.append(_Frame(start, start.path, "", start.real_path, IgnoreRules(), [], []))
         if not self.ignored:
             stack[0].rules = self._rules_above(start)
         self._fill(stack[0])
         while stack:
             frame = stack[-1]
-            directory = self._reopened(frame)
+            directory = frame.directory or self._reopened(frame)
             if directory is None:
                 self._memory -= stack.pop().memory
                 continue
             depth = len(stack)
+            goes_below = self._reached is None and (self.depth == 0 or depth < self.depth)
             child: DirEntry | None = None
-            if frame.next_directory < len(frame.directories) and (
-                self.directories or self._goes_below(depth)
-            ):
+            if frame.next_directory < len(frame.directories) and (self.directories or goes_below):
                 child = frame.directories[frame.next_directory]
             files = frame.files_before(child, directories_first=self.listing)
             visible = child if self.directories else None
@@ -278,15 +277,12 @@ class Walk:
                 directory.close()
                 continue
             frame.next_directory += 1
-            entered = self._enter(stack, directory, child) if self._goes_below(depth) else None
+            entered = self._enter(stack, directory, child) if goes_below else None
             if entered is not None:
                 stack.append(entered)
                 if len(stack) > MAX_OPEN and (farthest := stack[-1 - MAX_OPEN]).directory is not None:
                     farthest.directory.close()
                     farthest.directory = None
-
-    def _goes_below(self, depth: int) -> bool:
-        return self._reached is None and (self.depth == 0 or depth < self.depth)
 
     def _skip(self, reason: str, count: int = 1) -> None:
         """Count names that are left out."""
@@ -315,7 +311,7 @@ class Walk:
             self._skip("unreadable")
             return None
         self._recording &= opened.is_watched
-        entered = _Frame(opened, opened.path, f"{frame.below}{name}/", opened.real_path, frame.rules)
+        entered = _Frame(opened, opened.path, f"{frame.below}{name}/", opened.real_path, frame.rules, [], [])
         if child.is_symlink() and not self.ignored:
             entered.rules = self._rules_above(opened)
         self._fill(entered)
