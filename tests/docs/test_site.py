@@ -2,6 +2,8 @@
 
 import functools
 import http.server
+import inspect
+import re
 import shutil
 import subprocess
 import sys
@@ -9,18 +11,32 @@ import threading
 import tomllib
 from collections.abc import Iterator
 from html.parser import HTMLParser
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urljoin, urlsplit
 
 import pytest
 
+import agentfs
+from scripts.pages import blocks_of
 from tests.conftest import needs, program
 from tests.docs.browser import Browser, running, wait_for
 
 ROOT = Path(__file__).parents[2]
 SOURCES = ("docs", "agentfs", "CHANGELOG.md", "zensical.toml")
 WINDOWS = [(1280, 900, "light"), (1280, 900, "dark"), (390, 844, "dark"), (390, 844, "light")]
+
+# Members of public classes that serve toolsets and the workspace.
+NOT_FOR_USERS = {"in_names", "places", "text", "allow_rules", "deny_rules", "guards", "summary"}
+# What has no example, as it takes more than a block of code.
+NO_EXAMPLE = {
+    "DeadlineExceededError": "a call of seconds",
+    "BusyError": "another process",
+    "FileIOError": "a disk that fails",
+    "UnsupportedSystemError": "another operating system",
+    "DisconnectedError": "a connection that is lost",
+}
 
 
 class Page(HTMLParser):
@@ -128,6 +144,52 @@ def test_nothing_is_loaded_from_elsewhere(pages):
     loaded = {link for page in pages.values() for link in page.loaded}
     assert loaded
     assert {link for link in loaded if urlsplit(link).netloc} == set()
+
+
+def public_names() -> Iterator[str]:
+    """Each public name by its dotted path: of `agentfs`, and of the modules that the pages name."""
+    modules = {"agentfs": agentfs.__all__, "agentfs.dialects": import_module("agentfs.dialects").__all__}
+    modules |= {"agentfs.policy": ["DialectOptions"], "agentfs.tools.declaration": ["tool"]}
+    modules["agentfs.tools.spec"] = ["ToolSpec", "RenderContext"]
+    for module in ("agentfs.results", "agentfs.errors"):
+        classes = inspect.getmembers(import_module(module), inspect.isclass)
+        own = [name for name, cls in classes if cls.__module__ == module and name[0] != "_"]
+        modules[module] = [name for name in own if name not in agentfs.__all__]
+    for module, names in modules.items():
+        for name in names:
+            yield f"{module}.{name}"
+            value = getattr(import_module(module), name)
+            members = vars(value) if inspect.isclass(value) and not issubclass(value, dict) else {}
+            for member, defined in members.items():
+                method = inspect.isfunction(defined) or isinstance(
+                    defined, (property, functools.cached_property)
+                )
+                if method and member[0] != "_":
+                    yield f"{module}.{name}.{member}"
+
+
+def test_each_public_name_is_in_the_reference_with_an_example_that_runs(pages):
+    """tests/test_docs.py runs the examples."""
+    wrong = []
+    for name in public_names():
+        own_name = name.rpartition(".")[2]
+        if own_name in NOT_FOR_USERS:
+            continue
+        found = [address for address, page in pages.items() if name in page.ids]
+        if not any(address.startswith("/reference/") for address in found):
+            wrong.append(f"{name} is on no page")
+        files = [ROOT / f"docs{address}index.md" for address in found]
+        files += [ROOT / f"docs{address.removesuffix('/')}.md" for address in found]
+        code = [
+            block.content
+            for file in files
+            if file.exists()
+            for block in blocks_of(file)
+            if block.language == "python"
+        ]
+        if own_name not in NO_EXAMPLE and not any(re.search(rf"\b{own_name}\b", each) for each in code):
+            wrong.append(f"{name} has no example")
+    assert wrong == []
 
 
 def test_a_dead_link_a_dead_anchor_and_an_unknown_name_stop_the_build(tmp_path):
