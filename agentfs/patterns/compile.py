@@ -8,11 +8,12 @@ import re
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any, Protocol, cast
 
 from agentfs.errors import InvalidPatternError
 from agentfs.messages import Message, Retry
+from agentfs.patterns.engine import engine as regex_engine
+from agentfs.patterns.engine import engine_note
 from agentfs.patterns.literals import Plan, make_plan
 from agentfs.patterns.syntax import Syntax, Token, is_call, read_syntax
 from agentfs.text import visible
@@ -89,7 +90,7 @@ def compile_pattern(
         )
     syntax = read_syntax(pattern)
     _check_cost(syntax)
-    engine: Any = import_module("regex")
+    engine = regex_engine()
     flags = engine.V0 | (engine.I if ignore_case else 0)
     mode = (engine.M | engine.S if dot_all else engine.M) if multiline else 0
     # Compiled as written, it shows the mistakes.
@@ -121,7 +122,7 @@ def compile_pattern(
 
 def compile_folded(literal: bytes) -> Any:
     """Compile a literal for a search in either case, which at worst takes the product of both lengths."""
-    engine: Any = import_module("regex")
+    engine = regex_engine()
     return engine.compile(engine.escape(literal), engine.V0 | engine.I, cache_pattern=False)
 
 
@@ -295,7 +296,8 @@ def _invalid(engine: Any, syntax: Syntax, error: Exception) -> InvalidPatternErr
     behind = visible(written[position : position + _EXCERPT].replace("\n", " "))
     places = ["  " + ahead + behind, "  " + " " * len(ahead) + "^"]
     return InvalidPatternError(
-        f"The pattern is not a valid regular expression: {reason} at character {position + 1}.",
+        f"The pattern is not a valid regular expression: {reason} at character {position + 1}."
+        f"{engine_note()}",
         hint=hint,
         details={"position": position, "reason": reason, "suggestion": suggestion, "places": places},
     )
@@ -307,7 +309,7 @@ def _mistake(syntax: Syntax, error: Exception) -> tuple[int, str]:
     reported = getattr(error, "pos", None)
     end = len(syntax.pattern)
     position = syntax.written_position(reported) if isinstance(reported, int) else 0
-    if reason == "missing )" and syntax.unclosed:
+    if reason.startswith("missing )") and syntax.unclosed:
         return syntax.unclosed[-1], "this ( is never closed"
     if reason == "unbalanced parenthesis":
         return position, "this ) closes nothing"

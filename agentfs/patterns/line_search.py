@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from agentfs import call_context
 from agentfs.patterns.compile import CompiledRegex, Pattern
+from agentfs.patterns.engine import timeout_clock
 from agentfs.patterns.literals import Plan
 from agentfs.patterns.prefilter import substring_finder
 
@@ -22,7 +23,7 @@ _LINES_PER_CHECK = 64  # lines between two checks of the clock
 _MATCHES_PER_CHECK = 4096  # the same for the matches of one line
 _SPARSE = 2500  # characters for each match from which on they are counted one by one
 _CHUNK = 1024 * 1024  # a larger text is searched in chunks, which bounds the memory
-# The engine's timeout is processor time of the process, other threads' too, and it cannot be called off. So
+# The timeout of `regex` is processor time of the process, other threads' too, and it cannot be called off. So
 # it is given in slices, each twice the one before, with a check of the clock and of cancellation after each.
 _FIRST_SLICE = 0.25
 _CHARACTERS_PER_SECOND = 1_000_000  # a line regex that is slower is stuck in a line, and is not used again
@@ -235,7 +236,7 @@ class LineSearch:
         """Yield all matches, in slices of time until the deadline."""
         seconds, done, pace = _FIRST_SLICE, 0, 1.0
         while True:
-            began, used = time.monotonic(), time.process_time()
+            began, used = time.monotonic(), timeout_clock()
             timeout = min(seconds, self._seconds_left() * pace)
             found = self._expression.finditer(text, timeout=timeout, concurrent=True)
             try:
@@ -245,7 +246,7 @@ class LineSearch:
                         yield match
             except TimeoutError:
                 seconds *= 2
-                pace = (time.process_time() - used) / max(time.monotonic() - began, 1e-3)
+                pace = (timeout_clock() - used) / max(time.monotonic() - began, 1e-3)
             else:
                 return
 

@@ -268,7 +268,8 @@ class _Reader:
         elif found := _LOOK.match(pattern, at):
             self._opened("look", len(found[0]))
         elif found := _PLAIN_GROUP.match(pattern, at):
-            self._opened("open", len(found[0]))
+            # `re` knows only the older way to write a name.
+            self._opened("open", len(found[0]), text=re.sub(r"^\(\?<", "(?P<", found[0]))
         elif found := _OPAQUE_GROUP.match(pattern, at):
             self._opened("open", len(found[0]), opaque=True)
         elif found := _FLAGS.match(pattern, at):
@@ -277,10 +278,12 @@ class _Reader:
             unknown = pattern.startswith("(?", at)
             self._opened("open", 2 if unknown else 1, opaque=unknown)
 
-    def _opened(self, kind: Kind, length: int, *, value: str = "", opaque: bool = False) -> None:
+    def _opened(
+        self, kind: Kind, length: int, *, value: str = "", opaque: bool = False, text: str = ""
+    ) -> None:
         self.open.append(self.at)
         self.verbose.append(self.verbose[-1])
-        self._add(kind, length, value=value)
+        self._add(kind, length, value=value, text=text)
         self.syntax.opaque = self.syntax.opaque or opaque
 
     def _flags(self, found: re.Match[str]) -> None:

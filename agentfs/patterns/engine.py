@@ -1,0 +1,196 @@
+"""The engine of regular expressions: the `regex` module or, where that is not installed, Python's `re`.
+
+`re` has no timeout and lets no other thread run while it matches. So what may take long is matched in a child
+process, which is killed when its time has passed.
+"""
+
+import array
+import contextlib
+import re
+import socket
+import struct
+import subprocess
+import sys
+import time
+import warnings
+from collections.abc import Generator, Iterator
+from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
+from types import SimpleNamespace
+from typing import Any, Literal
+
+_MOST_IDLE = 4  # children that are kept for the next match
+# The child gets flags, a pattern and a text, and answers with the matches in batches, each after its length.
+_HEAD = struct.Struct("<qqq")
+_LENGTH = struct.Struct("<q")
+_CHILD = """
+import array, itertools, re, struct, sys
+read, write = sys.stdin.buffer.read, sys.stdout.buffer.write
+while head := read(24):
+    flags, *lengths = struct.unpack("<qqq", head)
+    pattern, text = (read(each).decode("utf-8", "surrogatepass") for each in lengths)
+    found = re.finditer(pattern, text, flags)
+    while True:
+        batch = [at for match in itertools.islice(found, 4096) for at in match.span()]
+        write(struct.pack("<q", len(batch)) + array.array("q", batch).tobytes())
+        sys.stdout.buffer.flush()
+        if not batch:
+            break
+"""
+# POSIX classes, which `re` takes for other sets without an error.
+_POSIX_CLASS = re.compile(r"(?<!\\)\[[^\]]*\[:\^?[A-Za-z]+:\]")
+
+
+@cache
+def engine_name() -> Literal["regex", "re"]:
+    """Return the name of the engine."""
+    return "re" if find_spec("regex") is None else "regex"
+
+
+def engine() -> Any:
+    """Return the `regex` module, or what has the same of `re`."""
+    return _RE if engine_name() == "re" else import_module("regex")
+
+
+def engine_note() -> str:
+    """Return what to add to the message about a pattern that the engine refuses."""
+    if engine_name() == "regex":
+        return ""
+    return (
+        " Python's `re` is used here, because the `regex` module is not installed: it has no \\p{…}, no "
+        "[[:…:]], no recursion, and no lookbehind of varying length."
+    )
+
+
+def timeout_clock() -> float:
+    """Return the time of the clock by which the engine measures a timeout."""
+    # The timeout of `regex` is processor time of the process; that of a child is what passes here.
+    return time.monotonic() if engine_name() == "re" else time.process_time()
+
+
+def _compile(source: str | bytes, flags: int = 0, *, cache_pattern: bool = True) -> Any:
+    """Compile a pattern for `re`; bytes are searched without a timeout only."""
+    del cache_pattern  # `re` keeps a few hundred patterns at most
+    if isinstance(source, bytes):
+        return re.compile(source, flags)
+    if posix := _POSIX_CLASS.search(source):
+        raise re.error("a POSIX class", source, posix.end() - 1)
+    return _Expression(source, flags)
+
+
+class _Expression:
+    """A compiled pattern, whose searches with a timeout run in a child."""
+
+    def __init__(self, source: str, flags: int) -> None:
+        with warnings.catch_warnings():  # of what may mean something else one day
+            warnings.simplefilter("ignore", FutureWarning)
+            self._compiled = re.compile(source, flags)
+        self.match = self._compiled.match
+
+    def search(self, text: str, *, timeout: float | None = None, concurrent: bool = False) -> Any:
+        """Find the first match; TimeoutError after `timeout` seconds."""
+        if timeout is None:
+            return self._compiled.search(text)
+        del concurrent  # a child always lets other threads run
+        with contextlib.closing(self._in_child(text, time.monotonic() + timeout)) as found:
+            return next(found, None)
+
+    def finditer(self, text: str, *, timeout: float | None = None, concurrent: bool = False) -> Iterator[Any]:
+        """Find all matches; TimeoutError when together they take more than `timeout` seconds."""
+        del concurrent
+        if timeout is None:
+            return self._compiled.finditer(text)
+        return self._in_child(text, time.monotonic() + timeout)
+
+    def _in_child(self, text: str, deadline: float) -> Generator["_Match"]:
+        child = _idle.pop() if _idle else _Child()
+        try:
+            for start, end in child.spans(self._compiled, text, deadline):
+                yield _Match(self._compiled, text, start, end)
+        except BaseException:  # also one that nobody reads to its end
+            child.end()
+            raise
+        if len(_idle) < _MOST_IDLE:
+            _idle.append(child)
+        else:
+            child.end()
+
+
+class _Match:
+    """A match that a child has found."""
+
+    def __init__(self, compiled: re.Pattern[str], text: str, start: int, end: int) -> None:
+        self._compiled, self._text, self._span = compiled, text, (start, end)
+
+    def span(self) -> tuple[int, int]:
+        """Return where it starts and ends."""
+        return self._span
+
+    def expand(self, template: str) -> str:
+        """Return the template with the groups of the match."""
+        start, end = self._span
+        again = self._compiled.match(self._text, start)  # from its start this takes less time than finding it
+        if again is None or again.end() != end:  # after an empty match at the same place
+            again = self._compiled.fullmatch(self._text, start, end)
+        if again is None:
+            raise re.error("the groups of a match cannot be found again", self._compiled.pattern)
+        return again.expand(template)
+
+
+class _Child:
+    """A process that finds matches."""
+
+    def __init__(self) -> None:
+        self._socket, theirs = socket.socketpair()
+        with theirs:
+            command = [sys.executable, "-I", "-S", "-c", _CHILD]
+            self._process = subprocess.Popen(  # noqa: S603 - Python itself, with a text of this module
+                command,
+                stdin=theirs.fileno(),
+                stdout=theirs.fileno(),
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+
+    def spans(self, compiled: re.Pattern[str], text: str, deadline: float) -> Iterator[tuple[int, int]]:
+        """Yield the matches; TimeoutError after the deadline, or where the child has ended."""
+        pattern, data = (each.encode("utf-8", "surrogatepass") for each in (compiled.pattern, text))
+        self._limit(deadline)
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # which reading reports
+            self._socket.sendall(_HEAD.pack(compiled.flags, len(pattern), len(data)) + pattern + data)
+        while count := _LENGTH.unpack(self._read(_LENGTH.size, deadline))[0]:
+            batch = array.array("q", self._read(count * 8, deadline))
+            yield from zip(batch[::2], batch[1::2], strict=True)
+
+    def end(self) -> None:
+        """Kill the process."""
+        self._socket.close()
+        self._process.kill()
+        self._process.wait()
+
+    def _read(self, length: int, deadline: float) -> bytes:
+        got = bytearray()
+        while len(got) < length:
+            self._limit(deadline)
+            try:
+                part = self._socket.recv(length - len(got))
+            except ConnectionResetError:
+                part = b""
+            if not part:
+                raise TimeoutError  # the system has killed it, for its memory
+            got += part
+        return bytes(got)
+
+    def _limit(self, deadline: float) -> None:
+        left = deadline - time.monotonic()
+        if left <= 0:
+            raise TimeoutError
+        self._socket.settimeout(left)
+
+
+_idle: list[_Child] = []
+# What is used of the `regex` module, with `re` in its place.
+_RE = SimpleNamespace(
+    V0=0, I=re.IGNORECASE, M=re.MULTILINE, S=re.DOTALL, error=re.error, escape=re.escape, compile=_compile
+)

@@ -1,0 +1,142 @@
+"""Where the `regex` module is missing, `re` serves: the same matches, an end at the deadline, clear limits."""
+
+import os
+import threading
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agentfs import Workspace
+from agentfs.errors import InvalidPatternError
+from agentfs.patterns import engine
+from agentfs.patterns.compile import compile_pattern
+from agentfs.patterns.line_search import LineSearch
+
+SLOW = r"(a|aa)+$"
+SLOW_TEXT = "a" * 60 + "b"
+
+
+@pytest.fixture
+def by_re(monkeypatch):
+    monkeypatch.setattr(engine, "engine_name", lambda: "re")
+    yield
+    end_children()
+
+
+def end_children():
+    while engine._idle:
+        engine._idle.pop().end()
+
+
+def spans(pattern, text, **options):
+    found = LineSearch(compile_pattern(pattern, **options), time.monotonic() + 20)
+    return [(hit.start, hit.end, hit.spans) for hit in found.hits(text)]
+
+
+PATTERNS = [
+    "ab",
+    "a+b?",
+    r"\bdef (\w+)\(",
+    r"(?<name>a)(?P=name)",
+    r"(a|b)*c",
+    r"((a+)+)$",
+    r"^\s*#",
+    r"[^ab\n]",
+    r"[[({]",
+    r"(?i)AB|ba",
+    r"(?<=a)b(?!c)",
+    r"a{2,3}",
+    r"x{b}",
+    r"\x41|\t",
+    r"(?>a+)b",
+    r"a++b",
+]
+
+
+@settings(max_examples=25)
+@given(multiline=st.booleans(), ignore_case=st.booleans(), text=st.text(alphabet="abcAB(# \n\t{}[é", max_size=60))
+def test_the_matches_are_those_of_regex(multiline, ignore_case, text):
+    options = {"multiline": multiline, "ignore_case": ignore_case}
+    for pattern in PATTERNS:
+        expected = spans(pattern, text, **options)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(engine, "engine_name", lambda: "re")
+            assert spans(pattern, text, **options) == expected, pattern
+    end_children()
+
+
+def test_a_search_without_end_is_ended_at_its_deadline_and_lets_others_run(by_re):
+    ticks = []
+    stop = threading.Event()
+
+    def tick():
+        while not stop.wait(0.01):
+            ticks.append(1)
+
+    other = threading.Thread(target=tick)
+    other.start()
+    search = LineSearch(compile_pattern(SLOW), time.monotonic() + 1.0)
+    started = time.monotonic()
+    with pytest.raises(TimeoutError):
+        list(search.hits(SLOW_TEXT))
+    stop.set()
+    other.join()
+    assert time.monotonic() - started < 3
+    assert len(ticks) > 20
+    assert spans("(x|xx)+$", "xxx") == [(0, 3, [(0, 3)])]  # the next search has a new child
+
+
+def test_no_child_remains_of_a_search_that_was_ended(by_re):
+    before = len(os.listdir("/dev/fd"))
+    for _ in range(3):
+        with pytest.raises(TimeoutError):
+            list(compile_pattern(SLOW).expression.finditer(SLOW_TEXT, timeout=0.05))
+    assert engine._idle == []
+    assert len(os.listdir("/dev/fd")) <= before
+
+
+def test_a_child_that_was_killed_is_a_timeout_and_not_wrong(by_re):
+    expression = compile_pattern("(a|b)+").expression
+    assert [each.span() for each in expression.finditer("ab", timeout=5)] == [(0, 2)]
+    engine._idle[-1]._process.kill()
+    engine._idle[-1]._process.wait()
+    with pytest.raises(TimeoutError):
+        list(expression.finditer("ab", timeout=5))
+    assert [each.span() for each in expression.finditer("ab", timeout=5)] == [(0, 2)]
+
+
+def test_very_many_matches_come_in_batches(by_re):
+    text = "ab" * 50_000
+    found = compile_pattern("(a|b)").expression.finditer(text, timeout=20)
+    assert sum(1 for _ in found) == 100_000
+
+
+@pytest.mark.parametrize(
+    "pattern", [r"\p{Lu}", r"[[:alpha:]]+", r"(?R)", r"(?<=a+)b", r"\X", r"(?|a|b)", r"\m\w", r"(?&n)(?<n>a)"]
+)
+def test_what_re_lacks_is_refused_with_the_reason(by_re, pattern):
+    with pytest.raises(InvalidPatternError, match="Python's `re` is used here") as caught:
+        compile_pattern(pattern)
+    assert caught.value.code == "invalid_pattern"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "reason"),
+    [
+        ("a(b", r"this \( is never closed at character 2"),
+        ("a)", r"this \) closes nothing"),
+        ("[a", "never closed"),
+    ],
+)
+def test_mistakes_are_explained_as_ever(by_re, pattern, reason):
+    with pytest.raises(InvalidPatternError, match=reason):
+        compile_pattern(pattern)
+
+
+def test_replace_expands_groups(by_re, tmp_path):
+    (tmp_path / "a.py").write_text("name(1)\n" + "x" * 5000 + " (ab)(ab)ab\nname(2)\n")
+    with Workspace(tmp_path) as ws:
+        ws.replace(r"((?<word>a)b)+$|name\((\d)\)", r"<\g<word>\3>", regex=True)
+    assert (tmp_path / "a.py").read_text() == "<1>\n" + "x" * 5000 + " (ab)(ab)<a>\n<2>\n"
