@@ -1,4 +1,4 @@
-"""Where the `regex` module is missing, `re` serves: the same matches, an end at the deadline, clear limits."""
+"""Where the `regex` module is missing, `re` serves: the same matches, an end in time, clear limits."""
 
 import os
 import threading
@@ -56,7 +56,7 @@ PATTERNS = [
 
 
 @settings(max_examples=25)
-@given(multiline=st.booleans(), ignore_case=st.booleans(), text=st.text(alphabet="abcAB(# \n\t{}[é", max_size=60))
+@given(st.booleans(), st.booleans(), st.text(alphabet="abcAB(# \n\t{}[é", max_size=60))
 def test_the_matches_are_those_of_regex(multiline, ignore_case, text):
     options = {"multiline": multiline, "ignore_case": ignore_case}
     for pattern in PATTERNS:
