@@ -206,11 +206,12 @@ class Directory:
 
     def scan_parts(self, size: int) -> Iterator[list[DirEntry]]:
         """Yield what is in the directory in parts, so that a giant one need not be in memory whole."""
-        part: list[DirEntry]
         try:
             with os.scandir(self._handle) as entries:
-                while part := list(islice(entries, size)):
-                    yield part
+                while True:
+                    part: list[DirEntry] = list(islice(entries, size))
+                    if part:
+                        yield part
                     if len(part) < size:
                         return
         except OSError as error:
