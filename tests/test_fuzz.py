@@ -1,6 +1,6 @@
 """Whatever arguments come, a result goes; and a call that failed has changed nothing on disk.
 
-python -m pytest tests/test_fuzz.py -m long        # 100,000 argument sets; figures in docs/reference/tools.md
+python -m pytest tests/test_fuzz.py -m long        # 100,000 argument sets; figures: docs/internals
 """
 
 import json

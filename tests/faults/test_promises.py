@@ -6,7 +6,10 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "explanation" / "security.md").read_text(encoding="utf-8")
+PAGE = "\n".join(
+    (ROOT / "docs" / page).read_text(encoding="utf-8")
+    for page in ("explanation/security.md", "internals/campaigns.md")
+)
 # What befell others, by the name of its record.
 CASES = """
 CVE-2025-53110 CVE-2025-53109 CVE-2026-27735 CVE-2025-68143 CVE-2025-54794 CVE-2026-25724 CVE-2026-39861

@@ -86,9 +86,7 @@ def test_a_framework_shows_what_call_gives(answers, framework, tmp_path):
     with Workspace(tmp_path) as ws:
         tools = ws.tools()
         wanted = [tools.call(name, arguments).content for name, arguments in CALLS]
-    if (
-        framework == "google-genai"
-    ):  # it refuses a list of records; docs/reference/tools.md says what to do instead
+    if framework == "google-genai":  # it refuses a list of records; the docs say what to do instead
         assert found[framework][5] is None
         wanted[5] = None
         assert (directory / framework / "a.txt").read_text() == FILE
