@@ -87,20 +87,15 @@ def classifier(
 def _by_literals(contents: ReadBuffer, literals: Literals) -> Classify:
     data, find_byte, finders = contents.data, contents.data.find, literals.finders
 
-    def contains(length: int) -> bool:
-        for find in finders:  # noqa: SIM110 - `any` over a generator takes twice as long
-            if find(data, 0, length) >= 0:
-                return True
-        return False
-
     def classify(length: int) -> bytes | SkipReason | None:
         if length < 0:
             return "too_large"
         nul = find_byte(0, 0, length)
         if 0 <= nul < HEAD and is_binary(_head(contents)):
             return "binary"
-        if contains(length):
-            return contents.copy()
+        for find in finders:
+            if find(data, 0, length) >= 0:
+                return contents.copy()
         if data[0] in _WIDE_BOM_STARTS and _is_wide(_head(contents)):
             literals.found_in_any_case = True
             return contents.copy()
