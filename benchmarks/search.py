@@ -14,6 +14,7 @@ there. FILE gets the medians of this run alone, for `charts.py`.
 """
 
 import argparse
+import html
 import json
 import os
 import resource
@@ -328,9 +329,14 @@ def table(tree: str, part: dict) -> list[str]:
         for who in main:
             value = median(row, who)
             cells.append("–" if value is None else f"{value:.0f}{'' if row['same'].get(who) else ' *'}")
-        shown = row["pattern"].replace("|", "\\|").replace("\n", "\\n")
+        # A `|` in a cell that GitHub and the site show alike.
+        shown = html.escape(row["pattern"], quote=False).replace("|", "&#124;").replace("\n", "\\n")
         said.append(
-            f"| {row['name']}: `{shown}` | {row['who']['rg']['lines']:,} | " + " | ".join(cells) + " |"
+            f"| {row['name']}: <code>{shown}</code> | {row['who']['rg']['lines']:,} | "
+            + " | ".join(cells)
+            + " |"
+            + " | ".join(cells)
+            + " |"
         )
     said += [
         "",
