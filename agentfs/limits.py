@@ -28,7 +28,7 @@ class Limits(Value):
         image_side: Pixels of its longer side; larger images are scaled down where the `media` extra is.
         file_bytes: Size of the largest file that is searched or edited, at most 200 MiB.
         walk_entries: Directory entries that one walk looks at.
-        watch_bytes: Bytes of the texts that a watched workspace keeps in memory.
+        watch_bytes: Bytes of the names and texts that a watched workspace keeps in memory.
         timeout: Seconds that one call may take, at most 30; a change that has begun is completed.
         output_tokens: Tokens of the text of one result; a longer text is cut, and says so.
         count_tokens: Counts the tokens of a text, as the model at hand does; None estimates them.

@@ -59,7 +59,7 @@ class WorkspaceServer:
             state: The directory where journal and read history outlive the server.
             structured: Send the typed data of each result too, and its schema. Some clients then show their
                 model the data instead of the text.
-            watch_bytes: Bytes of the texts that are kept in memory for searches; None to watch nothing.
+            watch_bytes: Bytes of names and texts that are kept in memory for searches; None to watch nothing.
         """
         self._policy = policy or Policy()
         self._names = names

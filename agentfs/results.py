@@ -49,7 +49,7 @@ class WatchReport(Value):
         texts: Files whose text is kept.
         text_bytes: The size of these texts.
         kept_bytes: The memory that they take.
-        max_bytes: The bound of that memory, `Limits.watch_bytes`.
+        max_bytes: The bound of that memory and of that of the names, `Limits.watch_bytes`.
         resets: How often all was dropped since the workspace was opened, as after a change of mounts.
         not_watched: Why directories are not watched, each with their number.
     """

@@ -120,6 +120,7 @@ def entry_of(context: RootContext, path: str, real_path: str, name: str, status:
     elif status.st_nlink > 1 and kind == "file":
         protected = protected or context.is_hard_link_to(status, context.unreadable)
     displayed = display_name(name)
+    _, dot, extension = displayed.lstrip(".").rpartition(".")
     return Entry(
         path=path,
         name=displayed,
@@ -127,7 +128,7 @@ def entry_of(context: RootContext, path: str, real_path: str, name: str, status:
         is_dir=is_dir,
         size=size,
         mtime=status.st_mtime,
-        ext=os.path.splitext(displayed)[1][1:].lower(),
+        ext=extension.lower() if dot else "",
         target=target,
         protected=protected,
     )
@@ -244,9 +245,9 @@ class Directory:
         handle = self._open(syscalls.open_directory, name)
         return Directory(self._context, handle, self._child(name), self._real_child(name))
 
-    def enter(self, name: str) -> "Directory":
+    def enter(self, listed: DirEntry) -> "Directory":
         """Open a directory in this one to walk through it; a link is not followed."""
-        return self.open_directory(name)
+        return self.open_directory(listed.name)
 
     def open_file(self, name: str) -> OpenFile:
         """Open a regular file such as a rule file; a link is not followed.

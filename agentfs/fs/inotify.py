@@ -3,7 +3,6 @@
 import errno
 import os
 import struct
-from typing import NamedTuple
 
 from agentfs.fs import syscalls
 
@@ -14,17 +13,16 @@ _ONLY_DIRECTORIES = 0x01000000
 _MASK = (
     MODIFY | ATTRIB | CLOSE_WRITE | MOVED_FROM | MOVED_TO | CREATE | DELETE | DELETE_SELF | _ONLY_DIRECTORIES
 )
+ARRIVES = MOVED_TO | CREATE
+RENAMES = ARRIVES | MOVED_FROM | DELETE
+ENDS = DELETE_SELF | UNMOUNT | IGNORED
 _HEADER = struct.Struct("iIII")
 _BUFFER_SIZE = 64 * 1024
 
-
-class Event(NamedTuple):
-    """Something that happened in a watched directory, or to it."""
-
-    watch: int
-    mask: int
-    cookie: int  # the same for both sides of a rename
-    name: str  # in the directory; "" for itself
+# What happened to each name of a directory, b"" for itself: the mask and cookie of each event, in order. Both
+# sides of a rename have the same cookie. All that changes a file, and no name, is one `MODIFY`.
+Names = dict[bytes, list[tuple[int, int]]]
+Changes = dict[int, Names]  # by the number of the watch
 
 
 class Inotify:
@@ -45,10 +43,11 @@ class Inotify:
         except OSError:
             return
 
-    def drain(self) -> list[Event]:
-        """Return the events that are there now."""
-        events: list[Event] = []
+    def drain(self) -> tuple[Changes, bool]:
+        """Return the events that are there now, and whether there were more than the queue holds."""
+        changes: Changes = {}
         remaining = self._waiting()  # not those that come meanwhile, of which there may be no end
+        unpack, header_size = _HEADER.unpack_from, _HEADER.size
         while remaining > 0:
             try:
                 data = os.read(self._fd, _BUFFER_SIZE)
@@ -57,10 +56,16 @@ class Inotify:
             remaining -= len(data)
             at = 0
             while at < len(data):
-                watch, mask, cookie, length = _HEADER.unpack_from(data, at)
-                at += _HEADER.size + length
-                events.append(Event(watch, mask, cookie, os.fsdecode(data[at - length : at].rstrip(b"\0"))))
-        return events
+                watch, mask, cookie, length = unpack(data, at)
+                at += header_size + length
+                name = data[at - length : at].rstrip(b"\0")
+                if name and not mask & RENAMES:
+                    mask = MODIFY | mask & IS_DIRECTORY
+                events = changes.setdefault(watch, {}).setdefault(name, [])
+                if not events or events[-1] != (mask, cookie):
+                    events.append((mask, cookie))
+        lost = any(mask & OVERFLOW for mask, _ in changes.pop(-1, {}).get(b"", ()))
+        return changes, lost
 
     def _waiting(self) -> int:
         import fcntl  # noqa: PLC0415 - agentfs can be imported on Windows too

@@ -32,7 +32,8 @@ from agentfs.policy import VIEWED, Policy
 from agentfs.results import Containment, Entry
 
 if TYPE_CHECKING:  # it is loaded where a tree is watched
-    from agentfs.fs.watch import KeptEntry, Watch
+    from agentfs.fs.kept import KeptDirectory, KeptEntry, KeptFile
+    from agentfs.fs.watch import Watch
 
 _MAX_ABOVE = 5  # names that an absolute path of another root may have too many
 _P = ParamSpec("_P")
@@ -279,9 +280,11 @@ class Root:
         """Return a directory of the kept tree, to be displayed by `path`; None where there is none."""
         return None if self.tree is None else self.tree.open(self._context, path, real_path)
 
-    def kept_directory(self, directory: Directory) -> Directory:
-        """Return a directory of the kept tree, from an earlier call, for this one."""
-        return self.tree.view(self._context, directory) if self.tree is not None else directory
+    def kept_directory(self, directory: "KeptDirectory", path: str) -> Directory:
+        """Return a directory of the kept tree for this call, to be displayed by `path`."""
+        from agentfs.fs.kept import WatchedDirectory  # noqa: PLC0415 - loaded where a tree is watched
+
+        return WatchedDirectory(self._context, path, directory)
 
     def kept_entry(self, entry: "KeptEntry") -> Entry:
         """Return the typed entry of a name in the kept tree."""
@@ -293,8 +296,8 @@ class Root:
         return self.display_path(entry.directory.prefix + entry.name)
 
     def read_kept(
-        self, entries: Sequence["KeptEntry"], read: Callable[[Any], Outcome | None]
-    ) -> Iterator[tuple["KeptEntry", Outcome | OSError | AccessError]]:
+        self, entries: Sequence["KeptFile"], read: Callable[[Any], Outcome | None]
+    ) -> Iterator[tuple["KeptFile", Outcome | OSError | AccessError]]:
         """Read files of the kept tree one after the other, as `Directory.read_files`."""
         return iter(()) if self.tree is None else self.tree.read(self._context, entries, read)
 

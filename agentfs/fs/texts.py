@@ -124,7 +124,7 @@ class TextStore:
             block.end = start
 
     def compact(self) -> None:
-        """Give back the memory of dropped texts."""
+        """Give back the memory of dropped texts, and of those for which there is no room any more."""
         for block in [block for block in self._blocks if block.dead * _DEAD_SHARE > block.end]:
             self._remove(block)
             for owner in [owner for owner in block.owners if owner is not None]:
@@ -138,6 +138,10 @@ class TextStore:
                     self.add(owner, target, len(text))
         for block in [block for block in self._blocks if not block.end]:
             self._remove(block)
+        while self._allocated > self.max_bytes and self._blocks:
+            unused = min(self._blocks, key=lambda block: block.used)
+            self._drop_texts(unused)
+            self._remove(unused)
 
     def mark_used(self, owners: Iterable[Any]) -> None:
         """Note that the search under way takes the texts of some owners, if it may come to dropping some."""

@@ -7,188 +7,38 @@ search, and the text of a file is used only while the file has the status with w
 
 import errno
 import os
-import select
 import struct
 import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Hashable, Iterable, Iterator
 from contextlib import contextmanager
+from hashlib import blake2b
 from typing import Any, TypeVar
 
 from agentfs import call_context
 from agentfs.errors import AccessError, AgentFSError
 from agentfs.fs import inotify, syscalls
 from agentfs.fs.context import TIME_RESOLUTION, RootContext
-from agentfs.fs.directory import Directory
-from agentfs.fs.file import BINARY, read_start
+from agentfs.fs.file import read_start
 from agentfs.fs.ignore_files import RULE_FILES
+from agentfs.fs.kept import UNKNOWN, KeptDirectory, KeptEntry, KeptFile, KeptOther, Memo, WatchedDirectory
+from agentfs.fs.mounts import Mounts, without_events
 from agentfs.fs.path import ParsedPath
 from agentfs.fs.resolve import ResolvedPath
-from agentfs.fs.texts import Block, TextStore
+from agentfs.fs.texts import TextStore
 from agentfs.results import WatchReport
 
-_MAX_NAMES = 1_000_000
+_NAME_BYTES = 320  # of memory, for a name and what is known of its content
+_LISTS = 6  # of all names, in what is derived from them
 _MAX_HANDLES = 32  # directories that are open at a time
 _WAIT_SECONDS = 0.05  # for another thread's search, between two checks
 _FILES_PER_CHECK = 32
-_MOUNTS = "/proc/self/mountinfo"
-# File systems, by the type that statfs reports, in which every change comes through this kernel: ext, XFS,
-# Btrfs, tmpfs, ramfs, F2FS, ZFS, overlay, bcachefs, JFS, SquashFS, EROFS.
-_LOCAL = frozenset({
-    0xEF53, 0x58465342, 0x9123683E, 0x01021994, 0x858458F6, 0xF2F52010, 0x2FC12FC1, 0x794C7630, 0xCA451A4E,
-    0x3153464A, 0x73717368, 0xE0F5E1E2,
-})  # fmt: skip
-_SIGNATURE = struct.Struct("QQQqqq")
-_UNKNOWN = (0, 0)  # the device and inode of a directory that has not been opened
+_TOO_MANY = "too many names"
+_STATUS = struct.Struct("QQqqqqq")
 
 _O = TypeVar("_O")
-
-
-class KeptEntry:
-    """A name in a kept directory, as `os.DirEntry`, and what is kept of its content."""
-
-    __slots__ = ("block", "content", "directory", "index", "name", "signature", "type")
-
-    def __init__(self, name: str, type_: str, directory: "KeptDirectory") -> None:
-        self.name = name
-        self.type = type_  # one of "fdlo", or "?" where the system did not tell
-        self.directory = directory
-        self.block: Block | None = None  # where its text is
-        self.index = 0
-        self.content = ""  # what a search has found its text to be
-        self.signature = b""  # the status with which it was read; b"" when nothing is kept
-
-    def is_file(self, *, follow_symlinks: bool = False) -> bool:
-        """Return whether it is a regular file."""
-        del follow_symlinks
-        return self._type() == "f"
-
-    def is_dir(self, *, follow_symlinks: bool = False) -> bool:
-        """Return whether it is a directory."""
-        del follow_symlinks
-        return self._type() == "d"
-
-    def is_symlink(self) -> bool:
-        """Return whether it is a link."""
-        return self._type() == "l"
-
-    def stat(self, *, follow_symlinks: bool = False) -> os.stat_result:
-        """Return its status as it is now."""
-        del follow_symlinks
-        return syscalls.lstat(self.directory.tree.handle(self.directory), self.name)
-
-    def _type(self) -> str:
-        if self.type == "?":
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), self.name)
-        return self.type
-
-    @property
-    def is_kept(self) -> bool:
-        """Whether its text is kept, or that it is binary."""
-        return self.block is not None or self.content == BINARY
-
-    def keep_as_binary(self) -> None:
-        """Drop the text, and keep that it is binary."""
-        self.directory.tree.texts.discard(self)
-        self.content = BINARY
-
-    @property
-    def text(self) -> memoryview:
-        """The kept text."""
-        return self.directory.tree.texts.view(self)
-
-
-class KeptDirectory:
-    """A directory of the kept tree."""
-
-    __slots__ = (
-        "children",
-        "entries",
-        "identity",
-        "parent",
-        "prefix",
-        "real_path",
-        "reason",
-        "tree",
-        "watch",
-    )
-
-    def __init__(self, tree: "Watch", real_path: str, parent: "KeptDirectory | None") -> None:
-        self.tree = tree
-        self.real_path = real_path
-        self.prefix = f"{real_path}/" if real_path else ""
-        self.parent = parent
-        self.children: dict[str, KeptDirectory] = {}
-        self.entries: dict[str, KeptEntry] | None = None  # in the system's order; None before it is listed
-        self.watch = -1  # the number of its watch; -1 for none
-        self.reason = ""  # why there is none
-        self.identity: tuple[int, int] = _UNKNOWN
-
-
-class WatchedDirectory(Directory):
-    """A directory whose listing and texts are taken from a kept tree, during one call."""
-
-    __slots__ = ("kept",)
-
-    def __init__(self, context: RootContext, path: str, kept: KeptDirectory) -> None:
-        super().__init__(context, -1, path, kept.real_path)
-        self.kept = kept
-
-    @property
-    def is_watched(self) -> bool:
-        """Whether every change of the listing is noticed."""
-        return self.kept.watch >= 0
-
-    @property
-    def handle(self) -> int:
-        """A descriptor of the directory, which the tree closes."""
-        return self.kept.tree.handle(self.kept)
-
-    def scan_parts(self, size: int) -> Iterator[list[Any]]:
-        """Yield what is in the directory in parts."""
-        entries = list(self.kept.tree.entries(self.kept).values())
-        for first in range(0, len(entries), size):
-            yield entries if len(entries) <= size else entries[first : first + size]
-
-    def enter(self, name: str) -> Directory:
-        """Open a directory in this one to walk through it; a link is not followed."""
-        child = self.kept.tree.child(self.kept, name)
-        if child is None:
-            return self.open_directory(name)
-        return WatchedDirectory(self._context, self._child(name), child)
-
-    def read_files(
-        self, names: Sequence[str], read: Callable[[Any], _O | None], *, linked: bool = True
-    ) -> Iterator[tuple[str, _O | OSError | AccessError]]:
-        """Read one regular file after the other, as `Directory`; `read` is given a kept entry, or an fd."""
-        del linked
-        kept = self.kept
-        entries = [(kept.entries or {}).get(name) or KeptEntry(name, "f", kept) for name in names]
-        found = kept.tree.read(self._context, entries, read)
-        for entry, outcome in found:
-            yield entry.name, outcome
-
-    def read_new(self, entry: KeptEntry, read: Callable[[Any], _O | None]) -> _O | None:
-        """Read a file of which nothing is kept, and keep its text if that is possible."""
-        name = entry.name
-        if self._context.unreadable.covers(self._real_child(name)):
-            raise self._protected(name)
-        if self._context.access is not None:
-            self._context.access.check_read(self._real_child(name))
-        fd = syscalls.open_file(self.handle, name)
-        try:
-            status = self._check_readable(fd, name)
-            outcome = read(entry if self.kept.tree.load(entry, fd, status) else fd)
-            if outcome is not None:
-                self._check_readable(fd, name)
-        finally:
-            syscalls.close(fd)
-        return outcome
-
-    def close(self) -> None:
-        """Leave the directory open for the rest of the call."""
 
 
 class Watch:
@@ -203,11 +53,13 @@ class Watch:
         self._closed = self._broken = self._ready = False
         self._process = -1, -1
         self._inotify: inotify.Inotify | None = None
-        self._mounts: _Mounts | None = None
-        self.calls = 0
+        self._mounts: Mounts | None = None
+        self.calls = self._refreshed = 0
         self._resets = -1
+        self._max_bytes = max_bytes
+        self._max_names = max_bytes // (2 * _NAME_BYTES)
         self.texts = TextStore(max_bytes)
-        self.memo: dict[Hashable, Any] = {}  # what callers derived from listings; dropped when one changes
+        self.memo = Memo()
         self._reset()
 
     @contextmanager
@@ -272,13 +124,13 @@ class Watch:
         self._by_watch: dict[int, KeptDirectory] = {}
         self._stale: set[KeptDirectory] = set()
         self._suspect: set[KeptDirectory] = set()  # may have become inaccessible
-        self._linked: set[KeptEntry] = set()  # files with several links, of which something is kept
+        self._linked: set[KeptFile] = set()  # those with several links, of which something is kept
         self._appeared: dict[tuple[KeptDirectory, str], bool] = {}  # new names, and whether written to since
-        self._moving: dict[int, bool] = {}  # new names that were renamed away, by cookie
         self._compares_texts = False  # whether a text may have changed without an event
         self._local: dict[int, str] = {}  # why a device cannot be watched; "" where it can
+        self._devices: dict[int, int] = {}  # the one object for each number
         self._names = 0
-        self._top = KeptDirectory(self, "", None)
+        self._top = KeptDirectory("", None, self)
 
     def _reset(self) -> None:
         """Begin anew."""
@@ -288,7 +140,7 @@ class Watch:
         self._process = os.getpid(), os.geteuid()
         self._cause = ""
         try:
-            self._mounts = _Mounts(self._path)
+            self._mounts = Mounts(self._path)
             self._inotify = inotify.Inotify()
         except OSError as error:
             self._inotify = None
@@ -300,18 +152,19 @@ class Watch:
     def report(self) -> WatchReport:
         """What is kept, and how it is kept current."""
         with self._lock:
-            directories = [each for each in _below(self._top) if each.identity != _UNKNOWN]
+            known = list(self._top.below())
+            directories = [each for each in known if each.device != UNKNOWN]
             return WatchReport(
                 current_by="status" if self._inotify is None else "events",
                 directories=len(directories),
                 watched=sum(each.watch >= 0 for each in directories),
-                names=sum(len(each.entries or ()) for each in directories),
+                names=self._names,
                 texts=self.texts.count,
                 text_bytes=self.texts.text_bytes,
                 kept_bytes=self.texts.kept_bytes,
-                max_bytes=self.texts.max_bytes,
+                max_bytes=self._max_bytes,
                 resets=self._resets,
-                not_watched=dict(Counter(each.reason for each in directories if each.reason)),
+                not_watched=dict(Counter(each.reason for each in known if each.reason)),
             )
 
     # Bringing the tree up to date
@@ -323,18 +176,19 @@ class Watch:
         self._broken = True
         self.calls += 1
         self.texts.search += 1
+        self._refreshed = time.time_ns()
         until = time.monotonic() + _half_of_time_left()
-        for event in self._inotify.drain() if self._inotify is not None else ():
-            self._apply(event)
+        if self._inotify is not None:
+            self._take_events(*self._inotify.drain())
         self._find_new_links()
         for directory in self._suspect:
             if self._is_listed(directory) and not self._is_accessible(directory):
                 self._drop(directory)
         self._suspect.clear()
         changed = self._all_kept() if self._compares_texts else list(self._linked)
-        for entry in changed:
-            if not self.is_current(entry):
-                self.discard(entry)
+        for file in changed:
+            if not self.is_current(file):
+                self.discard(file)
         self._compares_texts = False
         while self._stale:
             if time.monotonic() > until:
@@ -351,68 +205,88 @@ class Watch:
         self._broken = False
         return True
 
-    def _apply(self, event: inotify.Event) -> None:
-        """Drop what an event says has changed."""
-        _, mask, cookie, name = event
-        if mask & inotify.OVERFLOW:
+    def _take_events(self, changes: inotify.Changes, lost: bool) -> None:
+        """Drop what has changed; `lost` is whether there were more events."""
+        if lost:
             self._suspect_all()
-            return
-        directory = self._by_watch.get(event.watch)
-        if directory is None:
-            return
-        if not name:
-            self.memo.clear()
-            if mask & (inotify.IGNORED | inotify.UNMOUNT | inotify.DELETE_SELF):
-                self._drop(directory)
-            else:
-                self._suspect.add(directory)
-            return
-        if name in RULE_FILES:
-            self.memo.clear()
-        key = directory, name
-        if mask & (inotify.CREATE | inotify.DELETE | inotify.MOVED_FROM | inotify.MOVED_TO):
-            if directory.entries is not None:
-                self._stale.add(directory)
-            self._drop_name(directory, name)
-            if mask & inotify.IS_DIRECTORY:
-                return
-            if mask & (inotify.CREATE | inotify.MOVED_TO):
-                self._moving.pop(cookie, None)
-                self._appeared[key] = False
-            elif key in self._appeared:
-                written = self._appeared.pop(key)
-                if mask & inotify.MOVED_FROM:
-                    self._moving[cookie] = written
+        arrived: set[int] = set()
+        moved: dict[int, bool] = {}  # new names that were renamed away, by cookie: whether written to before
+        listed = [(self._by_watch.get(watch), names) for watch, names in changes.items()]
+        for directory, names in listed:
+            if directory is not None:
+                self._apply(directory, names, arrived, moved)
+        # A new name that was written to and is gone may have been one of any file.
+        self._compares_texts |= any(written for cookie, written in moved.items() if cookie not in arrived)
+
+    def _apply(
+        self, directory: KeptDirectory, names: inotify.Names, arrived: set[int], moved: dict[int, bool]
+    ) -> None:
+        """Drop what has changed in a directory."""
+        by_name = {entry.name: entry for entry in directory.entries or ()}
+        for raw_name, events in names.items():
+            name = os.fsdecode(raw_name)
+            every = 0
+            for mask, _ in events:
+                every |= mask
+            if not name:
+                self.memo.clear()
+                if every & inotify.ENDS:
+                    self._drop(directory)
                 else:
-                    self._compares_texts |= written
-        elif mask & inotify.IS_DIRECTORY:
-            self.memo.clear()
-        elif key in self._appeared:
-            self._appeared[key] = True
-            self._drop_name(directory, name)
-        elif directory.entries is not None and name not in directory.entries:
-            # The system may know the name in another case.
-            for entry in directory.entries.values():
-                self.discard(entry)
-        else:
-            self._drop_name(directory, name)
+                    self._suspect.add(directory)
+                continue
+            renamed = every & inotify.RENAMES
+            if name in RULE_FILES or (every & inotify.IS_DIRECTORY and not renamed):
+                self.memo.clear()
+            if renamed and directory.entries is not None:
+                self._stale.add(directory)
+            # What came with a directory may be second names of known files.
+            self._compares_texts |= bool(renamed & inotify.ARRIVES and every & inotify.IS_DIRECTORY)
+            is_new = (directory, name) in self._appeared
+            self._compares_texts |= self._follow_new(directory, name, events, arrived, moved)
+            if (entry := by_name.get(name)) is not None:
+                if renamed or isinstance(entry, KeptFile):
+                    self._drop_entry(entry)
+            elif not renamed and not is_new and not every & inotify.IS_DIRECTORY:
+                # The system may know the name in another case.
+                for entry in by_name.values():
+                    if isinstance(entry, KeptFile):
+                        self.discard(entry)
+
+    def _follow_new(
+        self,
+        directory: KeptDirectory,
+        name: str,
+        events: list[tuple[int, int]],
+        arrived: set[int],
+        moved: dict[int, bool],
+    ) -> bool:
+        """Note whether a name is new, and written to since; return whether one that was is gone again."""
+        lost = False
+        written = self._appeared.pop((directory, name), None)  # None where the name is not new
+        for mask, cookie in events:
+            if mask & inotify.IS_DIRECTORY:
+                continue
+            if mask & inotify.ARRIVES:
+                arrived.add(cookie)
+                written = False
+            elif written is not None and mask & inotify.MOVED_FROM:
+                moved[cookie], written = written, None
+            elif written is not None and mask & inotify.DELETE:
+                lost, written = lost or written, None
+            elif written is not None:
+                written = True
+        if written is not None:
+            self._appeared[directory, name] = written
+        return lost
 
     def _find_new_links(self) -> None:
-        """Drop the texts of files to which a new name leads: they may be, or have been, changed by it.
-
-        A new name that was written to and is gone may have been one of any file.
-        """
-        self._compares_texts |= any(self._moving.values())
-        self._moving.clear()
+        """Find out whether a new name leads to a known file, which may be, or have been, changed by it."""
         for (directory, name), written in list(self._appeared.items()):
             status = self._lstat(directory.prefix + name)
-            if status is None:  # what becomes of it is among the events that are still to come
-                continue
-            if status.st_nlink > 1:
-                inode = status.st_ino
-                for entry in self._all_kept():
-                    if _SIGNATURE.unpack(entry.signature)[1] == inode:
-                        self.discard(entry)
+            if status is None and self._is_listed(directory):
+                continue  # what becomes of it is among the events that are still to come
+            self._compares_texts |= status is None or status.st_nlink > 1
             del self._appeared[directory, name], written
 
     def _suspect_all(self) -> None:
@@ -420,8 +294,7 @@ class Watch:
         self.memo.clear()
         self._compares_texts = True
         self._appeared.clear()
-        self._moving.clear()
-        listed = list(_below(self._top))
+        listed = list(self._top.below())
         self._stale.update(each for each in listed if each.entries is not None)
         self._suspect.update(listed)
 
@@ -433,49 +306,49 @@ class Watch:
         try:
             handle = self.handle(directory)
             status = os.fstat(handle)
-            if (status.st_dev, status.st_ino) != directory.identity:
+            if (status.st_dev, status.st_ino) != (directory.device, directory.inode):
                 return False
             effective = os.access in os.supports_effective_ids
             return os.access(".", os.R_OK | os.X_OK, dir_fd=handle, effective_ids=effective)
         except OSError:
             return False
 
-    def _all_kept(self) -> list[KeptEntry]:
+    def _all_kept(self) -> list[KeptFile]:
         return [
             entry
-            for directory in _below(self._top)
-            for entry in (directory.entries or {}).values()
-            if entry.signature
+            for directory in self._top.below()
+            for entry in directory.entries or ()
+            if isinstance(entry, KeptFile) and entry.signature
         ]
 
     def _drop(self, directory: KeptDirectory) -> None:
-        """Drop a directory and all below it; it is entered again when it is needed."""
+        """Drop what is in a directory, and all below it; it is entered again when it is needed."""
         self.memo.clear()
-        for each in list(_below(directory)):
-            for entry in (each.entries or {}).values():
-                self.discard(entry)
+        for each in list(directory.below()):
+            for entry in each.entries or ():
+                if isinstance(entry, KeptFile):
+                    self.discard(entry)
             self._names -= len(each.entries or ())
             each.entries = None
             if each.watch >= 0 and self._by_watch.pop(each.watch, None) is not None and self._inotify:
                 self._inotify.remove(each.watch)
-            each.watch, each.identity = -1, _UNKNOWN
-            each.children = {}
+            each.watch, each.device, each.reason = -1, UNKNOWN, ""
             self._stale.discard(each)
             if each in self._handles:
                 syscalls.close(self._handles.pop(each))
-        if directory.parent is not None:
-            directory.parent.children.pop(directory.real_path.rpartition("/")[2], None)
 
-    def _drop_name(self, directory: KeptDirectory, name: str) -> None:
+    def _drop_entry(self, entry: KeptEntry) -> None:
         """Drop what is kept about a name, but for the name."""
-        child = directory.children.get(name)
-        if child is not None:
-            self._drop(child)
-        entry = (directory.entries or {}).get(name)
-        if entry is not None:
+        if isinstance(entry, KeptDirectory):
+            self._drop(entry)
+        elif isinstance(entry, KeptFile):
             self.discard(entry)
 
     # Listings
+
+    def keep(self, key: Hashable, value: Any, size: int) -> None:
+        """Keep what was derived from listings and has so many names, until one changes."""
+        self.memo.keep(key, value, size, self._names * _LISTS)
 
     def open(self, context: RootContext, path: str, real_path: str) -> WatchedDirectory | None:
         """Return the directory at a real path, to be displayed by `path`; None where none can be kept."""
@@ -485,107 +358,100 @@ class Watch:
             return None
         return None if found is None else WatchedDirectory(context, path, found)
 
-    def view(self, context: RootContext, directory: Directory) -> Directory:
-        """Return a directory that was opened in an earlier call, for this one."""
-        kept = directory.kept if isinstance(directory, WatchedDirectory) else None
-        return directory if kept is None else WatchedDirectory(context, directory.path, kept)
-
     def _find(self, real_path: str) -> KeptDirectory | None:
         directory = self._top
-        if directory.identity == _UNKNOWN:
-            self._enter(directory, None)
+        if not self.enter(directory):
+            return None
         for name in real_path.split("/") if real_path else ():
-            child = self.child(directory, name)
-            if child is None:
+            entry = directory.find(name)
+            if not isinstance(entry, KeptDirectory) or not self.enter(entry):
                 return None
-            directory = child
+            directory = entry
         return directory
 
-    def child(self, parent: KeptDirectory, name: str) -> KeptDirectory | None:
-        """Return a directory in another one; None where it cannot be kept. Raises OSError."""
-        child = parent.children.get(name)
-        if child is not None:
-            if child.watch < 0:
-                self.handle(child)
-            return child
-        if self._names > _MAX_NAMES:
-            return None
-        child = KeptDirectory(self, parent.prefix + name, parent)
-        self._enter(child, parent)
-        parent.children[name] = child
-        return child
+    def enter(self, directory: KeptDirectory) -> bool:
+        """Watch a directory, then list it; False where it cannot be kept. Raises OSError."""
+        if directory.device == UNKNOWN:
+            if self._names > self._max_names:
+                directory.reason = _TOO_MANY
+            if directory.reason == _TOO_MANY:
+                return False
+            handle = self.handle(directory)
+            status = os.fstat(handle)
+            directory.reason, directory.watch = self._watch(directory, handle, status)
+            directory.device = self._devices.setdefault(status.st_dev, status.st_dev)
+            directory.inode = status.st_ino
+        return (directory.entries is not None and directory.watch >= 0) or self._list(directory)
 
-    def _enter(self, directory: KeptDirectory, parent: KeptDirectory | None) -> None:
-        """Watch a directory, before it is listed."""
-        handle = self.handle(directory)
-        status = os.fstat(handle)
-        directory.identity = status.st_dev, status.st_ino
-        if self._inotify is None or (parent is not None and parent.watch < 0):
-            directory.reason = self._cause or "below a directory that is not watched"
-            return
+    def _watch(self, directory: KeptDirectory, handle: int, status: os.stat_result) -> tuple[str, int]:
+        """Add a watch, and return its number, or why there is none."""
+        parent = directory.directory
+        if self._inotify is None or (parent is not directory and parent.watch < 0):
+            return self._cause or "below a directory that is not watched", -1
         reason = self._local.get(status.st_dev)
         if reason is None:
-            type_ = syscalls.file_system(handle)
-            reason = "" if type_ in _LOCAL else f"a file system without events (type {type_:#x})"
-            self._local[status.st_dev] = reason
-        if not reason:
-            try:
-                watch = self._inotify.add(handle)
-            except OSError as error:
-                reason = "no watches left" if error.errno == errno.ENOSPC else f"no watch: {error.strerror}"
-            else:
-                if self._by_watch.setdefault(watch, directory) is directory:
-                    directory.watch = watch
-                    return
-                reason = "the same directory under two paths"
-        directory.reason = reason
+            reason = self._local[status.st_dev] = without_events(handle)
+        if reason:
+            return reason, -1
+        try:
+            watch = self._inotify.add(handle)
+        except OSError as error:
+            return "no watches left" if error.errno == errno.ENOSPC else f"no watch: {error.strerror}", -1
+        if self._by_watch.setdefault(watch, directory) is not directory:
+            return "the same directory under two paths", -1
+        return "", watch
 
-    def entries(self, directory: KeptDirectory) -> dict[str, KeptEntry]:
-        """Return what is in a directory, by name. Raises OSError."""
-        entries = directory.entries
-        if entries is None or directory.watch < 0:
-            entries = self._list(directory)
-        return entries
-
-    def _list(self, directory: KeptDirectory) -> dict[str, KeptEntry]:
-        """List a directory; entries of the same name and type stay the same."""
+    def _list(self, directory: KeptDirectory) -> bool:
+        """List a directory; entries of the same name and type stay the same. False for too many."""
         handle = self.handle(directory)
         if directory.watch >= 0:
             status = os.fstat(handle)
-            if (status.st_dev, status.st_ino) != directory.identity:
+            if (status.st_dev, status.st_ino) != (directory.device, directory.inode):
                 raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
-        old = directory.entries or {}
-        entries: dict[str, KeptEntry] = {}
+        before = directory.entries or []
+        old = {entry.name: entry for entry in before}
+        room = self._max_names + len(before) - self._names
+        entries: list[KeptEntry] = []
         with os.scandir(handle) as scanned:
             for found in scanned:
                 name, type_ = found.name, _type_of(found)
                 kept = old.get(name)
                 same = kept is not None and kept.type == type_
-                entries[name] = kept if same and kept else KeptEntry(name, type_, directory)
-        if directory.entries is not None:
-            if list(old.values()) != list(entries.values()):
-                self.memo.clear()
-            for entry in old.values():
-                if entries.get(entry.name) is not entry:
-                    self._drop_name(directory, entry.name)
+                entries.append(kept if same and kept else _new_entry(name, type_, directory))
+                if len(entries) > room:
+                    self._drop(directory)
+                    directory.reason = _TOO_MANY
+                    return False
+        if directory.entries is not None and before != entries:
+            self.memo.clear()
+            for entry in set(before).difference(entries):
+                self._drop_entry(entry)
         directory.entries = entries
-        self._names += len(entries) - len(old)
-        return entries
+        self._names += len(entries) - len(before)
+        self.texts.max_bytes = self._max_bytes - self._names * _NAME_BYTES
+        return True
 
     def handle(self, directory: KeptDirectory) -> int:
         """Return a descriptor of a directory, until the end of the call. Raises OSError."""
-        handle = self._handles.get(directory, -1)
+        handles = self._handles
+        handle = handles.get(directory, -1)
         if handle < 0:
-            root = self._context.handle
-            handle = syscalls.open_beneath(root.fd, directory.real_path or ".", directory=True)
-            if handle < 0:
-                handle = self._walk_to(directory.real_path)
-            if len(self._handles) >= _MAX_HANDLES:
-                syscalls.close(self._handles.pop(next(iter(self._handles))))
-            self._handles[directory] = handle
+            parent = handles.pop(directory.directory, -1)
+            if parent >= 0:
+                handles[directory.directory] = parent  # now the last to be closed
+                handle = syscalls.open_directory(parent, directory.name)
+            else:
+                handle = self._open(directory.real_path)
+            if len(handles) >= _MAX_HANDLES:
+                syscalls.close(handles.pop(next(iter(handles))))
+            handles[directory] = handle
         return handle
 
-    def _walk_to(self, real_path: str) -> int:
+    def _open(self, real_path: str) -> int:
+        root = self._context.handle
+        handle = syscalls.open_beneath(root.fd, real_path or ".", directory=True)
+        if handle >= 0:
+            return handle
         parsed = ParsedPath(tuple(real_path.split("/")) if real_path else ())
         try:
             with ResolvedPath(self._context, real_path or ".", parsed, follow=False) as resolved:
@@ -603,44 +469,46 @@ class Watch:
     # Texts
 
     def read(
-        self, context: RootContext, entries: Iterable[KeptEntry], read: Callable[[Any], _O | None]
-    ) -> Iterator[tuple[KeptEntry, _O | OSError | AccessError]]:
+        self, context: RootContext, files: Iterable[KeptFile], read: Callable[[Any], _O | None]
+    ) -> Iterator[tuple[KeptFile, _O | OSError | AccessError]]:
         """Read one file after the other, and yield each that is not passed over, or its error.
 
-        `read` is given the entry where its text, or that it is binary, is kept, and else a descriptor. What
+        `read` is given the file where its text, or that it is binary, is kept, and else a descriptor. What
         was found in a kept text is yielded only if the file still has the status with which it was read.
         """
         opened: WatchedDirectory | None = None
         access = context.access
-        for number, entry in enumerate(entries):
+        for number, file in enumerate(files):
             if number % _FILES_PER_CHECK == 0:
                 call_context.step(0)
-            directory = entry.directory
+            directory = file.directory
             outcome: _O | OSError | AccessError | None
             try:
-                if access is not None and entry.is_kept:
-                    access.check_read(directory.prefix + entry.name)
-                if entry.is_kept and (directory.watch >= 0 or self.is_current(entry)):
-                    outcome = read(entry)
-                    if outcome is None or entry.block is None or self.is_current(entry):
+                if access is not None and file.is_kept:
+                    access.check_read(directory.prefix + file.name)
+                if file.is_kept and (directory.watch >= 0 or self.is_current(file)):
+                    outcome = read(file)
+                    if outcome is None or file.block is None or self.is_current(file):
                         if outcome is not None:
-                            yield entry, outcome
+                            yield file, outcome
                         continue
-                self.discard(entry)
+                self.discard(file)
                 if opened is None or opened.kept is not directory:
                     path = context.display_path(directory.real_path)
                     opened = WatchedDirectory(context, path, directory)
-                outcome = opened.read_new(entry, read)
+                outcome = opened.read_new(file, read)
             except (OSError, AccessError) as error:
                 outcome = error
             if outcome is not None:
-                yield entry, outcome
+                yield file, outcome
 
-    def load(self, entry: KeptEntry, fd: int, status: os.stat_result) -> bool:
+    def load(self, file: KeptFile, fd: int, status: os.stat_result) -> bool:
         """Keep the text of an open file; False where that is not possible now."""
         size = status.st_size
-        compared = entry.directory.watch < 0 or status.st_nlink > 1
+        compared = file.directory.watch < 0 or status.st_nlink > 1
         changed = max(status.st_mtime_ns, status.st_ctime_ns)
+        if status.st_nlink > 1 and changed > self._refreshed - TIME_RESOLUTION:
+            self._compares_texts = True  # it may be a second name, since then, of another kept file
         if size > self.max_file or (compared and time.time_ns() - changed < TIME_RESOLUTION):
             return False
         block = self.texts.reserve(size)
@@ -649,19 +517,19 @@ class Watch:
         # One byte more than the size that is claimed: a file that grows is noticed.
         if read_start(fd, block.view[block.end : block.end + size + 1]) != size:
             return False
-        self.texts.add(entry, block, size)
-        entry.signature = _signature(status)
+        self.texts.add(file, block, size)
+        file.signature = _signature(status)
         if status.st_nlink > 1:
-            self._linked.add(entry)
+            self._linked.add(file)
         return True
 
-    def discard(self, entry: KeptEntry) -> None:
+    def discard(self, entry: KeptFile) -> None:
         """Drop what is kept of a file's content."""
         self.texts.discard(entry)
         entry.signature = b""
         self._linked.discard(entry)
 
-    def is_current(self, entry: KeptEntry) -> bool:
+    def is_current(self, entry: KeptFile) -> bool:
         """Return whether a file has the status with which it was read."""
         status = self._lstat(entry.directory.prefix + entry.name)
         return status is not None and _signature(status) == entry.signature
@@ -675,54 +543,30 @@ class Watch:
             return None
 
 
-class _Mounts:
-    """What is mounted in a directory; OSError where the system does not tell."""
-
-    def __init__(self, path: str) -> None:
-        self._path = path.rstrip("/") + "/"
-        self._fd = os.open(_MOUNTS, os.O_RDONLY | os.O_CLOEXEC)
-        self._poll = select.poll()
-        self._poll.register(self._fd, select.POLLPRI)
-        self._below = self._read()
-
-    def changed(self) -> bool:
-        """Return whether that has changed since it was asked last."""
-        if not self._poll.poll(0):
-            return False
-        before, self._below = self._below, self._read()
-        return before != self._below
-
-    def _read(self) -> list[str]:
-        with open(_MOUNTS, encoding="utf-8", errors="surrogateescape") as lines:
-            return [line for line in lines if f"{_unescaped(line.split(' ')[4])}/".startswith(self._path)]
-
-    def close(self) -> None:
-        syscalls.close(self._fd)
-
-
 def _half_of_time_left() -> float:
     return max(call_context.deadline(10.0) - time.monotonic(), 0) / 2
 
 
-def _unescaped(path: str) -> str:
-    for escape, character in (("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")):
-        path = path.replace(escape, character)
-    return path
-
-
-def _below(directory: KeptDirectory) -> Iterator[KeptDirectory]:
-    """Yield a directory and all that are kept below it."""
-    pending = [directory]
-    while pending:
-        each = pending.pop()
-        yield each
-        pending += each.children.values()
-
-
 def _signature(status: os.stat_result) -> bytes:
-    return _SIGNATURE.pack(
-        status.st_dev, status.st_ino, status.st_mode, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+    """Return a digest of a status that takes little memory; its second names change it too."""
+    packed = _STATUS.pack(
+        status.st_dev,
+        status.st_ino,
+        status.st_mode,
+        status.st_nlink,
+        status.st_size,
+        status.st_mtime_ns,
+        status.st_ctime_ns,
     )
+    return blake2b(packed, digest_size=15).digest()
+
+
+def _new_entry(name: str, type_: str, directory: KeptDirectory) -> KeptEntry:
+    if type_ == "f":
+        return KeptFile(name, directory)
+    if type_ == "d":
+        return KeptDirectory(name, directory, directory.tree)
+    return KeptOther(name, directory, type_)
 
 
 def _type_of(found: os.DirEntry[str]) -> str:

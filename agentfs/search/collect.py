@@ -188,7 +188,7 @@ class Query:
     ignored: bool
     enter: Callable[[str], bool] | None
     exclude: Callable[[str, bool], bool] | None  # the second argument says whether it is a directory
-    key: Hashable = None  # what `matches` is made of, where a key can hold it
+    key: tuple[Hashable, ...] | None = None  # what `matches` is made of, where a key can hold it
 
 
 @dataclass
@@ -246,10 +246,6 @@ def collect_kept(root: Root, listed: list[Any], page: Page, deadline: float) -> 
     return found
 
 
-def _others(visit: Visit) -> list[DirEntry]:
-    return [listed for listed in visit.files if not listed.is_file(follow_symlinks=False)]
-
-
 def _goes_on(page: Page, number: int, deadline: float) -> bool:
     if number % _ENTRIES_PER_CHECK == 0 and number > page.first and time.monotonic() > deadline:
         page.end_before(number)
@@ -278,7 +274,7 @@ def collect(root: Root, query: Query, page: Page, *, max_entries: int, deadline:
     )
     kept = walk.whole() if collector.in_order and collector.plain_files and collector.min_depth == 1 else None
     if kept is not None and kept.direct:
-        found = collect_kept(root, collector.kept_files(kept), page, deadline)
+        found = collect_kept(root, collector.kept_files(root, kept), page, deadline)
     elif collector.in_order:
         found = collect_in_order(collector.names(walk), page, deadline)
     else:
@@ -314,29 +310,36 @@ class _Collector:
             return []
         if (matches := query.matches) is not None:
             files = [listed for listed in files if matches(below + listed.name)]
-        taken: list[DirEntry] = []
-        for listed in files:
-            is_file = listed.is_file(follow_symlinks=False)
-            if (self.plain_files and is_file) or query.filter.takes(directory, listed):
-                taken.append(listed)
-            elif query.filter.links_as_files and not is_file:
-                self.links += listed.is_symlink()
-                self.special += not listed.is_symlink()
+        taken = [listed for listed in files if self._takes(directory, listed)]
         if self.in_order:
             return taken
         self._keep(directory, taken)
         return []
 
-    def kept_files(self, kept: KeptWalk) -> list[DirEntry]:
+    def kept_files(self, root: Root, kept: KeptWalk) -> list[Any]:
         """Return the wanted files of a kept walk; the same globs have the same ones."""
+        key, matches, found = self.query.key, self.query.matches, kept.entries
+        if matches is not None:
 
-        def choose(visit: Visit) -> list[DirEntry]:
-            return self.select(visit.directory, visit.below, visit.files)
+            def choose(below: str, names: list[Any]) -> list[Any]:
+                return [each for each in names if matches(below + each.name)]
 
+            found = kept.once(root, key, lambda: kept.choose(choose))
+        of_others = key and ("others", key)
+        others = kept.once(root, of_others, lambda: [each for each in found if each.type != "f"])
         # Whether a link is wanted depends on where it leads now.
-        if self.query.key is None or kept.list_once("others", _others):
-            return [each for visit in kept.visits for each in choose(visit)]
-        return kept.list_once(self.query.key, choose)
+        unwanted = {each for each in others if not self._takes(root.kept_directory(each.directory, ""), each)}
+        return [each for each in found if each not in unwanted] if unwanted else found
+
+    def _takes(self, directory: Directory, listed: DirEntry) -> bool:
+        """Return whether an entry passes the filter; count a link or special file that is no file."""
+        is_file = listed.is_file(follow_symlinks=False)
+        if (self.plain_files and is_file) or self.query.filter.takes(directory, listed):
+            return True
+        if self.query.filter.links_as_files and not is_file:
+            self.links += listed.is_symlink()
+            self.special += not listed.is_symlink()
+        return False
 
     def names(self, walk: Walk) -> Iterator[tuple[Directory, list[DirEntry], int]]:
         """Yield what is found in each directory."""

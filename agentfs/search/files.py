@@ -252,13 +252,13 @@ class FileSource:
         """Return the files of a kept walk that are searched; the same globs and types have the same ones."""
         types = as_list(self._options.type)
         if not filter_.globs and not types:
-            return kept.files()
+            return kept.entries
 
-        def choose(visit: Visit) -> list[DirEntry]:
-            by_name = {listed.name: listed for listed in visit.files}
-            return [by_name[name] for name in filter_.names(visit.below, [*by_name])]
+        def choose(below: str, files: list[DirEntry]) -> list[DirEntry]:
+            by_name = {listed.name: listed for listed in files}
+            return [by_name[name] for name in filter_.names(below, [*by_name])]
 
-        return kept.list_once((*filter_.globs, None, *types), choose)
+        return kept.once(self._root, (*filter_.globs, None, *types), lambda: kept.choose(choose))
 
     def _unseen(self, visit: Visit, names: list[str], seen: set[str]) -> list[str]:
         """Return the names of files that were not met by another path, or by another link to them."""

@@ -49,7 +49,7 @@ from agentfs.search.render import OPEN_IGNORED, path_lines, report_of, stop_repo
 from agentfs.text import Step, continuation, fitted, footer
 from agentfs.tree.globs import compile_descent, compile_exclude, compile_globs, hidden_names
 from agentfs.tree.ignore_sources import with_slash
-from agentfs.tree.walk import Visit, Walk, entry_name
+from agentfs.tree.walk import Walk, entry_name
 from agentfs.visible import one_line
 
 _LEAST_SIZE = 10 * 1024  # of a file, to be shown in a listing of several levels
@@ -84,7 +84,7 @@ def list_directory(
         key=_SORT_KEYS[options.sort],
     )
     if (kept := walk.whole()) is not None and kept.direct:
-        found = collect_kept(root, kept.list_once("listing", _listed), page, deadline)
+        found = collect_kept(root, kept.entries, page, deadline)
     else:
         found = collect_in_order(_listed_names(walk, several=len(paths) > 1), page, deadline)
     found.add_skipped(walk.skipped)
@@ -103,15 +103,11 @@ def list_directory(
     return _fitted_page(limits, options, page, result, lines, nothing, "entries", tracker, alike)
 
 
-def _listed(visit: Visit) -> list[DirEntry]:
-    return visit.files if visit.child is None else [visit.child, *visit.files]
-
-
 def _listed_names(walk: Walk, *, several: bool) -> Iterator[tuple[Directory, list[DirEntry], int]]:
     """Yield the names in each directory, with several paths those that were not in one before."""
     seen: set[str] = set()
     for visit in walk:
-        names = _listed(visit)
+        names = visit.entries(directories_first=True)
         if several:
             real_prefix = with_slash(visit.directory.real_path)
             names = [listed for listed in names if real_prefix + listed.name not in seen]

@@ -4,8 +4,9 @@ import math
 import time
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from dataclasses import KW_ONLY, dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from heapq import nsmallest
+from itertools import groupby
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -28,6 +29,7 @@ _SAFE_LENGTH = min(2 * (MAX_PARTS - 3), MAX_PATH_BYTES // 4 - 2 * MAX_NAME_BYTES
 Select = Callable[[Directory, str, list[DirEntry]], list[DirEntry]]
 
 entry_name = attrgetter("name")
+_directory_of = attrgetter("directory")
 
 
 @dataclass(slots=True)
@@ -42,6 +44,12 @@ class Visit:
     child: DirEntry | None = None  # the directory in it that comes next, where the walk has `directories`
     more: int = 0  # files behind these that were not kept
 
+    def entries(self, *, directories_first: bool) -> list[DirEntry]:
+        """Return the files and the directory in the order of the walk."""
+        if self.child is None:
+            return self.files
+        return [self.child, *self.files] if directories_first else [*self.files, self.child]
+
 
 class Excluded(NamedTuple):
     """A name that a walk left out because it is hidden or ignored."""
@@ -55,25 +63,34 @@ class Excluded(NamedTuple):
 class KeptWalk:
     """A whole walk of a watched tree, which holds until a listing or a rule changes."""
 
-    visits: list[Visit]
-    entries: int  # how many names were looked at
+    key: Hashable
+    entries: list[Any]  # of the kept tree, in the order of the walk
+    looked_at: int  # how many names
     counts: Counter[str]
     rules: Counter[Rule]
     excluded: list[Excluded]
+    links: list[tuple[Any, bool]]  # whether each leads to a directory, which decides about the order
     reader: RuleReader
     checked: int  # the call in which it was last known to hold
+    path: str  # of the start
+    start: int  # characters of a real path that come before the part below the start
     direct: bool  # whether paths are displayed as they are
-    lists: dict[Hashable, list[DirEntry]] = field(default_factory=dict[Hashable, list[DirEntry]])
 
-    def files(self) -> list[DirEntry]:
-        """Return the files of all visits."""
-        return self.list_once("files", lambda visit: visit.files)
+    def once(self, root: Root, key: Hashable, make: Callable[[], list[Any]]) -> list[Any]:
+        """Return what is made of the entries, which is kept under a key if there is one."""
+        tree = root.tree
+        if tree is None or key is None:
+            return make()
+        made: list[Any] | None = tree.memo.get((self.key, key))
+        if made is None:
+            made = make()
+            tree.keep((self.key, key), made, len(made))
+        return made
 
-    def list_once(self, key: Hashable, choose: Callable[[Visit], list[DirEntry]]) -> list[DirEntry]:
-        """Return what is chosen of each visit, in one list, which is kept under a key."""
-        if key not in self.lists:
-            self.lists[key] = [entry for visit in self.visits for entry in choose(visit)]
-        return self.lists[key]
+    def choose(self, choose: Callable[[str, list[Any]], list[Any]]) -> list[Any]:
+        """Return what is chosen of the entries of each directory, given its path below the start."""
+        groups = groupby(self.entries, _directory_of)
+        return [each for top, names in groups for each in choose(top.prefix[self.start :], [*names])]
 
 
 @dataclass(slots=True)
@@ -147,8 +164,9 @@ class Walk:
         self._reached: str | None = None
         self._memory = 0
         self.excluded: list[Excluded] = []  # the first that are hidden or ignored
+        self._links: list[tuple[DirEntry, bool]] = []  # whether each leads to a directory, with `listing`
         # Whether the walk can be kept, as it is before `select`, and whether this one still may be.
-        filtered = self.depth or self.enter or self.exclude or self.follow or callable(self.hidden)
+        filtered = self.enter or self.exclude or self.follow or callable(self.hidden)
         self._keepable = not (filtered or self.stops or len(self._starts) > 1) and self.key is entry_name
         self._recording = self._keepable and not self.select and not self.keep
 
@@ -169,93 +187,110 @@ class Walk:
             yield from self._replay(kept)
             return
         stack: list[_Frame] = []
-        visits: list[Visit] = []
+        entries: list[DirEntry] = []
         try:
             for start in self._starts:
                 for visit in self._visits(stack, start):
                     if self._recording:
-                        visits.append(visit)
+                        entries += visit.entries(directories_first=self.listing)
                     yield visit
             if not self.select and not self.keep:
-                self._keep(visits)
+                self._keep(entries)
         finally:
             for frame in stack:
                 if frame.directory is not None:
                     frame.directory.close()
 
     def _replay(self, kept: KeptWalk) -> Iterator[Visit]:
-        for visit in kept.visits:
-            directory = self.root.kept_directory(visit.directory)
-            files = visit.files
-            if self.select is not None and files:
-                files = self.select(directory, visit.below, files)
-            if files or visit.child is not None:
-                yield Visit(directory, visit.path, visit.below, visit.depth, files, visit.child)
+        top = with_slash(kept.path)
+        for kept_directory, entries in groupby(kept.entries, _directory_of):
+            below = kept_directory.prefix[kept.start :]
+            path = (top + display_name(below)).removesuffix("/")
+            directory = self.root.kept_directory(kept_directory, path)
+            files: list[DirEntry] = []
+            for entry in (*entries, None):
+                if entry is not None and (self.listing or entry.type != "d"):
+                    files.append(entry)
+                    continue
+                if self.select is not None and files:
+                    files = self.select(directory, below, files)
+                if files or entry is not None:
+                    yield Visit(directory, path, below, below.count("/") + 1, files, entry)
+                files = []
 
     def kept(self) -> KeptWalk | None:
         """Return this walk as it was kept before `select`, if it is and still holds."""
         tree = self.root.tree
         if tree is None or not self._keepable:
             return None
-        kept: KeptWalk | None = tree.memo.get(key := self._key())
-        if kept is None or kept.entries > self.max_entries:
+        kept: KeptWalk | None = tree.memo.get(self._key())
+        if not kept or kept.looked_at > self.max_entries:
             return None
         if kept.checked != tree.calls:
-            if not kept.reader.is_current():
-                del tree.memo[key]
+            if not kept.reader.is_current() or not all(map(self._is_same, kept.links)):
+                tree.memo.clear()
                 return None
             kept.checked = tree.calls
         self._counts, self._rules, self.excluded = kept.counts, kept.rules, kept.excluded
-        call_context.step(kept.entries)
+        call_context.step(kept.looked_at)
         return kept
+
+    def _is_same(self, link: tuple[Any, bool]) -> bool:
+        try:
+            return self.root.kept_entry(link[0]).is_dir == link[1]
+        except (AgentFSError, OSError):
+            return False
 
     def whole(self) -> KeptWalk | None:
         """Return the kept walk, made now where it can be, unless that takes too long."""
         kept = self.kept()
         tree = self.root.tree
-        if kept is None and tree is not None and self._keepable and self._key() not in tree.memo:
+        if kept is None and tree is not None and self._keepable and tree.memo.get(self._key()) is None:
             now = time.monotonic()
-            for _ in replace(self, select=None, keep=None, deadline=min(self.deadline, now + _KEEP_SECONDS)):
+            deadline = now + min(_KEEP_SECONDS, (self.deadline - now) / 2)
+            for _ in replace(self, select=None, keep=None, deadline=deadline):
                 pass
             kept = self.kept()
         return kept
 
-    def _keep(self, visits: list[Visit]) -> None:
+    def _keep(self, entries: list[Any]) -> None:
         """Keep the walk, if all of it is watched and could be read; else that it cannot be kept."""
         tree, reader = self.root.tree, self._reader
         if tree is None or not self._keepable or self._reached is not None:
             return
-        kept = None
+        key = self._key()
+        kept: KeptWalk | None = None
         if self._recording and reader.is_complete and not self._counts["unreadable"]:
-            entries = self.max_entries - self._entries_left
+            _, path, real_path, display_path, *_ = key
             kept = KeptWalk(
-                visits,
-                entries,
+                key,
+                [*entries],
+                self.max_entries - self._entries_left,
                 self._counts,
                 self._rules,
                 self.excluded,
+                self._links,
                 reader,
                 tree.calls,
-                self._is_direct(),
+                path,
+                len(with_slash(real_path)),
+                path == ("" if display_path == "." else display_path),
             )
-        tree.memo[self._key()] = kept
+        tree.keep(key, kept or False, len(entries))
 
-    def _key(self) -> tuple[object, ...]:
+    def _key(self) -> tuple[Any, ...]:
         with self.root.enter_directory(self._starts[0]) as start:
             paths = start.path, start.real_path, self.root.display_path(start.real_path)
-        return "walk", *paths, self.hidden, self.ignored, self.others, self.directories, self.listing
-
-    def _is_direct(self) -> bool:
-        _, path, _, display_path, *_ = self._key()
-        return path == ("" if display_path == "." else display_path)
+        flags = self.hidden, self.ignored, self.others, self.directories, self.listing
+        return "walk", *paths, self.depth, *flags
 
     def _visits(self, stack: list[_Frame], path: str) -> Iterator[Visit]:
         start = self.root.enter_directory(path)
-        self._recording &= start.is_watched
         stack.append(_Frame(start, start.path, "", start.real_path, IgnoreRules(), [], []))
         if not self.ignored:
             stack[0].rules = self._rules_above(start)
         self._fill(stack[0])
+        self._recording &= start.is_watched
         while stack:
             frame = stack[-1]
             directory = frame.directory or self._reopened(frame)
@@ -298,7 +333,7 @@ class Walk:
             return None
         try:
             if not child.is_symlink():
-                opened = directory.enter(name)
+                opened = directory.enter(child)
             elif not self.follow:
                 return None
             else:
@@ -310,11 +345,11 @@ class Walk:
         except (AgentFSError, OSError):
             self._skip("unreadable")
             return None
-        self._recording &= opened.is_watched
         entered = _Frame(opened, opened.path, f"{frame.below}{name}/", opened.real_path, frame.rules, [], [])
         if child.is_symlink() and not self.ignored:
             entered.rules = self._rules_above(opened)
         self._fill(entered)
+        self._recording &= opened.is_watched
         return entered
 
     def _rules_above(self, directory: Directory) -> IgnoreRules:
@@ -333,6 +368,7 @@ class Walk:
                 return None
             try:
                 frame.directory = self.root.enter_directory(frame.path)
+                self._recording &= frame.directory.is_watched
                 # An entry is looked up where it was scanned from, so what is left is scanned again.
                 found = {
                     each.name: each
@@ -471,8 +507,11 @@ class Walk:
                 if exclude is not None and exclude(below + entry.name, is_dir):
                     continue
                 is_link = not is_dir and entry.is_symlink()
-                self._recording &= not (is_link and self.listing)  # it may lead elsewhere later
-                if is_dir or (is_link and (self.listing or self.follow) and directory.entry(entry).is_dir):
+                if is_link and (self.listing or self.follow):
+                    is_dir = directory.entry(entry).is_dir
+                    if self._recording:
+                        self._links.append((entry, is_dir))
+                if is_dir:
                     frame.directories.append(entry)
                 elif self.others or (is_link and self.follow and directory.target_status(entry) is not None):
                     files.append(entry)

@@ -1,6 +1,7 @@
 """What a watched workspace must notice, case by case; the limits of watching; attacks on what is kept."""
 
 import errno
+import gc
 import os
 import shutil
 import subprocess
@@ -8,6 +9,7 @@ import sys
 import tempfile
 import textwrap
 import threading
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -71,6 +73,23 @@ def test_a_change_through_a_new_name_of_a_file_is_noticed(ws, root, tmp_path, th
     if then == "moved out":
         (tmp_path / "away").write_text("again and again\n")
         assert lines(ws, "again") == 1  # it has two names, so that it is compared each time
+
+
+@pytest.mark.parametrize("then", ["moved", "moved out", "made"])
+def test_a_change_through_a_new_name_in_a_directory_that_comes_or_goes_is_noticed(ws, root, tmp_path, then):
+    directory = root / "c"
+    if then == "made":
+        directory = root / "new/deep"
+        directory.mkdir(parents=True)
+    os.link(root / "a/one.txt", directory / "link.txt")
+    if then != "made":
+        directory = directory.rename((tmp_path if then == "moved out" else root) / "moved")
+    else:
+        lines(ws, "nothing", path="a")
+    if then == "moved out":
+        assert lines(ws, "needle") == 0
+    (directory / "link.txt").write_text("needle\n")
+    assert lines(ws, "needle") == (1 if then == "moved out" else 2)
 
 
 def test_files_with_several_names_are_compared_at_each_search(root, tmp_path, monkeypatch):
@@ -155,8 +174,9 @@ def test_where_events_were_lost_everything_is_compared(root, monkeypatch):
         assert lines(ws, "needle") == 2
 
 
-def overflow(events):
-    return [inotify.Event(-1, inotify.OVERFLOW, 0, "")] if events else []
+def overflow(drained):
+    changes, _ = drained
+    return {}, bool(changes)
 
 
 @linux
@@ -298,6 +318,43 @@ def test_memory_is_bounded_and_given_back(root):
     assert ws.watch.kept_bytes == 0
 
 
+def test_the_listing_takes_at_most_300_bytes_a_name(tmp_path):
+    for number in range(400):
+        (tmp_path / f"directory {number}").mkdir()
+        for file in range(50):
+            (tmp_path / f"directory {number}/some_file_{file}.py").touch()
+    with Workspace(tmp_path, watch=True) as ws:
+        assert (
+            ws.ls().total == 400
+        )  # what is loaded, and kept once for the process, is before the measurement
+        gc.collect()
+        tracemalloc.start()
+        try:
+            assert (ws.glob("*.py").total, ws.ls(depth=0).total) == (20_000, 20_400)
+            gc.collect()
+            taken, _ = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+        assert 20_400 * 100 < taken <= 20_400 * 300
+
+
+def test_the_listing_is_bounded_and_the_rest_is_searched_cold(root):
+    for number in range(2000):
+        (root / f"c/{number}.txt").write_text("needle\n")
+    for number in range(30):
+        (root / f"d{number}/e").mkdir(parents=True)
+        (root / f"d{number}/e/one.txt").write_text("needle\n")
+    with Workspace(root, limits=Limits(watch_bytes=64 * 1024), watch=True) as ws:
+        for number in range(3):
+            check_same(ws, root)
+            assert 50 < ws.watch.names < 150
+            assert "too many names" in ws.watch.not_watched
+            (root / f"c/new{number}").write_text("needle\n")
+            (root / f"d{number}/new").write_text("needle\n")
+        shutil.rmtree(root / "c")
+        check_same(ws, root)
+
+
 def test_what_is_searched_now_takes_the_room_of_what_is_not(root):
     for directory in ("a", "c"):
         for number in range(80):
@@ -307,7 +364,7 @@ def test_what_is_searched_now_takes_the_room_of_what_is_not(root):
         assert ws.watch.texts > 60
         for _ in range(4):
             lines(ws, "needle", path="c")
-        kept = {entry.directory.real_path for entry in ws._root.watch._all_kept() if entry.block is not None}
+        kept = {file.directory.real_path for file in ws._root.watch._all_kept() if file.block is not None}
         assert "c" in kept
 
 
@@ -332,7 +389,7 @@ def test_a_directory_swapped_for_a_link_leads_nowhere(ws, root, tmp_path, monkey
     for name in ("one.txt", "two.py", "b/one.txt"):
         (outside / name).write_text("first SECRET\n")
     if not told:
-        monkeypatch.setattr(inotify.Inotify, "drain", lambda _: [])
+        monkeypatch.setattr(inotify.Inotify, "drain", lambda _: ({}, False))
     (root / "a").rename(tmp_path / "was")
     (root / "a").symlink_to(outside)
     (outside / "one.txt").chmod(0o600)

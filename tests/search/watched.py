@@ -59,4 +59,12 @@ def check_same(watched, root, calls=CALLS):
     with Workspace(root, limits=LIMITS) as cold:
         for name, arguments in calls:
             before = answer(cold, name, arguments)
-            assert answer(watched, name, arguments) == before, (name, arguments)
+            found = answer(watched, name, arguments)
+            assert found == before, (name, arguments, differing(found, before))
+
+
+def differing(found, before):
+    if not (isinstance(found, dict) and isinstance(before, dict)):
+        return found, before
+    values = [(key, found[key], before[key]) for key in found if found[key] != before[key]]
+    return [[f"{each!r:.300}" for each in value] for value in values]
