@@ -13,12 +13,10 @@ from dataclasses import dataclass
 
 from agentfs import call_context
 from agentfs.patterns.compile import CompiledRegex, Pattern
-from agentfs.patterns.engine import timeout_clock
+from agentfs.patterns.engine import timeout_clock, untimed_steps
 from agentfs.patterns.literals import Plan
 from agentfs.patterns.prefilter import substring_finder
 
-# A search without a timeout is five times cheaper. It is used where the steps cannot exceed this.
-_UNTIMED_STEPS = 50_000
 _LINES_PER_CHECK = 64  # lines between two checks of the clock
 _MATCHES_PER_CHECK = 4096  # the same for the matches of one line
 _SPARSE = 2500  # characters for each match from which on they are counted one by one
@@ -346,7 +344,7 @@ class LineSearch:
 def untimed_length(plan: Plan) -> int:
     """Return the length up to which a text is searched without a timeout, as its steps are bounded."""
     # With n repeats of varying length the steps grow at most with the length to the power n + 1.
-    return 0 if plan.repeats is None else int(_UNTIMED_STEPS ** (1 / (plan.repeats + 1)))
+    return 0 if plan.repeats is None else int(untimed_steps() ** (1 / (plan.repeats + 1)))
 
 
 def _spans(matches: Iterable[re.Match[str]]) -> Iterator[tuple[int, int]]:
