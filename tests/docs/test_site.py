@@ -10,6 +10,7 @@ import sys
 import threading
 import tomllib
 from collections.abc import Iterator
+from datetime import date
 from html.parser import HTMLParser
 from importlib import import_module
 from pathlib import Path
@@ -45,6 +46,7 @@ class Page(HTMLParser):
     def __init__(self, html: str) -> None:
         super().__init__()
         self.ids = {"", "__skip"}
+        self.headings: set[str] = set()
         self.links: list[str] = []
         self.article_links: list[str] = []
         self.loaded: list[str] = []
@@ -55,6 +57,8 @@ class Page(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         given = {name: value or "" for name, value in attrs}
         self.ids |= {given[name] for name in ("id", "name") if name in given}
+        if re.fullmatch(r"h[1-6]", tag):
+            self.headings.add(given.get("id", ""))
         self.in_article |= tag == "article"
         if tag == "a" and "href" in given:
             self.links.append(given["href"])
@@ -122,6 +126,13 @@ def test_each_page_is_in_the_navigation_once():
     listed = sorted(navigation(tomllib.loads((ROOT / "zensical.toml").read_text())["project"]["nav"]))
     docs = ROOT / "docs"
     assert listed == sorted(path.relative_to(docs).as_posix() for path in docs.rglob("*.md"))
+
+
+def test_the_newest_release_of_the_changelog_is_the_version_of_the_package_and_has_a_date():
+    changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    newest = re.findall(r"^## (\d\S+) - (.*)$", changelog, re.MULTILINE)[0]
+    assert newest[0] == agentfs.__version__
+    assert date.fromisoformat(newest[1])
 
 
 def test_each_link_and_anchor_resolves(site, pages):
