@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -186,6 +187,46 @@ def test_a_slow_file_is_left_after_the_pending_system_call(tmp_path):
     assert [(name, seconds) for name, _, seconds in outcomes if float(seconds) > LATE] == []
     assert sorted(path.name for path in tree.iterdir()) == ["big", "small"]
     assert (tree / "big").stat().st_size == 10 * 1024 * 1024
+
+
+class SlowEntry:
+    """A name in a directory whose status takes its time."""
+
+    def __init__(self, listed, seconds):
+        self.listed, self.seconds = listed, seconds
+
+    def __getattr__(self, name):
+        return getattr(self.listed, name)
+
+    def stat(self, **options):
+        time.sleep(self.seconds)
+        return self.listed.stat(**options)
+
+
+def slow_scandir(seconds, of_status=0.0):
+    scan = os.scandir
+
+    @contextmanager
+    def scandir(path):
+        with scan(path) as entries:
+            yield (SlowEntry(each, of_status) for each in entries if time.sleep(seconds) is None)
+
+    return scandir
+
+
+@pytest.mark.parametrize(("seconds", "of_status"), [(0.001, 0.0), (0.0, 0.02)])
+def test_a_listing_of_a_slow_directory_ends_at_the_deadline(tmp_path, monkeypatch, seconds, of_status):
+    """As of a network file system: 5 seconds for all names, or 5 for the status of those on half a page."""
+    for number in range(5000 if seconds else 250):
+        (tmp_path / f"{number:04}").touch()
+    with Workspace(tmp_path, limits=Limits(timeout=0.3)) as ws:
+        monkeypatch.setattr(os, "scandir", slow_scandir(seconds, of_status))
+        began = time.monotonic()
+        result = ws.ls()
+        took = time.monotonic() - began
+        monkeypatch.undo()
+    assert took < 3
+    assert result.skipped.reached == "timeout" or result.next is not None
 
 
 def pdf(contents, pages):

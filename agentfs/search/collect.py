@@ -23,7 +23,6 @@ PAGE_BYTES = 64 * 1024 * 1024  # of the typed data of one page
 ENTRY_BYTES = 560  # of an entry, at least, and of what is kept of it meanwhile, as measured
 _BYTES_PER_TOKEN = 1024  # of a page, for each token that a model can be shown
 _MAX_SORTED = 500_000  # paths that are kept with their sort keys, of some 300 bytes each
-_ENTRIES_PER_CHECK = 256  # entries between two checks of the clock
 _PATH = ParameterName("path", quoted=True)
 _LITERAL_START = re.compile(r"/+([^*?\[\]{}\\/]+)/")
 
@@ -247,7 +246,7 @@ def collect_kept(root: Root, listed: list[Any], page: Page, deadline: float) -> 
 
 
 def _goes_on(page: Page, number: int, deadline: float) -> bool:
-    if number % _ENTRIES_PER_CHECK == 0 and number > page.first and time.monotonic() > deadline:
+    if number > page.first and time.monotonic() > deadline:
         page.end_before(number)
     return number < page.end
 

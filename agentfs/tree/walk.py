@@ -19,7 +19,7 @@ from agentfs.tree.ignore_sources import RuleReader, with_slash
 
 VCS_NAMES = frozenset({".git", ".hg", ".svn", ".jj", ".bzr"})
 MAX_OPEN = 64  # directories that are open at a time
-MAX_BATCH = 20_000  # entries of one directory that are taken at a time
+MAX_BATCH = 1000  # entries of one directory that are taken at a time
 MAX_EXCLUDED = 1000  # of what was left out that is kept by name
 _MAX_MEMORY = 192 * 1024 * 1024  # bytes of the names of all directories that a walk is inside of
 _ENTRY_BYTES, _NAME_BYTES = 160, 32  # of an entry without its name, and of a usual name
