@@ -1,8 +1,10 @@
-"""Write the figures of a benchmark as JSON, from which `charts.py` draws."""
+"""Write the figures of a benchmark as JSON; those in benchmarks/results are drawn at once."""
 
 import datetime as dt
 import json
 from pathlib import Path
+
+import charts
 
 
 def save(file: str, tree: str, rows: list[dict]) -> None:
@@ -10,3 +12,5 @@ def save(file: str, tree: str, rows: list[dict]) -> None:
     date = dt.datetime.now(dt.UTC).date().isoformat()
     text = json.dumps({"tree": tree, "date": date, "rows": rows}, indent=1)
     Path(file).write_text(f"{text}\n")
+    if Path(file).resolve().parent == charts.RESULTS:
+        charts.main()

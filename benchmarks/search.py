@@ -9,7 +9,7 @@ Every Python package, ours too, answers from a process that is already running; 
 call; `agentfs, watched` has kept the tree since its first, unmeasured call. For rg and git grep it is that
 of the whole process, its output read. A peer's own search (no rg on
 PATH) is slow, so peers are asked for the first patterns only, and not again where an answer takes longer
-than a second. OUT.json gains the tree's figures; OUT.tables.md and OUT.svg are made from all that are
+than a second. OUT.json gains the tree's figures; OUT.tables.md is made from all that are
 there. FILE gets the medians of this run alone, for `charts.py`.
 """
 
@@ -395,44 +395,6 @@ def table(tree: str, part: dict) -> list[str]:
     return said
 
 
-def chart(parts: dict) -> str:
-    bars, y = [], 30
-    colors = {
-        "agentfs": "#c0392b",
-        "agentfs, watched": "#27ae60",
-        "agentfs, engine ripgrep": "#e08e79",
-        "rg": "#2c3e50",
-        "rg -j1": "#7f8c8d",
-    }
-    for tree, part in parts.items():
-        most = max(median(r, w) or 0 for r in part["rows"] if r["literal"] for w in colors)
-        bars.append(f'<text x="10" y="{y}" font-weight="bold">{tree}: ms, patterns with a literal</text>')
-        y += 14
-        for row in part["rows"]:
-            if not row["literal"]:
-                continue
-            bars.append(f'<text x="10" y="{y + 16}">{row["name"]}</text>')
-            for who, color in colors.items():
-                value = median(row, who) or 0
-                bars.append(
-                    f'<rect x="150" y="{y}" width="{value / most * 480:.1f}" height="5" fill="{color}">'
-                    f"<title>{who}: {value:.0f} ms</title></rect>"
-                )
-                y += 6
-            y += 6
-        y += 26
-    for place, (who, color) in enumerate(colors.items()):
-        bars.append(
-            f'<rect x="{10 + place * 138}" y="{y - 9}" width="10" height="10" fill="{color}"/>'
-            f'<text x="{24 + place * 138}" y="{y}">{who}</text>'
-        )
-    body = "\n".join(bars)
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 700 {y + 15}" font-family="sans-serif" '
-        f'font-size="11">\n<rect width="100%" height="100%" fill="white"/>\n{body}\n</svg>\n'
-    )
-
-
 def main() -> None:
     options = argparse.ArgumentParser()
     options.add_argument("tree")
@@ -473,7 +435,6 @@ def write(given: argparse.Namespace, rows: list[dict], start: int, before: tuple
     out.write_text(json.dumps(parts, indent=1) + "\n")
     said = [line for name, part in parts.items() for line in [*table(name, part), ""]]
     Path(f"{given.out}.tables.md").write_text("\n".join(said))
-    Path(f"{given.out}.svg").write_text(chart(parts))
     if given.json:
         save(given.json, given.name, [medians(row) for row in rows])
 

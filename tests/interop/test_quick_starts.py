@@ -1,4 +1,4 @@
-"""README's quick starts, run as they stand with the providers' packages, against stand-ins of the APIs."""
+"""The quick starts of docs/how-to/providers.md, run with the providers' packages, against stand-ins of the APIs."""
 
 import os
 import re
@@ -12,8 +12,8 @@ from tests.interop.test_frameworks import ROOT, python_of
 pytestmark = pytest.mark.network
 __all__ = ["python_of"]  # a fixture
 
-README = (ROOT / "README.md").read_text(encoding="utf-8")
-QUICK_STARTS = re.findall(r"^```py\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
+PAGE = (ROOT / "docs" / "how-to" / "providers.md").read_text(encoding="utf-8")
+QUICK_STARTS = re.findall(r"^```py\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
 NAMES = ["openai", "anthropic", "gemini", "framework", "mcp"]
 
 
