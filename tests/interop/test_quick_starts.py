@@ -1,4 +1,4 @@
-"""The quick starts of docs/how-to/providers.md, run with the providers' packages, against stand-ins of the APIs."""
+"""The quick starts of docs/how-to/providers.md, with each provider's package and a stand-in of its API."""
 
 import os
 import re
