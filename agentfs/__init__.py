@@ -23,6 +23,7 @@ from agentfs.results import Edit, LineChange, ToolResult
 from agentfs.workspace import Workspace
 
 if TYPE_CHECKING:
+    from agentfs.remote.client import connect
     from agentfs.tools.toolset import Toolset
 
 __version__ = "0.1.0"
@@ -47,14 +48,18 @@ __all__ = [
     "ToolResult",
     "Toolset",
     "Workspace",
+    "connect",
 ]
 
 
+_LATER = {"Toolset": "agentfs.tools.toolset", "connect": "agentfs.remote.client"}
+
+
 def __getattr__(name: str) -> Any:
-    if name == "Toolset":  # imported on first use, which keeps `import agentfs` fast
-        return import_module("agentfs.tools.toolset").Toolset
+    if name in _LATER:  # imported on first use, which keeps `import agentfs` fast
+        return getattr(import_module(_LATER[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), "Toolset"})
+    return sorted({*globals(), *_LATER})

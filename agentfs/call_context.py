@@ -27,13 +27,14 @@ class Cancelled(BaseException):
 class Call:
     """One call of a tool, shared by the thread that runs it and whoever waits for it.
 
-    `loop` is the event loop on which questions are asked, or None; the call takes one of `slots`, except
-    while a question waits for its answer; `on_progress` is called from its thread with the entries seen.
+    `tool` is None where a program called a method; `loop` is the event loop on which questions are asked, or
+    None; the call takes one of `slots`, except while a question waits for its answer; `on_progress` is called
+    from its thread with the entries seen.
     """
 
     def __init__(
         self,
-        tool: str,
+        tool: str | None,
         *,
         loop: Any = None,
         slots: threading.Semaphore | None = None,
@@ -48,6 +49,12 @@ class Call:
         self._abandoned = False
         self._changing = False
         self._question: Any = None
+        self._forward: Callable[[], bool] | None = None
+
+    @property
+    def reports_progress(self) -> bool:
+        """Whether anyone is given the number of entries seen."""
+        return self._on_progress is not None
 
     def abandon(self) -> bool:
         """Cancel the call; return False where a change has begun, which is completed."""
@@ -55,10 +62,27 @@ class Call:
             if self._changing:
                 return False
             self._abandoned = True
-            question = self._question
+            question, forward = self._question, self._forward
         if question is not None:
             question.cancel()
-        return True
+        return forward is None or forward()
+
+    @contextmanager
+    def forwarding(self, cancel: Callable[[], bool], *, changes: bool) -> Generator[None]:
+        """Let another process do the work in the block; raise `Cancelled` if the call was abandoned before.
+
+        Where it is abandoned meanwhile, `cancel` is called, and returns whether nobody need wait for that
+        process. What `changes` something has begun when the block has ended.
+        """
+        with self._lock:
+            if self._abandoned:
+                raise Cancelled
+            self._forward = cancel
+        try:
+            yield
+            self._changing = self._changing or changes
+        finally:
+            self._forward = None
 
     def begin_change(self) -> None:
         """Note that from now on the call changes something; raise `Cancelled` if it was abandoned before."""

@@ -17,6 +17,7 @@ from agentfs.history.report import changes_result, describe_step, file_changes
 from agentfs.history.state import read_journal, root_of
 from agentfs.policy import Policy
 from agentfs.providers import FORMATS
+from agentfs.remote.server import add_options
 from agentfs.results import ToolResult
 from agentfs.terminal import COLOR_CHOICES, paint_diff, paint_result, print_error, print_text, progress
 from agentfs.text import to_json
@@ -129,6 +130,11 @@ def _parser() -> argparse.ArgumentParser:
     mcp.add_argument("--no-watch", action="store_true", help="keep nothing in memory between searches")
     _add_common(mcp, "--dialect", "--root", "--state")
     mcp.set_defaults(run=_mcp)
+
+    serve = commands.add_parser(
+        "serve", help="serve a client of agentfs.connect on standard input and output"
+    )
+    add_options(serve)
 
     _add_history(commands)
     return parser

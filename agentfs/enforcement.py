@@ -52,14 +52,13 @@ def guard_methods(cls: _C) -> _C:
             declared = declaration_of(method)
             effect = declared.effect if declared else "none"
             setattr(
-                cls,
-                name,
-                _check_arguments(method if effect == "none" else _guard(_explained(method), effect)),
+                cls, name, check_arguments(method if effect == "none" else _guard(_explained(method), effect))
             )
     return cls
 
 
-def _check_arguments(method: Callable[..., Any]) -> Callable[..., Any]:
+def check_arguments(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a method that checks the types of its arguments before it does anything."""
     checker: ArgumentChecker | None = None
 
     @functools.wraps(method)

@@ -46,6 +46,15 @@ def needs(name: str) -> pytest.MarkDecorator:
     return pytest.mark.skipif(program(name) is None, reason=f"{name} is not installed")
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--connect", action="store_true", help="run the tests over `connect` to a pipe")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--connect"):
+        runpy.run_path(str(Path(__file__).parent / "remote" / "over_pipe.py"))["connect_all"]()
+
+
 def pytest_sessionstart() -> None:
     """In CI a missing reference program is a failure: skipped tests would look like a success."""
     missing = [name for name, names in REFERENCE_PROGRAMS.items() if names and program(name) is None]

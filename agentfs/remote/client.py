@@ -1,0 +1,421 @@
+"""This side: a workspace whose methods are calls of the far side."""
+# pyright: reportUnknownVariableType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
+# Of what a message has, the types are known only once it is decoded.
+# ruff: noqa: SLF001 - a view and a transaction are copies of the workspace, which makes them
+
+import contextlib
+import functools
+import inspect
+import threading
+import time
+import typing
+import uuid
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from copy import copy
+from dataclasses import dataclass
+from os import PathLike, fspath
+from typing import Any, Literal, Self, cast
+
+from agentfs import call_context
+from agentfs.enforcement import check_arguments
+from agentfs.errors import AgentFSError, DisconnectedError, InvalidArgumentError
+from agentfs.events import OnEvent
+from agentfs.limits import Limits
+from agentfs.permissions import READING
+from agentfs.policy import NO_DIALECT, Policy
+from agentfs.remote import protocol
+from agentfs.remote.connection import Caller, Connection, Lost
+from agentfs.remote.transport import Stream, open_command
+from agentfs.results import Containment, WatchReport
+from agentfs.tools.declaration import declaration_of
+from agentfs.values import Value
+from agentfs.workspace import Workspace
+
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 2.0  # between two attempts to connect
+# Methods that are no call of the far side, or one of another form.
+_OWN = {"tools", "tool_names", "view", "transaction", "close"}
+
+Opener = Callable[[list[str]], Stream]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RemoteReport(Value):
+    """What `remote` of a remote workspace reports of the far side.
+
+    Attributes:
+        version: The version of agentfs there.
+        python: The version of Python there.
+        engine: What matches regular expressions there: "regex", or "re" where that module is missing.
+        pid: The number of the process.
+        reconnects: How often a lost connection was made anew.
+    """
+
+    version: str
+    python: str
+    engine: str
+    pid: int
+    reconnects: int
+
+
+class Link:
+    """The way to the far side: a connection, made anew when it is lost."""
+
+    def __init__(self, open_stream: Callable[[], Stream], hello: Mapping[str, Any], patience: float) -> None:
+        self._open_stream = open_stream
+        self._hello = hello
+        self._patience = patience
+        self._lock = threading.Lock()
+        self._connection: Connection | None = None
+        self._ended = ""  # why no connection is made any more
+        self.connections = 0
+        self.answer: Mapping[str, Any] = {}
+        try:
+            self._connect(time.monotonic() + patience)
+        except Lost as lost:
+            raise _disconnected(f"The far side cannot be reached: {lost}.", made=False) from None
+
+    def __del__(self) -> None:
+        if self._connection is not None:
+            self._connection.lose("the workspace was dropped")  # which ends the threads, and the far side
+
+    def call(
+        self, request: Mapping[str, Any], caller: Caller, transaction: int | None
+    ) -> tuple[Mapping[str, Any], int]:
+        """Send a request until it is answered; return the answer, and which connection it came over.
+
+        Args:
+            request: The request.
+            caller: What it needs of this side.
+            transaction: The connection to which the request is bound, if it is.
+        """
+        sent, until, pause, reason = False, 0.0, _FIRST_PAUSE, ""
+        while True:
+            try:
+                connection, number = self._connect(until or time.monotonic() + self._patience)
+                if transaction not in (None, number) and not sent:
+                    raise _disconnected(
+                        "The transaction was lost with the connection; nothing of it was made.", made=False
+                    )
+                return connection.call(request, caller), number
+            except Lost as lost:
+                sent, reason = sent or lost.sent, str(lost)
+            except DisconnectedError as error:  # the far side does not take this client any more
+                error.details["made"] = None if sent and caller.changes else False
+                raise
+            now = time.monotonic()
+            until = until or now + self._patience
+            if self._ended or now + pause > until:
+                made = None if sent and caller.changes else False
+                raise _disconnected(f"The far side cannot be reached: {self._ended or reason}.", made=made)
+            time.sleep(pause)
+            pause = min(pause * 2, _LONGEST_PAUSE)
+
+    def close(self) -> None:
+        """End the connection; no other one is made."""
+        self._ended = self._ended or "the workspace is closed"
+        with self._lock:
+            if self._connection is not None:
+                self._connection.close()
+
+    def _connect(self, until: float) -> tuple[Connection, int]:
+        """Return the connection, and its number; make one where there is none."""
+        if not self._lock.acquire(timeout=max(until - time.monotonic(), 0)):
+            raise Lost("it takes too long", sent=False)
+        try:
+            connection = self._connection
+            if connection is not None and not connection.lost:
+                return connection, self.connections
+            if self._ended:
+                raise Lost(self._ended, sent=False)
+            connection = Connection(self._open_stream(), self._patience)
+            hello = {**self._hello, "nonce": uuid.uuid4().hex, "again": self.connections > 0}
+            answer = connection.open(hello, until - time.monotonic())
+            if "error" in answer:
+                connection.close()
+                error = protocol.decode_error(answer["error"])
+                self._ended = str(error)
+                raise error
+            self._connection, self.answer = connection, answer
+            self.connections += 1
+            return connection, self.connections
+        finally:
+            self._lock.release()
+
+
+class RemoteWorkspace(Workspace):
+    """A workspace on another machine, or in a container; see `agentfs.connect`."""
+
+    def __init__(
+        self,
+        link: Link,
+        functions: list[Callable[..., Any]],
+        policy: Policy,
+        limits: Limits,
+        engine: Literal["python", "ripgrep"],
+        on_event: OnEvent | None,
+    ) -> None:
+        self.policy, self.limits, self.engine, self.on_event = policy, limits, engine, on_event
+        self._dialect_options = NO_DIALECT
+        self._link = link
+        self._functions = functions  # those in the policy, the limits and the views
+        self._views: list[
+            Any
+        ] = []  # the arguments of `view`, encoded, from which the far side makes this one
+        self._transaction: tuple[str, int] | None = None  # its name, and the connection
+
+    @property
+    def root(self) -> str:
+        """The absolute path of the root at the far side, without links."""
+        return str(self._link.answer.get("root"))
+
+    @property
+    def containment(self) -> Containment:
+        """What confines calls to the root at the far side, and what keeps writers apart there."""
+        return cast("Containment", self._call("containment", {}, Containment))
+
+    @property
+    def watch(self) -> WatchReport | None:
+        """What is kept of a watched tree at the far side; None without `watch=True`."""
+        return cast("WatchReport | None", self._call("watch", {}, WatchReport | None))
+
+    @property
+    def recovery_notes(self) -> tuple[str, ...]:
+        """What was recovered on opening, because a process had died in the middle of a change."""
+        return tuple(map(str, self._link.answer.get("notes", ())))
+
+    @property
+    def remote(self) -> RemoteReport:
+        """What serves at the far side, and how often the connection was made anew."""
+        given = protocol.decode(self._link.answer.get("remote"))
+        try:
+            return RemoteReport(**given, reconnects=self._link.connections - 1)
+        except TypeError:
+            raise _disconnected("The far side does not say what it is.", made=False) from None
+
+    def close(self) -> None:
+        """End the far side and the connection; every later call fails."""
+        self._link.close()
+
+    def __repr__(self) -> str:
+        return f"<remote workspace {self.root!r}>"
+
+    def view(
+        self,
+        *,
+        limits: Limits | None = None,
+        policy: Policy | None = None,
+        workdir: str | PathLike[str] | None = None,
+        only: Sequence[str | PathLike[str]] | None = None,
+    ) -> Self:
+        """Return this workspace under other limits and another policy, or with paths from another directory.
+
+        As `Workspace.view`.
+        """
+        other = copy(self)
+        other.limits, other.policy = limits or self.limits, policy or self.policy
+        given: dict[str, Any] = {"limits": limits, "policy": policy, "workdir": workdir}
+        given["only"] = None if only is None else [fspath(each) for each in only]
+        other._functions = [*self._functions]
+        other._views = [
+            *self._views,
+            protocol.encode({k: v for k, v in given.items() if v is not None}, other._functions),
+        ]
+        other._call("view", {}, None)
+        return other
+
+    @contextmanager
+    def transaction(self) -> Generator[Self]:
+        """Make several changes as one; as `Workspace.transaction`."""
+        inner = copy(self)
+        inner._views = []
+        name = uuid.uuid4().hex
+        _, number = self._request("begin", {"name": name})
+        inner._transaction = (name, number)
+        try:
+            yield inner
+        except BaseException:
+            with contextlib.suppress(AgentFSError):
+                inner._call("abort", {}, None)
+            raise
+        inner._call("commit", {}, None, changes=True)
+
+    def _call(self, method: str, arguments: Mapping[str, Any], returns: Any, *, changes: bool = False) -> Any:
+        """Call a method of the far side, and return what it returns."""
+        answer, _ = self._request(method, arguments, changes=changes)
+        try:
+            value = protocol.decode(answer.get("value"))
+            if protocol.is_instance(value, returns):
+                return value
+            reason = f"The far side returned no {returns}."
+        except protocol.ProtocolError as error:
+            reason = f"The far side returned what is no result: {error}"
+        raise _disconnected(reason, made=None if changes else False)
+
+    def _request(
+        self, method: str, arguments: Mapping[str, Any], *, changes: bool = False
+    ) -> tuple[Mapping[str, Any], int]:
+        functions = [*self._functions]
+        request: dict[str, Any] = {"method": method, "arguments": protocol.encode(arguments, functions)}
+        if self._views:
+            request["views"] = self._views
+        if self._dialect_options != NO_DIALECT:
+            request["dialect"] = protocol.encode(self._dialect_options)
+        if self._transaction is not None:
+            request["transaction"] = self._transaction[0]
+        if changes:
+            request["key"] = uuid.uuid4().hex
+        call = call_context.current.get()
+        if call is not None:
+            request |= {"tool": call.tool, "progress": call.reports_progress}
+        asked = arguments.get("timeout")
+        seconds = float(asked) if isinstance(asked, (int, float)) else self.limits.timeout
+        left = call_context.deadline() - time.monotonic()
+        if left < float("inf"):
+            request["seconds"] = left
+        raised: list[BaseException] = []
+        seen = 0
+
+        def reply(question: Mapping[str, Any]) -> dict[str, Any]:
+            try:
+                return {"value": protocol.encode(_ask(question, functions))}
+            except BaseException as error:  # noqa: BLE001 - raised when the far side has answered
+                raised.append(error)
+                return {"raised": True}
+
+        def progress(entries: int) -> None:
+            nonlocal seen
+            if call is not None and entries > seen:
+                call.step(entries - seen)
+                seen = entries
+
+        def cancellable(cancel: Callable[[], bool]) -> contextlib.AbstractContextManager[None]:
+            return contextlib.nullcontext() if call is None else call.forwarding(cancel, changes=changes)
+
+        caller = Caller(changes, seconds, reply, progress, cancellable)
+        answer, number = self._link.call(request, caller, self._transaction and self._transaction[1])
+        if raised and answer.get("raised") is True:
+            raise raised[0]
+        if answer.get("cancelled") is True:
+            raise call_context.Cancelled
+        if "value" in answer:
+            return answer, number
+        try:
+            error = protocol.decode_error(answer.get("error"))
+        except protocol.ProtocolError as wrong:
+            error = _disconnected(f"The far side answered with what is no error: {wrong}", made=None)
+        raise error
+
+
+def _ask(question: Mapping[str, Any], functions: Sequence[Callable[..., Any]]) -> Any:
+    """Call the function that the far side asks for, and return what it returns."""
+    function: Any = functions[question["function"]]
+    arguments = protocol.decode(question.get("arguments"), lambda number: functions[number])
+    with call_context.uncounted():
+        value: Any = function(*arguments)
+        if inspect.isawaitable(value):
+            value = call_context.wait_for(_coroutine(value))
+    return value
+
+
+async def _coroutine(awaitable: Any) -> Any:
+    return await awaitable
+
+
+def _disconnected(message: str, *, made: bool | None) -> DisconnectedError:
+    outcome = {
+        False: "Nothing was changed by this call.",
+        None: "Whether this call changed anything is not known.",
+    }
+    hint = {True: "", **outcome}[made]
+    return DisconnectedError(message, hint=hint, details={"made": made})
+
+
+def _remote_methods(cls: type[RemoteWorkspace]) -> None:
+    """Give the class each method of `Workspace` as a call of the far side, as it is declared there."""
+    for name, method in vars(Workspace).items():
+        if inspect.isfunction(method) and not name.startswith("_") and name not in _OWN:
+            setattr(cls, name, check_arguments(_remote_method(name, method)))
+
+
+def _remote_method(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
+    declared = declaration_of(method)
+    effect = declared.effect if declared else "none"
+    changes = effect not in READING or name == "checkpoint"
+    signature = functools.cache(lambda: inspect.signature(method))
+    returns = functools.cache(lambda: typing.get_type_hints(inspect.unwrap(method))["return"])
+
+    @functools.wraps(method)
+    def remote(self: RemoteWorkspace, /, *args: Any, **kwargs: Any) -> Any:
+        _, *arguments = signature().bind(self, *args, **kwargs).arguments.items()
+        given = dict(arguments)
+        return self._call(name, given, returns(), changes=changes and given.get("preview") is not True)  # pyright: ignore[reportPrivateUsage] - a method of it
+
+    return remote
+
+
+_remote_methods(RemoteWorkspace)
+
+
+def connect(
+    command_or_opener: Sequence[str] | Opener,
+    root: str | PathLike[str],
+    *,
+    policy: Policy | None = None,
+    limits: Limits | None = None,
+    engine: Literal["python", "ripgrep"] = "python",
+    state: str | PathLike[str] | None = None,
+    watch: bool = False,
+    on_event: OnEvent | None = None,
+    session: str | None = None,
+    python: str = "python3",
+    push: bool = True,
+    patience: float = 30.0,
+) -> RemoteWorkspace:
+    """Open a workspace where the files are: on another machine, in a container.
+
+    Args:
+        command_or_opener: A command to which the one for the far side is appended, such as `["ssh", "host"]`
+            or `["docker", "exec", "-i", "box"]`. Or a function that is given that command and returns its
+            standard input and output: an object with `write`, `readline` and `close`.
+        root: The directory at the far side.
+        policy: As of `Workspace`; its `permission` is called here.
+        limits: As of `Workspace`.
+        engine: As of `Workspace`.
+        state: As of `Workspace`: a directory at the far side.
+        watch: As of `Workspace`: at the far side.
+        on_event: As of `Workspace`: called here.
+        session: A name under which a later process continues: the newest client of a session ends the one
+            before. By default a new one, which ends with this workspace.
+        python: Python at the far side, 3.11 or newer.
+        push: Whether the package is sent to the far side. If not, the command itself runs `agentfs serve`.
+        patience: Seconds for which a lost connection is made anew, before `disconnected` is raised.
+
+    Returns:
+        A workspace, whose `remote` reports what serves at the far side.
+
+    Raises:
+        AgentFSError: `disconnected`, and what opening a `Workspace` there raises.
+    """
+    if isinstance(command_or_opener, str) or not (callable(command_or_opener) or command_or_opener):
+        raise InvalidArgumentError("The command must be a list of texts, or a function.")
+    if not patience > 0:
+        raise InvalidArgumentError(f"`patience` must be a positive number of seconds, not {patience!r}.")
+    functions: list[Callable[..., Any]] = []
+    policy, limits = policy or Policy(), limits or Limits()
+    hello = {
+        "protocol": protocol.VERSION,
+        "root": fspath(root),
+        "policy": protocol.encode(policy, functions),
+        "limits": protocol.encode(limits, functions),
+        "engine": engine,
+        "watch": watch,
+    }
+
+    def open_stream() -> Stream:
+        if callable(command_or_opener):
+            return command_or_opener([])
+        return open_command(command_or_opener)
+
+    link = Link(open_stream, hello, patience)
+    return RemoteWorkspace(link, functions, policy, limits, engine, on_event)

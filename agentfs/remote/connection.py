@@ -1,0 +1,259 @@
+"""One connection to the far side: a thread that sends, one that receives, and a queue for each call."""
+# pyright: reportUnknownVariableType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
+# Of what a message has, the types are known only once it is decoded.
+
+import contextlib
+import itertools
+import json
+import queue
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, cast
+
+from agentfs.errors import DisconnectedError
+from agentfs.remote import protocol
+from agentfs.remote.transport import Stream, line_reader
+
+_NOISE_BYTES = 256 * 1024  # that may come before the first message, such as the greeting of a shell
+_PIECE = 64 * 1024
+_MAX_QUESTIONS = 10_000  # of one call
+_MAX_WAITING = 10_000  # messages for one call that nobody has taken yet
+_CANCEL: Mapping[str, Any] = {"cancel": True}  # in the queue of a call: tell the far side
+_LATEST_PING = 3.0  # seconds
+_CLOSE_SECONDS = 2.0
+
+_Inbox = queue.SimpleQueue[Mapping[str, Any] | None]
+
+
+class Lost(Exception):  # noqa: N818 - a signal within this package
+    """The connection has ended, for the reason that is the argument.
+
+    `sent` says whether the far side may have got the call.
+    """
+
+    def __init__(self, reason: str, *, sent: bool) -> None:
+        super().__init__(reason)
+        self.sent = sent
+
+
+class Caller(NamedTuple):
+    """What one call needs of this side.
+
+    Attributes:
+        changes: Whether the call may change something: then it is waited for, also where it is cancelled.
+        seconds: That it may take, apart from those in which it waits for this side.
+        reply: Answers a question; returns fields of the message that does.
+        progress: Is given the number of entries that a search has seen.
+        cancellable: Is given what cancels the call, which may be called in any thread.
+    """
+
+    changes: bool
+    seconds: float
+    reply: Callable[[Mapping[str, Any]], dict[str, Any]]
+    progress: Callable[[int], None]
+    cancellable: Callable[[Callable[[], bool]], contextlib.AbstractContextManager[None]]
+
+
+class Connection:
+    """A stream to a far side. When it is lost, all calls that wait raise `Lost`."""
+
+    def __init__(self, stream: Stream, patience: float) -> None:
+        self._stream = stream
+        self._patience = patience
+        self._numbers = itertools.count(1)
+        self._inboxes: dict[int, _Inbox] = {}
+        self._outgoing: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        self._lock = threading.Lock()
+        self._heard = 0.0
+        self._reason = ""
+        self._closing = threading.Lock()
+        self._closed = False
+        self._writer = threading.Thread(target=self._write, name="agentfs-connect-out", daemon=True)
+
+    @property
+    def lost(self) -> bool:
+        """Whether it has ended."""
+        return bool(self._reason)
+
+    def open(self, hello: Mapping[str, Any], seconds: float) -> Mapping[str, Any]:
+        """Send the first message, and return the answer; `Lost` where none comes within some seconds."""
+        inbox = self._inboxes[0] = _Inbox()
+        self._outgoing.put(protocol.to_lines(hello))
+        self._writer.start()
+        threading.Thread(
+            target=self._read, args=(hello["nonce"],), name="agentfs-connect-in", daemon=True
+        ).start()
+        try:
+            answer = inbox.get(timeout=max(seconds, 0))
+        except queue.Empty:
+            answer = None
+            self._give_up(f"the far side did not answer within {seconds:.3g} seconds")
+        except BaseException:
+            self._give_up("interrupted")
+            raise
+        if answer is None:
+            raise Lost(self._reason, sent=False)
+        del self._inboxes[0]
+        return answer
+
+    def call(self, request: Mapping[str, Any], caller: Caller) -> Mapping[str, Any]:
+        """Send a request, and return the answer to it."""
+        number, inbox = next(self._numbers), _Inbox()
+        with self._lock:
+            if self._reason:
+                raise Lost(self._reason, sent=False)
+            self._inboxes[number] = inbox
+
+        def cancel() -> bool:
+            inbox.put(_CANCEL)
+            return not caller.changes
+
+        answered = False
+        try:
+            with caller.cancellable(cancel):
+                self._send({"call": number, **request})
+                answer = self._answer(number, inbox, caller)
+            answered = True
+            return answer
+        finally:
+            del self._inboxes[number]
+            if not answered:
+                self._send({"cancel": number})
+
+    def close(self) -> None:
+        """Let the far side end in order, and wait for it."""
+        self._send({"bye": True})
+        self._outgoing.put(None)
+        self._writer.join(_CLOSE_SECONDS)
+        self._close_stream()  # again where the thread cannot, as it waits in a write
+        self.lose("the workspace is closed")
+
+    def lose(self, reason: str) -> None:
+        """End the connection, and wake all that wait."""
+        with self._lock:
+            if self._reason:
+                return
+            self._reason = reason
+            inboxes = list(self._inboxes.values())
+        self._outgoing.put(None)
+        for inbox in inboxes:
+            inbox.put(None)
+
+    def _give_up(self, reason: str) -> None:
+        """End a connection on which the other threads may wait for ever."""
+        self.lose(reason)
+        threading.Thread(target=self._close_stream, name="agentfs-connect-end", daemon=True).start()
+
+    def _answer(self, number: int, inbox: _Inbox, caller: Caller) -> Mapping[str, Any]:
+        started = time.monotonic()
+        until = started + caller.seconds + self._patience
+        cancelled, questions = False, 0
+        interrupt: BaseException | None = None
+        while True:
+            try:
+                message = self._next(inbox, started, until)
+            except (KeyboardInterrupt, SystemExit) as error:
+                if not caller.changes or interrupt is not None:
+                    raise
+                interrupt, message = error, _CANCEL  # and wait for what becomes of it
+            if message is _CANCEL:
+                cancelled = True
+                self._send({"cancel": number})
+            elif "answer" in message:
+                if interrupt is not None:
+                    raise interrupt
+                if message.get("cancelled") is True and not cancelled:
+                    raise Lost("the far side has ended", sent=True)
+                return message
+            elif "ask" in message:
+                asked = time.monotonic()
+                questions += 1
+                if questions > _MAX_QUESTIONS:
+                    self.lose("the far side asked too many questions")
+                else:
+                    reply = caller.reply(message)
+                    self._send({"reply": number, "to": message["ask"], **reply})
+                until += time.monotonic() - asked
+            elif type(entries := message.get("entries")) is int:
+                caller.progress(entries)
+
+    def _next(self, inbox: _Inbox, started: float, until: float) -> Mapping[str, Any]:
+        """Return the next message of a call; meanwhile see whether the far side is there at all."""
+        pause = min(_LATEST_PING, self._patience / 10)
+        while True:
+            try:
+                message = inbox.get(timeout=pause)
+            except queue.Empty:
+                now = time.monotonic()
+                if now > until:
+                    self._give_up("the far side did not answer a call in time")
+                elif now - max(self._heard, started) > self._patience / 3:
+                    self._give_up("the far side has stopped to answer")
+                else:
+                    self._send({"ping": 0})
+                continue
+            if message is None:
+                raise Lost(self._reason, sent=True)
+            return message
+
+    def _send(self, message: Mapping[str, Any]) -> None:
+        self._outgoing.put(protocol.to_lines(message))
+
+    def _write(self) -> None:
+        try:
+            while (lines := self._outgoing.get()) is not None:
+                for start in range(0, len(lines), _PIECE):
+                    self._stream.write(lines[start : start + _PIECE])
+                    if len(lines) > _PIECE:
+                        self._heard = time.monotonic()  # a long message that goes out is a sign of life
+        except Exception as error:  # noqa: BLE001 - a provider's SDK may raise anything
+            self.lose(f"the stream cannot be written: {type(error).__name__}: {error}")
+        self._close_stream()
+
+    def _read(self, nonce: str) -> None:
+        try:
+            read_line = line_reader(self._stream, protocol.MAX_LINE)
+            self._dispatch(0, _first(read_line, nonce))
+            for message in protocol.messages(read_line):
+                self._heard = time.monotonic()
+                for kind in ("answer", "of", "progress"):
+                    if type(number := message.get(kind)) is int:
+                        self._dispatch(number, message)
+            reason = "the far side has ended the stream"
+        except (protocol.ProtocolError, DisconnectedError) as error:
+            reason = str(error)
+        except Exception as error:  # noqa: BLE001 - as above
+            reason = f"the stream cannot be read: {type(error).__name__}: {error}"
+        self._close_stream()  # after which it can say how its command ended
+        explain: Callable[[], str] = getattr(self._stream, "explain", str)
+        self.lose(": ".join(filter(None, (reason, explain()))))
+
+    def _dispatch(self, number: int, message: Mapping[str, Any]) -> None:
+        with self._lock:
+            inbox = self._inboxes.get(number)
+        if inbox is None:
+            return  # the call was given up
+        if inbox.qsize() > _MAX_WAITING:
+            raise protocol.ProtocolError("The far side sends more than is taken.")
+        inbox.put(message)
+
+    def _close_stream(self) -> None:
+        with self._closing:
+            if not self._closed:
+                self._closed = True
+                with contextlib.suppress(Exception):
+                    self._stream.close()
+
+
+def _first(read_line: Callable[[], bytes], nonce: str) -> Mapping[str, Any]:
+    """Return the first message, which names the nonce; what shells say before it is left out."""
+    left = _NOISE_BYTES
+    while left > 0 and (line := read_line()):
+        left -= len(line)
+        if nonce.encode() in line:
+            with contextlib.suppress(ValueError, RecursionError):
+                message: Any = json.loads(line)
+                if type(message) is dict and message.get("agentfs") == nonce:
+                    return cast("dict[str, Any]", message)
+    raise protocol.ProtocolError("the far side does not run agentfs")

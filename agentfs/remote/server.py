@@ -1,0 +1,368 @@
+"""The far side: `agentfs serve` answers the calls that come over standard input, each in a thread.
+
+The command line says what the client may do: without `--any-policy` it may narrow the default policy and the
+default limits, and never widen them.
+"""
+# pyright: reportUnknownVariableType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
+# Of what a message has, the types are known only once it is decoded.
+
+import argparse
+import contextlib
+import inspect
+import json
+import os
+import queue
+import signal
+import sys
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import ContextVar
+from dataclasses import dataclass, fields, replace
+from typing import Any, NamedTuple
+
+from agentfs import __version__, call_context
+from agentfs.errors import AgentFSError, BusyError, InvalidArgumentError, RefusedError
+from agentfs.limits import Limits
+from agentfs.policy import Policy, Protect
+from agentfs.remote import protocol
+from agentfs.remote.transport import line_reader
+from agentfs.workspace import Workspace, view_for_dialect
+
+_THREADS = 64  # calls that wait for an answer keep theirs
+_MAX_CALLS = 1024
+_MAX_VIEWS = 64
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the command line allows."""
+
+    root: str
+    state: str | None = None
+    session: str | None = None
+    read_only: bool = False
+    any_policy: bool = False
+
+
+class _CallbackError(Exception):
+    """A function of the client has raised; the client knows what."""
+
+
+class _Aborted(Exception):  # noqa: N818 - raised within a transaction that the client gives up
+    """The transaction is not to be made."""
+
+
+class _Request(NamedTuple):
+    """One call that is under way."""
+
+    number: int
+    message: Mapping[str, Any]
+    call: call_context.Call
+    replies: "queue.SimpleQueue[Mapping[str, Any] | None]"
+
+
+class _Transaction(NamedTuple):
+    """A transaction of the client: what ends it, and the workspace within."""
+
+    context: contextlib.AbstractContextManager[Workspace]
+    workspace: Workspace
+
+
+METHODS = {
+    name for name, each in vars(Workspace).items() if inspect.isfunction(each) and not name.startswith("_")
+} - {"tools", "tool_names", "view", "transaction", "close"}
+_current: ContextVar[tuple["Server", _Request]] = ContextVar("agentfs_request")
+
+
+def add_options(parser: Any) -> None:
+    """Add the options of `agentfs serve` to a parser of the command line."""
+    parser.add_argument("--root", required=True, metavar="DIR", help="the directory that is served")
+    parser.add_argument("--state", metavar="DIR", help="persist journal and read history in DIR")
+    parser.add_argument("--session", metavar="ID", help="the only session that is served")
+    parser.add_argument("--read-only", action="store_true", help="change nothing")
+    any_policy_help = "let the client choose policy, limits and engine, also beyond the defaults"
+    parser.add_argument("--any-policy", action="store_true", help=any_policy_help)
+    parser.set_defaults(run=serve)
+
+
+def main(argv: list[str]) -> int:
+    """Serve with options of a command line, without the rest of that."""
+    parser = argparse.ArgumentParser(prog="agentfs serve")
+    add_options(parser)
+    return serve(parser.parse_args(argv))
+
+
+def serve(arguments: argparse.Namespace) -> int:
+    """Serve one client over standard input and output until it goes; return the exit status."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # it is for the client, whose terminal it came from
+    output = os.dup(1)
+    os.dup2(2, 1)  # what is printed here must not get among the messages
+    options = Options(**{field.name: getattr(arguments, field.name) for field in fields(Options)})
+    server = Server(options, output)
+    read = line_reader(sys.stdin.buffer, protocol.MAX_LINE)
+    try:
+        server.run(read)
+    except protocol.ProtocolError as error:
+        sys.stderr.write(f"agentfs: {error}\n")
+    finally:
+        server.end()
+    return 0
+
+
+class Server:
+    """Answers the calls of one client."""
+
+    def __init__(self, options: Options, output: int) -> None:
+        self._options = options
+        self._output = output
+        self._sending = threading.Lock()
+        self._lock = threading.Lock()
+        self._requests: dict[int, _Request] = {}
+        self._views: OrderedDict[str, Workspace] = OrderedDict()
+        self._transactions: dict[str, _Transaction] = {}
+        self._workers = ThreadPoolExecutor(_THREADS, "agentfs-serve")
+        self._questions = 0
+        self._workspace: Workspace | None = None
+
+    def run(self, read_line: Callable[[], bytes]) -> None:
+        """Take messages until there are no more."""
+        incoming = protocol.messages(read_line)
+        hello = next(incoming, None)
+        if hello is None or not self._open(hello):
+            return
+        for message in incoming:
+            match message:
+                case {"call": int() as number}:
+                    self._begin(number, message)
+                case {"reply": int() as number}:
+                    self._wake(number, message)
+                case {"cancel": int() as number}:
+                    self._cancel(number)
+                case {"ping": int() as number}:
+                    self._send({"pong": number})
+                case {"bye": True}:
+                    return
+                case _:
+                    raise protocol.ProtocolError("The client sent what is no message.")
+
+    def end(self) -> None:
+        """Give up what only reads, complete the changes that have begun, and close the workspace."""
+        with self._lock:
+            numbers = list(self._requests)
+        for number in numbers:
+            self._cancel(number)
+            self._requests[number].replies.put(None)
+        self._workers.shutdown(cancel_futures=True)
+        for transaction in reversed(self._transactions.values()):
+            _abort(transaction)
+        if self._workspace is not None:
+            self._workspace.close()
+
+    def _open(self, hello: Mapping[str, Any]) -> bool:
+        """Open the workspace and answer; return whether that went well."""
+        answer: dict[str, Any] = {"agentfs": hello.get("nonce"), "protocol": protocol.VERSION}
+        try:
+            if hello.get("protocol") != protocol.VERSION:
+                raise InvalidArgumentError(
+                    f"The far side has agentfs {__version__}, whose messages are of another version.",
+                    hint="Install the same version on both sides, or let it be pushed.",
+                )
+            workspace = self._workspace = self._make_workspace(hello)
+        except AgentFSError as error:
+            self._send({**answer, "error": protocol.encode_error(error)})
+            return False
+        report = {
+            "version": __version__,
+            "python": ".".join(map(str, sys.version_info[:3])),
+            "engine": "regex",
+            "pid": os.getpid(),
+        }
+        notes = list(workspace.recovery_notes)
+        self._send({**answer, "root": workspace.root, "remote": report, "notes": notes})
+        return True
+
+    def _make_workspace(self, hello: Mapping[str, Any]) -> Workspace:
+        policy, limits = _decode(hello.get("policy")), _decode(hello.get("limits"))
+        engine, watch, root = hello.get("engine"), hello.get("watch"), hello.get("root")
+        if not isinstance(policy, Policy) or not isinstance(limits, Limits) or not isinstance(root, str):
+            raise InvalidArgumentError("The first message lacks a policy, limits or a root.")
+        self._check(policy, limits)
+        if self._options.read_only:
+            policy = replace(policy, read_only=True)
+        if engine not in ("python", "ripgrep") or not isinstance(watch, bool):
+            raise InvalidArgumentError(
+                "The first message has a wrong engine, or does not say whether to watch."
+            )
+        if not self._options.any_policy and engine != "python":
+            raise RefusedError("The command line of the far side does not allow this engine.")
+        top = os.path.realpath(self._options.root)
+        path = top if root in ("", ".") else os.path.join(top, root)
+        workspace = Workspace(
+            path, policy=policy, limits=limits, engine=engine, state=self._options.state, watch=watch
+        )
+        if os.path.commonpath([top, workspace.root]) != top:
+            workspace.close()
+            raise RefusedError("The root lies outside of what the command line of the far side allows.")
+        return workspace
+
+    def _check(self, policy: Policy, limits: Limits) -> None:
+        if self._options.any_policy:
+            return
+        for each in fields(Limits):
+            if each.type in (int, float) and getattr(limits, each.name) > each.default:
+                raise RefusedError(f"The command line of the far side does not allow a larger {each.name}.")
+        for each in fields(Protect):
+            own, given = getattr(Protect, each.name.upper()), getattr(policy.protect, each.name)
+            if given[: len(own)] != own or any(name.startswith("!") for name in given[len(own) :]):
+                raise RefusedError("The command line of the far side does not allow to protect fewer names.")
+
+    def _begin(self, number: int, message: Mapping[str, Any]) -> None:
+        tool = message.get("tool")
+        progress = self._reporter(number) if message.get("progress") is True else None
+        call = call_context.Call(tool if isinstance(tool, str) else None, on_progress=progress)
+        request = _Request(number, message, call, queue.SimpleQueue())
+        with self._lock:
+            full = len(self._requests) >= _MAX_CALLS
+            if number in self._requests:
+                raise protocol.ProtocolError("Two calls have one number.")
+            if not full:
+                self._requests[number] = request
+        if full:
+            error = BusyError(f"Over {_MAX_CALLS} calls are under way.")
+            self._send({"answer": number, "error": protocol.encode_error(error)})
+        else:
+            self._workers.submit(self._answer, request)
+
+    def _reporter(self, number: int) -> Callable[[int], None]:
+        return lambda entries: self._send({"progress": number, "entries": entries})
+
+    def _cancel(self, number: int) -> None:
+        request = self._requests.get(number)
+        if request is not None and request.call.abandon():
+            request.replies.put(None)
+
+    def _wake(self, number: int, message: Mapping[str, Any]) -> None:
+        request = self._requests.get(number)
+        if request is not None:
+            request.replies.put(message)
+
+    def _answer(self, request: _Request) -> None:
+        answer: dict[str, Any] = {"answer": request.number}
+        call_context.current.set(request.call)
+        _current.set((self, request))
+        try:
+            value = self._run(request.message)
+            answer["value"] = protocol.encode(value)
+        except call_context.Cancelled:
+            answer["cancelled"] = True
+        except _CallbackError:
+            answer["raised"] = True
+        except Exception as error:  # noqa: BLE001 - the client raises it
+            answer["error"] = protocol.encode_error(error)
+        with self._lock:
+            del self._requests[request.number]
+        self._send(answer)
+
+    def _run(self, message: Mapping[str, Any]) -> Any:
+        seconds = message.get("seconds")
+        with contextlib.ExitStack() as stack:
+            if isinstance(seconds, (int, float)):
+                stack.enter_context(call_context.limited(max(float(seconds), 0.0)))
+            workspace = self._view(message)
+            arguments = _decode(message.get("arguments"))
+            method, name = message.get("method"), message.get("transaction")
+            if not isinstance(arguments, dict):
+                raise protocol.ProtocolError("A call has no arguments.")
+            match method:
+                case "view":
+                    return None
+                case "containment" | "watch":
+                    return getattr(workspace, method)
+                case "begin":
+                    context = workspace.transaction()
+                    self._transactions[str(arguments["name"])] = _Transaction(context, context.__enter__())
+                    return None
+                case "commit" if name in self._transactions:
+                    self._transactions.pop(name).context.__exit__(None, None, None)
+                    return None
+                case "abort" if name in self._transactions:
+                    return _abort(self._transactions.pop(name))
+                case str() if method in METHODS:
+                    return getattr(workspace, method)(**arguments)
+                case _:
+                    raise protocol.ProtocolError("There is no such method.")
+
+    def _view(self, message: Mapping[str, Any]) -> Workspace:
+        """Return the workspace that a call is about, made by the views that it names."""
+        name, views, options = message.get("transaction"), message.get("views", []), message.get("dialect")
+        if name is None:
+            workspace = self._workspace
+        else:
+            transaction = self._transactions.get(name)
+            workspace = None if transaction is None else transaction.workspace
+        if workspace is None:
+            raise InvalidArgumentError("There is no such transaction.")
+        if not views and options is None:
+            return workspace
+        key = json.dumps([name, views, options])
+        with self._lock:
+            found = self._views.get(key)
+        if found is None:
+            found = workspace
+            for view in views:
+                given = _decode(view)
+                found = found.view(**given)
+                self._check(found.policy, found.limits)
+            if options is not None:
+                dialect = _decode(options)
+                found = view_for_dialect(found, **vars(dialect))
+            with self._lock:
+                self._views[key] = found
+                if len(self._views) > _MAX_VIEWS:
+                    self._views.popitem(last=False)
+        return found
+
+    def ask(self, request: _Request, function: int, arguments: tuple[Any, ...]) -> Any:
+        """Call a function of the client and return what it returns."""
+        with self._lock:
+            self._questions += 1
+            number = self._questions
+        self._send(
+            {
+                "ask": number,
+                "of": request.number,
+                "function": function,
+                "arguments": protocol.encode([*arguments]),
+            }
+        )
+        while (reply := request.replies.get()) is not None:
+            if reply.get("to") == number:
+                if reply.get("raised") is True:
+                    raise _CallbackError
+                return _decode(reply.get("value"))
+        raise call_context.Cancelled
+
+    def _send(self, message: Mapping[str, Any]) -> None:
+        rest = memoryview(protocol.to_lines(message))
+        with self._sending, contextlib.suppress(OSError):  # then the client has gone, and the input ends too
+            while rest:
+                rest = rest[os.write(self._output, rest) :]
+
+
+class _RemoteFunction(protocol.RemoteFunction):
+    """A function of the client, called within the call that is under way."""
+
+    def __call__(self, *arguments: Any) -> Any:
+        server, request = _current.get()
+        return server.ask(request, self.number, arguments)
+
+
+def _decode(value: Any) -> Any:
+    return protocol.decode(value, _RemoteFunction)
+
+
+def _abort(transaction: _Transaction) -> None:
+    with contextlib.suppress(_Aborted):
+        transaction.context.__exit__(_Aborted, _Aborted(), None)
