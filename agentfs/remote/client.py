@@ -24,8 +24,8 @@ from agentfs.events import OnEvent
 from agentfs.limits import Limits
 from agentfs.permissions import READING
 from agentfs.policy import NO_DIALECT, Policy
-from agentfs.remote import protocol
-from agentfs.remote.connection import Caller, Connection, Lost
+from agentfs.remote import bootstrap, protocol
+from agentfs.remote.connection import Caller, Connection, Lost, Prepare
 from agentfs.remote.transport import Stream, open_command
 from agentfs.results import Containment, WatchReport
 from agentfs.tools.declaration import declaration_of
@@ -61,8 +61,11 @@ class RemoteReport(Value):
 class Link:
     """The way to the far side: a connection, made anew when it is lost."""
 
-    def __init__(self, open_stream: Callable[[], Stream], hello: Mapping[str, Any], patience: float) -> None:
+    def __init__(
+        self, open_stream: Callable[[], Stream], prepare: Prepare, hello: Mapping[str, Any], patience: float
+    ) -> None:
         self._open_stream = open_stream
+        self._prepare = prepare
         self._hello = hello
         self._patience = patience
         self._lock = threading.Lock()
@@ -128,7 +131,7 @@ class Link:
                 return connection, self.connections
             if self._ended:
                 raise Lost(self._ended, sent=False)
-            connection = Connection(self._open_stream(), self._patience)
+            connection = Connection(self._open_stream(), self._prepare, self._patience)
             hello = {**self._hello, "nonce": uuid.uuid4().hex, "again": self.connections > 0}
             answer = connection.open(hello, until - time.monotonic())
             if "error" in answer:
@@ -405,17 +408,25 @@ def connect(
     policy, limits = policy or Policy(), limits or Limits()
     hello = {
         "protocol": protocol.VERSION,
-        "root": fspath(root),
+        "root": "" if push else fspath(root),
+        "state": None if state is None else fspath(state),
+        "session": session,
         "policy": protocol.encode(policy, functions),
         "limits": protocol.encode(limits, functions),
         "engine": engine,
         "watch": watch,
     }
+    far_command = bootstrap.command(python) if push else []
+    options = {"root": fspath(root), "any_policy": True}
 
     def open_stream() -> Stream:
         if callable(command_or_opener):
-            return command_or_opener([])
-        return open_command(command_or_opener)
+            return command_or_opener(far_command)
+        return open_command([*command_or_opener, *far_command])
 
-    link = Link(open_stream, hello, patience)
+    def prepare(stream: Stream, read_line: Callable[[], bytes]) -> None:
+        if push:
+            bootstrap.start(stream, read_line, options)
+
+    link = Link(open_stream, prepare, hello, patience)
     return RemoteWorkspace(link, functions, policy, limits, engine, on_event)

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, cast
 
-from agentfs.errors import DisconnectedError
+from agentfs.errors import AgentFSError, DisconnectedError
 from agentfs.remote import protocol
 from agentfs.remote.transport import Stream, line_reader
 
@@ -23,6 +23,7 @@ _CANCEL: Mapping[str, Any] = {"cancel": True}  # in the queue of a call: tell th
 _LATEST_PING = 3.0  # seconds
 _CLOSE_SECONDS = 2.0
 
+Prepare = Callable[[Stream, Callable[[], bytes]], None]
 _Inbox = queue.SimpleQueue[Mapping[str, Any] | None]
 
 
@@ -58,8 +59,11 @@ class Caller(NamedTuple):
 class Connection:
     """A stream to a far side. When it is lost, all calls that wait raise `Lost`."""
 
-    def __init__(self, stream: Stream, patience: float) -> None:
+    def __init__(self, stream: Stream, prepare: Prepare, patience: float) -> None:
+        """Take a stream, on which `prepare` starts the server, where that is not there already."""
         self._stream = stream
+        self._prepare = prepare
+        self._failure: AgentFSError | None = None
         self._patience = patience
         self._numbers = itertools.count(1)
         self._inboxes: dict[int, _Inbox] = {}
@@ -79,11 +83,8 @@ class Connection:
     def open(self, hello: Mapping[str, Any], seconds: float) -> Mapping[str, Any]:
         """Send the first message, and return the answer; `Lost` where none comes within some seconds."""
         inbox = self._inboxes[0] = _Inbox()
-        self._outgoing.put(protocol.to_lines(hello))
         self._writer.start()
-        threading.Thread(
-            target=self._read, args=(hello["nonce"],), name="agentfs-connect-in", daemon=True
-        ).start()
+        threading.Thread(target=self._read, args=(hello,), name="agentfs-connect-in", daemon=True).start()
         try:
             answer = inbox.get(timeout=max(seconds, 0))
         except queue.Empty:
@@ -92,6 +93,8 @@ class Connection:
         except BaseException:
             self._give_up("interrupted")
             raise
+        if self._failure is not None:
+            raise self._failure
         if answer is None:
             raise Lost(self._reason, sent=False)
         del self._inboxes[0]
@@ -211,23 +214,29 @@ class Connection:
             self.lose(f"the stream cannot be written: {type(error).__name__}: {error}")
         self._close_stream()
 
-    def _read(self, nonce: str) -> None:
+    def _read(self, hello: Mapping[str, Any]) -> None:
         try:
             read_line = line_reader(self._stream, protocol.MAX_LINE)
-            self._dispatch(0, _first(read_line, nonce))
+            self._prepare(self._stream, read_line)
+            self._send(hello)
+            self._dispatch(0, _first(read_line, hello["nonce"]))
             for message in protocol.messages(read_line):
                 self._heard = time.monotonic()
                 for kind in ("answer", "of", "progress"):
                     if type(number := message.get(kind)) is int:
                         self._dispatch(number, message)
             reason = "the far side has ended the stream"
-        except (protocol.ProtocolError, DisconnectedError) as error:
+        except protocol.ProtocolError as error:
             reason = str(error)
+        except DisconnectedError as error:
+            reason = f"{error.message} {error.hint}".strip()
+        except AgentFSError as error:
+            self._failure, reason = error, str(error)
         except Exception as error:  # noqa: BLE001 - as above
             reason = f"the stream cannot be read: {type(error).__name__}: {error}"
         self._close_stream()  # after which it can say how its command ended
         explain: Callable[[], str] = getattr(self._stream, "explain", str)
-        self.lose(": ".join(filter(None, (reason, explain()))))
+        self.lose(" — ".join(filter(None, (reason, explain()))))
 
     def _dispatch(self, number: int, message: Mapping[str, Any]) -> None:
         with self._lock:

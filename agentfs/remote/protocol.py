@@ -104,9 +104,10 @@ def encode(value: Any, functions: list[_Function] | None = None) -> Any:
         return {"$": [encode(each, functions) for each in value]}
     if isinstance(value, Message) and name in _MESSAGES:
         return {"$": name, "parts": [encode(each, functions) for each in value.parts]}
-    if _RECORDS.get(name) is kind:
+    record: Any = _RECORDS.get(name)
+    if record is not None and kind is record:
         named: dict[str, Any] = {"$": name}
-        for field, default in _defaults(kind):
+        for field, default in _defaults(record):
             found = getattr(value, field)
             if found is not default and found != default:
                 named[field] = encode(found, functions)
@@ -122,6 +123,8 @@ def encode(value: Any, functions: list[_Function] | None = None) -> Any:
         return {"$": "dict", "items": [[encode(key), each] for key, each in items.items()]}
     if isinstance(value, str):
         return str(value)
+    if isinstance(value, tuple):  # a named one
+        return encode(tuple(many), functions)
     if isinstance(value, Sequence):
         return [encode(each, functions) for each in many]
     if isinstance(value, RemoteFunction):

@@ -22,9 +22,11 @@ from contextvars import ContextVar
 from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple
 
-from agentfs import __version__, call_context
+import agentfs
+from agentfs import call_context
 from agentfs.errors import AgentFSError, BusyError, InvalidArgumentError, RefusedError
 from agentfs.limits import Limits
+from agentfs.patterns.engine import engine_name
 from agentfs.policy import Policy, Protect
 from agentfs.remote import protocol
 from agentfs.remote.transport import line_reader
@@ -84,27 +86,24 @@ def add_options(parser: Any) -> None:
     parser.add_argument("--read-only", action="store_true", help="change nothing")
     any_policy_help = "let the client choose policy, limits and engine, also beyond the defaults"
     parser.add_argument("--any-policy", action="store_true", help=any_policy_help)
-    parser.set_defaults(run=serve)
+    parser.set_defaults(run=run)
 
 
-def main(argv: list[str]) -> int:
-    """Serve with options of a command line, without the rest of that."""
-    parser = argparse.ArgumentParser(prog="agentfs serve")
-    add_options(parser)
-    return serve(parser.parse_args(argv))
+def run(arguments: argparse.Namespace) -> int:
+    """Run `agentfs serve` with the options of its command line."""
+    return serve(Options(**{each.name: getattr(arguments, each.name) for each in fields(Options)}))
 
 
-def serve(arguments: argparse.Namespace) -> int:
+def serve(options: Options) -> int:
     """Serve one client over standard input and output until it goes; return the exit status."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # it is for the client, whose terminal it came from
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # it is for the client, from whose terminal it came
     output = os.dup(1)
     os.dup2(2, 1)  # what is printed here must not get among the messages
-    options = Options(**{field.name: getattr(arguments, field.name) for field in fields(Options)})
     server = Server(options, output)
     read = line_reader(sys.stdin.buffer, protocol.MAX_LINE)
     try:
         server.run(read)
-    except protocol.ProtocolError as error:
+    except (protocol.ProtocolError, AgentFSError) as error:
         sys.stderr.write(f"agentfs: {error}\n")
     finally:
         server.end()
@@ -166,7 +165,7 @@ class Server:
         try:
             if hello.get("protocol") != protocol.VERSION:
                 raise InvalidArgumentError(
-                    f"The far side has agentfs {__version__}, whose messages are of another version.",
+                    f"The far side has agentfs {agentfs.__version__}, whose messages are of another version.",
                     hint="Install the same version on both sides, or let it be pushed.",
                 )
             workspace = self._workspace = self._make_workspace(hello)
@@ -174,9 +173,9 @@ class Server:
             self._send({**answer, "error": protocol.encode_error(error)})
             return False
         report = {
-            "version": __version__,
+            "version": agentfs.__version__,
             "python": ".".join(map(str, sys.version_info[:3])),
-            "engine": "regex",
+            "engine": engine_name(),
             "pid": os.getpid(),
         }
         notes = list(workspace.recovery_notes)
@@ -186,9 +185,14 @@ class Server:
     def _make_workspace(self, hello: Mapping[str, Any]) -> Workspace:
         policy, limits = _decode(hello.get("policy")), _decode(hello.get("limits"))
         engine, watch, root = hello.get("engine"), hello.get("watch"), hello.get("root")
+        state = hello.get("state")
         if not isinstance(policy, Policy) or not isinstance(limits, Limits) or not isinstance(root, str):
             raise InvalidArgumentError("The first message lacks a policy, limits or a root.")
         self._check(policy, limits)
+        if state is not None and not (isinstance(state, str) and self._options.any_policy):
+            raise RefusedError(
+                "The command line of the far side does not let the client choose a state directory."
+            )
         if self._options.read_only:
             policy = replace(policy, read_only=True)
         if engine not in ("python", "ripgrep") or not isinstance(watch, bool):
@@ -200,7 +204,7 @@ class Server:
         top = os.path.realpath(self._options.root)
         path = top if root in ("", ".") else os.path.join(top, root)
         workspace = Workspace(
-            path, policy=policy, limits=limits, engine=engine, state=self._options.state, watch=watch
+            path, policy=policy, limits=limits, engine=engine, state=state or self._options.state, watch=watch
         )
         if os.path.commonpath([top, workspace.root]) != top:
             workspace.close()
@@ -303,7 +307,7 @@ class Server:
             transaction = self._transactions.get(name)
             workspace = None if transaction is None else transaction.workspace
         if workspace is None:
-            raise InvalidArgumentError("There is no such transaction.")
+            raise RefusedError("This transaction has ended.", hint="Begin another one.")
         if not views and options is None:
             return workspace
         key = json.dumps([name, views, options])

@@ -103,7 +103,15 @@ def open_command(argv: Sequence[str]) -> CommandStream:
     return CommandStream(argv)
 
 
-def line_reader(stream: Stream, limit: int) -> Callable[[], bytes]:
+class Readable(Protocol):
+    """What lines are read from."""
+
+    def readline(self) -> bytes:
+        """Return the next line."""
+        ...
+
+
+def line_reader(stream: Readable, limit: int) -> Callable[[], bytes]:
     """Return a function that reads the next line; `disconnected` where it has over `limit` bytes."""
     readline: Callable[..., bytes] = stream.readline
     arguments: tuple[int, ...] = (limit + 1,)

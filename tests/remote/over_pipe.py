@@ -57,7 +57,7 @@ class ConnectedWorkspace(RemoteWorkspace):
     """In place of `Workspace` in a run with --connect: opening one connects to a server on the same root."""
 
     def __new__(cls, root: Any, **options: Any) -> Any:
-        return connect(open_pipe(state=options.pop("state", None)), os.path.abspath(root), push=False, **options)
+        return connect(open_pipe(), os.path.abspath(root), push=False, **options)
 
 
 def connect_all() -> None:

@@ -1,0 +1,287 @@
+"""A remote workspace over a pipe: what a local one does, and what only a remote one has."""
+
+import asyncio
+import inspect
+import runpy
+import subprocess
+import sys
+import threading
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import agentfs
+from agentfs import Deny, Edit, Limits, Policy, Protect, Workspace, connect
+from agentfs.errors import (
+    DisconnectedError,
+    InvalidArgumentError,
+    NoMatchError,
+    NotFoundError,
+    OutsideWorkspaceError,
+    ReadOnlyError,
+    RefusedError,
+    StaleError,
+)
+from agentfs.remote.client import RemoteWorkspace
+
+ROOT = Path(__file__).parents[2]
+over_pipe = runpy.run_path(str(Path(__file__).parent / "over_pipe.py"))
+open_pipe = over_pipe["open_pipe"]
+
+FREE = {"grep": {"elapsed_ms": 0}}  # what may differ between two calls
+
+
+@pytest.fixture
+def remote(tmp_path):
+    with connect(open_pipe(), tmp_path, push=False) as workspace:
+        yield workspace
+
+
+def test_signatures_docstrings_and_schemas_are_those_of_a_local_workspace(remote, tmp_path):
+    with Workspace(tmp_path) as local:
+        for format_ in ("openai", "anthropic", "mcp-structured"):
+            assert remote.tools("all").schemas(format_) == local.tools("all").schemas(format_)
+        assert remote.tools().instructions() == local.tools().instructions()
+        for name in [*local.tool_names(), "splice", "keep", "forget"]:
+            there, here = getattr(remote, name), getattr(local, name)
+            assert inspect.signature(there) == inspect.signature(here)
+            assert there.__doc__ == here.__doc__
+
+
+def test_each_public_method_is_one_request(remote, tmp_path):
+    (tmp_path / "a.txt").write_text("one\ntwo\n")
+    sent = []
+    connection = remote._link._connection
+    original = connection._send
+    connection._send = lambda message: (sent.append(message), original(message))
+    calls = [
+        ("read", "a.txt"),
+        ("read_many", ["a.txt"]),
+        ("write", "b.txt", "x\n"),
+        ("edit", "a.txt", "one", "1"),
+        ("multi_edit", "a.txt", [Edit("1", "I"), {"old_string": "two", "new_string": "II"}]),
+        ("splice", "a.txt", [(0, 1, "i")]),
+        ("replace", "II", "ii"),
+        *(("ls",), ("glob", "*"), ("find",), ("grep", "ii"), ("checkpoint",), ("undo",), ("redo",)),
+        *(("rollback", "1"), ("changes",), ("move", "b.txt", "c.txt"), ("delete", "c.txt")),
+        *(("keep", "text"), ("forget",), ("view",)),
+    ]
+    for name, *arguments in calls:
+        sent.clear()
+        getattr(remote, name)(*arguments)
+        assert [message["method"] for message in sent if "call" in message] == [name]
+    found = remote.glob("*.txt")
+    assert remote.grep("ii", files=found).total_lines == 1
+    assert (tmp_path / "a.txt").read_text() == "i\nii\n"
+
+
+def test_results_and_errors_are_equal_to_local_ones(remote, tmp_path):
+    (tmp_path / "a.py").write_text("def f():\n    return 1\n" * 40)
+    (tmp_path / "b.bin").write_bytes(b"\0\1\2")
+    with Workspace(tmp_path) as local:
+        for name, call in (
+            ("read", lambda ws: ws.read("a.py", 3, 4, line_ids=True)),
+            ("read", lambda ws: ws.read("b.bin")),
+            ("ls", lambda ws: ws.ls()),
+            ("edit", lambda ws: ws.edit("a.py", "return 1", "return 2", True, preview=True)),
+            ("grep", lambda ws: ws.grep("f", limit=3, context=1, line_ids=True)),
+        ):
+            there, here = (replace(call(ws), **FREE.get(name, {})) for ws in (remote, local))
+            assert there == here
+            assert (there.text, there.next, there.whole) == (here.text, here.next, here.whole)
+        for call, error in (
+            (lambda ws: ws.read("c.py"), NotFoundError),
+            (lambda ws: ws.edit("a.py", "return 3", "x"), NoMatchError),
+            (lambda ws: ws.grep("("), ValueError),
+            (lambda ws: ws.read(3), InvalidArgumentError),
+        ):
+            caught = []
+            for workspace in (remote, local):
+                with pytest.raises(error) as found:
+                    call(workspace)
+                caught.append(found.value)
+            there, here = caught
+            assert (type(there), there.to_dict(), str(there)) == (type(here), here.to_dict(), str(here))
+        for workspace in (remote, local):
+            with pytest.raises(TypeError, match=r"missing (a|1) required"):
+                workspace.read()
+
+
+def test_a_transaction_is_made_whole_or_not_at_all(remote, tmp_path):
+    with remote.transaction() as changes:
+        changes.write("a.txt", "1\n")
+        assert changes.read("a.txt").content == "1\n"
+        with changes.transaction() as inner:
+            inner.write("b.txt", "2\n")
+        assert not list(tmp_path.iterdir())
+    assert (tmp_path / "b.txt").read_text() == "2\n"
+
+    def change(then):
+        with remote.transaction() as changes:
+            changes.edit("a.txt", "1", "3")
+            then()
+
+    with pytest.raises(ZeroDivisionError):
+        change(lambda: 1 // 0)
+    assert (tmp_path / "a.txt").read_text() == "1\n"
+    with pytest.raises(StaleError):
+        change(lambda: (tmp_path / "a.txt").write_text("4\n"))
+    assert (tmp_path / "a.txt").read_text() == "4\n"
+    with pytest.raises(StaleError):
+        remote.undo()
+    (tmp_path / "a.txt").write_text("1\n")
+    assert len(remote.undo().files) == 2  # of one step
+
+
+def test_views_narrow_and_are_sent_again_with_each_call(remote, tmp_path):
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.txt").write_text("x\n" * 9)
+    (tmp_path / "out.txt").write_text("x\n")
+    view = remote.view(only=["in"], workdir="in").view(limits=Limits(read_lines=2))
+    assert view.read("a.txt").end_line == 2
+    with pytest.raises(OutsideWorkspaceError):
+        view.read("../out.txt")
+    with pytest.raises(InvalidArgumentError):
+        remote.view(policy=Policy(read_only=True))
+
+
+def test_functions_of_the_program_are_called_here_with_no_lock(remote, tmp_path):
+    (tmp_path / "a.txt").write_text("one\n")
+    threads = []
+
+    def permission(request):
+        threads.append(threading.current_thread())
+        assert request.tool is None
+        assert request.diff.endswith("+1\n")
+        remote.edit("a.txt", "one", "two")  # another call gets through while this one waits
+        return Deny("not now")
+
+    guarded = remote.view(policy=Policy(permission=permission))
+    with pytest.raises(RefusedError, match="not now"):
+        guarded.edit("a.txt", "one", "1")
+    assert threads == [threading.current_thread()]
+    remote.splice("a.txt", lambda text: ([(0, len(text) - 1, text.upper().strip())], ["a note"]))
+    assert (tmp_path / "a.txt").read_text() == "TWO\n"
+    counted = remote.view(limits=Limits(count_tokens=len, output_tokens=60))
+    assert counted.read("a.txt").text == "1|TWO"
+
+    def fails(text):
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        remote.splice("a.txt", fails)
+
+
+async def test_calls_are_cancelled_and_report_progress(remote, tmp_path):
+    for number in range(30):
+        (tmp_path / f"d{number}").mkdir()
+        for name in range(60):
+            (tmp_path / f"d{number}" / f"{name}.txt").write_text("text\n")
+    entries = []
+    assert (await remote.tools().acall("grep", {"pattern": "text"}, on_progress=entries.append)).success
+    assert entries
+    assert max(entries) <= 1900
+    asked, answered = asyncio.Event(), asyncio.Event()
+
+    async def permission(request):
+        asked.set()
+        await answered.wait()
+
+    tools = remote.view(policy=Policy(permission=permission)).tools()
+    call = asyncio.create_task(tools.acall("write", {"path": "a.txt", "content": "x"}))
+    await asked.wait()
+    call.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await call
+    answered.set()
+    assert not (tmp_path / "a.txt").exists()
+    assert remote.write("a.txt", "y\n").created
+
+
+def test_events_and_dialects_are_those_of_a_local_workspace(tmp_path):
+    (tmp_path / "a.txt").write_text("one\n")
+    events = []
+    with connect(open_pipe(), tmp_path, push=False, on_event=events.append) as remote:
+        done = remote.tools(dialect="text-editor").call(
+            "str_replace_based_edit_tool",
+            {"command": "str_replace", "path": "a.txt", "old_str": "one", "new_str": "two"},
+        )
+        assert done.success
+        patch = "*** Begin Patch\n*** Update File: a.txt\n@@\n-two\n+three\n*** End Patch"
+        assert remote.tools(dialect="apply-patch").call("apply_patch", {"input": patch}).success
+    assert [event.kind for event in events] == ["started", "finished"] * 2
+    assert (tmp_path / "a.txt").read_text() == "three\n"
+
+
+def test_what_the_command_line_allows_is_never_widened(tmp_path):
+    (tmp_path / "in").mkdir()
+    (tmp_path / ".env").write_text("KEY=1\n")
+    narrow = {"any_policy": False, "read_only": True}
+
+    def opened(root, **options):
+        def opener(_):
+            return over_pipe["PipeStream"](over_pipe["Options"](root=str(tmp_path / "in"), **narrow))
+
+        return connect(opener, root, push=False, **options)
+
+    with opened(".") as remote:
+        assert remote.root == str(tmp_path / "in")
+        with pytest.raises(ReadOnlyError):
+            remote.write("a.txt", "x")
+        with pytest.raises(RefusedError):
+            remote.view(limits=Limits(read_lines=100_000)).ls()
+    for root, options in (
+        ("..", {}),
+        (str(tmp_path), {}),
+        (".", {"policy": Policy(protect=Protect(read=[]))}),
+        (".", {"limits": Limits(timeout=30)}),
+        (".", {"engine": "ripgrep"}),
+        (".", {"state": str(tmp_path / "state")}),
+    ):
+        with pytest.raises(RefusedError):
+            opened(root, **options)
+    assert not (tmp_path / "state").exists()
+
+
+def test_a_closed_workspace_and_a_missing_root_are_errors(remote, tmp_path):
+    remote.close()
+    with pytest.raises(DisconnectedError, match="the workspace is closed"):
+        remote.ls()
+    with pytest.raises(NotFoundError):
+        connect(open_pipe(), tmp_path / "missing", push=False)
+    with pytest.raises(DisconnectedError, match=r"cannot be reached: .*exit status 3: no way"):
+        connect(["sh", "-c", "echo no way >&2; exit 3"], tmp_path)
+
+
+def test_a_command_is_served_by_a_process_of_its_own(tmp_path):
+    (tmp_path / "a.txt").write_text("one\n")
+    command = [sys.executable, "-m", "agentfs", "serve", "--root", str(tmp_path)]
+    with connect(["sh", "-c", 'echo "Welcome!"; exec "$@"', "sh", *command], ".", push=False) as remote:
+        assert remote.edit("a.txt", "one", "two").replacements == 1
+        report = remote.remote
+        assert (report.version, report.reconnects) == (agentfs.__version__, 0)
+        assert Path(f"/proc/{report.pid}").exists() or sys.platform != "linux"
+    assert not Path(f"/proc/{report.pid}").exists()
+
+
+def test_connecting_needs_no_posix_modules():
+    script = "import sys; sys.modules['fcntl'] = sys.modules['pwd'] = None; import agentfs.remote.client as c"
+    script += "; print(c.RemoteWorkspace.read.__doc__[:11])"
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, cwd=ROOT, check=False
+    )
+    assert done.stdout == "Read a file\n", done.stderr
+
+
+def test_the_class_has_each_method_of_a_workspace():
+    own = {name for name, each in vars(Workspace).items() if inspect.isfunction(each) and name[0] != "_"}
+    assert own - {"tools", "tool_names"} <= vars(RemoteWorkspace).keys()
+
+
+def test_the_public_tests_pass_over_a_pipe():
+    """A representative part; all of them: `pytest --connect`."""
+    files = ["test_workspace.py", "editing/test_line_ids.py", "history/test_transactions.py"]
+    command = [sys.executable, "-m", "pytest", "--connect", "-q", "-n0", "-p", "no:cacheprovider"]
+    done = subprocess.run([*command, *files], cwd=ROOT / "tests", capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-3000:]
