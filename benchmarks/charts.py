@@ -29,7 +29,7 @@ COLORS = {
     "good": ("#116329", "#56d364"),
 }
 FONT = "system-ui, -apple-system, 'Segoe UI', Helvetica, Arial, sans-serif"
-WIDTH, MARGIN, LINE = 600, 20, 19
+WIDTH, MARGIN, LINE = 500, 18, 19
 OURS = {"agentfs", "agentfs, openat2", "agentfs, walk", "connect"}
 SECOND = {"watched", "without numbers", "local"}  # agentfs too, set up differently
 
@@ -81,7 +81,7 @@ def bars(
     room = WIDTH - 2 * MARGIN - 7.2 * (widest + len(unit) + 3)
     y = 34.0
     body = [text(MARGIN, y, title, font_size=17, font_weight=600)]
-    for line in textwrap.wrap(note, 70):
+    for line in textwrap.wrap(note, 58):
         y += LINE
         body.append(text(MARGIN, y, line, "muted", font_size=13))
     for label, group in groups.items():
@@ -145,10 +145,9 @@ def first_look() -> str:
 
 def watched(tree: str) -> str:
     rows, date = rows_of(f"watched-{tree}")
-    note = f"milliseconds; the tree was searched once before, and nothing has changed; {date}"
-    return bars(
-        f"Searches of {tree.title()}, watched", note, "ms", chosen(rows, ("watched", "agentfs", "rg"))
-    )
+    groups = chosen(rows, ("watched", "agentfs", "rg"))
+    note = f"milliseconds; watched: in memory since an earlier search; each group to its own scale; {date}"
+    return bars(f"Searches of {tree.title()}, watched", note, "ms", groups, same_scale=False)
 
 
 def remote() -> str:
@@ -163,7 +162,10 @@ def tokens() -> str:
     shown = ("ls: 500 entries of a tree", "glob: 200 files", "grep: 200 hits", "read: a small file")
     groups = {"ten tasks together": total, **{label: rows[label] for label in shown}}
     counted = json.loads((RESULTS / "tokens.json").read_text())["tree"]
-    note = f"tokens for the same content in formats rebuilt from the peers' sources; by {counted}; {date}"
+    note = (
+        f"tokens for the same content in formats rebuilt from the peers' sources, by {counted}; "
+        f"each group to its own scale; {date}"
+    )
     return bars("What an answer costs", note, "tokens", groups, same_scale=False)
 
 

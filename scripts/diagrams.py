@@ -20,7 +20,7 @@ from agentfs.terminal import paint_diff
 from benchmarks.charts import IMAGES, LINE, MARGIN, ROOT, rect, svg, text
 
 SOURCES = ROOT / "scripts" / "diagrams"
-GAP = (48, 24)  # between columns, and between rows
+GAP = (58, 24)  # between columns, and between rows
 BOX = re.compile(r"([\[(<])(\w+)[\])>] (\d+) (\d+) (.+)")
 ARROW = re.compile(r"(\w+) -> (\w+)(?: : (.+))?")
 KINDS = {"[": "peer", "(": "bad", "<": "ours"}
