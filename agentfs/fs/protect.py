@@ -61,7 +61,7 @@ class NameMatcher:
     def covers(self, real_path: str) -> bool:
         """Return whether a path is protected."""
         directory, _, name = real_path.rpartition("/")
-        if self._is_ordinary(name) and self._in_ordinary_directory(directory):
+        if self._is_ordinary_name(name) and self._in_ordinary_directory(directory):
             return False
         return any(map(self._matches_rules, _interpretations(real_path, backups=self._backups)))
 
@@ -70,14 +70,20 @@ class NameMatcher:
         prefix = f"{directory}/" if directory else ""
         if not self._in_ordinary_directory(directory):
             return [name for name in names if self.covers(prefix + name)]
-        known = self._ordinary_names
-        if known.issuperset(names):
+        if self._ordinary_names.issuperset(names):
             return ()
-        others = [name for name in names if name not in known and not self._is_ordinary(name)]
-        if len(known) > _MAX_CACHED:
-            known.clear()
-        known.update(set(names).difference(others))
-        return [name for name in others if self.covers(prefix + name)]
+        return [name for name in names if not self._is_ordinary_name(name) and self.covers(prefix + name)]
+
+    def _is_ordinary_name(self, name: str) -> bool:
+        known = self._ordinary_names
+        if name in known:
+            return True
+        ordinary = self._is_ordinary(name)
+        if ordinary:
+            if len(known) > _MAX_CACHED:
+                known.clear()
+            known.add(name)
+        return ordinary
 
     def _in_ordinary_directory(self, directory: str) -> bool:
         """Return whether no pattern begins in the names of a directory's path."""

@@ -115,7 +115,8 @@ class Root:
     @property
     def unrestricted(self) -> Self:
         """The same root, where all of it may be used: for ignore rules, which lie above what they ignore."""
-        return self._with(workdir="", only=None)
+        context = self._context
+        return self._with(workdir="", only=None) if context.workdir or context.only is not None else self
 
     def restricted_to(self, only: Sequence[str]) -> Self:
         """Return the same root, where nothing outside of some directories may be used or is named."""

@@ -65,7 +65,7 @@ def read_file(
             return _record_media(tracker, file, result)
         notes = [*link_note(file.path, root.display_path(file.real_path)), *filter(None, [note])]
         if file.stat.st_size <= limits.file_bytes:
-            data = file.read(limits.file_bytes + 1)
+            data = head if len(head) < HEAD else file.read(limits.file_bytes + 1)
             if len(data) <= limits.file_bytes:
                 shorten = root.policy.reread == "diff"
                 return _read_loaded(file, data, tracker, limits, request, notes, shorten=shorten)
