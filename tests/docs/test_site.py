@@ -1,13 +1,10 @@
 """The site: built strictly, all its links lead somewhere, and a browser shows it as it should."""
 
 import functools
-import http.server
 import inspect
 import re
-import shutil
 import subprocess
 import sys
-import threading
 import tomllib
 from collections.abc import Iterator
 from datetime import date
@@ -20,12 +17,12 @@ from urllib.parse import unquote, urljoin, urlsplit
 import pytest
 
 import agentfs
+from scripts.browser import Browser, running, wait_for
+from scripts.build_site import build, served
 from scripts.pages import blocks_of
 from tests.conftest import needs, program
-from tests.docs.browser import Browser, running, wait_for
 
 ROOT = Path(__file__).parents[2]
-SOURCES = ("docs", "agentfs", "CHANGELOG.md", "zensical.toml")
 WINDOWS = [(1280, 900, "light"), (1280, 900, "dark"), (390, 844, "dark"), (390, 844, "light")]
 
 # Members of public classes that serve toolsets and the workspace.
@@ -78,16 +75,7 @@ class Page(HTMLParser):
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The site as CI builds it, from a copy of its sources, so that nothing is left in the working tree."""
-    top = tmp_path_factory.mktemp("site")
-    for name in SOURCES:
-        if (ROOT / name).is_dir():
-            shutil.copytree(ROOT / name, top / name, ignore=shutil.ignore_patterns("__pycache__"))
-        else:
-            shutil.copy(ROOT / name, top)
-    command = [sys.executable, "-m", "zensical", "build", "--strict"]
-    built = subprocess.run(command, cwd=top, capture_output=True, text=True, check=False)
-    assert built.returncode == 0, built.stdout + built.stderr
-    return top / "site"
+    return build(tmp_path_factory.mktemp("site"))
 
 
 @pytest.fixture(scope="module")
@@ -216,16 +204,8 @@ def test_a_dead_link_a_dead_anchor_and_an_unknown_name_stop_the_build(tmp_path):
 @pytest.fixture(scope="module")
 def server(site: Path) -> Iterator[str]:
     """The address at which the site is served on this machine."""
-
-    class Handler(http.server.SimpleHTTPRequestHandler):
-        def log_message(self, *arguments: object) -> None:
-            """Print nothing."""
-
-    handler = functools.partial(Handler, directory=str(site))
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as serving:
-        threading.Thread(target=serving.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{serving.server_port}"
-        serving.shutdown()
+    with served(site) as address:
+        yield address
 
 
 @pytest.fixture(scope="module")

@@ -29,11 +29,15 @@ COMPLAINTS = (
 )
 
 
+class BrowserError(Exception):
+    """The browser refuses a command, a script in it fails, or what is waited for does not happen."""
+
+
 @contextmanager
 def running(program: str, profile: Path) -> Generator["Browser"]:
     """A browser with one tab, which is ended with the block."""
     command = [program, *FLAGS, f"--user-data-dir={profile}", "about:blank"]
-    with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:
+    with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:  # noqa: S603 - a browser that the caller chose
         try:
             port, path = wait_for(lambda: (profile / "DevToolsActivePort").read_text().split())
             with connect(f"ws://127.0.0.1:{port}{path}", max_size=None) as socket:
@@ -63,7 +67,8 @@ class Browser:
         while True:
             message = json.loads(self.socket.recv(timeout=60))
             if message.get("id") == number:
-                assert "error" not in message, f"{method}: {message['error']}"
+                if "error" in message:
+                    raise BrowserError(f"{method}: {message['error']}")
                 return message["result"]
             event = message.get("params", {})
             level = event.get("entry", event).get("level", event.get("type"))
@@ -90,7 +95,8 @@ class Browser:
     def run(self, script: str) -> Any:
         """Return what an expression is, awaited."""
         result = self.send("Runtime.evaluate", expression=script, awaitPromise=True, returnByValue=True)
-        assert "exceptionDetails" not in result, result["exceptionDetails"]
+        if "exceptionDetails" in result:
+            raise BrowserError(result["exceptionDetails"])
         return result["result"].get("value")
 
     def screenshot(self, path: Path) -> None:
@@ -107,5 +113,6 @@ def wait_for(attempt: Callable[[], Any], seconds: float = 30) -> Any:
                 return found
         except FileNotFoundError:
             pass
-        assert time.monotonic() < end, "it did not happen in time"
+        if time.monotonic() > end:
+            raise BrowserError("It did not happen in time.")
         time.sleep(0.02)
