@@ -109,6 +109,11 @@ class KeptFile(KeptEntry):
         """The kept text."""
         return self.directory.tree.texts.view(self)
 
+    @property
+    def place(self) -> tuple[bytearray, int, int]:
+        """Where the kept text is: in what, from where, and to where."""
+        return self.directory.tree.texts.place(self)
+
 
 class KeptOther(KeptEntry):
     """A link, a special file, or a name of unknown type."""

@@ -103,10 +103,15 @@ class TextStore:
 
     def view(self, owner: Text) -> memoryview:
         """Return the bytes of a kept text."""
+        _, start, end = self.place(owner)
+        return memoryview(b"") if owner.block is None else owner.block.view[start:end]
+
+    def place(self, owner: Text) -> tuple[bytearray, int, int]:
+        """Return where a kept text is: in what, from where, and to where."""
         block, index = owner.block, owner.index
         if block is None:
-            return memoryview(b"")
-        return block.view[block.starts[index] : self._end(block, index) - 1]
+            return bytearray(), 0, 0
+        return block.data, block.starts[index], self._end(block, index) - 1
 
     def discard(self, owner: Text) -> None:
         """Drop a text, if it is kept."""

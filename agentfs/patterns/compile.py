@@ -99,10 +99,10 @@ def compile_pattern(
     syntax = syntax.without_captures()
     expression = written if captures else _compile_valid(engine, syntax, flags | mode)
 
-    def matches_newline(part: str) -> bool:
-        return bool(engine.compile(part, flags).match("\n"))
+    def matches(part: str, character: str) -> bool:
+        return bool(engine.compile(part, flags).match(character))
 
-    plan = make_plan(syntax, ignore_case=ignore_case, matches_newline=matches_newline)
+    plan = make_plan(syntax, ignore_case=ignore_case, matches=matches)
     line_regex = None
     if plan.line_regex is not None and not multiline:
         compiled = _compile(engine, plan.line_regex, flags | engine.M)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from agentfs import call_context
 from agentfs.patterns.compile import CompiledRegex, Pattern
-from agentfs.patterns.engine import timeout_clock, untimed_steps
+from agentfs.patterns.engine import engine_name, timeout_clock, untimed_steps
 from agentfs.patterns.literals import Plan
 from agentfs.patterns.prefilter import substring_finder
 
@@ -78,6 +78,9 @@ class LineSearch:
         # One character is in too many lines to find candidates by it.
         self._has_literals = bool(plan.literals) and min(map(len, plan.literals)) > 1
         self._untimed_length = untimed_length(plan)
+        self._ascii_regex: re.Pattern[str] | None = None
+        if plan.ascii_regex is not None and engine_name() != "re":
+            self._ascii_regex = _compile_for_ascii(plan.ascii_regex, ignore_case=pattern.ignore_case)
         self._rest_of_line: re.Pattern[str] | None = None
         if plan.is_literal and len(plan.literals) == 1:
             self._rest_of_line = re.compile(re.escape(plan.literals[0]) + "[^\\n]*")
@@ -111,6 +114,21 @@ class LineSearch:
             return
         for start, end in _chunks(text):
             self._count_in(text if end - start == len(text) else text[start:end], counts)
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the matches of lines are those of a search through all lines at once."""
+        return self._plan.exact and self._line_regex is not None
+
+    def spans_in_lines(self, text: str, longest: int) -> Iterator[tuple[int, int]]:
+        """Yield the matches in lines, of which the longest has so many characters, where that `is_exact`."""
+        if self._line_regex is None:  # it has taken too long
+            return self._spans_of_each_line(text)
+        repeats = self._plan.repeats
+        untimed = repeats is not None and len(text) * longest**repeats <= untimed_steps() * _LINES_PER_CHECK
+        if untimed:
+            self._seconds_left()
+        return self._line_regex_spans(text, self._line_regex, untimed=untimed)
 
     def _hits_in(self, text: str) -> Iterator[LineMatch]:
         if len(text) > self._max_length:
@@ -196,17 +214,23 @@ class LineSearch:
     ) -> Iterator[tuple[int, int]]:
         """Yield the matches of an exact line regex; when it takes too long, continue with each line alone."""
         span: tuple[int, int] | None = None
+        if untimed and self._ascii_regex is not None and text.isascii():
+            yield from [match.span() for match in self._ascii_regex.finditer(text)]
+            return
         try:
             for match in line_regex.finditer(text) if untimed else self._timed(line_regex, text):
                 span = match.span()
                 yield span
         except TimeoutError:
             self._line_regex = None
-        else:
-            return
-        for start, end in _lines(text, 0 if span is None else text.rfind("\n", 0, span[0]) + 1):
+            yield from self._spans_of_each_line(text, span)
+
+    def _spans_of_each_line(
+        self, text: str, behind: tuple[int, int] | None = None
+    ) -> Iterator[tuple[int, int]]:
+        for start, end in _lines(text, 0 if behind is None else text.rfind("\n", 0, behind[0]) + 1):
             for first, last in _spans(self._matches_in(text[start:end])):
-                if span is None or (start + first, start + last) > span:
+                if behind is None or (start + first, start + last) > behind:
                     yield start + first, start + last
 
     def _lines_by_regex(self, text: str, line_regex: CompiledRegex) -> Iterator[tuple[int, int]]:
@@ -345,6 +369,13 @@ def untimed_length(plan: Plan) -> int:
     """Return the length up to which a text is searched without a timeout, as its steps are bounded."""
     # With n repeats of varying length the steps grow at most with the length to the power n + 1.
     return 0 if plan.repeats is None else int(untimed_steps() ** (1 / (plan.repeats + 1)))
+
+
+def _compile_for_ascii(source: str, *, ignore_case: bool) -> re.Pattern[str] | None:
+    try:
+        return re.compile(source, re.MULTILINE | re.IGNORECASE if ignore_case else re.MULTILINE)
+    except re.error:
+        return None
 
 
 def _spans(matches: Iterable[re.Match[str]]) -> Iterator[tuple[int, int]]:

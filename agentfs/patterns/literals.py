@@ -24,6 +24,17 @@ _FREQUENT_LETTERS = frozenset(" etaoinsr")
 # Letters outside ASCII that equal an ASCII letter when case is ignored: I with a dot, the Kelvin sign, the
 # long s.
 _CASE_FOLD_EXTRAS = {"i": "\u0130", "k": "\u212a", "s": "\u017f"}
+# In ASCII, as `regex` has them. Python's own differ in the separators from 0x1C to 0x1F.
+_ASCII_CLASSES = {
+    ".": "[^\\n]",
+    "\\s": "[ \\t\\r\\f\\v]",
+    "\\S": "[^ \\t\\n\\r\\f\\v]",
+    "\\d": "[0-9]",
+    "\\D": "[^0-9\\n]",
+    "\\w": "\\w",
+    "\\W": "[^\\w\\n]",
+}
+_SIMPLE_SET = re.compile(r"\[\^?(?!.*--)(?:[\w .,:;/+*=!?@#$%'\"(){}<>-]|\\[\\wd.\-\[\]()/])+\]", re.ASCII)
 _WITHOUT_NEWLINE = {"\\s": "[^\\S\\n]", "\\D": "[^\\d\\n]", "\\W": "[^\\w\\n]"}
 
 
@@ -36,12 +47,14 @@ class Plan:
     is_literal: bool = False  # whether the pattern is nothing but its literals
     line_regex: str | None = None  # for a search over whole texts; None when every line must be tried
     exact: bool = False  # whether the matches of the line regex are those of each line alone
-    repeats: int | None = None  # of varying length, in the pattern; None when nested or uncountable
+    # How many repeats of varying length may have to be tried again; None when nested or uncountable.
+    repeats: int | None = None
+    ascii_regex: str | None = None  # the line regex for `re` where that is faster; the same in ASCII text
     case_fold_extras: str = ""  # characters outside ASCII that may replace a letter of a literal
 
 
-def make_plan(syntax: Syntax, *, ignore_case: bool, matches_newline: Callable[[str], bool]) -> Plan:
-    """Plan the search; `matches_newline` returns whether a set or property matches a line feed."""
+def make_plan(syntax: Syntax, *, ignore_case: bool, matches: Callable[[str, str], bool]) -> Plan:
+    """Plan the search; `matches` returns whether a part of the pattern matches a character."""
     if syntax.opaque or syntax.unclosed:
         return Plan()
     tokens = [token for token in syntax.tokens if token.kind != "comment"]
@@ -54,15 +67,16 @@ def make_plan(syntax: Syntax, *, ignore_case: bool, matches_newline: Callable[[s
         literals=literals,
         extra_literals=extra,
         is_literal=literals == branches and all(token.kind in {"character", "or"} for token in tokens),
-        line_regex="".join(_within_line(token, matches_newline) for token in tokens),
+        line_regex="".join(_within_line(token, matches) for token in tokens),
         # A lookaround or an end of the text would see further than its line.
         exact=all(token.kind != "look" and token.text not in {"\\A", "\\Z", "\\z"} for token in tokens),
-        repeats=_varying_repeats(tokens),
+        repeats=_varying_repeats(tokens, matches),
+        ascii_regex=_ascii_regex(tokens),
         case_fold_extras="".join(extra for letter, extra in _CASE_FOLD_EXTRAS.items() if letter in letters),
     )
 
 
-def _within_line(token: Token, matches_newline: Callable[[str], bool]) -> str:
+def _within_line(token: Token, matches: Callable[[str, str], bool]) -> str:
     """Rewrite a token so that it consumes no line feed."""
     match token.kind:
         case "any":
@@ -75,7 +89,7 @@ def _within_line(token: Token, matches_newline: Callable[[str], bool]) -> str:
             return _WITHOUT_NEWLINE.get(token.text, token.text)
         case "set" if token.text.startswith("[^") and token.text[2] not in "]-":
             return f"[^\\n{token.text[2:]}"
-        case "set" | "property" if matches_newline(token.text):
+        case "set" | "property" if matches(token.text, "\n"):
             return f"(?:(?!\\n){token.text})"
         case "character" if token.value == "\n":
             return "(?!)"
@@ -83,12 +97,41 @@ def _within_line(token: Token, matches_newline: Callable[[str], bool]) -> str:
             return token.text
 
 
-def _varying_repeats(tokens: list[Token]) -> int | None:
-    """Count the repetitions of varying length; None when one is in a group that is itself repeated."""
-    count = 0
+def _ascii_regex(tokens: list[Token]) -> str | None:
+    """Return the line regex for `re`, where it begins with one of several characters."""
+    if tokens[0].kind not in {"class", "set"}:
+        return None
+    parts: list[str] = []
+    for token in tokens:
+        text = token.text
+        match token.kind:
+            case "character" if token.value.isascii() and token.value not in "\r\n":
+                text = re.escape(token.value)
+            case "any" | "class":
+                text = _ASCII_CLASSES[text]
+            case "set" if _SIMPLE_SET.fullmatch(text):
+                text = text.replace("[^", "[^\\n")
+            case "start" | "end" | "edge" if text in {"^", "$", "\\b"}:
+                pass
+            case "open" if text == "(?:":
+                pass
+            case "close" | "or" | "repeat":
+                pass
+            case _:
+                return None
+        parts.append(text)
+    return "".join(parts)
+
+
+def _varying_repeats(tokens: list[Token], matches: Callable[[str, str], bool]) -> int | None:
+    """Count the repetitions of varying length; None when one is in a group that is itself repeated.
+
+    Those whose end is certain, such as `[a-z]+` before `_`, count as one together.
+    """
+    count = certain = 0
     opened: list[int] = []  # the count at the opening of each open group
     closed: int | None = None  # the count at the opening of the group that has just been closed
-    for token in tokens:
+    for index, token in enumerate(tokens):
         if token.kind in {"open", "look"}:
             opened.append(count)
         elif token.kind == "close":
@@ -98,10 +141,23 @@ def _varying_repeats(tokens: list[Token]) -> int | None:
             if closed is not None and count > closed and token.high != 1:
                 return None
             count += token.low != token.high
+            certain += token.low != token.high and _ends_certainly(tokens, index, matches)
         elif token.kind == "or":
             count += 1
         closed = None
-    return count
+    return count - max(certain - 1, 0)
+
+
+def _ends_certainly(tokens: list[Token], repeat: int, matches: Callable[[str, str], bool]) -> bool:
+    """Return whether a repeat is of one character, which is not the one that must follow."""
+    repeated, following = tokens[repeat - 1], tokens[repeat + 1 : repeat + 3]
+    return (
+        repeated.kind in {"character", "class", "set", "any"}
+        and bool(following)
+        and following[0].kind == "character"
+        and (len(following) == 1 or following[1].kind != "repeat" or following[1].low > 0)
+        and not matches(repeated.text, following[0].value)
+    )
 
 
 class _LiteralReader:

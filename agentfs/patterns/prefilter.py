@@ -26,6 +26,7 @@ _DOTTED_I = "\u0130".encode()
 _RE2_MEMORY = 64 * 1024 * 1024
 
 SkipReason = Literal["binary", "too_large", "undecodable"]
+PlainKind = Literal["ascii", "utf-8", "mixed"]
 # Given the length of the buffer (-1: over its limit): the content that may match, why it is skipped, or None.
 Classify: TypeAlias = Callable[[int], bytes | SkipReason | None]
 Finder: TypeAlias = Callable[[bytearray, int, int], int]  # where it is between two positions, or -1
@@ -40,9 +41,14 @@ class Literals:
         known = not pattern.ignore_case and literals and _stringzilla("utf8_uncased_search")
         self.found_in_any_case = not known
         self.finders: list[Finder] = []  # of which one finds something wherever there is a match
+        # Functions as `find`, and what to find by one of them in each line in ASCII with a match.
+        self.finds: list[tuple[Any, bytes]] = []
         if not pattern.ignore_case:
+            self.finds = [(_exact_find(literal), literal) for literal in literals]
             self.finders = [self._find(literal) for literal in literals]
         elif literals:
+            if (search := _stringzilla("utf8_uncased_search")) is not None:
+                self.finds = [(search, literal[:_MAX_FOLDED_LITERAL]) for literal in literals]
             extras = pattern.plan.case_fold_extras
             self.finders = [find for literal in literals for find in _find_folded(literal, extras)]
 
@@ -117,6 +123,19 @@ def _by_re2(contents: ReadBuffer, pattern: Pattern) -> Classify:
         return content if passes else None
 
     return classify
+
+
+def plain_kind(content: bytes) -> PlainKind:
+    r"""Return how the lines of a plain text can be found: "ascii" and "utf-8" have only `\n` as line ends."""
+    if b"\r" in content:
+        return "mixed"
+    if content.isascii():
+        return "ascii"
+    try:
+        content.decode()
+    except UnicodeDecodeError:
+        return "mixed"
+    return "mixed" if content.startswith(_UTF8_BOM) else "utf-8"
 
 
 def is_plain(contents: ReadBuffer) -> bool:

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from agentfs import call_context
 from agentfs.errors import AgentFSError
@@ -20,7 +20,9 @@ from agentfs.tree.types import compile_types
 from agentfs.tree.walk import Excluded, KeptWalk, Visit, Walk, path_order
 
 Skipping = SkipReason | Literal["timeout"]
-Reading = bytes | Skipping  # what reading a descriptor comes to: the content that may match, or why not
+COUNTED: Final = "counted"  # of a kept text in which matches are only counted
+# What reading a descriptor comes to: the content that may match, or why not.
+Reading = bytes | Skipping | Literal["counted"]
 ReadFile: TypeAlias = Callable[
     [Any], Reading | None
 ]  # given a descriptor or a kept entry; None passes over a file without a match

@@ -5,17 +5,18 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from sys import getsizeof
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from agentfs import call_context
 from agentfs.errors import AccessError, AgentFSError
 from agentfs.fs import BINARY, Directory, KeptText, ReadBuffer, Root, size_of, typed
 from agentfs.limits import Limits
+from agentfs.patterns.bulk import BulkCount
 from agentfs.patterns.line_search import Counts, LineMatch, LineSearch
-from agentfs.patterns.prefilter import Literals, classifier, decode_content, is_plain
+from agentfs.patterns.prefilter import Literals, PlainKind, classifier, decode_content, is_plain, plain_kind
 from agentfs.results import FileCount, Match, Skipped
 from agentfs.search.collect import ENTRY_BYTES, Page, page_of
-from agentfs.search.files import FileBatch, FileSource, Outcome, Reading, Skipping
+from agentfs.search.files import COUNTED, FileBatch, FileSource, Outcome, Reading, Skipping
 from agentfs.search.options import GrepOptions, paths_of, seconds_of
 from agentfs.search.ripgrep import candidates
 from agentfs.text import cut_line, cut_mark
@@ -28,6 +29,8 @@ Engine = Literal["python", "ripgrep"]
 _ADAPTIVE_CONTEXT = {1: 10, 2: 5, 3: 5}
 _MAX_WAITING = 500  # line matches of a file that wait to become matches
 _PLAIN = "plain"  # the content of a kept text in which a search for bytes finds what a match requires
+# The same, where it has been looked at.
+_PLAIN_KINDS = frozenset({_PLAIN, *get_args(PlainKind)})
 _FILES_PER_CHECK = 32  # files between two checks for cancellation
 _MATCH_BYTES, _SPAN_BYTES = 320, 120  # as measured
 _BLOCK_LINES = 10  # a match over several lines may be as long as this many lines
@@ -100,6 +103,9 @@ class _Searcher:
         # How far behind the first match of a line another can still be shown.
         window = limits.grep_line_chars * _BLOCK_LINES
         self.line_search = LineSearch(self.pattern, self.deadline, window=window)
+        self.bulk = BulkCount(self.pattern, self.literals, self.line_search)
+        self.only_counts = False  # whether nothing that is found from now on is shown
+        self.may_count = self.bulk.is_possible and options.max_count is None and not options.stops_when_full
         self.by_line = options.by_line
         offset = 0 if options.output_mode == "total" else options.offset
         self.found = Found(page_of(options.limit, offset, limits.grep_results, limits))
@@ -129,6 +135,7 @@ class _Searcher:
 
     def finish(self, reached: str | None) -> Found:
         """Return what was found, with what was skipped."""
+        reached = self._count_rest() or reached
         if self.waiting:
             lines = min(_ADAPTIVE_CONTEXT.get(self.found.entries, 0), self.limits.context_lines)
             self._keep_waiting(lines, lines)
@@ -165,14 +172,35 @@ class _Searcher:
             return self.classify(self.buffer.fill(source))
         if source.content == BINARY:
             return BINARY
-        if source.content == _PLAIN and source in self.candidates:
-            return bytes(source.text)
+        if source in self.candidates and source.content in _PLAIN_KINDS:
+            if not self.only_counts:
+                return bytes(source.text)
+            if source.content == _PLAIN:
+                source.content = plain_kind(bytes(source.text))
+            is_counted = source.content == "ascii" or (
+                source.content == "utf-8" and not self.bulk.needs_ascii
+            )
+            return COUNTED if is_counted else bytes(source.text)
         found = self.classify(self.buffer.fill(source))
         if found == BINARY:
             source.keep_as_binary()
         elif not source.content:
             source.content = _PLAIN if is_plain(self.buffer) else "other"
         return found
+
+    def _count_rest(self) -> str | None:
+        """Add what was counted in bulk; return what ended the search meanwhile."""
+        found, bulk = self.found, self.bulk
+        reached = None
+        try:
+            bulk.flush()
+        except TimeoutError:
+            reached = "timeout"
+        found.total_files += bulk.files
+        found.total_lines += bulk.counts.lines
+        found.total_matches += bulk.counts.matches
+        found.entries += bulk.counts.hits if self.by_line else bulk.files
+        return reached
 
     def _may_match(self, entries: Sequence[KeptText]) -> Sequence[KeptText]:
         """Leave out the plain kept texts in which a search of all of them at once finds no candidate."""
@@ -182,7 +210,8 @@ class _Searcher:
             return entries
         tree.texts.mark_used(entries)
         self.candidates = tree.texts.containing(find, self._check_time)
-        read = [entry for entry in entries if entry.content != _PLAIN or entry in self.candidates]
+        candidates = self.candidates
+        read = [entry for entry in entries if entry in candidates or entry.content not in _PLAIN_KINDS]
         known = [entry for entry in read if entry.content != BINARY]
         self.skipped[BINARY] += len(read) - len(known)
         self.found.searched -= len(read) - len(known)
@@ -211,13 +240,19 @@ class _Searcher:
             self._skip(outcome)
         return [name for name in names if f"{prefix}{name}" in among]
 
-    def _search_file(self, batch: FileBatch, name: str, outcome: Outcome) -> None:
+    def _search_file(self, batch: FileBatch, name: Any, outcome: Outcome) -> None:
         """Search a file that was read, or count it as skipped."""
         if outcome == "timeout":
             self.found.searched -= 1
             self.found.ended_in = batch.prefix + name if batch.kept_path is None else batch.path(name)
             raise TimeoutError
-        if not isinstance(outcome, bytes):
+        if outcome == COUNTED:
+            try:
+                self.bulk.add(*name.place)
+            except TimeoutError:
+                self.found.ended_in = batch.path(name)
+                raise
+        elif not isinstance(outcome, bytes):
             if batch.named and not isinstance(outcome, str):
                 raise typed(outcome, batch.prefix + name) from None
             self._skip(outcome)
@@ -286,6 +321,7 @@ class _Searcher:
                 page.take(found.entries, ENTRY_BYTES + 2 * len(path))
             found.entries += 1
             found.full = self.options.stops_when_full and found.entries > page.end
+        self.only_counts = self.may_count and found.entries >= page.end
 
     def _keep_waiting(self, before: int, after: int) -> None:
         """Turn the line matches that wait for their context into matches."""

@@ -8,6 +8,8 @@ LIMITS = Limits(watch_bytes=256 * 1024, file_bytes=32 * 1024)
 CALLS = [
     ("grep", {"pattern": "needle"}),
     ("grep", {"pattern": "needle", "output_mode": "count", "ignore_case": True}),
+    ("grep", {"pattern": "needle|first|two", "limit": 1}),
+    ("grep", {"pattern": r"[a-z]+ (two|wide)", "output_mode": "files_with_matches", "limit": 1}),
     ("grep", {"pattern": "needs", "ignore_case": True, "hidden": True}),
     ("grep", {"pattern": r"\w+ (two|wide)", "include_ignored": True}),
     ("grep", {"pattern": r"^[a-z]+$", "output_mode": "files_with_matches", "limit": 2}),
