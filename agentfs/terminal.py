@@ -23,6 +23,7 @@ _MATCH = "1;31"
 _DIFF = {"+": _GREEN, "-": "31"}
 _LS = {"di": "01;34", "ln": "01;36", "ex": "01;32"}  # as `ls` has them without LS_COLORS
 _LS_KEYS = {"directory": "di", "symlink": "ln"}
+_MOST_EXECUTABLES = 10_000
 _NUMBERED = re.compile(r"( *\d+)((?: [0-9a-f]+)?([|:-]))(.*)")
 
 
@@ -202,7 +203,9 @@ def _executables(workspace: Workspace, entries: Iterable[Mapping[str, Any]]) -> 
     parents = {os.path.dirname(entry["path"]) or "." for entry in entries if entry["type"] == "file"}
     with suppress(AgentFSError):
         if parents:
-            found = workspace.find(sorted(parents), types=["x"], max_depth=1, include_ignored=True)
+            found = workspace.find(
+                sorted(parents), types=["x"], limit=_MOST_EXECUTABLES, max_depth=1, include_ignored=True
+            )
             return {file.path for file in found.files}
     return set()
 

@@ -31,6 +31,7 @@ _LEFT_OUT = (
     "agentfs/remote/bootstrap.py",
     "agentfs/remote/client.py",
     "agentfs/remote/install.py",
+    "agentfs/terminal.py",
     "agentfs/tools/aliases.py",
     "agentfs/tools/coerce.py",
     "agentfs/tools/interpret.py",
