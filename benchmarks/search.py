@@ -1,7 +1,7 @@
 """Searching contents beside ripgrep, git grep and the Python peers: all checked and interleaved.
 
     python benchmarks/search.py TREE [--name NAME] [--rounds 5] [--peers DIRECTORY] [--peer-patterns 4]
-        [--rg RG] [--only NAME ...] [--out docs/internals/search-speed] [--json FILE]
+        [--rg RG] [--only NAME ...] [--literal] [--out docs/internals/search-speed] [--json FILE]
 
 TREE is a git repository, so that all who know ignore rules read the same. DIRECTORY has one virtual
 environment for each peer (deepagents, anthropic, agno, harness) and one named `speed` that has google-re2.
@@ -335,8 +335,6 @@ def table(tree: str, part: dict) -> list[str]:
             f"| {row['name']}: <code>{shown}</code> | {row['who']['rg']['lines']:,} | "
             + " | ".join(cells)
             + " |"
-            + " | ".join(cells)
-            + " |"
         )
     said += [
         "",
@@ -404,6 +402,7 @@ def main() -> None:
     options.add_argument("--peer-patterns", type=int, default=4)
     options.add_argument("--rg", default="rg")
     options.add_argument("--only", nargs="+", help="just these of the contenders")
+    options.add_argument("--literal", action="store_true", help="just the patterns with a literal")
     options.add_argument("--out", default="search-speed")
     options.add_argument("--json", help="the file for the medians")
     given = options.parse_args()
@@ -420,7 +419,8 @@ def main() -> None:
         )
     )
     rows: list[dict] = []
-    for row in measure(everyone, PATTERNS[given.name], given.rounds, given.peer_patterns):
+    patterns = [each for each in PATTERNS[given.name] if each[3] or not given.literal]
+    for row in measure(everyone, patterns, given.rounds, given.peer_patterns):
         rows.append(row)
         write(given, rows, start, before)
 
