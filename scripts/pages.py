@@ -11,7 +11,8 @@ The blocks of a page are run in order in one directory, those of the tutorial's 
 - `sh` are commands whose output is not shown; `json` and `toml` are parsed.
 - `py` needs packages that are not installed for the tests of the pages: tests/interop runs it.
 
-A line `…` stands for any lines. To insert an output write `?` in its place and run this script.
+A line `…` in an output matches any lines, and `--8<-- "FILE"` includes a file, as in the site. To insert an
+output write `?` in its place and run this script.
 """
 
 import argparse
@@ -35,6 +36,7 @@ FENCE = re.compile(
     r"(?P<content>.*?)^(?P=indent)```$",
     re.MULTILINE | re.DOTALL,
 )
+SNIPPET = re.compile(r'^--8<-- "(.+)"\n', re.MULTILINE)
 LANGUAGES = {"python", "py", "console", "sh", "json", "toml", "yaml", "text", "diff"}
 ANY_LINES = "…"
 VARYING = re.compile(r"\d+\.\d+ ?m?s\b|\d{4}-\d\d-\d\d \d\d:\d\d:\d\d")  # times
@@ -43,6 +45,8 @@ VARYING = re.compile(r"\d+\.\d+ ?m?s\b|\d{4}-\d\d-\d\d \d\d:\d\d:\d\d")  # times
 NOT_RUN = {
     "OPENAI_API_KEY=": "asks a provider; tests/interop/test_quick_starts.py runs it against a stand-in",
     "pip install": "fetches packages over the network",
+    "claude mcp add": "needs Claude Code",
+    "codex mcp add": "needs Codex",
     "python3 -m venv": "fetches packages over the network; README's lines are run by .ci/run",
 }
 
@@ -77,12 +81,16 @@ def blocks_of(page: Path) -> list[Block]:
             text.count("\n", 0, found.start()) + 1,
             found["language"],
             found["title"],
-            re.sub(f"(?m)^{found['indent']}", "", found["content"]),
+            SNIPPET.sub(_included, re.sub(f"(?m)^{found['indent']}", "", found["content"])),
             *found.span("content"),
             found["indent"],
         )
         for found in FENCE.finditer(text)
     ]
+
+
+def _included(line: re.Match[str]) -> str:
+    return (ROOT / line[1]).read_text(encoding="utf-8")
 
 
 def sessions() -> list[list[Path]]:

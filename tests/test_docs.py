@@ -1,12 +1,17 @@
 """What the pages say is true: their examples type-check and run, and README's two lines are what CI needs."""
 
+import json
+import os
 import re
+import shutil
 import subprocess
 import sys
+import tomllib
 from itertools import repeat
 from pathlib import Path
 
 import pytest
+from mcp import Client, StdioServerParameters
 
 from scripts.pages import NOT_RUN, blocks_of, sessions, with_outputs
 
@@ -54,6 +59,36 @@ def test_each_exception_is_a_command_of_a_page():
         for command in (line.removeprefix("$ ") for line in block.content.splitlines())
     ]
     assert [start for start in NOT_RUN if not any(map(str.startswith, commands, repeat(start)))] == []
+
+
+# The files of docs/how-to/mcp.md, with the key that the client documents for its servers.
+CLIENTS = {
+    ".mcp.json": "mcpServers",
+    "claude_desktop_config.json": "mcpServers",
+    ".cursor/mcp.json": "mcpServers",
+    ".vscode/mcp.json": "servers",
+    ".codex/config.toml": "mcp_servers",
+}
+
+
+async def test_the_mcp_configuration_of_each_client_starts_the_server(tmp_path):
+    (tmp_path / "marker.txt").touch()
+    commands = {}
+    for block in blocks_of(ROOT / "docs" / "how-to" / "mcp.md"):
+        if block.title:
+            parse = json.loads if block.language == "json" else tomllib.loads
+            [server] = parse(block.content)[CLIENTS[block.title]].values()
+            assert server.pop("type", "stdio") == "stdio"
+            root = re.compile(r"\.|/Users/you/project|\$\{workspaceFolder\}")
+            args = [str(tmp_path) if root.fullmatch(each) else each for each in server.pop("args")]
+            commands[block.title] = (server.pop("command"), *args)
+            assert server == {}
+    assert commands.keys() == CLIENTS.keys()
+    for name, *args in set(commands.values()):
+        command = shutil.which(name, path=os.path.dirname(sys.executable))
+        async with Client(StdioServerParameters(command=command, args=args)) as client:
+            listed = await client.call_tool("ls", {})
+            assert listed.content[0].text.startswith("marker.txt")
 
 
 def test_links_between_pages_lead_somewhere():
