@@ -1,4 +1,5 @@
-"""Make real calls through each framework's own machinery, without a network, and print what came back.
+"""Run the program of docs/how-to/frameworks.md for each framework, make calls through the framework's own
+machinery to the tools that the program made, and print what came back.
 
     python calls_in_frameworks.py DIRECTORY [FRAMEWORK …]
 
@@ -6,13 +7,18 @@ Runs in an environment that has the frameworks; `test_frameworks.py` makes it, a
 """
 
 import asyncio
+import contextlib
+import io
 import json
+import os
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from agentfs import Workspace
+from scripts.pages import blocks_of
 
+PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "frameworks.md"
 # In the order of the calls; each framework makes every one of them.
 CALLS: list[tuple[str, dict[str, Any]]] = [
     ("read", {"path": "a.txt", "limit": 1}),
@@ -26,19 +32,17 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-def openai_agents(functions, calls):
-    from agents import function_tool
+def openai_agents(program, calls):
     from agents.tool_context import ToolContext
 
-    tools = {function.__name__: function_tool(function) for function in functions}
+    tools = {tool.name: tool for tool in program["tools"]}
     for name, arguments in calls:
         text = json.dumps(arguments)
         context = ToolContext(None, tool_name=name, tool_call_id="1", tool_arguments=text)
         yield asyncio.run(tools[name].on_invoke_tool(context, text))
 
 
-def pydantic_ai(functions, calls):
-    from pydantic_ai import Agent
+def pydantic_ai(program, calls):
     from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart, ToolReturnPart
     from pydantic_ai.models.function import FunctionModel
 
@@ -48,14 +52,14 @@ def pydantic_ai(functions, calls):
         call = next(planned, None)
         return ModelResponse([ToolCallPart(*call) if call else TextPart("done")])
 
-    messages = Agent(FunctionModel(model), tools=functions).run_sync("go").all_messages()
+    messages = program["agent"].run_sync("go", model=FunctionModel(model)).all_messages()
     yield from [part.content for each in messages for part in each.parts if isinstance(part, ToolReturnPart)]
 
 
-def anthropic(functions, calls):
+def anthropic(program, calls):
     """The tool runner, over a stand-in of the API."""
     import httpx2
-    from anthropic import Anthropic, beta_tool
+    from anthropic import Anthropic
 
     planned = iter(calls)
     sent = []
@@ -75,33 +79,28 @@ def anthropic(functions, calls):
 
     client = Anthropic(api_key="none", http_client=httpx2.Client(transport=httpx2.MockTransport(api)))
     runner = client.beta.messages.tool_runner(
-        model="m", max_tokens=9, tools=[beta_tool(function) for function in functions],
-        messages=[{"role": "user", "content": "go"}],
-    )  # fmt: skip
+        model="m", max_tokens=9, tools=program["tools"], messages=[{"role": "user", "content": "go"}]
+    )
     runner.until_done()
     for messages in sent[1:]:
         content = messages[-1]["content"][0]["content"]
         yield content if isinstance(content, str) else content[0]["text"]
 
 
-def langchain(functions, calls):
-    from langchain_core.tools import tool
-
-    tools = {function.__name__: tool(function) for function in functions}
+def langchain(program, calls):
+    tools = {tool.name: tool for tool in program["tools"]}
     for name, arguments in calls:
         call = {"type": "tool_call", "id": "1", "name": name, "args": arguments}
         yield tools[name].invoke(call).content
 
 
-def smolagents(functions, calls):
-    from smolagents import tool
-
-    tools = {function.__name__: tool(function) for function in functions}
+def smolagents(program, calls):
+    tools = {tool.name: tool for tool in program["tools"]}
     for name, arguments in calls:
         yield tools[name](**arguments)
 
 
-def llm(functions, calls):
+def llm(program, calls):
     import llm as package
 
     class Scripted(package.Model):
@@ -116,70 +115,38 @@ def llm(functions, calls):
     model = Scripted()
     model.planned = iter(calls)
     for _ in calls:
-        response = model.prompt("go", tools=functions)
+        response = model.prompt("go", tools=program["tools"])
         response.text()
         yield response.execute_tool_calls()[0].output
 
 
-def mcp(functions, calls):
-    from mcp import Client
-    from mcp.server.mcpserver import MCPServer
-
-    server = MCPServer("agentfs")
-    for function in functions:
-        server.add_tool(function)
+def mcp(code, calls):
+    """The program is a server, and runs in a process of its own."""
+    from mcp import Client, StdioServerParameters
 
     async def main():
+        server = StdioServerParameters(command=sys.executable, args=["-c", code], env={**os.environ})
         async with Client(server) as client:
             return [(await client.call_tool(*call)).content[0].text for call in calls]
 
     yield from asyncio.run(main())
 
 
-def google_genai(functions, calls):
+def google_genai(program, calls):
     from google.genai import _extra_utils, types
 
-    declared = [types.FunctionDeclaration.from_callable_with_api_option(callable=f) for f in functions
-                if f.__name__ != "multi_edit"]  # fmt: skip
-    assert declared[0].parameters
-    by_name = _extra_utils.get_function_map(types.GenerateContentConfig(tools=functions))
+    for function in program["tools"]:
+        assert types.FunctionDeclaration.from_callable_with_api_option(callable=function).parameters
+    by_name = _extra_utils.get_function_map(types.GenerateContentConfig(tools=program["tools"]))
     for name, arguments in calls:
-        if name == "multi_edit":  # it takes no list of records; docs/frameworks.md says what to do instead
+        if name == "multi_edit":  # it takes no list of records, as the page says
             yield None
         else:
             yield _extra_utils.invoke_function_from_dict_args(arguments, by_name[name])
 
 
-def autogen(functions, calls):
-    from autogen_core import CancellationToken
-    from autogen_core.tools import FunctionTool
-
-    tools = {function.__name__: FunctionTool(function, description="x") for function in functions}
-    for name, arguments in calls:
-        yield asyncio.run(tools[name].run_json(arguments, CancellationToken()))
-
-
-def agent_framework(functions, calls):
-    from agent_framework import tool
-
-    tools = {function.__name__: tool(function) for function in functions}
-    for name, arguments in calls:
-        content = asyncio.run(tools[name].invoke(arguments=arguments))
-        yield content if isinstance(content, str) else content[0].text
-
-
-def llama_index(functions, calls):
-    from llama_index.core.tools import FunctionTool
-
-    tools = {function.__name__: FunctionTool.from_defaults(function) for function in functions}
-    for name, arguments in calls:
-        yield tools[name].call(**arguments).content
-
-
-def google_adk(functions, calls):
-    from google.adk.tools import FunctionTool
-
-    tools = {function.__name__: FunctionTool(function) for function in functions}
+def google_adk(program, calls):
+    tools = {tool.name: tool for tool in program["tools"]}
     for tool in tools.values():
         assert tool._get_declaration() is not None
     context = SimpleNamespace(tool_confirmation=None, state={}, actions=None)
@@ -187,22 +154,56 @@ def google_adk(functions, calls):
         yield asyncio.run(tools[name].run_async(args=arguments, tool_context=context))
 
 
+def autogen(program, calls):
+    from autogen_core import CancellationToken
+
+    tools = {tool.name: tool for tool in program["tools"]}
+    for name, arguments in calls:
+        yield asyncio.run(tools[name].run_json(arguments, CancellationToken()))
+
+
+def agent_framework(program, calls):
+    tools = {tool.name: tool for tool in program["tools"]}
+    for name, arguments in calls:
+        content = asyncio.run(tools[name].invoke(arguments=arguments))
+        yield content if isinstance(content, str) else content[0].text
+
+
+def llama_index(program, calls):
+    tools = {tool.metadata.name: tool for tool in program["tools"]}
+    for name, arguments in calls:
+        yield tools[name].call(**arguments).content
+
+
+# In the order of the page.
 FRAMEWORKS = {
     "openai-agents": openai_agents, "pydantic-ai": pydantic_ai, "anthropic": anthropic,
-    "langchain": langchain,
-    "smolagents": smolagents, "llm": llm, "mcp": mcp, "google-genai": google_genai, "autogen": autogen,
-    "agent-framework": agent_framework, "llama-index": llama_index, "google-adk": google_adk,
+    "langchain": langchain, "smolagents": smolagents, "llm": llm, "mcp": mcp, "google-genai": google_genai,
+    "google-adk": google_adk, "autogen": autogen, "agent-framework": agent_framework,
+    "llama-index": llama_index,
 }  # fmt: skip
+
+
+def programs():
+    """Return the program that the page has for each framework."""
+    blocks = [block for block in blocks_of(PAGE) if block.language == "py"]
+    return dict(zip(FRAMEWORKS, [block.content for block in blocks[-len(FRAMEWORKS) :]], strict=True))
 
 
 def main(directory: str, *chosen: str) -> None:
     answers = {}
     for name in chosen:
-        with Workspace(f"{directory}/{name}") as ws:
-            try:
-                answers[name] = list(FRAMEWORKS[name](ws.tools().functions(), CALLS))
-            except Exception as error:  # one that fails must not hide how the others fare
-                answers[name] = f"{type(error).__name__}: {error}"
+        os.chdir(f"{directory}/{name}")
+        printed = io.StringIO()
+        program = programs()[name]
+        try:
+            if name != "mcp":
+                code, program = program, {}
+                with contextlib.redirect_stdout(printed):
+                    exec(code, program)
+            answers[name] = [printed.getvalue(), list(FRAMEWORKS[name](program, CALLS))]
+        except Exception as error:  # one that fails must not hide how the others fare
+            answers[name] = f"{type(error).__name__}: {error}"
     print(json.dumps(answers))
 
 

@@ -3,6 +3,7 @@
 The packages are fetched once, by pip, into environments of their own in pytest's cache.
 """
 
+import contextlib
 import hashlib
 import json
 import os
@@ -17,6 +18,7 @@ from agentfs import Toolset, Workspace
 from agentfs.results import Image, ReadResult
 from agentfs.tools.spec import ToolSpec
 from tests.interop.calls_in_frameworks import CALLS, FRAMEWORKS
+from tests.interop.stand_in import serve
 from tests.tool_samples import CLOSED
 
 HERE = Path(__file__).parent
@@ -55,12 +57,27 @@ def python_of(request):
     return interpreter
 
 
+@contextlib.contextmanager
+def stand_ins():
+    """Serve the stand-ins of the APIs; yields an environment in which the providers' packages find them."""
+    server = serve()
+    address = f"http://127.0.0.1:{server.server_address[1]}"
+    keys = dict.fromkeys(("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY"), "none")
+    yield {
+        **os.environ, **keys, "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "ignore", "NO_PROXY": "127.0.0.1",
+        "OPENAI_BASE_URL": f"{address}/v1", "ANTHROPIC_BASE_URL": address, "GOOGLE_GEMINI_BASE_URL": address,
+        "OPENAI_AGENTS_DISABLE_TRACING": "1",
+    }  # fmt: skip
+    server.shutdown()
+    server.server_close()
+
+
 def run(python, script, *arguments, stdin=None):
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "ignore"}
-    done = subprocess.run(
-        [python, str(HERE / script), *arguments],
-        input=stdin, capture_output=True, text=True, check=False, timeout=300, env=environment,
-    )  # fmt: skip
+    with stand_ins() as environment:
+        done = subprocess.run(
+            [python, str(HERE / script), *arguments],
+            input=stdin, capture_output=True, text=True, check=False, timeout=300, env=environment,
+        )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
@@ -86,13 +103,17 @@ def test_a_framework_shows_what_call_gives(answers, framework, tmp_path):
     with Workspace(tmp_path) as ws:
         tools = ws.tools()
         wanted = [tools.call(name, arguments).content for name, arguments in CALLS]
-    if framework == "google-genai":  # it refuses a list of records; the docs say what to do instead
-        assert found[framework][5] is None
+    if framework == "google-genai":  # it refuses a list of records, as docs/how-to/frameworks.md says
+        assert found[framework][1][5] is None
         wanted[5] = None
         assert (directory / framework / "a.txt").read_text() == FILE
     else:
         assert (directory / framework / "a.txt").read_text() == (tmp_path / "a.txt").read_text() != FILE
-    assert found[framework] == wanted
+    printed, answered = found[framework]
+    assert answered == wanted
+    if framework not in {"mcp", "llama-index"}:  # a server, and one whose program only makes the tools
+        assert printed.startswith("It holds:")
+        assert "a.txt" in printed
     assert (directory / framework / "b.txt").read_text() == "old\n"
 
 

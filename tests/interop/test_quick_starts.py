@@ -1,46 +1,54 @@
-"""The quick starts of docs/how-to/providers.md, with each provider's package and a stand-in of its API."""
+"""The programs of README and of the pages, run with the providers' packages against stand-ins of the APIs."""
 
 import os
-import re
 import subprocess
 
 import pytest
 
-from tests.interop.stand_in import serve
-from tests.interop.test_frameworks import ROOT, python_of
+from scripts.pages import TUTORIAL, blocks_of, sessions
+from tests.interop.calls_in_frameworks import programs
+from tests.interop.test_frameworks import ROOT, python_of, stand_ins
 
 pytestmark = pytest.mark.network
 __all__ = ["python_of"]  # a fixture
 
-PAGE = (ROOT / "docs" / "how-to" / "providers.md").read_text(encoding="utf-8")
-QUICK_STARTS = re.findall(r"^```py\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
-NAMES = ["openai", "anthropic", "gemini", "framework", "mcp"]
+# Those of frameworks are run by test_frameworks.py; README may have one that a page has too.
+PROGRAMS = {
+    block.content: str(block)
+    for pages in sessions()
+    for page in pages
+    for block in blocks_of(page)
+    if block.language == "py" and block.content not in programs().values()
+}
 
 
-@pytest.mark.parametrize(("name", "code"), list(zip(NAMES, QUICK_STARTS, strict=True)), ids=NAMES)
-def test_a_quick_start_runs(name, code, python_of, tmp_path):
-    (tmp_path / "marker.txt").write_text("x")
-    command = tmp_path / "bin" / "agentfs"
-    command.parent.mkdir()
-    python = python_of("frameworks.txt")
-    command.write_text(f"#!/bin/sh\nPYTHONPATH='{ROOT}' exec {python} -m agentfs \"$@\"\n")
-    command.chmod(0o755)
-    server = serve()
-    address = f"http://127.0.0.1:{server.server_address[1]}"
-    environment = {
-        **os.environ, "PYTHONPATH": str(ROOT), "OPENAI_API_KEY": "none", "ANTHROPIC_API_KEY": "none",
-        "GEMINI_API_KEY": "none", "OPENAI_BASE_URL": f"{address}/v1", "ANTHROPIC_BASE_URL": address,
-        "GOOGLE_GEMINI_BASE_URL": address, "NO_PROXY": "127.0.0.1",
-        "PATH": f"{command.parent}{os.pathsep}{os.environ['PATH']}",
-    }  # fmt: skip
-    try:
+def run(python, directory, *command):
+    (directory / "marker.txt").write_text("x")
+    agentfs = directory / "bin" / "agentfs"
+    agentfs.parent.mkdir()
+    agentfs.write_text(f"#!/bin/sh\nPYTHONPATH='{ROOT}' exec {python} -m agentfs \"$@\"\n")
+    agentfs.chmod(0o755)
+    with stand_ins() as environment:
+        environment["PATH"] = f"{agentfs.parent}{os.pathsep}{environment['PATH']}"
         done = subprocess.run(
-            [python, "-c", code], cwd=tmp_path, env=environment,
+            [python, *command], cwd=directory, env=environment,
             capture_output=True, text=True, check=False, timeout=120,
         )  # fmt: skip
-    finally:
-        server.shutdown()
-        server.server_close()
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("It holds:"), done.stdout
-    assert "marker.txt" in done.stdout
+    return done.stdout
+
+
+@pytest.mark.parametrize("code", PROGRAMS, ids=PROGRAMS.values())
+def test_a_program_runs(code, python_of, tmp_path):
+    printed = run(python_of("frameworks.txt"), tmp_path, "-c", code)
+    assert printed.startswith("It holds:"), printed
+    assert "marker.txt" in printed
+
+
+def test_the_tutorials_agent_asks_a_real_model(python_of, tmp_path):
+    for block in blocks_of(TUTORIAL / "index.md"):
+        if block.title:
+            (tmp_path / block.title).parent.mkdir(exist_ok=True)
+            (tmp_path / block.title).write_text(block.content)
+    printed = run(python_of("frameworks.txt"), tmp_path, "agent.py")
+    assert "It holds: cart.py" in printed
