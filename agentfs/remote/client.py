@@ -22,7 +22,7 @@ from agentfs.enforcement import check_arguments
 from agentfs.errors import AgentFSError, DisconnectedError, InvalidArgumentError
 from agentfs.events import OnEvent
 from agentfs.limits import Limits
-from agentfs.permissions import READING
+from agentfs.permissions import READING, PermissionRequest
 from agentfs.policy import NO_DIALECT, Policy
 from agentfs.remote import bootstrap, protocol
 from agentfs.remote.connection import Caller, Connection, Lost, Prepare
@@ -136,7 +136,10 @@ class Link:
             answer = connection.open(hello, until - time.monotonic())
             if "error" in answer:
                 connection.close()
-                error = protocol.decode_error(answer["error"])
+                try:
+                    error = protocol.decode_error(answer["error"])
+                except protocol.ProtocolError as wrong:
+                    error = _disconnected(f"The far side answered with what is no error: {wrong}", made=False)
                 self._ended = str(error)
                 raise error
             self._connection, self.answer = connection, answer
@@ -280,8 +283,9 @@ class RemoteWorkspace(Workspace):
         seen = 0
 
         def reply(question: Mapping[str, Any]) -> dict[str, Any]:
+            function, arguments = _question(question, functions, self.policy)
             try:
-                return {"value": protocol.encode(_ask(question, functions))}
+                return {"value": protocol.encode(_ask(function, arguments))}
             except BaseException as error:  # noqa: BLE001 - raised when the far side has answered
                 raised.append(error)
                 return {"raised": True}
@@ -310,10 +314,27 @@ class RemoteWorkspace(Workspace):
         raise error
 
 
-def _ask(question: Mapping[str, Any], functions: Sequence[Callable[..., Any]]) -> Any:
-    """Call the function that the far side asks for, and return what it returns."""
-    function: Any = functions[question["function"]]
-    arguments = protocol.decode(question.get("arguments"), lambda number: functions[number])
+def _question(
+    question: Mapping[str, Any], functions: Sequence[Callable[..., Any]], policy: Policy
+) -> tuple[Callable[..., Any], list[Any]]:
+    """Return the function that the far side asks for, and its arguments; ProtocolError for any other."""
+    try:
+        function = functions[question["function"]]
+        arguments: Any = protocol.decode(question.get("arguments"), lambda number: functions[number])
+    except (TypeError, LookupError):
+        raise protocol.ProtocolError("The far side asks for a function that there is not.") from None
+    wanted = PermissionRequest if function == policy.permission else object
+    if (
+        not isinstance(arguments, list)
+        or not arguments
+        or not all(isinstance(each, wanted) for each in arguments)
+    ):
+        raise protocol.ProtocolError("The far side asks what is no question.")
+    return function, arguments
+
+
+def _ask(function: Any, arguments: list[Any]) -> Any:
+    """Call a function for the far side, and return what it returns."""
     with call_context.uncounted():
         value: Any = function(*arguments)
         if inspect.isawaitable(value):

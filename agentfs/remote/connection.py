@@ -148,6 +148,11 @@ class Connection:
         self.lose(reason)
         threading.Thread(target=self._close_stream, name="agentfs-connect-end", daemon=True).start()
 
+    def _refused(self, reason: str) -> Lost:
+        """End the connection in the middle of a call; return what the call raises."""
+        self._give_up(reason)
+        return Lost(self._reason, sent=True)
+
     def _answer(self, number: int, inbox: _Inbox, caller: Caller) -> Mapping[str, Any]:
         started = time.monotonic()
         until = started + caller.seconds + self._patience
@@ -172,11 +177,13 @@ class Connection:
             elif "ask" in message:
                 asked = time.monotonic()
                 questions += 1
-                if questions > _MAX_QUESTIONS:
-                    self.lose("the far side asked too many questions")
-                else:
+                try:
                     reply = caller.reply(message)
-                    self._send({"reply": number, "to": message["ask"], **reply})
+                except protocol.ProtocolError as error:
+                    raise self._refused(str(error)) from None
+                if questions > _MAX_QUESTIONS:
+                    raise self._refused("the far side asked too many questions")
+                self._send({"reply": number, "to": message["ask"], **reply})
                 until += time.monotonic() - asked
             elif type(entries := message.get("entries")) is int:
                 caller.progress(entries)
@@ -185,13 +192,13 @@ class Connection:
         """Return the next message of a call; meanwhile see whether the far side is there at all."""
         pause = min(_LATEST_PING, self._patience / 10)
         while True:
+            if time.monotonic() > until:
+                raise self._refused("the far side did not answer a call in time")
             try:
                 message = inbox.get(timeout=pause)
             except queue.Empty:
                 now = time.monotonic()
-                if now > until:
-                    self._give_up("the far side did not answer a call in time")
-                elif now - max(self._heard, started) > self._patience / 3:
+                if now - max(self._heard, started) > self._patience / 3:
                     self._give_up("the far side has stopped to answer")
                 else:
                     self._send({"ping": 0})

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 import agentfs
 from agentfs import call_context
-from agentfs.errors import AgentFSError, BusyError, InvalidArgumentError, RefusedError
+from agentfs.errors import AgentFSError, BusyError, InvalidArgumentError, InvalidPathError, RefusedError
 from agentfs.limits import Limits
 from agentfs.patterns.engine import engine_name
 from agentfs.policy import Policy, Protect
@@ -199,6 +199,8 @@ class Server:
             raise InvalidArgumentError(
                 "The first message has a wrong engine, or does not say whether to watch."
             )
+        if "\0" in root:
+            raise InvalidPathError("The root has a NUL in it.")
         if not self._options.any_policy and engine != "python":
             raise RefusedError("The command line of the far side does not allow this engine.")
         top = os.path.realpath(self._options.root)
@@ -217,6 +219,8 @@ class Server:
         for each in fields(Limits):
             if each.type in (int, float) and getattr(limits, each.name) > each.default:
                 raise RefusedError(f"The command line of the far side does not allow a larger {each.name}.")
+        if policy.hardlinks == "inplace":  # which writes to the names outside of the root, too
+            raise RefusedError("The command line of the far side does not allow to write through hard links.")
         for each in fields(Protect):
             own, given = getattr(Protect, each.name.upper()), getattr(policy.protect, each.name)
             if given[: len(own)] != own or any(name.startswith("!") for name in given[len(own) :]):

@@ -1,0 +1,328 @@
+"""A hostile client gets nothing beyond the root, nor beyond what the command line of the server allows."""
+
+import contextlib
+import json
+import os
+import threading
+
+import pytest
+
+from agentfs import Limits, Policy, Protect
+from agentfs.errors import AgentFSError
+from agentfs.remote import protocol
+from agentfs.remote.server import Options, Server
+from agentfs.remote.transport import line_reader
+
+SECRET = "the secret outside"
+
+
+class Client:
+    """Speaks to a server line by line, without any of our own client."""
+
+    def __init__(self, options, **hello) -> None:
+        far_input, self.output = os.pipe()
+        near_input, far_output = os.pipe()
+        self.input = os.fdopen(near_input, "rb")
+        self.failure = None
+        self.thread = threading.Thread(target=self.serve, args=(options, far_input, far_output))
+        self.thread.start()
+        given = {"protocol": protocol.VERSION, "nonce": "n", "root": "", "state": None, "session": None}
+        given |= {"engine": "python", "watch": False, "again": False, "secret": "s"}
+        given |= {"policy": protocol.encode(Policy()), "limits": protocol.encode(Limits())}
+        self.answer = self.ask({**given, **hello})
+        self.number = 0
+
+    def serve(self, options, far_input, far_output):
+        """As `serve` does in a process of its own."""
+        server = Server(options, far_output)
+        with os.fdopen(far_input, "rb") as reader:
+            try:
+                server.run(line_reader(reader, protocol.MAX_LINE))
+            except (protocol.ProtocolError, AgentFSError):
+                pass
+            except BaseException as error:  # noqa: BLE001 - what would end a server with a traceback
+                self.failure = error
+            finally:
+                server.end()
+                os.close(far_output)
+
+    def send(self, *lines):
+        for line in lines:
+            data = line if isinstance(line, bytes) else json.dumps(line).encode() + b"\n"
+            with contextlib.suppress(BrokenPipeError):
+                while data:
+                    data = data[os.write(self.output, data) :]
+
+    def receive(self):
+        return json.loads(self.input.readline() or b'{"ended": true}')
+
+    def ask(self, message):
+        self.send(message)
+        return self.receive()
+
+    def call(self, method, arguments=None, **fields):
+        self.number += 1
+        number = fields.pop("call", self.number)
+        return self.ask(
+            {"call": number, "method": method, "arguments": arguments or {}, "key": f"key{number}", **fields}
+        )
+
+    def end(self):
+        if not self.input.closed:
+            os.close(self.output)
+            self.thread.join(20)
+            self.input.close()
+        assert not self.thread.is_alive()
+        assert self.failure is None
+
+
+@pytest.fixture
+def tree(tmp_path):
+    root = tmp_path / "root"
+    (root / "inside").mkdir(parents=True)
+    (root / "a.txt").write_text("one\n")
+    (root / ".env").write_text("TOKEN=1\n")
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside" / "secret.txt").write_text(SECRET)
+    (tmp_path / "outside" / "linked.txt").write_text("in the root under another name\n")
+    (root / "link").symlink_to(tmp_path / "outside")
+    os.link(tmp_path / "outside" / "linked.txt", root / "hard.txt")
+    return root
+
+
+@pytest.fixture
+def start(tree):
+    clients = []
+
+    def started(*, read_only=False, **hello):
+        clients.append(Client(Options(root=str(tree), read_only=read_only), **hello))
+        return clients[-1]
+
+    before = content(tree.parent)
+    yield started
+    for each in clients:
+        each.end()
+    assert content(tree.parent) == before
+
+
+def content(directory):
+    return {
+        str(path): path.read_bytes()
+        for path in sorted(directory.rglob("*"))
+        if path.is_file() and not path.is_symlink()
+    }
+
+
+def code(answer):
+    return answer.get("error", {}).get("code")
+
+
+WIDER = [
+    {"root": ".."},
+    {"root": "/"},
+    {"root": "link"},
+    {"root": "inside/../.."},
+    {"root": "\0"},
+    {"root": 5},
+    {"state": "/tmp/agentfs-hostile"},
+    {"engine": "ripgrep"},
+    {"engine": "/bin/sh"},
+    {"watch": "yes"},
+    {"limits": protocol.encode(Limits(timeout=30))},
+    {"limits": protocol.encode(Limits(file_bytes=200 << 20))},
+    {"limits": protocol.encode(Limits(watch_bytes=1 << 40))},
+    {"limits": {"$": "Limits", "timeout": 1e999}},
+    {"limits": {"$": "Limits", "timeout": "10"}},
+    {"limits": {}},
+    {"policy": protocol.encode(Policy(protect=Protect(read=[])))},
+    {"policy": protocol.encode(Policy(protect=Protect(read=[*Protect.READ, "!.env"])))},
+    {"policy": protocol.encode(Policy(protect=Protect(write=["x"])))},
+    {"policy": protocol.encode(Policy(hardlinks="inplace"))},
+    {"policy": {"$": "Limits"}},
+    {"policy": {"$": "os.system", "command": "true"}},
+    {"protocol": 10**9},
+]
+
+
+@pytest.mark.parametrize("wider", WIDER, ids=lambda each: json.dumps(each)[:60])
+def test_the_first_message_cannot_widen(start, wider):
+    client = start(**wider)
+    assert "error" in client.answer or "ended" in client.answer, client.answer
+    assert SECRET not in json.dumps(client.answer)
+    assert not os.path.exists("/tmp/agentfs-hostile")
+
+
+@pytest.mark.parametrize(
+    "views",
+    [
+        [{"policy": protocol.encode(Policy(read_only=False))}],
+        [{"policy": protocol.encode(Policy(read_only=False, mode="bypass"))}, {}],
+        [
+            {"limits": protocol.encode(Limits(output_tokens=1))},
+            {"policy": protocol.encode(Policy(overwrite="always"))},
+        ],
+    ],
+)
+@pytest.mark.parametrize(
+    "method", ["write", "edit", "delete", "move", "replace", "splice", "edit_lines", "undo", "begin"]
+)
+def test_a_view_cannot_lift_read_only(start, views, method):
+    client = start(read_only=True)
+    arguments = {
+        "write": {"path": "new.txt", "content": "x"},
+        "edit": {"path": "a.txt", "old_string": "one", "new_string": "two"},
+        "edit_lines": {"path": "a.txt", "edits": []},
+        "delete": {"path": "a.txt"},
+        "move": {"source": "a.txt", "destination": "b.txt"},
+        "replace": {"old_string": "one", "new_string": "two"},
+        "splice": {"path": "a.txt", "function": {"$": "function", "number": 0}},
+        "undo": {},
+        "begin": {"name": "t"},
+    }[method]
+    client.call("read", {"path": "a.txt"})
+    answer = client.call(method, arguments, views=views)
+    if method == "begin" and "value" in answer:
+        answer = client.call("write", {"path": "new.txt", "content": "x"}, transaction="t", views=views)
+        client.call("commit", transaction="t")
+    assert "value" not in answer, answer
+
+
+WIDER_VIEWS = [
+    {"policy": protocol.encode(Policy(protect=Protect(read=[])))},
+    {"limits": protocol.encode(Limits(timeout=30))},
+    {"limits": protocol.encode(Limits(file_bytes=200 << 20))},
+    {"policy": protocol.encode(Policy(hardlinks="inplace", overwrite="always"))},
+    {"only": [".."]},
+    {"workdir": ".."},
+    {"workdir": "link"},
+    {"nothing": 1},
+    [],
+    "view",
+]
+
+
+@pytest.mark.parametrize("view", WIDER_VIEWS, ids=lambda each: json.dumps(each)[:60])
+def test_a_view_cannot_widen(start, view):
+    client = start()
+    for method, arguments in (("read", {"path": ".env"}), ("write", {"path": "hard.txt", "content": "x"})):
+        answer = client.call(method, arguments, views=[view])
+        assert "value" not in answer, answer
+
+
+PATHS = [
+    "../outside/secret.txt",
+    "link/secret.txt",
+    "/etc/passwd",
+    "inside/../../outside/secret.txt",
+    "a\0b",
+    "",
+]
+
+
+@pytest.mark.parametrize(
+    "path", [*PATHS, ["a.txt", "../outside/secret.txt"], {"$": "bytes", "base64": "Li4="}, 5, None]
+)
+def test_no_path_leads_out(start, path):
+    client = start()
+    for method in ("read", "ls", "grep", "write", "edit", "delete"):
+        arguments = {"path": path}
+        arguments |= {"grep": {"pattern": "secret"}, "write": {"content": "x"}}.get(method, {})
+        arguments |= {"edit": {"old_string": "secret", "new_string": "x"}}.get(method, {})
+        answer = client.call(method, arguments)
+        assert SECRET not in json.dumps(answer)
+        assert "root:x" not in json.dumps(answer)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"method": "__init__", "arguments": {"root": "/"}},
+        {"method": "_root"},
+        {"method": "close"},
+        {"method": "tools"},
+        {"method": "policy"},
+        {"method": "__class__"},
+        {"method": ["read"]},
+        {"method": None},
+        {"method": "read", "arguments": {"self": 1, "path": "a.txt"}},
+        {"method": "read", "arguments": ["a.txt"]},
+        {"method": "read", "arguments": {"path": "a.txt", "__class__": 1}},
+        {"method": "write", "arguments": {"path": "x", "content": {"$": "function", "number": 0}}},
+        {"method": "commit", "transaction": "not begun"},
+        {"method": "commit", "transaction": {"a": 1}},
+        {"method": "abort"},
+        {"method": "begin", "arguments": {}},
+        {"method": "read", "transaction": "other", "arguments": {"path": "a.txt"}},
+        {"method": "read", "dialect": {"$": "DialectOptions", "nothing": 1}, "arguments": {"path": "a.txt"}},
+        {"method": "read", "dialect": {"root": "/"}, "arguments": {"path": "a.txt"}},
+        {"method": "read", "views": "x" * 100, "arguments": {"path": "a.txt"}},
+        {"method": "write", "arguments": {"path": "x", "content": "x", "\ud800": 1}},
+        {
+            "method": "splice",
+            "arguments": {"path": "../outside/secret.txt", "function": {"$": "function", "number": 0}},
+        },
+        {"method": "read", "arguments": {"path": "a.txt"}, "key": ["k"], "seconds": "soon"},
+    ],
+    ids=lambda each: json.dumps(each)[:60],
+)
+def test_a_wrong_call_is_an_error_and_the_next_is_answered(start, message):
+    client = start()
+    answer = client.call(**{"method": None, **message})
+    if "value" not in answer:
+        assert "error" in answer or "ended" in answer, answer
+    if "ended" not in answer:
+        assert "value" in client.call("read", {"path": "a.txt"})
+
+
+LINES = [
+    b"\xff\xfe\n",
+    b"{}\n",
+    b"[]\n",
+    b"null\n",
+    b'{"call": true, "method": "ls", "arguments": {}}\n',
+    b'{"call": 1.5}\n',
+    b'{"call": -1, "method": "read", "arguments": {"path": "a.txt"}}\n',
+    b'{"reply": 99, "to": 1, "value": true}\n',
+    b'{"cancel": 99}\n',
+    b'{"ping": "x"}\n',
+    b"[" * 500_000 + b"\n",
+    b'{"call": 1, "arguments": ' + b'{"a":' * 5000 + b"1" + b"}" * 5001 + b"\n",
+    b'{"call": ' + b"9" * 100_000 + b"}\n",
+    b"+" + b"x" * 1000 + b"\n",
+    b"x" * (protocol.MAX_LINE + 2),
+    b"\n" * 1000,
+    bytes(range(128)) * 20 + b"\n",
+]
+
+
+@pytest.mark.parametrize("line", LINES, ids=lambda each: repr(each[:30]))
+def test_a_wrong_line_ends_the_server_or_is_passed_over(start, line):
+    client = start()
+    assert "error" not in client.answer
+    client.send(line)
+    client.end()
+
+
+def test_an_answer_to_no_question_permits_nothing(start, tree):
+    policy = protocol.encode(Policy(permission=print), [])
+    client = start(policy=policy)
+    allow = {"$": "Allow"}
+    for number in range(3):  # for questions that are not asked yet
+        client.send({"reply": 1, "to": number, "value": allow}, {"reply": 2, "to": number, "value": allow})
+    question = client.call("write", {"path": "new.txt", "content": "x"}, call=1)
+    assert "ask" in question, question
+    for wrong in ({"to": 99}, {"to": None}, {}, {"to": str(question["ask"])}):
+        client.send({"reply": 1, "value": allow, **wrong})
+    client.send({"reply": 7, "to": question["ask"], "value": allow})
+    client.send({"reply": 1, "to": question["ask"], "value": "yes"})
+    answer = client.receive()
+    assert "value" not in answer, answer
+
+
+def test_time_that_a_client_gives_is_bounded(start):
+    client = start()
+    for seconds in (-1, 0, 1e-9, 1e308, None, True, {"a": 1}):
+        answer = client.call("grep", {"pattern": "one"}, seconds=seconds)
+        assert "answer" in answer or "error" in answer
+    client.send(b'{"call": 900, "method": "ls", "arguments": {}, "seconds": NaN}\n')
+    assert client.receive()["answer"] == 900
