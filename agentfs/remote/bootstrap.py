@@ -8,7 +8,7 @@ source of `install` with a call of it.
 import contextlib
 import json
 import zlib
-from base64 import b64encode
+from base64 import b85encode
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from importlib.resources import files
@@ -30,12 +30,16 @@ _LEFT_OUT = (
     "agentfs/providers/",
     "agentfs/remote/bootstrap.py",
     "agentfs/remote/client.py",
+    "agentfs/remote/connection.py",
     "agentfs/remote/install.py",
     "agentfs/terminal.py",
     "agentfs/tools/aliases.py",
     "agentfs/tools/coerce.py",
     "agentfs/tools/interpret.py",
+    "agentfs/tools/naming.py",
+    "agentfs/tools/result.py",
     "agentfs/tools/run.py",
+    "agentfs/tools/schema.py",
     "agentfs/tools/toolset.py",
     "bracex/__main__.py",
     "wcmatch/fnmatch.py",
@@ -122,7 +126,7 @@ def _answer(read_line: Callable[[], bytes], sent: bytes) -> dict[str, Any]:
 
 def package_line(document: bytes) -> bytes:
     """Return the line that sends a package."""
-    return b64encode(zlib.compress(document, 9)) + b"\n"
+    return b85encode(zlib.compress(document, 9)) + b"\n"
 
 
 @cache

@@ -46,7 +46,7 @@ def start(digest: str, options: str) -> NoReturn:
         directory = os.path.join(cache, digest)
         if _digest_of(directory) != digest:
             _say(need=digest)
-            _install(cache, directory, zlib.decompress(base64.b64decode(sys.stdin.buffer.readline())))
+            _install(cache, directory, zlib.decompress(base64.b85decode(sys.stdin.buffer.readline().strip())))
             if _digest_of(directory) != digest:
                 raise ValueError("the package did not arrive whole")  # noqa: TRY301 - said as the others
         with contextlib.suppress(OSError):

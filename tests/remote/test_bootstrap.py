@@ -192,9 +192,10 @@ def test_the_package_is_small_and_has_all_that_the_server_imports(tmp_path):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
     finder = ModuleFinder([str(tmp_path)])
-    finder.run_script(str(tmp_path / "agentfs/workspace.py"))
+    finder.run_script(str(tmp_path / "agentfs/remote/server.py"))
     missing = {each for each in finder.any_missing() if each.startswith(bootstrap._PACKAGES)}
-    assert missing <= {"agentfs.tools.toolset"}  # for `Workspace.tools`, which the near side runs
+    # For `Workspace.tools` and `connect`, which the near side runs.
+    assert missing <= {"agentfs.tools.toolset", "agentfs.remote.client"}
 
 
 def test_the_command_needs_no_quoting():
