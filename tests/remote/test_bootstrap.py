@@ -71,13 +71,16 @@ def far(tmp_path):
 
 
 def pythons():
-    """Return this Python and the others that are here; those of `.ci/run` are all that it needs."""
+    """Return this Python, and one of each other version that is here; `.ci/run` needs no other."""
     found = [shutil.which(f"python3.{minor}") for minor in (11, 12, 13)]
     found += map(str, sorted(PYENV.glob("3.1[123].*/bin/python3")))
-    works = [
-        each for each in found if each and not subprocess.call([each, "-c", ""], stderr=subprocess.DEVNULL)
-    ]
-    return list(dict.fromkeys([sys.executable, *works]))
+    versions = {f"{sys.version_info[0]}.{sys.version_info[1]}": sys.executable}
+    ask = "import sys; print('%d.%d' % sys.version_info[:2])"
+    for each in filter(None, found):  # a name that pyenv has may lead to no version
+        done = subprocess.run([each, "-c", ask], capture_output=True, text=True, check=False)
+        if done.returncode == 0:
+            versions.setdefault(done.stdout.strip(), each)
+    return list(versions.values())
 
 
 @pytest.mark.parametrize("python", pythons())
