@@ -172,12 +172,12 @@ class LineSearch:
         return self._has_literals and (not self._ignore_case or text.isascii())
 
     def _candidates(self, text: str) -> Iterator[tuple[int, int]]:
-        """Yield start and end of the lines that have a literal of the plan and all its extra literals."""
+        """Return start and end of the lines that have a literal of the plan and all its extra literals."""
         folded = text.lower() if self._ignore_case else text
-        extra = self._plan.extra_literals
-        for start, end in _occurrences(folded, self._plan.literals, lines=True):
-            if all([folded.find(each, start, end) >= 0 for each in extra]):  # noqa: C419 - faster for so few
-                yield start, end
+        lines = _occurrences(folded, self._plan.literals, lines=True)
+        for extra in self._plan.extra_literals:
+            lines = _lines_with(folded, extra, lines)
+        return lines
 
     def _in_candidates(
         self, text: str, lines: list[tuple[int, int]], line_regex: CompiledRegex
@@ -398,6 +398,10 @@ def _lines(text: str, start: int = 0) -> Iterator[tuple[int, int]]:
         end = len(text) if end < 0 else end
         yield start, end
         start = end + 1
+
+
+def _lines_with(text: str, literal: str, lines: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    return ((start, end) for start, end in lines if text.find(literal, start, end) >= 0)
 
 
 def _chunks(text: str) -> Iterator[tuple[int, int]]:
