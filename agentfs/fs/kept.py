@@ -12,6 +12,7 @@ from agentfs.fs.directory import Directory, DirEntry
 from agentfs.fs.file import BINARY
 from agentfs.fs.texts import Block, TextStore
 
+_MAX_KNOWN = 1000  # keys of what was derived from listings
 UNKNOWN = -1  # the device of a directory that has not been opened
 
 _O = TypeVar("_O")
@@ -230,6 +231,11 @@ class Memo:
     def __init__(self) -> None:
         self._values: dict[Hashable, tuple[Any, int]] = {}
         self._size = 0
+        self._known: set[Hashable] = set()
+
+    def had(self, key: Hashable) -> bool:
+        """Return whether something was kept under a key, now or lately."""
+        return key in self._known
 
     def get(self, key: Hashable) -> Any:
         """Return what is kept under a key; None for nothing."""
@@ -244,6 +250,9 @@ class Memo:
         self.drop(key)
         self._values[key] = value, size
         self._size += size
+        if len(self._known) > _MAX_KNOWN:
+            self._known.clear()
+        self._known.add(key)
         while self._size > most and len(self._values) > 1:
             self.drop(next(iter(self._values)))
 

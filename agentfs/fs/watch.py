@@ -59,7 +59,6 @@ class Watch:
         self._max_bytes = max_bytes
         self._max_names = max_bytes // (2 * _NAME_BYTES)
         self.texts = TextStore(max_bytes)
-        self.memo = Memo()
         self._reset()
 
     @contextmanager
@@ -114,7 +113,7 @@ class Watch:
     def _drop_all(self) -> None:
         self._close_handles()
         self.texts.clear()
-        self.memo.clear()
+        self.memo = Memo()
         if self._inotify is not None:
             self._inotify.close()
         if self._mounts is not None:

@@ -227,7 +227,7 @@ class FileSource:
             exclude=filter_.excludes,
             stops=options.stops_when_full,
         )
-        if self._seen is None and (kept := walk.kept()) is not None and kept.direct:
+        if self._seen is None and (kept := walk.whole(only_again=True)) is not None and kept.direct:
             entries = self._kept_entries(kept, filter_)
             root = self._root
             yield FileBatch(

@@ -241,11 +241,17 @@ class Walk:
         except (AgentFSError, OSError):
             return False
 
-    def whole(self) -> KeptWalk | None:
-        """Return the kept walk, made now where it can be, unless that takes too long."""
+    def whole(self, *, only_again: bool = False) -> KeptWalk | None:
+        """Return the kept walk, made now where it can be, unless that takes too long.
+
+        With `only_again` it is made if it was kept before: most of what it needs then still is.
+        """
         kept = self.kept()
         tree = self.root.tree
-        if kept is None and tree is not None and self._keepable and tree.memo.get(self._key()) is None:
+        if kept is not None or tree is None or not self._keepable:
+            return kept
+        key = self._key()
+        if tree.memo.get(key) is None and (tree.memo.had(key) or not only_again):
             now = time.monotonic()
             deadline = now + min(_KEEP_SECONDS, (self.deadline - now) / 2)
             for _ in replace(self, select=None, keep=None, deadline=deadline):
