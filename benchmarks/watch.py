@@ -1,10 +1,8 @@
 """Searches of a watched workspace beside cold ones and `rg`: the same answers first, then the time of each.
 
-    python benchmarks/watch.py TREE [--rounds 7] [--rg RG] [--watch-bytes 2147483648] [--changes 1000]
-        [--json FILE]
+    python benchmarks/watch.py TREE [--rounds 7] [--rg RG] [--watch-bytes 2147483648] [--json FILE]
 
-Our figures are milliseconds of the call and, in brackets, of the processor; for rg, of the whole process. At
-the end CHANGES files are written again, each with its own content, and the next search is measured.
+Our figures are milliseconds of the call and, in brackets, of the processor; for rg, of the whole process.
 """
 
 import argparse
@@ -59,7 +57,6 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--rg", default="rg")
     parser.add_argument("--watch-bytes", type=int, default=2**31)
-    parser.add_argument("--changes", type=int, default=0, help="files to write again (their content stays)")
     parser.add_argument("--json", help="the file for the times by the clock")
     given = parser.parse_args()
     rows = []
@@ -111,14 +108,6 @@ def main() -> None:
     if given.json:
         save(given.json, Path(given.tree).name, rows)
     print("rg / watched, median:", round(statistics.median(ratios), 1))
-    if given.changes:
-        files = [entry.path for entry in cold.glob("*", limit=given.changes).files]
-        for path in files:
-            file = Path(given.tree, path)
-            file.write_bytes(file.read_bytes())
-        taken = measure(lambda: watched.grep("get_template_names", context=0), 1)
-        print(f"after {len(files)} files were written: {taken[0]:.0f} ms ({taken[1]:.0f})")
-        assert totals(watched.grep("self", context=0)) == totals(cold.grep("self", context=0))
     print(watched.watch)
 
 

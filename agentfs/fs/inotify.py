@@ -16,7 +16,8 @@ _MASK = (
 ARRIVES = MOVED_TO | CREATE
 RENAMES = ARRIVES | MOVED_FROM | DELETE
 ENDS = DELETE_SELF | UNMOUNT | IGNORED
-_HEADER = struct.Struct("iIII")
+_HEADER, _LENGTH = struct.Struct("iII"), struct.Struct("I")  # of an event, before its name
+_NAME = _HEADER.size + _LENGTH.size
 _BUFFER_SIZE = 64 * 1024
 
 # What happened to each name of a directory, b"" for itself: the mask and cookie of each event, in order. Both
@@ -46,8 +47,8 @@ class Inotify:
     def drain(self) -> tuple[Changes, bool]:
         """Return the events that are there now, and whether there were more than the queue holds."""
         changes: Changes = {}
+        seen: set[bytes] = set()  # since a name changed: a later write is one to the same file
         remaining = self._waiting()  # not those that come meanwhile, of which there may be no end
-        unpack, header_size = _HEADER.unpack_from, _HEADER.size
         while remaining > 0:
             try:
                 data = os.read(self._fd, _BUFFER_SIZE)
@@ -56,11 +57,18 @@ class Inotify:
             remaining -= len(data)
             at = 0
             while at < len(data):
-                watch, mask, cookie, length = unpack(data, at)
-                at += header_size + length
-                name = data[at - length : at].rstrip(b"\0")
-                if name and not mask & RENAMES:
-                    mask = MODIFY | mask & IS_DIRECTORY
+                (length,) = _LENGTH.unpack_from(data, at + _HEADER.size)
+                event = data[at : at + _NAME + length]
+                at += len(event)
+                if event in seen:
+                    continue
+                watch, mask, cookie = _HEADER.unpack_from(event)
+                name = event[_NAME:].rstrip(b"\0")
+                if mask & RENAMES:
+                    seen.clear()
+                else:
+                    seen.add(event)
+                    mask = mask if not name else MODIFY | mask & IS_DIRECTORY
                 events = changes.setdefault(watch, {}).setdefault(name, [])
                 if not events or events[-1] != (mask, cookie):
                     events.append((mask, cookie))

@@ -160,6 +160,31 @@ def test_own_changes_and_those_of_a_transaction_are_found(ws):
 
 
 @linux
+def test_events_of_a_file_are_taken_together_and_those_of_names_in_order(tmp_path):
+    queue = inotify.Inotify()
+    directory = os.open(tmp_path, os.O_RDONLY)
+    watch_number = queue.add(directory)
+    os.close(directory)
+    for name in "ab" * 1000:
+        with (tmp_path / name).open("ab") as file:
+            file.write(b"x")
+    (tmp_path / "a").rename(tmp_path / "c")
+    for name in "ac":
+        (tmp_path / name).write_text("x")
+    changes, lost = queue.drain()
+    queue.close()
+    events = changes[watch_number]
+    kinds = {name.decode(): [mask for mask, _ in events[name]] for name in events}
+    assert not lost
+    assert kinds == {
+        "a": [inotify.CREATE, inotify.MODIFY, inotify.MOVED_FROM, inotify.CREATE, inotify.MODIFY],
+        "b": [inotify.CREATE, inotify.MODIFY],
+        "c": [inotify.MOVED_TO, inotify.MODIFY],
+    }
+    assert events[b"a"][2][1] == events[b"c"][0][1] != 0
+
+
+@linux
 def test_where_events_were_lost_everything_is_compared(root, monkeypatch):
     drain = inotify.Inotify.drain
     monkeypatch.setattr(inotify.Inotify, "drain", lambda queue: overflow(drain(queue)))
