@@ -93,7 +93,7 @@ class KeptFile(KeptEntry):
         self.block: Block | None = None  # where its text is
         self.index = 0
         self.content = ""  # what a search has found its text to be
-        self.signature = b""  # of the status with which it was read; b"" when nothing is kept
+        self.signature = 0  # of the status with which it was read; 0 when nothing is kept
 
     @property
     def is_kept(self) -> bool:

@@ -14,7 +14,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Generator, Hashable, Iterable, Iterator
 from contextlib import contextmanager
-from hashlib import blake2b
 from typing import Any, TypeVar
 
 from agentfs import call_context
@@ -524,8 +523,10 @@ class Watch:
 
     def discard(self, entry: KeptFile) -> None:
         """Drop what is kept of a file's content."""
+        if not entry.signature:
+            return
         self.texts.discard(entry)
-        entry.signature = b""
+        entry.signature = 0
         self._linked.discard(entry)
 
     def is_current(self, entry: KeptFile) -> bool:
@@ -546,8 +547,8 @@ def _half_of_time_left() -> float:
     return max(call_context.deadline(10.0) - time.monotonic(), 0) / 2
 
 
-def _signature(status: os.stat_result) -> bytes:
-    """Return a digest of a status that takes little memory; its second names change it too."""
+def _signature(status: os.stat_result) -> int:
+    """Return a hash of a status, with a random key, which takes little memory; more names change it too."""
     packed = _STATUS.pack(
         status.st_dev,
         status.st_ino,
@@ -557,7 +558,7 @@ def _signature(status: os.stat_result) -> bytes:
         status.st_mtime_ns,
         status.st_ctime_ns,
     )
-    return blake2b(packed, digest_size=15).digest()
+    return hash(packed) or 1
 
 
 def _new_entry(name: str, type_: str, directory: KeptDirectory) -> KeptEntry:
