@@ -91,6 +91,13 @@ async def test_the_mcp_configuration_of_each_client_starts_the_server(tmp_path):
             assert listed.content[0].text.startswith("marker.txt")
 
 
+def test_each_file_of_the_repository_that_a_page_names_is_there():
+    named = re.compile(r"\b(?:benchmarks|examples|scripts|tests)/[\w./-]*\w\.(?:py|txt|json)\b")
+    found = {(page, name) for page in PAGES for name in named.findall(page.read_text(encoding="utf-8"))}
+    assert len(found) > 50
+    assert [f"{page.relative_to(ROOT)}: {name}" for page, name in found if not (ROOT / name).exists()] == []
+
+
 def test_links_between_pages_lead_somewhere():
     broken = []
     for page in [*PAGES, ROOT / "CONTRIBUTING.md"]:
