@@ -50,6 +50,8 @@ NOT_RUN = {
     "codex mcp add": "needs Codex",
     "python3 -m venv": "fetches packages over the network; README's lines are run by .ci/run",
 }
+# Pages whose `py` blocks are not run, and why.
+NO_PROGRAMS = {"docs/how-to/remote.md": "needs accounts of providers of sandboxes"}
 
 
 @dataclass(frozen=True)

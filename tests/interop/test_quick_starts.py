@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from scripts.pages import TUTORIAL, blocks_of, sessions
+from scripts.pages import NO_PROGRAMS, TUTORIAL, blocks_of, sessions
 from tests.interop.calls_in_frameworks import programs
 from tests.interop.test_frameworks import ROOT, python_of, stand_ins
 
@@ -17,6 +17,7 @@ PROGRAMS = {
     block.content: str(block)
     for pages in sessions()
     for page in pages
+    if str(page.relative_to(ROOT)) not in NO_PROGRAMS
     for block in blocks_of(page)
     if block.language == "py" and block.content not in programs().values()
 }
