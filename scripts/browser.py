@@ -16,11 +16,13 @@ FLAGS = (
     "--headless=new",
     "--no-sandbox",  # CI is root in a container; only our own pages are opened
     "--disable-gpu",
+    "--hide-scrollbars",
     "--disable-dev-shm-usage",
     "--disable-background-networking",
     "--no-first-run",
     "--remote-debugging-port=0",
 )
+PATIENCE = 120.0  # seconds, for a machine that is busy
 COMPLAINTS = (
     "Runtime.exceptionThrown",
     "Network.loadingFailed",
@@ -40,7 +42,7 @@ def running(program: str, profile: Path) -> Generator["Browser"]:
     with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:  # noqa: S603 - a browser that the caller chose
         try:
             port, path = wait_for(lambda: (profile / "DevToolsActivePort").read_text().split())
-            with connect(f"ws://127.0.0.1:{port}{path}", max_size=None) as socket:
+            with connect(f"ws://127.0.0.1:{port}{path}", max_size=None, open_timeout=PATIENCE) as socket:
                 yield Browser(socket)
         finally:
             process.kill()
@@ -65,7 +67,7 @@ class Browser:
         command = {"id": number, "method": method, "params": parameters}
         self.socket.send(json.dumps(command | ({"sessionId": self.session} if self.session else {})))
         while True:
-            message = json.loads(self.socket.recv(timeout=60))
+            message = json.loads(self.socket.recv(timeout=PATIENCE))
             if message.get("id") == number:
                 if "error" in message:
                     raise BrowserError(f"{method}: {message['error']}")
@@ -104,7 +106,7 @@ class Browser:
         path.write_bytes(base64.b64decode(self.send("Page.captureScreenshot")["data"]))
 
 
-def wait_for(attempt: Callable[[], Any], seconds: float = 30) -> Any:
+def wait_for(attempt: Callable[[], Any], seconds: float = PATIENCE) -> Any:
     """Return the first true value of a function that is called again and again."""
     end = time.monotonic() + seconds
     while True:

@@ -49,7 +49,7 @@ def served(site: Path) -> Generator[str]:
 
 
 def main() -> None:
-    """Write the picture of the start page."""
+    """Write the picture of a page of the reference."""
     program = shutil.which("chromium")
     if program is None:
         raise SystemExit("chromium is not installed")
@@ -57,7 +57,7 @@ def main() -> None:
         top = Path(scratch)
         with served(build(top)) as address, running(program, top / "profile") as browser:
             browser.resize(1280, 800, "light")
-            browser.open(f"{address}/")
+            browser.open(f"{address}/reference/methods/read/")
             browser.screenshot(ROOT / "docs" / "images" / "site.png")
 
 

@@ -139,6 +139,21 @@ def test_each_link_and_anchor_resolves(site, pages):
     assert broken == []
 
 
+def test_ten_questions_are_each_answered_two_clicks_from_the_start_page(pages):
+    text = (ROOT / "docs" / "questions.md").read_text(encoding="utf-8")
+    questions = re.findall(r"^\*\*\d+\. ([^*]+\?)\*\*(.*?)(?=^\*\*|\Z)", text, re.MULTILINE | re.DOTALL)
+    assert len(questions) == 10
+    near = clicks(pages, 2)
+    wrong = []
+    for question, answer in questions:
+        for link in re.findall(r"\]\(([^)]+)\)", answer) or ["no link"]:
+            file, _, heading = link.partition("#")
+            address = "/" + file.removesuffix(".md").removesuffix("index").rstrip("/") + "/"
+            if address not in near or heading not in pages[address].headings:
+                wrong.append(f"{question} {link}")
+    assert wrong == []
+
+
 def test_nothing_is_loaded_from_elsewhere(pages):
     loaded = {link for page in pages.values() for link in page.loaded}
     assert loaded
