@@ -304,6 +304,15 @@ def test_a_failure_follows_a_cleared_line(tree):
     assert "missing.txt" in shown
 
 
+async def test_the_first_search_of_a_watched_workspace_reports_progress(tmp_path):
+    for number in range(700):
+        (tmp_path / f"{number}.txt").write_text("x\n")
+    seen: list[int] = []
+    with Workspace(tmp_path, watch=True) as ws:
+        await ws.tools().acall("grep", {"pattern": "x"}, on_progress=seen.append)
+    assert 500 <= seen[0] <= 700
+
+
 def test_the_version_is_printed(tree):
     done = subprocess.run(
         [sys.executable, "-m", "agentfs", "--version"], cwd=tree, capture_output=True, text=True, check=True
