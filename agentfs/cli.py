@@ -3,9 +3,11 @@
 import argparse
 import contextlib
 import json
+import shlex
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import fields
 from typing import Any, cast
 
 import agentfs
@@ -17,7 +19,6 @@ from agentfs.history.report import changes_result, describe_step, file_changes
 from agentfs.history.state import read_journal, root_of
 from agentfs.policy import Policy
 from agentfs.providers import FORMATS
-from agentfs.remote.server import add_options
 from agentfs.results import ToolResult
 from agentfs.terminal import COLOR_CHOICES, paint_diff, paint_result, print_error, print_text, progress
 from agentfs.text import to_json
@@ -49,6 +50,7 @@ _HISTORY_COMMANDS: dict[str, tuple[str, dict[str, Any]]] = {
 _COMMON: dict[str, dict[str, Any]] = {
     "--root": {"default": ".", "metavar": "DIR", "help": "the workspace (default: here)"},
     "--state": {"default": None, "metavar": "DIR", "help": "persist journal and read history in DIR"},
+    "--connect": {"default": None, "metavar": "COMMAND", "help": "the root is where this leads: 'ssh host'"},
     "--json": {"action": "store_true", "default": False, "help": "print the whole result as JSON"},
     "--color": {"choices": COLOR_CHOICES, "default": "auto", "help": "colors (default: auto)"},
     "--dialect": {"default": "agentfs", "metavar": "NAME", "help": "whose names, arguments and output"},
@@ -110,7 +112,7 @@ def _parser() -> argparse.ArgumentParser:
     call.add_argument("name", metavar="NAME", help="the tool, such as read")
     json_help = "its arguments as a JSON object; - reads standard input"
     call.add_argument("arguments", metavar="JSON", help=json_help)
-    _add_common(call, "--json", "--color", "--dialect", "--root", "--state")
+    _add_common(call, "--json", "--color", "--dialect", "--root", "--state", "--connect")
     call.set_defaults(run=_call)
 
     schemas = commands.add_parser("schemas", help="print the tools' schemas as JSON")
@@ -128,13 +130,18 @@ def _parser() -> argparse.ArgumentParser:
     watch_help = "bytes of the texts that are kept in memory for searches (default: 128 MiB)"
     mcp.add_argument("--watch-bytes", type=int, metavar="BYTES", help=watch_help)
     mcp.add_argument("--no-watch", action="store_true", help="keep nothing in memory between searches")
-    _add_common(mcp, "--dialect", "--root", "--state")
+    _add_common(mcp, "--dialect", "--root", "--state", "--connect")
     mcp.set_defaults(run=_mcp)
 
-    serve = commands.add_parser(
-        "serve", help="serve a client of agentfs.connect on standard input and output"
-    )
-    add_options(serve)
+    serve_help = "serve a client of agentfs.connect on standard input and output"
+    serve = commands.add_parser("serve", help=serve_help)
+    serve.add_argument("--root", required=True, metavar="DIR", help="the directory that is served")
+    serve.add_argument("--state", metavar="DIR", help="persist journal and read history in DIR")
+    serve.add_argument("--session", metavar="ID", help="the only session that is served")
+    serve.add_argument("--read-only", action="store_true", help="change nothing")
+    any_policy_help = "let the client choose policy, limits and state, also beyond the defaults"
+    serve.add_argument("--any-policy", action="store_true", help=any_policy_help)
+    serve.set_defaults(run=_serve)
 
     _add_history(commands)
     return parser
@@ -231,11 +238,15 @@ def _settings(kind: Kind, name: str) -> dict[str, Any]:
             return {"metavar": "JSON"}
 
 
-def _open(root: str | None, state: str | None) -> Workspace:
+def _open(root: str | None, state: str | None, command: str | None = None) -> Workspace:
     """Open a workspace, by default that of the state directory, and print what had to be recovered."""
-    if root is None and state is not None:
-        root = root_of(state)
-    workspace = Workspace(root or ".", state=state)
+    workspace: Workspace
+    if command is not None:
+        workspace = agentfs.connect(shlex.split(command), root or ".", state=state)
+    else:
+        if root is None and state is not None:
+            root = root_of(state)
+        workspace = Workspace(root or ".", state=state)
     for note in workspace.recovery_notes:
         print_error(f"agentfs: {note}")
     return workspace
@@ -255,7 +266,7 @@ def _run_tool(arguments: argparse.Namespace) -> int:
 
 def _call(arguments: argparse.Namespace) -> int:
     text = _standard_input() if arguments.arguments == "-" else arguments.arguments
-    with _open(arguments.root, arguments.state) as workspace:
+    with _open(arguments.root, arguments.state, arguments.connect) as workspace:
         tools = workspace.tools(dialect=arguments.dialect)
         return _show(arguments, workspace, _call_with_progress(tools, arguments.name, text))
 
@@ -376,6 +387,7 @@ def _mcp(arguments: argparse.Namespace) -> int:
         dialect=arguments.dialect,
         policy=Policy(read_only=arguments.read_only),
         state=arguments.state,
+        command=None if arguments.connect is None else shlex.split(arguments.connect),
         structured=arguments.structured,
         watch_bytes=None
         if arguments.no_watch
@@ -386,6 +398,12 @@ def _mcp(arguments: argparse.Namespace) -> int:
     with contextlib.suppress(KeyboardInterrupt):
         asyncio.run(server.serve())
     return 0
+
+
+def _serve(arguments: argparse.Namespace) -> int:
+    from agentfs.remote.server import Options, serve  # noqa: PLC0415 - only this command needs it
+
+    return serve(Options(**{each.name: getattr(arguments, each.name) for each in fields(Options)}))
 
 
 def _standard_input() -> str:

@@ -44,6 +44,7 @@ class WorkspaceServer:
         dialect: str = "agentfs",
         policy: Policy | None = None,
         state: str | None = None,
+        command: Sequence[str] | None = None,
         structured: bool = False,
         watch_bytes: int | None = WATCH_BYTES,
     ) -> None:
@@ -57,6 +58,8 @@ class WorkspaceServer:
             dialect: Whose names, arguments and output.
             policy: What may be changed, and how.
             state: The directory where journal and read history outlive the server.
+            command: A command that leads to where the root is, as of `connect`; None for here. The client's
+                roots then count for nothing: they are directories here.
             structured: Send the typed data of each result too, and its schema. Some clients then show their
                 model the data instead of the text.
             watch_bytes: Bytes of names and texts that are kept in memory for searches; None to watch nothing.
@@ -68,7 +71,14 @@ class WorkspaceServer:
         self._structured = structured
         limits = Limits() if watch_bytes is None else Limits(watch_bytes=watch_bytes)
         watch = watch_bytes is not None
-        self._workspace = Workspace(root, policy=self._policy, limits=limits, state=state, watch=watch)
+        self._is_remote = command is not None
+        self._workspace: Workspace
+        if command is None:
+            self._workspace = Workspace(root, policy=self._policy, limits=limits, state=state, watch=watch)
+        else:
+            self._workspace = agentfs.connect(
+                command, root, policy=self._policy, limits=limits, state=state, watch=watch
+            )
         try:
             self._tools = self._toolset(self._workspace)
         except AgentFSError:
@@ -132,7 +142,7 @@ class WorkspaceServer:
         """Return the tools within the client's roots, asked for once and whenever they have changed."""
         session = context.session
         capable = session.client_capabilities and session.client_capabilities.roots
-        if not capable or not session.can_send_request:
+        if self._is_remote or not capable or not session.can_send_request:
             return self._tools
         if self._roots_known != self._roots_announced:
             # Calls that come meanwhile wait for the same answer.

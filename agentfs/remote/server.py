@@ -6,7 +6,6 @@ default limits, and never widen them.
 # pyright: reportUnknownVariableType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
 # Of what a message has, the types are known only once it is decoded.
 
-import argparse
 import contextlib
 import inspect
 import json
@@ -76,22 +75,6 @@ METHODS = {
     name for name, each in vars(Workspace).items() if inspect.isfunction(each) and not name.startswith("_")
 } - {"tools", "tool_names", "view", "transaction", "close"}
 _current: ContextVar[tuple["Server", _Request]] = ContextVar("agentfs_request")
-
-
-def add_options(parser: Any) -> None:
-    """Add the options of `agentfs serve` to a parser of the command line."""
-    parser.add_argument("--root", required=True, metavar="DIR", help="the directory that is served")
-    parser.add_argument("--state", metavar="DIR", help="persist journal and read history in DIR")
-    parser.add_argument("--session", metavar="ID", help="the only session that is served")
-    parser.add_argument("--read-only", action="store_true", help="change nothing")
-    any_policy_help = "let the client choose policy, limits and engine, also beyond the defaults"
-    parser.add_argument("--any-policy", action="store_true", help=any_policy_help)
-    parser.set_defaults(run=run)
-
-
-def run(arguments: argparse.Namespace) -> int:
-    """Run `agentfs serve` with the options of its command line."""
-    return serve(Options(**{each.name: getattr(arguments, each.name) for each in fields(Options)}))
 
 
 def serve(options: Options) -> int:
