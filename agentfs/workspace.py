@@ -19,7 +19,7 @@ from agentfs.errors import InvalidArgumentError, NotAFileError, UnknownToolError
 from agentfs.events import OnEvent
 from agentfs.limits import Limits
 from agentfs.messages import Joined, Message, call
-from agentfs.policy import NO_DIALECT, Policy
+from agentfs.policy import NO_DIALECT, Durability, Policy
 from agentfs.results import (
     ChangesResult,
     CheckpointResult,
@@ -89,6 +89,8 @@ class Workspace:
 
     In each method, parameters before the `*` are visible to a model; those after it are for programs.
     """
+
+    _state_durability: Durability | None = None  # of the state directory, where not that of the policy
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -1071,7 +1073,8 @@ class Workspace:
             from agentfs.history.state import open_state
 
             try:
-                self._state = open_state(state, self._root, self.policy.durability)
+                durability = self._state_durability or self.policy.durability
+                self._state = open_state(state, self._root, durability)
             except BaseException:
                 self._root.close()
                 raise

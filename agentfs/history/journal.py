@@ -78,9 +78,8 @@ class Journal:
                 position = timeline.position
                 if made.changes:
                     timeline.add(made)
-                self.store.finish_step(
-                    made if made.changes else None, position, whole=len(made.changes) == len(kept)
-                )
+                whole = len(made.changes) == len(kept) or (None if made.changes else False)
+                self.store.finish_step(made if made.changes else None, position, whole=whole)
                 self._merge()
 
     @contextmanager
@@ -102,7 +101,7 @@ class Journal:
             finally:
                 if moved:
                     self.timeline.move_to(end)
-                self.store.finish_move(self.timeline.position)
+                self.store.finish_move(self.timeline.position, whole=moved)
 
     def checkpoint(self, name: str | None = None) -> tuple[str, bool]:
         """Name the current position; return the name, and whether it was that of another position.

@@ -10,6 +10,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from agentfs import call_context
 from agentfs.errors import AgentFSError, FileIOError
 from agentfs.fs import Change, FileNode, Node, digest_of, node_from_json, node_to_json
 from agentfs.history.database import (
@@ -34,12 +35,24 @@ _DROP_UNDONE = (  # only as long as there is a step under way: an interrupt may 
     "DELETE FROM steps WHERE number > ? AND EXISTS (SELECT 1 FROM steps WHERE number = 0)",
     "DELETE FROM checkpoints WHERE position > ? AND EXISTS (SELECT 1 FROM steps WHERE number = 0)",
 )
+# By the key of a call: whether its change was made, NULL while it is under way, and the answer to the call.
+OUTCOMES_TABLE = "CREATE TABLE IF NOT EXISTS outcomes (key TEXT PRIMARY KEY, made INTEGER, answer BLOB)"
+MADE = 1
+_UNCERTAIN = 2
+_NOTE_KEY = "INSERT OR REPLACE INTO outcomes (key) VALUES (?)"
+_FORGET_KEYS = "DELETE FROM outcomes WHERE rowid <= (SELECT max(rowid) FROM outcomes) - 1000"
+_SETTLE_KEY: dict[bool | None, Statement] = {  # by whether all of the change was made; None for a part
+    True: ("UPDATE outcomes SET made = ? WHERE made IS NULL", (MADE,)),
+    None: ("UPDATE outcomes SET made = ? WHERE made IS NULL", (_UNCERTAIN,)),
+    False: ("DELETE FROM outcomes WHERE made IS NULL", ()),
+}
 _READ_JOURNAL = (
     "SELECT key, value, checksum FROM meta",
     "SELECT number, payload, checksum FROM steps ORDER BY number",
     "SELECT name, position, checksum FROM checkpoints ORDER BY number",
     "SELECT digest FROM contents",
     "SELECT max(number) FROM checkpoints",
+    "SELECT count(*) FROM sqlite_master WHERE name = 'outcomes'",
 )
 
 
@@ -60,13 +73,15 @@ class SQLiteStore(MemoryStore):
         self._checkpoint_number = 0
         self._was_moved = True  # since the last step: then there may be undone steps, or an unfinished move
         self._unneeded: set[bytes] = set()
+        self._key_noted = False  # of the step or move that is under way
 
     def load(self) -> Loaded:
         """Read the journal; raises Damage where it is not as it was written."""
-        meta_rows, step_rows, checkpoint_rows, digest_rows, last = self._database.read_checked(
+        meta_rows, step_rows, checkpoint_rows, digest_rows, last, outcomes = self._database.read_checked(
             ("meta", "steps", "checkpoints"), *_READ_JOURNAL
         )
         self._checkpoint_number = last[0][0] or 0
+        self._key_noted = outcomes[0][0] > 0
         try:
             return self._from_rows(
                 meta_rows, step_rows, checkpoint_rows, {bytes(row[0]) for row in digest_rows}
@@ -150,17 +165,21 @@ class SQLiteStore(MemoryStore):
         if self._was_moved:
             statements.append(_END_MOVE)
         statements.append(("INSERT OR REPLACE INTO steps VALUES (?, ?, ?)", (_BEGUN, *_step_row(step))))
-        self._database.write(statements, sync=True)
+        self._database.write([*statements, *self._note_key()], sync=True)
         for content in contents:
             content.data = None
 
     def begin_move(self, start: int, end: int) -> None:
         """Write down that steps are about to be undone or redone."""
         self._was_moved = True
-        self._database.write([_DROP_BEGUN, put_meta("move", [start, end])], sync=True)
+        self._database.write([_DROP_BEGUN, put_meta("move", [start, end]), *self._note_key()], sync=True)
 
-    def finish_step(self, made: Step | None, position: int, *, whole: bool) -> None:
-        """Write down, with the next transaction, what was made of a step: until then the tree shows it."""
+    def finish_step(self, made: Step | None, position: int, *, whole: bool | None) -> None:
+        """Write down, with the next transaction, what was made of a step: until then the tree shows it.
+
+        `whole` is whether all of it was made; None where that is a part, or not known.
+        """
+        self._database.defer(self._settle_key(whole))
         if made is None:
             self._database.defer([_DROP_BEGUN])
             return
@@ -175,16 +194,17 @@ class SQLiteStore(MemoryStore):
         self._database.defer([*statements, put_meta("position", position + 1)])
         self._was_moved = False
 
-    def finish_move(self, position: int) -> None:
-        """Write down, with the next transaction, the position after an undo or redo, made or not."""
-        self._database.defer([_END_MOVE, put_meta("position", position)])
+    def finish_move(self, position: int, *, whole: bool | None) -> None:
+        """Write down, with the next transaction, the position after an undo or redo; `whole` as above."""
+        self._database.defer([*self._settle_key(whole), _END_MOVE, put_meta("position", position)])
 
     def set_checkpoint(self, name: str, position: int) -> None:
         """Write down a checkpoint; a later step brings it to the disk."""
         self._checkpoint_number += 1
         key = to_bytes(name)
         row = (key, position, self._checkpoint_number, checksum(key, position))
-        self._database.write([("INSERT OR REPLACE INTO checkpoints VALUES (?, ?, ?, ?)", row)])
+        add: Statement = ("INSERT OR REPLACE INTO checkpoints VALUES (?, ?, ?, ?)", row)
+        self._database.write([add, *self._note_key(), *self._settle_key(whole=True)])
 
     def merge(self, timeline: Timeline) -> None:
         """Write down that steps were merged; where that fails, they are merged again on opening."""
@@ -207,6 +227,18 @@ class SQLiteStore(MemoryStore):
         """Write down what could not be written before, if there is space by now."""
         self._database.flush()
         super().close()
+
+    def _note_key(self) -> list[Statement]:
+        """Return what notes the key of the call under way, if it has one."""
+        call = call_context.current.get()
+        if call is None or call.key is None:
+            return []
+        self._key_noted = True
+        return [(_NOTE_KEY, (call.key,)), (_FORGET_KEYS, ())]
+
+    def _settle_key(self, whole: bool | None) -> list[Statement]:
+        noted, self._key_noted = self._key_noted, False
+        return [_SETTLE_KEY[whole]] if noted else []
 
     def _add(self, content: Content, data: bytes) -> None:
         packed = zlib.compress(data, 1) if len(data) > UNCOMPRESSED else data

@@ -141,7 +141,7 @@ def _recover(loaded: Loaded, store: SQLiteStore, root: Root) -> tuple[str, ...]:
     if step is not None:
         state = RecoveryState(step.changes, node_reader(root))
         made = Step(state.made, step.time) if state.made else None
-        store.finish_step(made, position, whole=state.complete)
+        store.finish_step(made, position, whole=_whole(state))
         if made is not None:
             timeline.add(made)
         else:
@@ -152,8 +152,13 @@ def _recover(loaded: Loaded, store: SQLiteStore, root: Root) -> tuple[str, ...]:
     state = RecoveryState(timeline.net_to(target).changes, node_reader(root))
     if state.complete:
         timeline.move_to(target)
-    store.finish_move(timeline.position)
+    store.finish_move(timeline.position, whole=_whole(state))
     return tuple(_messages(state, moving=True))
+
+
+def _whole(state: RecoveryState) -> bool | None:
+    """Return whether all was made; None for a part, or where others have changed it since."""
+    return state.complete or (None if state.made or state.conflicting else False)
 
 
 def _messages(state: RecoveryState, *, moving: bool) -> Iterator[str]:

@@ -78,10 +78,10 @@ class MemoryStore:
     def begin_move(self, start: int, end: int) -> None:
         """Write down that steps are about to be undone or redone; raises as `begin_step`."""
 
-    def finish_step(self, made: Step | None, position: int, *, whole: bool) -> None:
+    def finish_step(self, made: Step | None, position: int, *, whole: bool | None) -> None:
         """Write down what was made of a step, and the position before it; never fails."""
 
-    def finish_move(self, position: int) -> None:
+    def finish_move(self, position: int, *, whole: bool | None) -> None:
         """Write down the position after steps were undone or redone, or were not; never fails."""
 
     def set_checkpoint(self, name: str, position: int) -> None:

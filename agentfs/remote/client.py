@@ -19,7 +19,7 @@ from typing import Any, Literal, Self, cast
 
 from agentfs import call_context
 from agentfs.enforcement import check_arguments
-from agentfs.errors import AgentFSError, DisconnectedError, InvalidArgumentError
+from agentfs.errors import AgentFSError, BusyError, DisconnectedError, InvalidArgumentError
 from agentfs.events import OnEvent
 from agentfs.limits import Limits
 from agentfs.permissions import READING, PermissionRequest
@@ -66,7 +66,7 @@ class Link:
     ) -> None:
         self._open_stream = open_stream
         self._prepare = prepare
-        self._hello = hello
+        self._hello = {**hello, "client": uuid.uuid4().hex}
         self._patience = patience
         self._lock = threading.Lock()
         self._connection: Connection | None = None
@@ -96,16 +96,13 @@ class Link:
         while True:
             try:
                 connection, number = self._connect(until or time.monotonic() + self._patience)
-                if transaction not in (None, number) and not sent:
+                if transaction not in (None, number) and not (sent and request["method"] == "commit"):
                     raise _disconnected(
                         "The transaction was lost with the connection; nothing of it was made.", made=False
                     )
-                return connection.call(request, caller), number
+                return connection.call({**request, "again": True} if sent else request, caller), number
             except Lost as lost:
                 sent, reason = sent or lost.sent, str(lost)
-            except DisconnectedError as error:  # the far side does not take this client any more
-                error.details["made"] = None if sent and caller.changes else False
-                raise
             now = time.monotonic()
             until = until or now + self._patience
             if self._ended or now + pause > until:
@@ -131,17 +128,24 @@ class Link:
                 return connection, self.connections
             if self._ended:
                 raise Lost(self._ended, sent=False)
-            connection = Connection(self._open_stream(), self._prepare, self._patience)
+            try:
+                stream = self._open_stream()
+            except DisconnectedError as failure:
+                raise Lost(failure.message, sent=False) from None
+            except Exception as failure:  # a provider's SDK may raise anything
+                reason = f"the stream cannot be opened: {type(failure).__name__}: {failure}"
+                raise Lost(reason, sent=False) from failure
+            connection = Connection(stream, self._prepare, self._patience)
             hello = {**self._hello, "nonce": uuid.uuid4().hex, "again": self.connections > 0}
             answer = connection.open(hello, until - time.monotonic())
             if "error" in answer:
                 connection.close()
-                try:
-                    error = protocol.decode_error(answer["error"])
-                except protocol.ProtocolError as wrong:
-                    error = _disconnected(f"The far side answered with what is no error: {wrong}", made=False)
-                self._ended = str(error)
-                raise error
+                error = _error(answer)
+                if self.connections == 0:
+                    raise error
+                if not isinstance(error, BusyError):  # which passes, as the process before ends
+                    self._ended = str(error)
+                raise Lost(str(error), sent=False)
             self._connection, self.answer = connection, answer
             self.connections += 1
             return connection, self.connections
@@ -301,17 +305,24 @@ class RemoteWorkspace(Workspace):
 
         caller = Caller(changes, seconds, reply, progress, cancellable)
         answer, number = self._link.call(request, caller, self._transaction and self._transaction[1])
-        if raised and answer.get("raised") is True:
-            raise raised[0]
+        if answer.get("raised") is True:
+            raise (
+                raised[0]
+                if raised
+                else _disconnected("The call was given up.", made=None if changes else False)
+            )
         if answer.get("cancelled") is True:
             raise call_context.Cancelled
         if "value" in answer:
             return answer, number
-        try:
-            error = protocol.decode_error(answer.get("error"))
-        except protocol.ProtocolError as wrong:
-            error = _disconnected(f"The far side answered with what is no error: {wrong}", made=None)
-        raise error
+        raise _error(answer)
+
+
+def _error(answer: Mapping[str, Any]) -> Exception:
+    try:
+        return protocol.decode_error(answer.get("error"))
+    except protocol.ProtocolError as wrong:
+        return _disconnected(f"The far side answered with what is no error: {wrong}", made=None)
 
 
 def _question(

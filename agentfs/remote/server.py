@@ -23,11 +23,20 @@ from typing import Any, NamedTuple
 
 import agentfs
 from agentfs import call_context
-from agentfs.errors import AgentFSError, BusyError, InvalidArgumentError, InvalidPathError, RefusedError
+from agentfs.errors import (
+    AgentFSError,
+    BusyError,
+    DisconnectedError,
+    InvalidArgumentError,
+    InvalidPathError,
+    RefusedError,
+)
+from agentfs.fs.session_directory import SessionDirectory
 from agentfs.limits import Limits
 from agentfs.patterns.engine import engine_name
 from agentfs.policy import Policy, Protect
 from agentfs.remote import protocol
+from agentfs.remote.outcomes import Outcomes
 from agentfs.remote.transport import line_reader
 from agentfs.workspace import Workspace, view_for_dialect
 
@@ -45,6 +54,10 @@ class Options:
     session: str | None = None
     read_only: bool = False
     any_policy: bool = False
+
+
+class _EndedError(Exception):
+    """Another process is to serve the session."""
 
 
 class _CallbackError(Exception):
@@ -82,15 +95,29 @@ def serve(options: Options) -> int:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # it is for the client, from whose terminal it came
     output = os.dup(1)
     os.dup2(2, 1)  # what is printed here must not get among the messages
+    signal.signal(signal.SIGTERM, _end)
     server = Server(options, output)
     read = line_reader(sys.stdin.buffer, protocol.MAX_LINE)
     try:
         server.run(read)
+    except _EndedError:
+        pass
     except (protocol.ProtocolError, AgentFSError) as error:
         sys.stderr.write(f"agentfs: {error}\n")
     finally:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
         server.end()
     return 0
+
+
+def _end(*_: object) -> None:
+    raise _EndedError
+
+
+class _ServedWorkspace(Workspace):
+    """A workspace whose state only its client continues: it outlives this process, and not the machine."""
+
+    _state_durability = "fast"
 
 
 class Server:
@@ -107,6 +134,9 @@ class Server:
         self._workers = ThreadPoolExecutor(_THREADS, "agentfs-serve")
         self._questions = 0
         self._workspace: Workspace | None = None
+        self.session: SessionDirectory | None = None
+        self._outcomes: Outcomes | None = None
+        self._said_bye = False
 
     def run(self, read_line: Callable[[], bytes]) -> None:
         """Take messages until there are no more."""
@@ -125,6 +155,7 @@ class Server:
                 case {"ping": int() as number}:
                     self._send({"pong": number})
                 case {"bye": True}:
+                    self._said_bye = True
                     return
                 case _:
                     raise protocol.ProtocolError("The client sent what is no message.")
@@ -141,6 +172,9 @@ class Server:
             _abort(transaction)
         if self._workspace is not None:
             self._workspace.close()
+        # It stays locked until the process ends, for which the next one waits.
+        if self.session is not None and self._said_bye:
+            self.session.remove()
 
     def _open(self, hello: Mapping[str, Any]) -> bool:
         """Open the workspace and answer; return whether that went well."""
@@ -168,7 +202,7 @@ class Server:
     def _make_workspace(self, hello: Mapping[str, Any]) -> Workspace:
         policy, limits = _decode(hello.get("policy")), _decode(hello.get("limits"))
         engine, watch, root = hello.get("engine"), hello.get("watch"), hello.get("root")
-        state = hello.get("state")
+        state, name = hello.get("state"), hello.get("session")
         if not isinstance(policy, Policy) or not isinstance(limits, Limits) or not isinstance(root, str):
             raise InvalidArgumentError("The first message lacks a policy, limits or a root.")
         self._check(policy, limits)
@@ -188,13 +222,32 @@ class Server:
             raise RefusedError("The command line of the far side does not allow this engine.")
         top = os.path.realpath(self._options.root)
         path = top if root in ("", ".") else os.path.join(top, root)
-        workspace = Workspace(
-            path, policy=policy, limits=limits, engine=engine, state=state or self._options.state, watch=watch
-        )
-        if os.path.commonpath([top, workspace.root]) != top:
-            workspace.close()
+        real = os.path.realpath(path)
+        if not self._options.any_policy and os.path.commonpath([top, real]) != top:
             raise RefusedError("The root lies outside of what the command line of the far side allows.")
+        state = state or self._options.state
+        if not policy.read_only and os.path.isdir(real):
+            self.session = self._open_session(real, hello)
+            state = state or self.session.state
+        opened = Workspace
+        if self.session is not None and name is None and state == self.session.state:
+            opened = _ServedWorkspace
+        workspace = opened(path, policy=policy, limits=limits, engine=engine, state=state, watch=watch)
+        kept = workspace._state  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - it has the database
+        if kept is not None:
+            self._outcomes = Outcomes(kept.database)
+        if workspace.root != real and not self._options.any_policy:
+            workspace.close()
+            raise RefusedError("The root was moved while it was opened.")
         return workspace
+
+    def _open_session(self, root: str, hello: Mapping[str, Any]) -> SessionDirectory:
+        client, name, only = hello.get("client"), hello.get("session"), self._options.session
+        if only is not None and name not in (None, only):
+            raise RefusedError("The command line of the far side does not allow this session.")
+        if not isinstance(client, str) or not client.isalnum() or not isinstance(name, str | None):
+            raise InvalidArgumentError("The first message has a wrong session.")
+        return SessionDirectory(root, name or only, client, again=hello.get("again") is True)
 
     def _check(self, policy: Policy, limits: Limits) -> None:
         if self._options.any_policy:
@@ -212,7 +265,12 @@ class Server:
     def _begin(self, number: int, message: Mapping[str, Any]) -> None:
         tool = message.get("tool")
         progress = self._reporter(number) if message.get("progress") is True else None
-        call = call_context.Call(tool if isinstance(tool, str) else None, on_progress=progress)
+        key = message.get("key")
+        call = call_context.Call(
+            tool if isinstance(tool, str) else None,
+            key=key if isinstance(key, str) and self._outcomes is not None else None,
+            on_progress=progress,
+        )
         request = _Request(number, message, call, queue.SimpleQueue())
         with self._lock:
             full = len(self._requests) >= _MAX_CALLS
@@ -240,21 +298,25 @@ class Server:
             request.replies.put(message)
 
     def _answer(self, request: _Request) -> None:
-        answer: dict[str, Any] = {"answer": request.number}
         call_context.current.set(request.call)
         _current.set((self, request))
+        key, outcomes, answer = request.call.key, self._outcomes, None
         try:
-            value = self._run(request.message)
-            answer["value"] = protocol.encode(value)
+            if key is not None and outcomes is not None:
+                answer = outcomes.find(key)
+            if answer is None:
+                answer = {"value": protocol.encode(self._run(request.message))}
+                if key is not None and outcomes is not None:
+                    outcomes.add_answer(key, answer)
         except call_context.Cancelled:
-            answer["cancelled"] = True
+            answer = {"cancelled": True}
         except _CallbackError:
-            answer["raised"] = True
+            answer = {"raised": True}
         except Exception as error:  # noqa: BLE001 - the client raises it
-            answer["error"] = protocol.encode_error(error)
+            answer = {"error": protocol.encode_error(error)}
         with self._lock:
             del self._requests[request.number]
-        self._send(answer)
+        self._send({**answer, "answer": request.number})
 
     def _run(self, message: Mapping[str, Any]) -> Any:
         seconds = message.get("seconds")
@@ -293,6 +355,11 @@ class Server:
         else:
             transaction = self._transactions.get(name)
             workspace = None if transaction is None else transaction.workspace
+        if workspace is None and message.get("again") is True:
+            raise DisconnectedError(
+                "The transaction was lost with the connection; nothing of it was made.",
+                details={"made": False},
+            )
         if workspace is None:
             raise RefusedError("This transaction has ended.", hint="Begin another one.")
         if not views and options is None:
