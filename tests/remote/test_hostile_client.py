@@ -26,7 +26,14 @@ class Client:
         self.failure = None
         self.thread = threading.Thread(target=self.serve, args=(options, far_input, far_output))
         self.thread.start()
-        given = {"protocol": protocol.VERSION, "nonce": "n", "root": "", "state": None, "session": None}
+        given = {
+            "protocol": protocol.VERSION,
+            "nonce": "n",
+            "client": "c",
+            "root": "",
+            "state": None,
+            "session": None,
+        }
         given |= {"engine": "python", "watch": False, "again": False, "secret": "s"}
         given |= {"policy": protocol.encode(Policy()), "limits": protocol.encode(Limits())}
         self.answer = self.ask({**given, **hello})

