@@ -1,6 +1,6 @@
 """Build the site in a directory of its own, serve it, and write README's picture of it.
 
-python scripts/site.py  # docs/images/site.png
+PYTHONPATH=. python scripts/build_site.py  # docs/images/site.png
 """
 
 import shutil
