@@ -244,23 +244,12 @@ LOOK = """(async () => {
 
 
 @needs("chromium")
-def test_each_page_fits_a_phone(browser, server, pages):
-    browser.resize(*WINDOWS[-1])
+def test_a_browser_shows_each_page_on_a_phone_and_the_main_ones_in_all_windows(browser, server, pages):
     wrong = []
-    for address in pages:
+    for address, page in pages.items():
         browser.open(server + address)
-        if (seen := browser.run(LOOK)) != {"wider": 0, "missing": [], "scheme": "light"}:
-            wrong.append(f"{address}: {seen}")
-    assert (wrong, browser.complaints) == ([], [])
-
-
-@needs("chromium")
-def test_pages_with_pictures_and_the_first_of_each_section_on_a_desk_and_on_a_phone(browser, server, pages):
-    chosen = [address for address, page in pages.items() if page.pictures or address.count("/") < 3]
-    wrong = []
-    for address in chosen:
-        browser.open(server + address)
-        for width, height, scheme in WINDOWS:
+        main = page.pictures or address.count("/") < 3  # the start page, and the first of each section
+        for width, height, scheme in WINDOWS if main else WINDOWS[-1:]:
             browser.resize(width, height, scheme)
             seen = browser.run(LOOK)
             if seen != {"wider": 0, "missing": [], "scheme": scheme}:
