@@ -241,12 +241,14 @@ def _settings(kind: Kind, name: str) -> dict[str, Any]:
 def _open(root: str | None, state: str | None, command: str | None = None) -> Workspace:
     """Open a workspace, by default that of the state directory, and print what had to be recovered."""
     workspace: Workspace
-    if command is not None:
-        workspace = agentfs.connect(shlex.split(command), root or ".", state=state)
-    else:
-        if root is None and state is not None:
-            root = root_of(state)
-        workspace = Workspace(root or ".", state=state)
+    with progress() as report:
+        if command is not None:
+            report(f"connecting (the first time the package is sent): {command}")
+            workspace = agentfs.connect(shlex.split(command), root or ".", state=state)
+        else:
+            if root is None and state is not None:
+                root = root_of(state)
+            workspace = Workspace(root or ".", state=state)
     for note in workspace.recovery_notes:
         print_error(f"agentfs: {note}")
     return workspace

@@ -43,7 +43,7 @@ def run(tree, *command, terminals=("stdout",), **environment):
     """Run a program with some of its streams on a terminal; return what each of the two got."""
     shown, end = pty.openpty()
     streams = {name: end if name in terminals else subprocess.PIPE for name in ("stdout", "stderr")}
-    settings = {**os.environ, "TERM": "xterm", **environment}
+    settings = {**os.environ, "TERM": "xterm", "XDG_CACHE_HOME": str(tree / "cache"), **environment}
     settings.pop("NO_COLOR", None) if "NO_COLOR" not in environment else None
     got: list[bytes] = []
 
@@ -302,6 +302,15 @@ def test_a_failure_follows_a_cleared_line(tree):
     shown = searched(tree, 0.05, 0.3, "read", "missing.txt")[1]
     assert re.search(r"working, 0 s\x1b\[K.*\r\x1b\[K\S", shown, re.DOTALL)
     assert "missing.txt" in shown
+
+
+def test_connecting_to_a_host_shows_what_is_waited_for(tree):
+    slow = "sh -c 'sleep 0.2; exec \"$@\"' sh"
+    arguments = ("call", "read", json.dumps({"path": "b.txt"}), "--connect", slow, "--root", str(tree))
+    found, shown = searched(tree, 0.05, 0, *arguments)
+    assert "1|import nothing" in found
+    assert re.search(r"\rconnecting \(the first time the package is sent\): sh ", shown)
+    assert shown.endswith("\r\x1b[K")
 
 
 async def test_the_first_search_of_a_watched_workspace_reports_progress(tmp_path):
