@@ -22,6 +22,8 @@ from agentfs.limits import MIB, Limits
 from agentfs.messages import FirstOf, Joined, Message, NextCall, ParameterName, Retry, ToolName
 from agentfs.permissions import Allow, Deny, PermissionRequest
 from agentfs.policy import DialectOptions, Policy, Protect
+from agentfs.results import TEXTS
+from agentfs.visible import escape_controls, visible
 
 VERSION = 1  # of the messages; both sides must have the same
 MAX_LINE = 1 * MIB
@@ -169,18 +171,23 @@ def _decode(value: Any, function: Callable[[int], _Function] | None, depth: int)
         raise ProtocolError(f"A message has a wrong {str(name)[:40]!r}.") from None
 
 
+def _shown(text: Any) -> Any:
+    """Return a text for a model with hidden characters visible, as this side makes them."""
+    return escape_controls(text) if type(text) is str and visible(text) != text else text
+
+
 def _make(name: str, given: dict[str, Any], function: Callable[[int], _Function] | None) -> Any:
     cls: Any = _RECORDS.get(name) or _TUPLES.get(name)
     if cls is not None:
         tests = _tests(cls)
         if not all(tests[key](each) for key, each in given.items()):
             raise TypeError(name)
-        return cls(**given)
+        return cls(**{key: _shown(each) if key in TEXTS else each for key, each in given.items()})
     if name in _MESSAGES:
         parts = given["parts"]
         if not all(map(_is_part, parts)) or (name == "Joined" and type(parts[0]) is not str):
             raise TypeError(name)
-        return _MESSAGES[name](*parts)
+        return _MESSAGES[name](*map(_shown, parts))
     if name == "bytes":
         return base64.b64decode(given["base64"], validate=True)
     if name == "dict":
@@ -298,9 +305,9 @@ def decode_error(value: Any) -> Exception:
     if not isinstance(message, str) or not isinstance(hint, str) or not _is_details(details):
         raise ProtocolError("An answer has a wrong error.")
     if leaf is not None:
-        return leaf(message, hint=hint, details=details)
+        return leaf(_shown(message), hint=_shown(hint), details=details)
     return next((each for each in _EXCEPTIONS if each.__name__ == found.get("exception")), RuntimeError)(
-        str(message)
+        _shown(str(message))
     )
 
 

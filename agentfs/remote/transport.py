@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from agentfs.errors import DisconnectedError
+from agentfs.visible import escape_controls
 
 _ERROR_BYTES = 4096  # of standard error that are kept for messages
 _EXIT_SECONDS = 2.0  # that a command may take to end after its input has ended
@@ -87,7 +88,8 @@ class CommandStream:
         status = self._process.poll()
         if status is not None:
             self._error_reader.join(_EXIT_SECONDS)
-        text = bytes(self._errors).decode("utf-8", "backslashreplace").strip()
+        text = escape_controls(bytes(self._errors).decode("utf-8", "backslashreplace").strip())
+        text = text.removeprefix(">>> ")  # the prompt of the interpreter that `bootstrap` asks for
         return ": ".join(filter(None, ("" if status is None else f"exit status {status}", text)))
 
     def _keep_errors(self) -> None:

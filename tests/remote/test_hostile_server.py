@@ -10,10 +10,10 @@ import tracemalloc
 import pytest
 
 from agentfs import Allow, Limits, Policy
-from agentfs.errors import AgentFSError, DisconnectedError
+from agentfs.errors import AgentFSError, DisconnectedError, NotFoundError
 from agentfs.remote import protocol
 from agentfs.remote.client import connect
-from agentfs.visible import visible
+from agentfs.visible import escape_controls, visible
 
 PATIENCE = 0.5
 MEMORY = 64 << 20
@@ -198,3 +198,25 @@ def test_a_wrong_answer_is_an_error_in_time(answer):
     assert memory < (MEMORY + protocol.MAX_MESSAGE if answer == "no end of parts" else MEMORY)
     assert taken < 15
     assert PERMISSION_CALLS == []
+
+
+def test_texts_that_come_from_there_have_no_hidden_characters():
+    hidden = "\x1b]0;title\x07\u202e\u2066name\x9b31m"
+    wrong = {"code": "not_found", "message": hidden, "hint": {"$": "Message", "parts": [hidden]}}
+    value = {"answer": 1, "error": wrong}
+    error, _, _ = run(far_side(lambda n: iter([line({**value, "answer": n})])), lambda ws: ws.read(hidden))
+    assert isinstance(error, NotFoundError)
+    shown = []
+    read = {"$": "ReadResult", "text": hidden, "path": "a", "kind": "text"}
+    run(
+        far_side(lambda n: iter([line({"answer": n, "value": read})])),
+        lambda ws: shown.append(ws.read("a").text),
+    )
+    noise = ["sh", "-c", "printf '\\033]0;title\\007' >&2; exit 3"]
+    with pytest.raises(DisconnectedError) as caught:
+        connect(noise, "/far", patience=5)
+    assert "exit status 3" in str(caught.value)
+    assert shown
+    for text in (*shown, str(error), str(caught.value)):
+        assert escape_controls(text) == text, ascii(text)
+        assert "⟦U+001B⟧" in text
