@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from agentfs import Limits, Workspace
-from tests.search.watched import answer
+from tests.search.watched import answer, unhurried
 
 WRITERS = 4
 PATIENCE = 120  # seconds that one waits for the others
@@ -96,7 +96,7 @@ def soak(root: Path, rounds: int, limits: Limits) -> None:
             while paused.n_waiting < WRITERS and all(writer.is_alive() for writer in writers):
                 answer(watched, *CALLS[compared % len(CALLS)])  # not to be judged while they write
             paused.wait(PATIENCE)
-            with Workspace(root, limits=limits) as cold:
+            with Workspace(root, limits=limits) as cold, unhurried():
                 for name, arguments in CALLS:
                     expected = answer(cold, name, arguments)
                     assert answer(watched, name, arguments) == expected, (compared, name, arguments)

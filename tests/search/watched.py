@@ -1,8 +1,12 @@
 """Calls that a watched and a cold workspace answer alike."""
 
+from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 
+import pytest
+
 from agentfs import AgentFSError, Limits, Workspace
+from agentfs.search import diagnose, find
 
 LIMITS = Limits(watch_bytes=256 * 1024, file_bytes=32 * 1024)
 CALLS = [
@@ -57,8 +61,17 @@ def plain(result):
     return result if not isinstance(result, dict) else {key: plain(each) for key, each in result.items()}
 
 
+@contextmanager
+def unhurried():
+    """Give the advice of searches that find nothing all the time that it takes on a busy machine."""
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (diagnose, find):
+            patch.setattr(module, "PROBE_SECONDS", 20.0)
+        yield
+
+
 def check_same(watched, root, calls=CALLS):
-    with Workspace(root, limits=LIMITS) as cold:
+    with Workspace(root, limits=LIMITS) as cold, unhurried():
         for name, arguments in calls:
             before = answer(cold, name, arguments)
             found = answer(watched, name, arguments)
