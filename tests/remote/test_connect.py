@@ -2,7 +2,7 @@
 
 import asyncio
 import inspect
-import runpy
+import json
 import subprocess
 import sys
 import threading
@@ -24,10 +24,11 @@ from agentfs.errors import (
     StaleError,
 )
 from agentfs.remote.client import RemoteWorkspace
+from agentfs.remote.server import Options
+from tests.remote.over_pipe import PipeStream, open_pipe
+from tests.test_mcp_stdio import request, running
 
 ROOT = Path(__file__).parents[2]
-over_pipe = runpy.run_path(str(Path(__file__).parent / "over_pipe.py"))
-open_pipe = over_pipe["open_pipe"]
 
 FREE = {"grep": {"elapsed_ms": 0}}  # what may differ between two calls
 
@@ -221,7 +222,7 @@ def test_what_the_command_line_allows_is_never_widened(tmp_path):
 
     def opened(root, **options):
         def opener(_):
-            return over_pipe["PipeStream"](over_pipe["Options"](root=str(tmp_path / "in"), **narrow))
+            return PipeStream(Options(root=str(tmp_path / "in"), **narrow))
 
         return connect(opener, root, push=False, **options)
 
@@ -285,3 +286,22 @@ def test_the_public_tests_pass_over_a_pipe():
     command = [sys.executable, "-m", "pytest", "--connect", "-q", "-n0", "-p", "no:cacheprovider"]
     done = subprocess.run([*command, *files], cwd=ROOT / "tests", capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-3000:]
+
+
+def test_the_command_line_calls_tools_where_a_command_leads(tmp_path):
+    (tmp_path / "a.txt").write_text("one\n")
+    arguments = json.dumps({"path": "a.txt", "old_string": "one", "new_string": "two"})
+    command = [sys.executable, "-m", "agentfs", "call", "edit", arguments, "--root", str(tmp_path)]
+    done = subprocess.run(
+        [*command, "--connect", "env LANG=C"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "a.txt").read_text() == "two\n"
+
+
+def test_the_mcp_server_serves_what_is_where_a_command_leads(tmp_path):
+    (tmp_path / "a.txt").write_text("one\n")
+    outside = {"roots": [{"uri": "file:///nowhere"}]}
+    with running(tmp_path, "--connect", "env LANG=C", capabilities={"roots": outside}) as server:
+        server.send(request(1, "tools/call", {"name": "read", "arguments": {"path": "a.txt"}}))
+        assert server.answer()["result"]["content"][0]["text"] == "1|one"
