@@ -110,7 +110,7 @@ def prepare(ws) -> None:
 
 
 def tree(root: Path) -> dict[str, bytes]:
-    """Return the files; those that a killed process has left are removed by later changes, once they are old."""
+    """Return the files, without those that a killed process has left, which a later change removes."""
     files = [path for path in root.rglob("*") if path.is_file() and not path.name.startswith(".agentfs-")]
     return {str(path.relative_to(root)): path.read_bytes() for path in files}
 
