@@ -1,11 +1,14 @@
 """Lost connections: whatever ends one at whatever moment, a change is made once, and `made` is right."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
 import threading
-from contextlib import suppress
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -264,14 +267,15 @@ def test_a_transaction_ends_with_its_connection(tmp_path):
         assert not list(tmp_path.iterdir())
 
 
-def trace(process: int, number: int) -> subprocess.Popen[str]:
-    """Kill a process when one of its threads makes its system call of a number, counted from now on."""
-    fault = f"inject=all:signal=KILL:when={number}"
-    command = ["strace", "-f", "-p", str(process), "-e", "trace=all", "-e", fault, "-o", os.devnull]
-    tracer = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-    while "attached" not in tracer.stderr.readline():
-        pass
-    return tracer
+@contextmanager
+def traced(process: int, log: Path, *inject: str) -> Iterator[None]:
+    """Write down the system calls of a process that come in the block, and make one of them fail."""
+    command = ["strace", "-f", "-p", str(process), "-o", str(log), *inject]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as tracer:
+        assert "attached" in tracer.stderr.readline()
+        yield
+        tracer.terminate()
+        tracer.stderr.read()
 
 
 @pytest.mark.long
@@ -280,20 +284,22 @@ def trace(process: int, number: int) -> subprocess.Popen[str]:
 def test_a_kill_at_every_system_call_makes_a_change_once(tmp_path, name):
     before, after = once(tmp_path, name)
     outcomes: list[str] = []
-    for number in range(1, 10_000):
-        root = tmp_path / f"{name}-{number}"
+
+    def run(directory: str, *inject: str) -> list[str]:
+        root, log = tmp_path / directory, tmp_path / f"{directory}.log"
         root.mkdir()
         with connect([*SERVE, str(root)], ".", push=False) as ws:
             prepare(ws)
-            with trace(ws.remote.pid, number) as tracer:
-                outcomes.append(check(root, lambda ws=ws: METHODS[name](ws), before, after))
-                tracer.terminate()
-                tracer.stderr.read()
-            if ws.remote.reconnects == 0:
-                break
+            with traced(ws.remote.pid, log, *inject):
+                outcomes.append(check(root, lambda: METHODS[name](ws), before, after))
             assert ws.ls().total >= 1
-    print(name, number - 1, {each: outcomes.count(each) for each in outcomes})  # noqa: T201 - as above
-    assert number > 10
+        return re.findall(r"^\d+ +(\w+)\(", log.read_text(), re.MULTILINE)
+
+    calls = Counter(run("whole"))
+    for call, count in calls.items():
+        for number in range(1, count + 1):  # of each name, as strace counts them
+            run(f"{call}-{number}", "-e", f"inject={call}:signal=KILL:when={number}")
+    print(name, sum(calls.values()), {each: outcomes.count(each) for each in outcomes})  # noqa: T201 - as above
 
 
 @pytest.mark.long
