@@ -6,6 +6,7 @@ import io
 import os
 import signal
 import subprocess
+import sys
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
@@ -77,7 +78,10 @@ class CommandStream:
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(_EXIT_SECONDS)
         with contextlib.suppress(OSError):
-            os.killpg(self._process.pid, signal.SIGKILL)  # what it started too, which may have its output
+            if sys.platform == "win32":
+                self._process.kill()
+            else:
+                os.killpg(self._process.pid, signal.SIGKILL)  # what it started too, which may have its output
         self._process.wait()
         if self._reading.acquire(timeout=_EXIT_SECONDS):  # else a process outside of the session has it
             self._output.close()
