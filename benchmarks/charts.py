@@ -151,8 +151,8 @@ def first_look() -> str:
     return bars("A search of the Linux kernel", note, "ms", {"rare literal": ordered})
 
 
-def watched(tree: str) -> str:
-    rows, date = rows_of(f"watched-{tree}")
+def watched(tree: str, result: str) -> str:
+    rows, date = rows_of(result)
     groups = chosen(rows, ("watched", "agentfs", "rg"))
     note = f"milliseconds; watched: in memory since an earlier search; each group to its own scale; {date}"
     return bars(f"Searches of {tree.title()}, watched", note, "ms", groups, same_scale=False)
@@ -188,8 +188,8 @@ CHARTS: dict[str, tuple[str, Callable[[], str]]] = {
     "search": ("search-linux", first_look),
     "search-linux": ("search-linux", lambda: cold("linux")),
     "search-django": ("search-django", lambda: cold("django")),
-    "watched-linux": ("watched-linux", lambda: watched("linux")),
-    "watched-django": ("watched-django", lambda: watched("django")),
+    "watched-linux": ("search-linux", lambda: watched("linux", "search-linux")),
+    "watched-django": ("watched-django", lambda: watched("django", "watched-django")),
     "remote": ("remote", remote),
     "tokens": ("tokens", tokens),
     "races": ("races", races),
