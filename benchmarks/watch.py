@@ -1,6 +1,7 @@
 """Searches of a watched workspace beside cold ones and `rg`: the same answers first, then the time of each.
 
-    python benchmarks/watch.py TREE [--rounds 7] [--rg RG] [--watch-bytes 2147483648] [--json FILE]
+    python benchmarks/watch.py TREE [--name linux] [--rounds 7] [--rg RG]
+        [--watch-bytes 2147483648] [--json FILE]
 
 Our figures are milliseconds of the call and, in brackets, of the processor; for rg, of the whole process.
 """
@@ -13,21 +14,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from save import save
+from search import PATTERNS
 
 from agentfs import Limits, Workspace
-
-PATTERNS = [
-    ("literal", "get_template_names", ""),
-    ("literal, none found", "zz_no_such_name_zz", ""),
-    ("literal on many lines", "self", ""),
-    ("regex with a literal", r"class \w+\(.*Mixin", ""),
-    ("definition", r"^    def test_\w+\(self\):", ""),
-    ("alternation", "ValueError|TypeError|KeyError", ""),
-    ("ignoring case", "queryset", "i"),
-    ("word", r"\bmodel\b", ""),
-    ("class-heavy", r"[a-z]+_[a-z]+_[a-z]+\(\)", ""),
-    ("no literal", r"\b[A-Z]{12,}\b", ""),
-]
 
 
 def measure(run: Callable[[], object], rounds: int) -> tuple[float, float]:
@@ -54,6 +43,7 @@ def row(label: str, pattern: str, lines: int, ms: dict[str, float]) -> dict:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("tree")
+    parser.add_argument("--name", default="django", choices=sorted(PATTERNS), help="whose patterns")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--rg", default="rg")
     parser.add_argument("--watch-bytes", type=int, default=2**31)
@@ -73,13 +63,19 @@ def main() -> None:
     print(f"| first search | {first[False]:.0f} | {first[True]:.0f} | {first[True] / first[False]:.2f} | | |")
     watched.grep("zz_no_such_name_zz")
     ratios = []
-    for name, pattern, options in PATTERNS:
-        arguments = {"pattern": pattern, "context": 0, "ignore_case": "i" in options}
+    for name, pattern, options, _ in PATTERNS[given.name]:
+        arguments = {
+            "pattern": pattern,
+            "context": 0,
+            "ignore_case": "i" in options,
+            "multiline": "m" in options,
+        }
         found = watched.grep(**arguments)
         assert totals(found) == totals(cold.grep(**arguments)), name
         ours = measure(lambda: watched.grep(**arguments), given.rounds)  # noqa: B023 - called at once
         usual = measure(lambda: cold.grep(**arguments), max(given.rounds // 2, 2))  # noqa: B023 - as above
-        command = [given.rg, "-n", "--no-heading", "--color=never", *["-i"] * ("i" in options), "-e", pattern]
+        flags = [{"i": "-i", "m": "-U"}[option] for option in options]
+        command = [given.rg, "-n", "--no-heading", "--color=never", *flags, "-e", pattern]
         rg, _ = measure(
             lambda: subprocess.run(command, cwd=given.tree, capture_output=True, check=False),  # noqa: B023 - called at once
             given.rounds,

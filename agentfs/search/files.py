@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from operator import itemgetter
 from typing import Any, Final, Literal, TypeAlias
 
 from agentfs import call_context
@@ -11,7 +12,7 @@ from agentfs.errors import AgentFSError
 from agentfs.fs import Directory, DirEntry, Root, display_name
 from agentfs.limits import Limits
 from agentfs.patterns.prefilter import SkipReason
-from agentfs.results import GlobResult, Skipped
+from agentfs.results import Entry, GlobResult, Skipped
 from agentfs.search.collect import bind_globs
 from agentfs.search.options import GrepOptions, as_list, opens_hidden, paths_of
 from agentfs.tree.globs import compile_exclude, compile_globs, compile_pruning, hidden_names
@@ -137,28 +138,34 @@ class FileSource:
         else:
             found = [*files]
             for batch in self._tree(directories):
+                if (path_of := batch.kept_path) is not None:  # it is the only one
+                    batch.names = self._sorted(batch.names, path_of, self._root.kept_entry)
+                    yield batch
+                    return
                 found += map(batch.path, batch.names)
-            for path in self._sorted(found):
+            for path in self._sorted(found, str, self._root.entry):
                 yield FileBatch("", [path], self._read)
 
-    def _sorted(self, paths: list[str]) -> list[str]:
-        keyed: list[tuple[float, list[str], str]] = []
-        for path in dict.fromkeys(paths):
+    def _sorted(
+        self, files: list[Any], path_of: Callable[[Any], str], entry_of: Callable[[Any], Entry]
+    ) -> list[Any]:
+        """Return files in order of their size or time, and of their path where that is the same."""
+        keyed: list[tuple[float, list[str], Any]] = []
+        for file in dict.fromkeys(files):
             call_context.step(0)
             if time.monotonic() > self._deadline:
                 raise TimeoutError
             try:
-                key = self._sort_key(path)
-            except AgentFSError:
+                key = self._sort_key(entry_of(file))
+            except (AgentFSError, OSError):
                 continue  # gone since it was listed
-            keyed.append((key if self._options.sort == "oldest" else -key, path.split("/"), path))
-        return [path for _, _, path in sorted(keyed)]
+            keyed.append((key if self._options.sort == "oldest" else -key, path_of(file).split("/"), file))
+        return [file for _, _, file in sorted(keyed, key=itemgetter(0, 1))]
 
-    def _sort_key(self, path: str) -> float:
-        entry = self._root.entry(path)
+    def _sort_key(self, entry: Entry) -> float:
         size, mtime = entry.size, entry.mtime
         if entry.type == "symlink":  # what counts is what it leads to
-            with self._root.open_file(path) as opened:
+            with self._root.open_file(entry.path) as opened:
                 size, mtime = opened.stat.st_size, opened.stat.st_mtime
         return float(size or 0) if self._options.sort == "size" else (mtime or 0.0)
 
@@ -243,7 +250,7 @@ class FileSource:
             names = filter_.names(visit.below, [listed.name for listed in visit.files])
             if self._seen is not None:
                 names = self._unseen(visit, names, self._seen)
-            if not options.follow_symlinks:
+            if not (options.follow_symlinks and any(listed.is_symlink() for listed in visit.files)):
                 read = partial(visit.directory.read_files, linked=linked)
                 yield FileBatch(prefix, names, read, directory=visit.directory)
                 continue

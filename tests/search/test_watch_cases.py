@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from agentfs import Limits, Policy, Workspace
-from agentfs.fs import inotify, syscalls, watch
+from agentfs.fs import ReadBuffer, inotify, syscalls, watch
 from tests.search.watched import answer, check_same
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="it needs root")
@@ -430,6 +430,19 @@ def test_a_rule_that_denies_reading_holds_for_what_is_kept(root):
         for _ in range(2):
             found = ws.grep("first", context=0)
             assert (found.total_lines, found.skipped.protected) == (2, 4)
+
+
+@pytest.mark.parametrize("arguments", [{}, {"sort": "size"}, {"sort": "oldest"}, {"follow_symlinks": True}])
+def test_what_is_kept_is_not_read_again(ws, root, monkeypatch, arguments):
+    (root / "c/link").symlink_to("../a")
+    found = ws.grep("first", context=0, **arguments)
+    read, fill = [], ReadBuffer.fill
+    monkeypatch.setattr(
+        ReadBuffer, "fill", lambda buffer, source: read.append(source) or fill(buffer, source)
+    )
+    assert ws.grep("first", context=0, **arguments).matches == found.matches
+    assert len(found.matches) == (6 if "follow_symlinks" in arguments else 4)
+    assert not [source for source in read if isinstance(source, int)]
 
 
 def test_views_share_what_is_kept_and_show_their_own_paths(ws, root):

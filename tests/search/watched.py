@@ -19,6 +19,7 @@ CALLS = [
     ("grep", {"pattern": r"^[a-z]+$", "output_mode": "files_with_matches", "limit": 2}),
     ("grep", {"pattern": "needle", "glob": "*.txt", "sort": "size"}),
     ("grep", {"pattern": "needle", "path": "a", "glob": ["!b", "*.py"]}),
+    ("grep", {"pattern": "needle", "sort": "oldest", "limit": 3}),
     ("grep", {"pattern": "needle", "follow_symlinks": True}),
     ("grep", {"pattern": "needle", "encoding": "utf-8"}),
     ("grep", {"pattern": "needle", "max_filesize": 10, "type": "py"}),
