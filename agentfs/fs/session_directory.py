@@ -84,17 +84,19 @@ class SessionDirectory:
     def _take_over(self) -> int:
         """Lock the session, after ending the process that has it."""
         file = os.path.join(self._path, _LOCK)
-        began, told = time.monotonic(), 0
+        began, sent, before = time.monotonic(), 0, 0
         while (fd := open_locked(file, os.O_CREAT)) is None:
             waited = time.monotonic() - began
             wanted = signal.SIGTERM if waited < _SECONDS_TO_END else signal.SIGKILL
             process = _process(file)
             if process == os.getpid() or waited > _SECONDS_TO_END + _SECONDS_TO_DIE:
                 raise BusyError("The process that serves this session does not end.")
-            if process and told != wanted:
+            # Read twice: one that has just locked the file has not yet replaced the number of the one before.
+            if process == before != 0 and sent != wanted:
                 with suppress(ProcessLookupError):
                     os.kill(process, wanted)
-                told = wanted
+                sent = wanted
+            before = process
             time.sleep(_PAUSE)
         os.ftruncate(fd, 0)
         os.pwrite(fd, str(os.getpid()).encode(), 0)

@@ -43,9 +43,10 @@ def only(count: int) -> Iterator[None]:
     try:
         while True:
             try:
-                taken.append(os.dup(0))
+                taken.append(os.open(os.devnull, os.O_RDONLY))
             except OSError:
                 break
+        assert len(taken) >= count, f"{taken} are free up to {highest + count + 2}"
         for _ in range(count):
             os.close(taken.pop())
         yield
