@@ -14,8 +14,6 @@ STEPS = (
         "--numprocesses=auto",
         "--dist=loadfile",
         "--no-loadscope-reorder",  # else the files with the fewest tests come last, and they are the slowest
-        "--cov",
-        "--cov-report=term",
         "--hypothesis-profile=repeatable",
     ),
 )

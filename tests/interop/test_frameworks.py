@@ -4,6 +4,7 @@ The packages are fetched once, by pip, into environments of their own in pytest'
 """
 
 import contextlib
+import fcntl
 import hashlib
 import json
 import os
@@ -38,20 +39,13 @@ def python_of(request):
         key = hashlib.sha256(listed.read_bytes() + sys.version.encode()).hexdigest()[:12]
         place = request.config.cache.mkdir(f"{listed.stem}-{key}")
         python = place / "bin" / "python"
-        if not (place / "complete").exists():
-            venv.create(place, clear=True, with_pip=True)
-            install = [
-                str(python),
-                "-m",
-                "pip",
-                "install",
-                "-q",
-                "--disable-pip-version-check",
-                "-r",
-                str(listed),
-            ]
-            subprocess.run(install, check=True, timeout=600)
-            (place / "complete").touch()
+        install = [python, "-m", "pip", "install", "-q", "--disable-pip-version-check", "-r", listed]
+        with open(place.with_suffix(".lock"), "w") as lock:  # several processes of pytest may want it
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not (place / "complete").exists():
+                venv.create(place, clear=True, with_pip=True)
+                subprocess.run(install, check=True, timeout=600)
+                (place / "complete").touch()
         return str(python)
 
     return interpreter
