@@ -57,6 +57,8 @@ class Proxy:
 
     def close(self) -> None:
         """End the port and all that was joined."""
+        with suppress(OSError):
+            self._listening.shutdown(socket.SHUT_RDWR)  # wakes the thread that waits in `accept`
         self._listening.close()
         for stream in self._streams:
             stream.close()
