@@ -13,6 +13,9 @@ import pytest
 from agentfs import Workspace, __version__
 from agentfs.cli import main
 from tests.conftest import needs, program
+from tests.test_cli import tree
+
+__all__ = ["tree"]  # a fixture
 
 SGR = re.compile(r"\x1b\[([\d;]*)m")
 PROGRAM = """
@@ -29,14 +32,6 @@ def slow(*arguments):
 Toolset.call = slow
 sys.exit(cli.main(sys.argv[3:]))
 """
-
-
-@pytest.fixture
-def tree(tmp_path):
-    (tmp_path / "a.py").write_text("import os\nprint(os)\n")
-    (tmp_path / "b.txt").write_text("import nothing\n")
-    (tmp_path / "sub").mkdir()
-    return tmp_path
 
 
 def run(tree, *command, terminals=("stdout",), **environment):

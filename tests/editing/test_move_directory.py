@@ -19,7 +19,7 @@ from agentfs.errors import (
     StaleError,
     TooLargeError,
 )
-from tests.faults.calls import CHANGING, CountedCalls, RepeatedChange, fail_with, kill_itself
+from tests.faults.calls import RepeatedChange, check_kills, count_failures
 from tests.history.judges import can_mount, snapshot
 
 FILES = {
@@ -346,24 +346,14 @@ def change(tmp_path):
     return RepeatedChange(tmp_path / "root", fresh, lambda ws: ws.move("d", "x/new"))
 
 
-def kill_before(change, both, monkeypatch, step):
-    calls = CountedCalls(monkeypatch, kill_itself)
-    total = change.count(calls)
-    # A process that is killed leaves locks, so that the next makes some calls more.
-    at = [*range(1, total, step), *range(total, total + 60, 4)]
-    assert {change.kill_at(calls, each, both)[0] for each in at} == {0, 1}
-
-
 def test_a_kill_before_some_calls_leaves_all_old_or_all_new(change, both, monkeypatch):
-    kill_before(change, both, monkeypatch, 13)
+    check_kills(change, both, monkeypatch, 13)
 
 
 @pytest.mark.long
 def test_a_kill_before_every_call_leaves_all_old_or_all_new(change, both, monkeypatch):
-    kill_before(change, both, monkeypatch, 1)
+    check_kills(change, both, monkeypatch, 1)
 
 
 def test_a_failure_of_every_changing_call_leaves_all_old_or_all_new(change, both, monkeypatch):
-    calls = CountedCalls(monkeypatch, fail_with(errno.EIO), CHANGING)
-    total = change.count(calls)
-    assert sum(change.fail_at(calls, at, both) for at in range(1, total + 1, 2)) > total / 6
+    assert count_failures(change, both, monkeypatch, errno.EIO, 2) > 1 / 3

@@ -26,7 +26,7 @@ from agentfs.errors import (
     TooLargeError,
 )
 from agentfs.text import estimate_tokens
-from tests.faults.calls import CHANGING, CountedCalls, RepeatedChange, fail_with, kill_itself
+from tests.faults.calls import RepeatedChange, check_kills, count_failures
 from tests.history.judges import git_applied, snapshot
 
 
@@ -636,26 +636,17 @@ def change(tmp_path):
     )
 
 
-def kill_before(change, both, monkeypatch, step):
-    calls = CountedCalls(monkeypatch, kill_itself)
-    total = change.count(calls)
-    assert total > 60
-    assert {change.kill_at(calls, at, both) for at in range(1, total + 1, step)} == {(0, True), (1, True)}
-
-
 def test_a_kill_before_every_third_call_leaves_all_old_or_all_new(change, both, monkeypatch):
-    kill_before(change, both, monkeypatch, 3)
+    check_kills(change, both, monkeypatch, 3)
 
 
 @pytest.mark.long
 def test_a_kill_before_every_call_leaves_all_old_or_all_new(change, both, monkeypatch):
-    kill_before(change, both, monkeypatch, 1)
+    check_kills(change, both, monkeypatch, 1)
 
 
 def test_a_failure_of_every_call_leaves_all_old_or_all_new(change, both, monkeypatch):
-    calls = CountedCalls(monkeypatch, fail_with(errno.ENOSPC), CHANGING)
-    total = change.count(calls)
-    assert sum(change.fail_at(calls, at, both) for at in range(1, total + 1)) > total / 3
+    assert count_failures(change, both, monkeypatch, errno.ENOSPC) > 1 / 3
 
 
 WORDS = st.sampled_from(["ab", "a", "b", "ba", "é", "_", " ", "aab", "x"])

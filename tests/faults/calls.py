@@ -105,6 +105,28 @@ class RepeatedChange:
             return False
 
 
+def check_kills(change: RepeatedChange, both: tuple[Snapshot, Snapshot], monkeypatch, step: int) -> None:
+    """Kill a change before each call whose number is a step from the last; both states must be seen."""
+    calls = CountedCalls(monkeypatch, kill_itself)
+    total = change.count(calls)
+    seen = {change.kill_at(calls, number, both) for number in range(1, total + 1, step)}
+    # A process that is killed leaves locks, so that the next makes some calls more.
+    later = {change.kill_at(calls, number, both) for number in range(total + 1, total + 60, 4)}
+    assert seen | {(1, True)} == {(0, True), (1, True)}
+    assert (1, True) in seen | later
+    assert later <= {(0, True), (1, True), (1, False)}
+
+
+def count_failures(
+    change: RepeatedChange, both: tuple[Snapshot, Snapshot], monkeypatch, number: int, step: int = 1
+) -> float:
+    """Return in which part of its changing calls a change fails with an error number, if one of them does."""
+    calls = CountedCalls(monkeypatch, fail_with(number), CHANGING)
+    total = change.count(calls)
+    at = range(1, total + 1, step)
+    return sum(change.fail_at(calls, each, both) for each in at) / len(at)
+
+
 def kill_itself() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from agentfs import AgentFSError, Workspace
-from tests.faults.calls import CHANGING, CountedCalls, RepeatedChange, fail_with, kill_itself
+from tests.faults.calls import RepeatedChange, check_kills, count_failures
 from tests.faults.tracing import needs_tracing, numbered, run_traced
 from tests.history.judges import snapshot
 
@@ -59,27 +59,18 @@ def change(tmp_path):
     )
 
 
-def kill_before(change, both, monkeypatch, step):
-    calls = CountedCalls(monkeypatch, kill_itself)
-    total = change.count(calls)
-    assert total > 100
-    assert {change.kill_at(calls, at, both) for at in range(1, total + 1, step)} == {(0, True), (1, True)}
-
-
 def test_a_kill_before_every_third_call_leaves_all_old_or_all_new(change, both, monkeypatch):
-    kill_before(change, both, monkeypatch, 3)
+    check_kills(change, both, monkeypatch, 3)
 
 
 @pytest.mark.long
 def test_a_kill_before_every_call_leaves_all_old_or_all_new(change, both, monkeypatch):
-    kill_before(change, both, monkeypatch, 1)
+    check_kills(change, both, monkeypatch, 1)
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EIO])
 def test_a_failure_of_every_call_leaves_all_old_or_all_new(change, both, monkeypatch, number):
-    calls = CountedCalls(monkeypatch, fail_with(number), CHANGING)
-    total = change.count(calls)
-    assert sum(change.fail_at(calls, at, both) for at in range(1, total + 1)) > total / 2
+    assert count_failures(change, both, monkeypatch, number) > 1 / 2
 
 
 TRACED = (
