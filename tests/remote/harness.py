@@ -3,14 +3,17 @@
 Run as a script with a port and seconds it is a proxy that delays both ways, for benchmarks.
 """
 
+import io
 import os
 import pwd
 import queue
+import resource
 import shutil
 import signal
 import socket
 import subprocess
 import sys
+import tarfile
 import threading
 import time
 from collections.abc import Sequence
@@ -261,6 +264,30 @@ def in_bubblewrap(root: Path, *read_only: Path) -> list[str]:
         if os.path.exists(each):
             words += ["--ro-bind", each, each]
     return [*words, "--bind", str(root), "/work", "--clearenv", "--setenv", "PATH", "/usr/bin:/bin", "--"]
+
+
+def in_container(engine: str, root: Path) -> list[str]:
+    """Return the words before a command that run it in a container of docker or podman, with one tree.
+
+    No image is fetched: one of directories and links is made, in which the host's `/usr` is mounted.
+    """
+    content = io.BytesIO()
+    with tarfile.open(fileobj=content, mode="w") as archive:
+        for name in ("dev", "etc", "proc", "sys", "tmp", "usr", "work"):
+            made = tarfile.TarInfo(name)
+            made.type, made.mode = tarfile.DIRTYPE, 0o1777 if name == "tmp" else 0o755
+            archive.addfile(made)
+        for name in ("bin", "lib", "lib64"):
+            link = tarfile.TarInfo(name)
+            link.type, link.linkname = tarfile.SYMTYPE, f"usr/{name}"
+            archive.addfile(link)
+    command = [engine, "import", "-", "agentfs-test-empty"]
+    subprocess.run(command, input=content.getvalue(), capture_output=True, check=False)
+    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)  # a larger one needs a right that root may lack
+    return [
+        *(engine, "run", "--rm", "-i", "--network=none", f"--ulimit=nofile={files}:{files}"),
+        *("--ulimit=nproc=4096:4096", "-v", "/usr:/usr:ro", "-v", f"{root}:/work", "agentfs-test-empty"),
+    ]
 
 
 if __name__ == "__main__":

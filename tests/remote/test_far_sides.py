@@ -16,7 +16,7 @@ from agentfs.errors import (
     UnsupportedSystemError,
 )
 from tests.conftest import needs
-from tests.remote.harness import Proxy, Sshd, in_bubblewrap
+from tests.remote.harness import Proxy, Sshd, in_bubblewrap, in_container
 from tests.remote.test_bootstrap import pythons
 
 SLOW = r"(a|aa)+$"
@@ -145,14 +145,11 @@ def test_in_bubblewrap(tree):
 
 @pytest.mark.parametrize("engine", ["docker", "podman"])
 def test_in_a_container(tree, engine):
-    if (
-        shutil.which(engine) is None
-        or subprocess.run([engine, "info"], capture_output=True, check=False).returncode
-    ):
+    if shutil.which(engine) is None or not works(engine, "info"):
         pytest.skip(f"{engine} does not run here")
-    image = "python:3.12-slim"
-    if not works(engine, "image", "inspect", image):
-        pytest.skip(f"the image {image} is not here")
-    words = [engine, "run", "--rm", "-i", "--network=none", "-v", f"{tree}:/work", image]
+    words = in_container(engine, tree)
+    if not works(*words, "python3", "-c", "import sys; assert sys.version_info >= (3, 11)"):
+        pytest.skip(f"{engine} runs no container here, or the system's Python is older than 3.11")
     with connect(words, "/work") as ws:
+        assert ws.root == "/work"
         use(ws, tree)
