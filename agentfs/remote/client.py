@@ -6,6 +6,7 @@
 import contextlib
 import functools
 import inspect
+import os
 import threading
 import time
 import typing
@@ -71,6 +72,7 @@ class Link:
         self._lock = threading.Lock()
         self._connection: Connection | None = None
         self._ended = ""  # why no connection is made any more
+        self._process = os.getpid()
         self.connections = 0
         self.answer: Mapping[str, Any] = {}
         try:
@@ -92,6 +94,8 @@ class Link:
             caller: What it needs of this side.
             transaction: The connection to which the request is bound, if it is.
         """
+        if os.getpid() != self._process:  # after a fork, where the stream and its threads are the parent's
+            raise _disconnected("This workspace is another process's; connect in this one.", made=False)
         sent, until, pause, reason = False, 0.0, _FIRST_PAUSE, ""
         while True:
             try:
@@ -113,6 +117,8 @@ class Link:
 
     def close(self) -> None:
         """End the connection; no other one is made."""
+        if os.getpid() != self._process:
+            return
         self._ended = self._ended or "the workspace is closed"
         with self._lock:
             if self._connection is not None:

@@ -82,7 +82,8 @@ class CommandStream:
                 self._process.kill()
             else:
                 os.killpg(self._process.pid, signal.SIGKILL)  # what it started too, which may have its output
-        self._process.wait()
+        with contextlib.suppress(subprocess.TimeoutExpired):  # one that hangs in a call of the system
+            self._process.wait(_EXIT_SECONDS)
         if self._reading.acquire(timeout=_EXIT_SECONDS):  # else a process outside of the session has it
             self._output.close()
             self._reading.release()

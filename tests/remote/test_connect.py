@@ -3,6 +3,7 @@
 import asyncio
 import inspect
 import json
+import os
 import subprocess
 import sys
 import threading
@@ -253,6 +254,21 @@ def test_a_closed_workspace_and_a_missing_root_are_errors(remote, tmp_path):
         connect(open_pipe(), tmp_path / "missing", push=False)
     with pytest.raises(DisconnectedError, match=r"cannot be reached: .*exit status 3: no way"):
         connect(["sh", "-c", "echo no way >&2; exit 3"], tmp_path)
+
+
+def test_a_forked_process_has_to_connect_itself(tmp_path):
+    with connect(["env"], tmp_path) as remote:
+        child = os.fork()
+        if child == 0:
+            try:
+                remote.ls()
+            except DisconnectedError as error:
+                remote.close()
+                os._exit(0 if error.details["made"] is False else 1)
+            os._exit(2)
+        assert os.waitpid(child, 0)[1] == 0
+        assert remote.write("a.txt", "one\n").created
+        assert remote.remote.reconnects == 0
 
 
 def test_a_command_is_served_by_a_process_of_its_own(tmp_path):

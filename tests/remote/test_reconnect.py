@@ -275,7 +275,9 @@ def traced(process: int, log: Path, *inject: str) -> Iterator[None]:
         assert "attached" in tracer.stderr.readline()
         yield
         tracer.terminate()
-        tracer.stderr.read()
+        with suppress(subprocess.TimeoutExpired):
+            tracer.wait(5)
+        tracer.kill()  # it waits for ever where a killed process has a thread that it has not let go
 
 
 @pytest.mark.long

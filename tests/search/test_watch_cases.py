@@ -489,8 +489,11 @@ def test_threads_see_whole_states(root):
 def test_a_forked_process_has_events_of_its_own(ws, root):
     child = os.fork()
     if child == 0:
-        (root / "c/child.txt").write_text("needle\n")
-        os._exit(0 if lines(ws, "needle") == 1 else 1)
+        try:
+            (root / "c/child.txt").write_text("needle\n")
+            os._exit(0 if lines(ws, "needle") == 1 else 1)
+        finally:
+            os._exit(2)
     assert os.waitpid(child, 0)[1] == 0
     assert lines(ws, "needle") == 1
 
