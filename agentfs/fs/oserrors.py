@@ -2,6 +2,7 @@
 
 import errno
 import os
+import re
 import stat
 import unicodedata
 from typing import Any
@@ -93,6 +94,8 @@ def _hint_for_missing(path: str, failed_at: str, similar: tuple[str, ...]) -> st
         if unicodedata.normalize("NFC", similar[0]) == unicodedata.normalize("NFC", failed_at):
             return f"{quote(similar[0])} is there: the same letters in another Unicode form."
         return f"Did you mean {' or '.join(map(quote, similar))}?"
+    if re.fullmatch(r"@\w+_[0-9a-f]{4,}", path):
+        return "A kept result is lost when its process ends, or newer ones replace it: make its call again."
     if path.startswith("~"):
         return "`~` is not expanded."
     if "://" in path or path.startswith("file:"):

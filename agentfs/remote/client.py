@@ -20,7 +20,7 @@ from typing import Any, Literal, Self, cast
 
 from agentfs import call_context
 from agentfs.enforcement import check_arguments
-from agentfs.errors import AgentFSError, BusyError, DisconnectedError, InvalidArgumentError
+from agentfs.errors import AgentFSError, BusyError, DisconnectedError, FileIOError, InvalidArgumentError
 from agentfs.events import OnEvent
 from agentfs.limits import Limits
 from agentfs.permissions import READING, PermissionRequest
@@ -111,6 +111,8 @@ class Link:
             until = until or now + self._patience
             if self._ended or now + pause > until:
                 made = None if sent and caller.changes else False
+                if sent and not caller.changes:  # the far side may have noted as read what never came here
+                    self._hello["forget"] = True
                 raise _disconnected(f"The far side cannot be reached: {self._ended or reason}.", made=made)
             time.sleep(pause)
             pause = min(pause * 2, _LONGEST_PAUSE)
@@ -143,16 +145,18 @@ class Link:
                 raise Lost(reason, sent=False) from failure
             connection = Connection(stream, self._prepare, self._patience)
             hello = {**self._hello, "nonce": uuid.uuid4().hex, "again": self.connections > 0}
+            hello["kept"] = self.answer.get("kept")  # None for the first
             answer = connection.open(hello, until - time.monotonic())
             if "error" in answer:
                 connection.close()
                 error = _error(answer)
                 if self.connections == 0:
                     raise error
-                if not isinstance(error, BusyError):  # which passes, as the process before ends
+                if not isinstance(error, (BusyError, FileIOError)):  # which may pass
                     self._ended = str(error)
                 raise Lost(str(error), sent=False)
             self._connection, self.answer = connection, answer
+            self._hello.pop("forget", None)
             self.connections += 1
             return connection, self.connections
         finally:

@@ -39,11 +39,7 @@ class Outcomes:
                 hint="Read the files to see it.",
                 details={"made": True},
             )
-        raise DisconnectedError(
-            "The connection was lost during the change; how much of it was made is not known.",
-            hint="Read the files to see it.",
-            details={"made": None},
-        )
+        raise not_known()
 
     def add_answer(self, key: str, answer: Mapping[str, Any]) -> None:
         """Note the answer to a call, if that has made a change."""
@@ -51,3 +47,12 @@ class Outcomes:
         if len(data) <= _MAX_ANSWER:
             with suppress(AgentFSError):  # then the outcome alone is known
                 self._database.write([("UPDATE outcomes SET answer = ? WHERE key = ?", (data, key))])
+
+
+def not_known() -> DisconnectedError:
+    """Return the error for a change of which it is not known whether it was made."""
+    return DisconnectedError(
+        "The connection was lost during the change; how much of it was made is not known.",
+        hint="Read the files to see it.",
+        details={"made": None},
+    )

@@ -27,6 +27,7 @@ from agentfs.errors import (
     AgentFSError,
     BusyError,
     DisconnectedError,
+    FileIOError,
     InvalidArgumentError,
     InvalidPathError,
     RefusedError,
@@ -36,7 +37,7 @@ from agentfs.limits import Limits
 from agentfs.patterns.engine import engine_name
 from agentfs.policy import Policy, Protect
 from agentfs.remote import protocol
-from agentfs.remote.outcomes import Outcomes
+from agentfs.remote.outcomes import Outcomes, not_known
 from agentfs.remote.transport import line_reader
 from agentfs.workspace import Workspace, view_for_dialect
 
@@ -136,6 +137,7 @@ class Server:
         self._workspace: Workspace | None = None
         self.session: SessionDirectory | None = None
         self._outcomes: Outcomes | None = None
+        self._notes: list[str] = []
         self._said_bye = False
 
     def run(self, read_line: Callable[[], bytes]) -> None:
@@ -195,14 +197,15 @@ class Server:
             "engine": engine_name(),
             "pid": os.getpid(),
         }
-        notes = list(workspace.recovery_notes)
-        self._send({**answer, "root": workspace.root, "remote": report, "notes": notes})
+        notes = [*workspace.recovery_notes, *self._notes]
+        kept = self._outcomes is not None
+        self._send({**answer, "root": workspace.root, "remote": report, "notes": notes, "kept": kept})
         return True
 
     def _make_workspace(self, hello: Mapping[str, Any]) -> Workspace:
         policy, limits = _decode(hello.get("policy")), _decode(hello.get("limits"))
         engine, watch, root = hello.get("engine"), hello.get("watch"), hello.get("root")
-        state, name = hello.get("state"), hello.get("session")
+        state = hello.get("state")
         if not isinstance(policy, Policy) or not isinstance(limits, Limits) or not isinstance(root, str):
             raise InvalidArgumentError("The first message lacks a policy, limits or a root.")
         self._check(policy, limits)
@@ -226,28 +229,46 @@ class Server:
         if not self._options.any_policy and os.path.commonpath([top, real]) != top:
             raise RefusedError("The root lies outside of what the command line of the far side allows.")
         state = state or self._options.state
-        if not policy.read_only and os.path.isdir(real):
-            self.session = self._open_session(real, hello)
-            state = state or self.session.state
-        opened = Workspace
-        if self.session is not None and name is None and state == self.session.state:
-            opened = _ServedWorkspace
-        workspace = opened(path, policy=policy, limits=limits, engine=engine, state=state, watch=watch)
+
+        def opened(kind: type[Workspace], state: str | None) -> Workspace:
+            return kind(path, policy=policy, limits=limits, engine=engine, state=state, watch=watch)
+
+        if policy.read_only or not os.path.isdir(real) or hello.get("kept") is False:
+            workspace = opened(Workspace, state)
+        else:
+            workspace = self._open_in_session(real, hello, opened, state)
         kept = workspace._state  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - it has the database
         if kept is not None:
             self._outcomes = Outcomes(kept.database)
+        if hello.get("forget") is True:
+            workspace.forget()
         if workspace.root != real and not self._options.any_policy:
             workspace.close()
             raise RefusedError("The root was moved while it was opened.")
         return workspace
 
-    def _open_session(self, root: str, hello: Mapping[str, Any]) -> SessionDirectory:
+    def _open_in_session(
+        self,
+        root: str,
+        hello: Mapping[str, Any],
+        opened: Callable[[type[Workspace], str | None], Workspace],
+        state: str | None,
+    ) -> Workspace:
         client, name, only = hello.get("client"), hello.get("session"), self._options.session
         if only is not None and name not in (None, only):
             raise RefusedError("The command line of the far side does not allow this session.")
         if not isinstance(client, str) or not client.isalnum() or not isinstance(name, str | None):
             raise InvalidArgumentError("The first message has a wrong session.")
-        return SessionDirectory(root, name or only, client, again=hello.get("again") is True)
+        name, again = name or only, hello.get("again") is True
+        kind = _ServedWorkspace if name is None and state is None else Workspace
+        try:
+            self.session = SessionDirectory(root, name, client, again=again)
+            return opened(kind, state or self.session.state)
+        except FileIOError as error:
+            if name is not None or again:
+                raise
+            self._notes.append(f"the session is lost with its connection: {error.message}")
+        return opened(Workspace, state)
 
     def _check(self, policy: Policy, limits: Limits) -> None:
         if self._options.any_policy:
@@ -268,7 +289,7 @@ class Server:
         key = message.get("key")
         call = call_context.Call(
             tool if isinstance(tool, str) else None,
-            key=key if isinstance(key, str) and self._outcomes is not None else None,
+            key=key if isinstance(key, str) else None,
             on_progress=progress,
         )
         request = _Request(number, message, call, queue.SimpleQueue())
@@ -300,10 +321,9 @@ class Server:
     def _answer(self, request: _Request) -> None:
         call_context.current.set(request.call)
         _current.set((self, request))
-        key, outcomes, answer = request.call.key, self._outcomes, None
+        key, outcomes = request.call.key, self._outcomes
         try:
-            if key is not None and outcomes is not None:
-                answer = outcomes.find(key)
+            answer = self._earlier_answer(request)
             if answer is None:
                 answer = {"value": protocol.encode(self._run(request.message))}
                 if key is not None and outcomes is not None:
@@ -318,12 +338,26 @@ class Server:
             del self._requests[request.number]
         self._send({**answer, "answer": request.number})
 
+    def _earlier_answer(self, request: _Request) -> Mapping[str, Any] | None:
+        """Return the answer to a change that was begun before; None where it may be made now."""
+        if request.call.key is None:
+            return None
+        if self._outcomes is not None:
+            return self._outcomes.find(request.call.key)
+        may_change = self._workspace is not None and not self._workspace.policy.read_only
+        if may_change and request.message.get("again") is True:
+            raise not_known()
+        return None
+
     def _run(self, message: Mapping[str, Any]) -> Any:
         seconds = message.get("seconds")
         with contextlib.ExitStack() as stack:
             if isinstance(seconds, (int, float)):
                 stack.enter_context(call_context.limited(max(float(seconds), 0.0)))
             workspace = self._view(message)
+            if message.get("again") is True and workspace.policy.reread == "diff":
+                # What the first sending has noted as read has not come to the client.
+                workspace = workspace.view(policy=replace(workspace.policy, reread="full"))
             arguments = _decode(message.get("arguments"))
             method, name = message.get("method"), message.get("transaction")
             if not isinstance(arguments, dict):
