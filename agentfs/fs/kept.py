@@ -12,7 +12,7 @@ from agentfs.fs.directory import Directory, DirEntry
 from agentfs.fs.file import BINARY
 from agentfs.fs.texts import Block, TextStore
 
-_MAX_KNOWN = 1000  # keys of what was derived from listings
+_MAX_KNOWN = 1000  # of what was derived from listings, and of its keys
 UNKNOWN = -1  # the device of a directory that has not been opened
 
 _O = TypeVar("_O")
@@ -163,11 +163,12 @@ class KeptDirectory(KeptEntry):
 class WatchedDirectory(Directory):
     """A directory whose listing and texts are taken from a kept tree, during one call."""
 
-    __slots__ = ("kept",)
+    __slots__ = ("_files", "kept")
 
     def __init__(self, context: RootContext, path: str, kept: KeptDirectory) -> None:
         super().__init__(context, -1, path, kept.prefix[:-1])
         self.kept = kept
+        self._files: dict[str, KeptFile] = {}  # once they are read
 
     @property
     def is_watched(self) -> bool:
@@ -195,8 +196,10 @@ class WatchedDirectory(Directory):
         self, names: Sequence[str], read: Callable[[Any], _O | None], *, linked: bool = True
     ) -> Iterator[tuple[str, _O | OSError | AccessError]]:
         """Read one regular file after the other, as `Directory`; `read` is given a kept file, or an fd."""
-        by_name = {entry.name: entry for entry in self.kept.entries or () if isinstance(entry, KeptFile)}
-        files = [by_name[name] for name in names if name in by_name]
+        if not self._files:
+            entries = self.kept.entries or ()
+            self._files = {entry.name: entry for entry in entries if isinstance(entry, KeptFile)}
+        files = [self._files[name] for name in names if name in self._files]
         if len(files) < len(names):  # the descriptor of the tree may be closed meanwhile
             with Directory(self._context, os.dup(self.handle), self.path, self.real_path) as directory:
                 yield from directory.read_files(names, read, linked=linked)
@@ -226,7 +229,7 @@ class WatchedDirectory(Directory):
 
 
 class Memo:
-    """What was derived from listings, until one changes: no more than so many names in all, the newest."""
+    """The newest of what was derived from listings, until one changes; its size is in names."""
 
     def __init__(self) -> None:
         self._values: dict[Hashable, tuple[Any, int]] = {}
@@ -253,7 +256,7 @@ class Memo:
         if len(self._known) > _MAX_KNOWN:
             self._known.clear()
         self._known.add(key)
-        while self._size > most and len(self._values) > 1:
+        while (self._size > most or len(self._values) > _MAX_KNOWN) and len(self._values) > 1:
             self.drop(next(iter(self._values)))
 
     def drop(self, key: Hashable) -> None:

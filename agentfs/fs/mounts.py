@@ -19,6 +19,7 @@ class Mounts:
 
     def __init__(self, path: str) -> None:
         self._path = path.rstrip("/") + "/"
+        self._fd = -1
         self._fd = os.open(_MOUNTS, os.O_RDONLY | os.O_CLOEXEC)
         self._poll = select.poll()
         self._poll.register(self._fd, select.POLLPRI)
@@ -32,12 +33,18 @@ class Mounts:
         return before != self._below
 
     def _read(self) -> list[str]:
-        with open(_MOUNTS, encoding="utf-8", errors="surrogateescape") as lines:
+        os.lseek(self._fd, 0, os.SEEK_SET)
+        with open(self._fd, encoding="utf-8", errors="surrogateescape", closefd=False) as lines:
             return [line for line in lines if f"{_unescaped(line.split(' ')[4])}/".startswith(self._path)]
 
     def close(self) -> None:
         """Ask no more."""
-        syscalls.close(self._fd)
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            syscalls.close(fd)
+
+    def __del__(self) -> None:
+        self.close()
 
 
 def without_events(handle: int) -> str:

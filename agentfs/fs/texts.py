@@ -60,12 +60,16 @@ class TextStore:
         """The memory that they take."""
         return sum(block.end for block in self._blocks)
 
+    def resize(self, max_bytes: int) -> None:
+        """Set the number of bytes; the texts that were used longest ago are dropped where they are more."""
+        self.max_bytes = max_bytes
+        while self._allocated > max_bytes and self._blocks:
+            self._remove(min(self._blocks, key=lambda block: block.used))
+
     def clear(self) -> None:
         """Drop all."""
-        for block in self._blocks:
-            self._drop_texts(block)
-        self._blocks.clear()
-        self._allocated = 0
+        while self._blocks:
+            self._remove(self._blocks[-1])
 
     def reserve(self, size: int) -> Block | None:
         """Return a block with room for a text of some size and a byte behind it; None when all is full.
@@ -84,7 +88,6 @@ class TextStore:
             unused = min(blocks, key=lambda block: block.used, default=None)
             if unused is None or unused.used >= self.search - 1 or length > self.max_bytes:
                 return None
-            self._drop_texts(unused)
             self._remove(unused)
         block = Block(length)
         self._allocated += length
@@ -129,24 +132,17 @@ class TextStore:
             block.end = start
 
     def compact(self) -> None:
-        """Give back the memory of dropped texts, and of those for which there is no room any more."""
-        for block in [block for block in self._blocks if block.dead * _DEAD_SHARE > block.end]:
-            self._remove(block)
-            for owner in [owner for owner in block.owners if owner is not None]:
-                text = self.view(owner)
-                owner.block = None
-                target = self.reserve(len(text))
-                if target is None:
-                    owner.content = ""
-                else:
-                    target.view[target.end : target.end + len(text)] = text
-                    self.add(owner, target, len(text))
-        for block in [block for block in self._blocks if not block.end]:
-            self._remove(block)
-        while self._allocated > self.max_bytes and self._blocks:
-            unused = min(self._blocks, key=lambda block: block.used)
-            self._drop_texts(unused)
-            self._remove(unused)
+        """Give back the memory of dropped texts."""
+        for block in self._blocks[:]:
+            if block in self._blocks and (not block.end or block.dead * _DEAD_SHARE > block.end):
+                kept = [(owner, owner.content, self.view(owner)) for owner in block.owners if owner]
+                self._remove(block)
+                for owner, content, text in kept:
+                    target = self.reserve(len(text))
+                    if target is not None:
+                        target.view[target.end : target.end + len(text)] = text
+                        self.add(owner, target, len(text))
+                        owner.content = content
 
     def mark_used(self, owners: Iterable[Any]) -> None:
         """Note that the search under way takes the texts of some owners, if it may come to dropping some."""
@@ -176,11 +172,10 @@ class TextStore:
     def _end(self, block: Block, index: int) -> int:
         return block.starts[index + 1] if index + 1 < len(block.starts) else block.end
 
-    def _drop_texts(self, block: Block) -> None:
+    def _remove(self, block: Block) -> None:
+        """Drop a block with its texts."""
         for owner in block.owners:
             if owner is not None:
                 owner.block, owner.content = None, ""
-
-    def _remove(self, block: Block) -> None:
         self._blocks.remove(block)
         self._allocated -= len(block.data)

@@ -11,6 +11,7 @@ import struct
 import sys
 import threading
 import time
+import weakref
 from collections import Counter
 from collections.abc import Callable, Generator, Hashable, Iterable, Iterator
 from contextlib import contextmanager
@@ -50,49 +51,50 @@ class Watch:
         self._lock = threading.RLock()
         self._depth = 0
         self._closed = self._broken = self._ready = False
-        self._process = -1, -1
         self._inotify: inotify.Inotify | None = None
         self._mounts: Mounts | None = None
-        self.calls = self._refreshed = 0
+        self.calls = 0
         self._resets = -1
         self._max_bytes = max_bytes
         self._max_names = max_bytes // (2 * _NAME_BYTES)
         self.texts = TextStore(max_bytes)
         self._reset()
+        _watches.add(self)
 
     @contextmanager
     def call(self) -> Generator[bool]:
         """Bring the tree up to date and keep other threads out; False where there is no time for it."""
-        if not self._acquire():
-            yield False
-            return
-        try:
-            if not self._depth:
-                self._ready = not self._closed and self._refresh()
-            self._depth += 1
-            try:
-                yield self._ready
-            except BaseException as error:
-                # It may have come in the middle of a change of the tree.
-                self._broken |= not isinstance(error, (Exception, call_context.Cancelled))
-                self._broken |= isinstance(error, MemoryError)
-                raise
-            finally:
-                self._depth -= 1
-                if not self._depth:
-                    self._close_handles()
-                    if self._closed:
-                        self._drop_all()
-        finally:
-            self._lock.release()
-
-    def _acquire(self) -> bool:
+        lock = self._lock
         until = time.monotonic() + _half_of_time_left()
-        while not self._lock.acquire(timeout=_WAIT_SECONDS):
+        while not lock.acquire(timeout=_WAIT_SECONDS):
             call_context.step(0)
             if time.monotonic() > until:
-                return False
-        return True
+                yield False
+                return
+        depth = self._depth
+        try:
+            if not depth:
+                self._ready = not self._closed and self._refresh()
+            self._depth = depth + 1
+            yield self._ready
+        except BaseException as error:
+            # It may have come in the middle of a change of the tree.
+            harmless = isinstance(error, (Exception, call_context.Cancelled))
+            self._broken |= self._depth == depth or not harmless or isinstance(error, MemoryError)
+            raise
+        finally:
+            self._depth = depth
+            if not depth:
+                self._close_handles()
+            lock.release()
+            if self._closed or self._broken:  # perhaps meanwhile, by another thread
+                self.forget()
+
+    def begin_in_child(self) -> None:
+        """Begin anew in a forked process, in which the thread that has the lock may not be."""
+        self._lock = threading.RLock()
+        self._depth = 0
+        self._broken = True
 
     def close(self) -> None:
         """Give everything back; a call under way ends in peace."""
@@ -123,7 +125,7 @@ class Watch:
         self._stale: set[KeptDirectory] = set()
         self._suspect: set[KeptDirectory] = set()  # may have become inaccessible
         self._linked: set[KeptFile] = set()  # those with several links, of which something is kept
-        self._appeared: dict[tuple[KeptDirectory, str], bool] = {}  # new names, and whether written to since
+        self._appeared: set[tuple[KeptDirectory, str]] = set()  # new names
         self._compares_texts = False  # whether a text may have changed without an event
         self._local: dict[int, str] = {}  # why a device cannot be watched; "" where it can
         self._devices: dict[int, int] = {}  # the one object for each number
@@ -132,10 +134,11 @@ class Watch:
 
     def _reset(self) -> None:
         """Begin anew."""
-        self._drop_all()
         self._broken = False
+        self._drop_all()
         self._resets += 1
-        self._process = os.getpid(), os.geteuid()
+        self._user = _user()
+        self._began = time.time_ns()
         self._cause = ""
         try:
             self._mounts = Mounts(self._path)
@@ -169,28 +172,19 @@ class Watch:
 
     def _refresh(self) -> bool:
         mounts_changed = self._mounts is not None and self._mounts.changed()
-        if self._broken or mounts_changed or self._process != (os.getpid(), os.geteuid()):
+        if self._broken or mounts_changed or self._user != _user():
             self._reset()
-        self._broken = True
         self.calls += 1
         self.texts.search += 1
-        self._refreshed = time.time_ns()
         until = time.monotonic() + _half_of_time_left()
         if self._inotify is not None:
             self._take_events(*self._inotify.drain())
-        self._find_new_links()
         for directory in self._suspect:
             if self._is_listed(directory) and not self._is_accessible(directory):
                 self._drop(directory)
         self._suspect.clear()
-        changed = self._all_kept() if self._compares_texts else list(self._linked)
-        for file in changed:
-            if not self.is_current(file):
-                self.discard(file)
-        self._compares_texts = False
         while self._stale:
             if time.monotonic() > until:
-                self._broken = False
                 return False
             directory = next(iter(self._stale))
             if self._is_listed(directory):
@@ -199,25 +193,26 @@ class Watch:
                 except OSError:
                     self._drop(directory)
             self._stale.discard(directory)
+        self._check_new_names()
+        self._compare_texts()
         self.texts.compact()
-        self._broken = False
         return True
 
     def _take_events(self, changes: inotify.Changes, lost: bool) -> None:
         """Drop what has changed; `lost` is whether there were more events."""
         if lost:
             self._suspect_all()
+        left: set[int] = set()  # cookies of new names that are gone; 0 of those that were removed
         arrived: set[int] = set()
-        moved: dict[int, bool] = {}  # new names that were renamed away, by cookie: whether written to before
         listed = [(self._by_watch.get(watch), names) for watch, names in changes.items()]
         for directory, names in listed:
             if directory is not None:
-                self._apply(directory, names, arrived, moved)
-        # A new name that was written to and is gone may have been one of any file.
-        self._compares_texts |= any(written for cookie, written in moved.items() if cookie not in arrived)
+                self._apply(directory, names, left, arrived)
+        # A new name that is gone may have been one of any file.
+        self._compares_texts |= not left <= arrived - {0}
 
     def _apply(
-        self, directory: KeptDirectory, names: inotify.Names, arrived: set[int], moved: dict[int, bool]
+        self, directory: KeptDirectory, names: inotify.Names, left: set[int], arrived: set[int]
     ) -> None:
         """Drop what has changed in a directory."""
         by_name = {entry.name: entry for entry in directory.entries or ()}
@@ -240,56 +235,56 @@ class Watch:
                 self._stale.add(directory)
             # What came with a directory may be second names of known files.
             self._compares_texts |= bool(renamed & inotify.ARRIVES and every & inotify.IS_DIRECTORY)
-            is_new = (directory, name) in self._appeared
-            self._compares_texts |= self._follow_new(directory, name, events, arrived, moved)
             if (entry := by_name.get(name)) is not None:
                 if renamed or isinstance(entry, KeptFile):
                     self._drop_entry(entry)
-            elif not renamed and not is_new and not every & inotify.IS_DIRECTORY:
-                # The system may know the name in another case.
-                for entry in by_name.values():
-                    if isinstance(entry, KeptFile):
-                        self.discard(entry)
+            elif not renamed and not every & inotify.IS_DIRECTORY and (directory, name) not in self._appeared:
+                # The system may know the name in another case, or it was removed from a file that is open.
+                self._compares_texts = True
+            self._follow_new((directory, name), events, left, arrived)
 
     def _follow_new(
         self,
-        directory: KeptDirectory,
-        name: str,
+        name: tuple[KeptDirectory, str],
         events: list[tuple[int, int]],
+        left: set[int],
         arrived: set[int],
-        moved: dict[int, bool],
-    ) -> bool:
-        """Note whether a name is new, and written to since; return whether one that was is gone again."""
-        lost = False
-        written = self._appeared.pop((directory, name), None)  # None where the name is not new
+    ) -> None:
+        """Note whether a name is new, and the cookies of new ones that arrive or are gone again."""
         for mask, cookie in events:
             if mask & inotify.IS_DIRECTORY:
                 continue
             if mask & inotify.ARRIVES:
                 arrived.add(cookie)
-                written = False
-            elif written is not None and mask & inotify.MOVED_FROM:
-                moved[cookie], written = written, None
-            elif written is not None and mask & inotify.DELETE:
-                lost, written = lost or written, None
-            elif written is not None:
-                written = True
-        if written is not None:
-            self._appeared[directory, name] = written
-        return lost
+                self._appeared.add(name)
+            elif mask & inotify.RENAMES and name in self._appeared:
+                left.add(cookie)
+                self._appeared.remove(name)
 
-    def _find_new_links(self) -> None:
+    def _check_new_names(self) -> None:
         """Find out whether a new name leads to a known file, which may be, or have been, changed by it."""
-        for (directory, name), written in list(self._appeared.items()):
+        listed = {each: {entry.name for entry in each.entries or ()} for each, _ in self._appeared}
+        for directory, name in list(self._appeared):
             status = self._lstat(directory.prefix + name)
             if status is None and self._is_listed(directory):
                 continue  # what becomes of it is among the events that are still to come
-            self._compares_texts |= status is None or status.st_nlink > 1
-            del self._appeared[directory, name], written
+            # One that is not listed may be known in another case.
+            self._compares_texts |= status is None or status.st_nlink > 1 or name not in listed[directory]
+            self._appeared.remove((directory, name))
+
+    def _compare_texts(self) -> None:
+        """Drop the files that have another status, of which no event may have told."""
+        changed = list(self._linked)
+        if self._compares_texts:
+            self.memo.clear()  # a rule file may have changed so
+            changed = self._all_kept()
+        for file in changed:
+            if not self.is_current(file, certainly=self._compares_texts):
+                self.discard(file)
+        self._compares_texts = False
 
     def _suspect_all(self) -> None:
         """Events were lost: list every directory again and compare every file."""
-        self.memo.clear()
         self._compares_texts = True
         self._appeared.clear()
         listed = list(self._top.below())
@@ -426,7 +421,7 @@ class Watch:
                 self._drop_entry(entry)
         directory.entries = entries
         self._names += len(entries) - len(before)
-        self.texts.max_bytes = self._max_bytes - self._names * _NAME_BYTES
+        self.texts.resize(self._max_bytes - self._names * _NAME_BYTES)
         return True
 
     def handle(self, directory: KeptDirectory) -> int:
@@ -505,7 +500,7 @@ class Watch:
         size = status.st_size
         compared = file.directory.watch < 0 or status.st_nlink > 1
         changed = max(status.st_mtime_ns, status.st_ctime_ns)
-        if status.st_nlink > 1 and changed > self._refreshed - TIME_RESOLUTION:
+        if status.st_nlink > 1 and changed > self._began - TIME_RESOLUTION:
             self._compares_texts = True  # it may be a second name, since then, of another kept file
         if size > self.max_file or (compared and time.time_ns() - changed < TIME_RESOLUTION):
             return False
@@ -529,10 +524,15 @@ class Watch:
         entry.signature = 0
         self._linked.discard(entry)
 
-    def is_current(self, entry: KeptFile) -> bool:
-        """Return whether a file has the status with which it was read."""
+    def is_current(self, entry: KeptFile, *, certainly: bool = False) -> bool:
+        """Return whether a file has the status with which it was read.
+
+        `certainly` is False for one that may have been changed again at the time of that status, unnoticed.
+        """
         status = self._lstat(entry.directory.prefix + entry.name)
-        return status is not None and _signature(status) == entry.signature
+        if status is None or _signature(status) != entry.signature:
+            return False
+        return not certainly or max(status.st_mtime_ns, status.st_ctime_ns) < self._began - TIME_RESOLUTION
 
     def _lstat(self, real_path: str) -> os.stat_result | None:
         """Return a status only to compare it: a link on the way may lead outside."""
@@ -541,6 +541,23 @@ class Watch:
             return syscalls.lstat(root.fd, real_path)
         except OSError:
             return None
+
+
+_watches: "weakref.WeakSet[Watch]" = weakref.WeakSet()
+
+
+def _begin_in_child() -> None:
+    for each in _watches:
+        each.begin_in_child()
+
+
+if hasattr(os, "register_at_fork"):  # agentfs can be imported on Windows too
+    os.register_at_fork(after_in_child=_begin_in_child)
+
+
+def _user() -> tuple[int, int, list[int]]:
+    """Return what decides what may be read."""
+    return os.geteuid(), os.getegid(), os.getgroups()
 
 
 def _half_of_time_left() -> float:

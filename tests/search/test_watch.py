@@ -167,7 +167,7 @@ class Changes(RuleBasedStateMachine):
         with suppress(OSError):
             self.at(directory, name).chmod(mode)
 
-    @rule(one=directories, other=directories, name=names, new=names, content=contents, then=st.integers(0, 3))
+    @rule(one=directories, other=directories, name=names, new=names, content=contents, then=st.integers(0, 4))
     def hard_link(self, one, other, name, new, content, then):
         with suppress(OSError):
             os.link(self.at(one, name), self.at(other, new))
@@ -178,6 +178,8 @@ class Changes(RuleBasedStateMachine):
                 self.at(other, new).unlink()
             elif then == 3:
                 self.at(other, new).rename(self.outside / "linked")
+            elif then == 4:
+                self.at(other, new).rename(self.at(one, "moved")).unlink()
 
     @rule(directory=directories, name=names, to=st.sampled_from(["x.txt", "../a", "b", "/etc", "../outside"]))
     def link(self, directory, name, to):

@@ -3,6 +3,7 @@
 import errno
 import gc
 import os
+import resource
 import shutil
 import subprocess
 import sys
@@ -11,11 +12,12 @@ import textwrap
 import threading
 import tracemalloc
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from agentfs import Limits, Policy, Workspace
-from agentfs.fs import ReadBuffer, inotify, syscalls, watch
+from agentfs.fs import ReadBuffer, inotify, mounts, syscalls, watch
 from tests.search.watched import answer, check_same
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="it needs root")
@@ -73,6 +75,66 @@ def test_a_change_through_a_new_name_of_a_file_is_noticed(ws, root, tmp_path, th
     if then == "moved out":
         (tmp_path / "away").write_text("again and again\n")
         assert lines(ws, "again") == 1  # it has two names, so that it is compared each time
+
+
+def test_a_change_through_a_new_name_that_replaced_another_and_was_removed_is_noticed(ws, root):
+    name = root / "c/link.txt"
+    os.link(root / "a/one.txt", name)
+    name.write_text("needle\n")
+    name.rename(root / "c/one.txt").unlink()
+    assert lines(ws, "needle") == 1
+
+
+def test_a_change_through_a_new_name_that_was_moved_away_before_is_noticed(ws, root, tmp_path):
+    name = root / "c/link.txt"
+    os.link(root / "a/one.txt", name)
+    name = name.rename(tmp_path / "away")
+    lines(ws, "nothing")
+    name.write_text("needle\n")
+    assert lines(ws, "needle") == 1
+
+
+def test_a_change_through_a_name_that_was_removed_while_open_is_noticed(root):
+    os.link(root / "a/one.txt", root / "c/link.txt")
+    with Workspace(root, watch=True) as ws, (root / "c/link.txt").open("r+") as file:
+        (root / "c/link.txt").unlink()
+        assert lines(ws, "needle") == 0
+        file.write("needle")
+        file.flush()
+        assert lines(ws, "needle") == 1
+
+
+def test_a_rule_file_that_is_changed_through_another_name_decides_again(root):
+    (root / ".ignore").write_text("nothing\n")
+    with Workspace(root, watch=True) as ws:
+        assert lines(ws, "first") == ws.glob("one.txt").total == 4
+        os.link(root / ".ignore", root / "a/name")
+        (root / "a/name").write_text("c\n")
+        (root / "a/name").unlink()
+        assert lines(ws, "first") == ws.glob("one.txt").total == 3
+
+
+@linux
+def test_a_file_that_is_replaced_by_its_name_in_another_case_is_read_again(root, monkeypatch):
+    """As where a directory ignores case: the event has the name of the call, the listing that of the file."""
+    drain, lstat = inotify.Inotify.drain, syscalls.lstat
+
+    def drain_in_upper_case(queue):
+        changes, lost = drain(queue)
+        return {
+            watch: {name.upper(): events for name, events in names.items()}
+            for watch, names in changes.items()
+        }, lost
+
+    monkeypatch.setattr(inotify.Inotify, "drain", drain_in_upper_case)
+    monkeypatch.setattr(
+        syscalls, "lstat", lambda handle, name: lstat(handle, name.replace("ONE.TXT", "one.txt"))
+    )
+    with Workspace(root, watch=True) as ws:
+        lines(ws, "first")
+        (root / "a/new").write_text("needle\n")
+        (root / "a/new").rename(root / "a/one.txt")
+        assert lines(ws, "needle") == 1
 
 
 @pytest.mark.parametrize("then", ["moved", "moved out", "made"])
@@ -197,6 +259,18 @@ def test_where_events_were_lost_everything_is_compared(root, monkeypatch):
         (root / "c/new.txt").write_text("needle\n")
         check_same(ws, root)
         assert lines(ws, "needle") == 2
+
+
+@linux
+def test_where_events_were_lost_a_second_change_within_one_tick_of_the_clock_is_found(root, monkeypatch):
+    drain, packed = inotify.Inotify.drain, watch._STATUS
+    without_times = SimpleNamespace(pack=lambda *status: packed.pack(*status[:-2], 0, 0))
+    monkeypatch.setattr(inotify.Inotify, "drain", lambda queue: overflow(drain(queue)))
+    monkeypatch.setattr(watch, "_STATUS", without_times)
+    with Workspace(root, watch=True) as ws:
+        assert lines(ws, "first") == 4
+        (root / "a/one.txt").write_text("other in a\n")
+        assert lines(ws, "other") == 1
 
 
 def overflow(drained):
@@ -341,6 +415,26 @@ def test_memory_is_bounded_and_given_back(root):
         assert (ws.watch.texts, ws.watch.names) == (0, 0)
         check_same(ws, root)
     assert ws.watch.kept_bytes == 0
+
+
+def test_memory_is_bounded_while_the_listing_grows(root):
+    for number in range(100):
+        (root / f"a/{number}.txt").write_text("needle\n" * 1500)
+    for number in range(1200):
+        (root / f"c/{number}.txt").touch()
+    with Workspace(root, limits=Limits(watch_bytes=MIB), watch=True) as ws:
+        lines(ws, "needle")
+        allocated = sum(len(block.data) for block in ws._root.watch.texts._blocks)
+        assert ws.watch.names > 1300
+        assert 320 * ws.watch.names + allocated <= MIB
+
+
+def test_what_is_made_of_listings_is_bounded_in_number(root):
+    with Workspace(root, watch=True) as ws:
+        for number in range(600):
+            ws.glob(f"no-{number}")
+        assert len(ws._root.watch.memo._values) <= 1000
+        assert ws.glob("one.txt").total == 4
 
 
 def test_the_listing_takes_at_most_300_bytes_a_name(tmp_path):
@@ -505,6 +599,76 @@ def test_a_closed_workspace_answers_as_a_closed_one_does(root):
     cold.close()
     for call in (("grep", {"pattern": "first"}), ("ls", {}), ("glob", {"pattern": "*"})):
         assert answer(watched, *call) == answer(cold, *call)
+
+
+@linux
+def test_a_process_forked_during_a_search_does_not_wait_for_its_end(ws, root):
+    began, ends = threading.Event(), threading.Event()
+
+    def search():
+        with ws._root.watching():
+            began.set()
+            ends.wait()
+
+    thread = threading.Thread(target=search)
+    thread.start()
+    began.wait()
+    child = os.fork()
+    if child == 0:
+        (root / "c/child.txt").write_text("needle\n")
+        with ws._root.watching() as current:
+            os._exit(0 if current.tree is not None and lines(ws, "needle") == 1 else 1)
+    ends.set()
+    thread.join()
+    assert os.waitpid(child, 0)[1] == 0
+    assert lines(ws, "needle") == 1
+
+
+def test_a_workspace_that_is_closed_when_a_search_ends_gives_everything_back(root):
+    class Lock:
+        def __init__(self, lock):
+            self.acquire, self._release = lock.acquire, lock.release
+
+        def release(self):
+            thread = threading.Thread(target=ws.close)
+            thread.start()
+            thread.join()
+            self._release()
+
+    ws = Workspace(root, watch=True)
+    kept = ws._root.watch
+    kept._lock = Lock(kept._lock)
+    assert lines(ws, "first") == 4
+    assert (kept._inotify, kept.texts.count, kept._names) == (None, 0, 0)
+
+
+@linux
+def test_a_workspace_that_nobody_closed_leaves_no_descriptor_open(root):
+    before = os.listdir("/proc/self/fd")
+    for _ in range(3):
+        lines(Workspace(root, watch=True), "first")
+    gc.collect()
+    assert len(os.listdir("/proc/self/fd")) == len(before)
+
+
+@linux
+def test_a_mount_is_noticed_where_no_descriptor_is_left(tmp_path, monkeypatch):
+    root = tmp_path.resolve()
+    table = tmp_path / "mountinfo"
+    monkeypatch.setattr(mounts, "_MOUNTS", str(table))
+    table.write_text("1 1 0:1 / / rw - ext4 none rw\n")
+    watched = mounts.Mounts(str(root))
+    table.write_text(f"1 1 0:1 / / rw - ext4 none rw\n2 1 0:2 / {root}/a rw - tmpfs none rw\n")
+    monkeypatch.setattr(watched, "_poll", SimpleNamespace(poll=lambda _: True))
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (0, limits[1]))
+    try:
+        with pytest.raises(OSError, match="Too many"):
+            os.open("/", os.O_RDONLY)
+        assert watched.changed()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+        watched.close()
 
 
 def test_nothing_is_reported_where_nothing_is_watched(root):
