@@ -244,7 +244,7 @@ def _open(root: str | None, state: str | None, command: str | None = None) -> Wo
     with progress() as report:
         if command is not None:
             report(f"connecting (the first time the package is sent): {command}")
-            workspace = agentfs.connect(shlex.split(command), root or ".", state=state)
+            workspace = agentfs.connect(_words(command), root or ".", state=state)
         else:
             if root is None and state is not None:
                 root = root_of(state)
@@ -252,6 +252,13 @@ def _open(root: str | None, state: str | None, command: str | None = None) -> Wo
     for note in workspace.recovery_notes:
         print_error(f"agentfs: {note}")
     return workspace
+
+
+def _words(command: str) -> list[str]:
+    try:
+        return shlex.split(command)
+    except ValueError as error:  # such as "No closing quotation"
+        raise InvalidArgumentError(f"--connect {command!r} is no command: {error}.") from None
 
 
 def _run_tool(arguments: argparse.Namespace) -> int:
@@ -389,7 +396,7 @@ def _mcp(arguments: argparse.Namespace) -> int:
         dialect=arguments.dialect,
         policy=Policy(read_only=arguments.read_only),
         state=arguments.state,
-        command=None if arguments.connect is None else shlex.split(arguments.connect),
+        command=None if arguments.connect is None else _words(arguments.connect),
         structured=arguments.structured,
         watch_bytes=None
         if arguments.no_watch

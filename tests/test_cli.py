@@ -45,6 +45,13 @@ def test_call_with_bad_json_is_a_failure_without_a_traceback(tmp_path, arguments
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize("command", [("call", "ls", "{}"), ("mcp",)])
+def test_a_command_to_connect_with_an_open_quotation_is_a_failure_without_a_traceback(tmp_path, command):
+    done = run(*command, "--connect", "ssh 'host", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == 'agentfs: --connect "ssh \'host" is no command: No closing quotation.\n'
+
+
 def test_call_prints_the_whole_result_as_json(tmp_path):
     (tmp_path / "a.txt").write_text("one\n")
     done = run("call", "read", '{"path": "a.txt"}', "--json", cwd=tmp_path)

@@ -6,7 +6,7 @@ import threading
 import pytest
 
 from agentfs import AgentFSError, Limits, Policy, Workspace
-from agentfs.errors import NotDirectoryError, NotFoundError
+from agentfs.errors import InvalidPathError, NotDirectoryError, NotFoundError
 from agentfs.text import estimate_tokens
 
 
@@ -19,6 +19,11 @@ def test_a_root_that_is_a_file_is_an_error_at_once(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(NotDirectoryError):
         Workspace(tmp_path / "file")
+
+
+def test_a_root_with_a_nul_is_an_error_at_once():
+    with pytest.raises(InvalidPathError):
+        Workspace("a\0b")
 
 
 def test_the_root_is_where_it_was_though_the_process_moves(tmp_path, monkeypatch):

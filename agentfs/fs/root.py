@@ -13,6 +13,7 @@ from agentfs.errors import (
     AccessError,
     AgentFSError,
     InvalidArgumentError,
+    InvalidPathError,
     NotDirectoryError,
     NotFoundError,
     OutsideWorkspaceError,
@@ -58,6 +59,8 @@ class Root:
                 hint="Run it on Linux (WSL or a container too), macOS or BSD.",
             )
         given = os.path.abspath(path)
+        if "\0" in given:
+            raise InvalidPathError(f"The workspace root {quote(given)} holds a NUL character.")
         self.path = os.path.realpath(given)
         self.policy = policy
         self.recorder: Recorder | None = None

@@ -29,6 +29,7 @@ from agentfs.remote import bootstrap, protocol
 from agentfs.remote.connection import Caller, Connection, Lost, Prepare
 from agentfs.remote.transport import Stream, open_command
 from agentfs.results import Containment, WatchReport
+from agentfs.tools.checking import ArgumentChecker
 from agentfs.tools.declaration import declaration_of
 from agentfs.values import Value
 from agentfs.workspace import Workspace
@@ -78,7 +79,7 @@ class Link:
         try:
             self._connect(time.monotonic() + patience)
         except Lost as lost:
-            raise _disconnected(f"The far side cannot be reached: {lost}.", made=False) from None
+            raise _unreachable(str(lost), made=False) from None
 
     def __del__(self) -> None:
         if self._connection is not None:
@@ -113,7 +114,7 @@ class Link:
                 made = None if sent and caller.changes else False
                 if sent and not caller.changes:  # the far side may have noted as read what never came here
                     self._hello["forget"] = True
-                raise _disconnected(f"The far side cannot be reached: {self._ended or reason}.", made=made)
+                raise _unreachable(self._ended or reason, made=made)
             time.sleep(pause)
             pause = min(pause * 2, _LONGEST_PAUSE)
 
@@ -367,6 +368,10 @@ async def _coroutine(awaitable: Any) -> Any:
     return await awaitable
 
 
+def _unreachable(reason: str, *, made: bool | None) -> DisconnectedError:
+    return _disconnected(f"The far side cannot be reached: {reason.removesuffix('.')}.", made=made)
+
+
 def _disconnected(message: str, *, made: bool | None) -> DisconnectedError:
     outcome = {
         False: "Nothing was changed by this call.",
@@ -442,8 +447,9 @@ def connect(
     Raises:
         AgentFSError: `disconnected`, and what opening a `Workspace` there raises.
     """
-    if isinstance(command_or_opener, str) or not (callable(command_or_opener) or command_or_opener):
-        raise InvalidArgumentError("The command must be a list of texts, or a function.")
+    ArgumentChecker(connect).check((), locals())
+    if not (callable(command_or_opener) or command_or_opener):
+        raise InvalidArgumentError("The command is empty.")
     if not patience > 0:
         raise InvalidArgumentError(f"`patience` must be a positive number of seconds, not {patience!r}.")
     functions: list[Callable[..., Any]] = []

@@ -213,13 +213,12 @@ class Server:
             raise RefusedError(
                 "The command line of the far side does not let the client choose a state directory."
             )
-        if self._options.read_only:
-            policy = replace(policy, read_only=True)
+        policy = self._narrowed(policy)
         if engine not in ("python", "ripgrep") or not isinstance(watch, bool):
             raise InvalidArgumentError(
                 "The first message has a wrong engine, or does not say whether to watch."
             )
-        if "\0" in root:
+        if "\0" in self._options.root + root:
             raise InvalidPathError("The root has a NUL in it.")
         if not self._options.any_policy and engine != "python":
             raise RefusedError("The command line of the far side does not allow this engine.")
@@ -270,12 +269,18 @@ class Server:
             self._notes.append(f"the session is lost with its connection: {error.message}")
         return opened(Workspace, state)
 
+    def _narrowed(self, policy: Policy) -> Policy:
+        return replace(policy, read_only=policy.read_only or self._options.read_only)
+
     def _check(self, policy: Policy, limits: Limits) -> None:
         if self._options.any_policy:
             return
         for each in fields(Limits):
             if each.type in (int, float) and getattr(limits, each.name) > each.default:
-                raise RefusedError(f"The command line of the far side does not allow a larger {each.name}.")
+                raise RefusedError(
+                    f"The command line of the far side does not allow a larger {each.name}.",
+                    hint="With --any-policy it does; the presets of some dialects need that.",
+                )
         if policy.hardlinks == "inplace":  # which writes to the names outside of the root, too
             raise RefusedError("The command line of the far side does not allow to write through hard links.")
         for each in fields(Protect):
@@ -405,6 +410,8 @@ class Server:
             found = workspace
             for view in views:
                 given = _decode(view)
+                if "policy" in given:
+                    given["policy"] = self._narrowed(given["policy"])
                 found = found.view(**given)
                 self._check(found.policy, found.limits)
             if options is not None:

@@ -51,11 +51,11 @@ class _MismatchError(Exception):
 
 
 class ArgumentChecker:
-    """Checks the arguments of calls of one method."""
+    """Checks the arguments of calls of one function or method."""
 
-    def __init__(self, method: Callable[..., Any]) -> None:
-        _, *declared = inspect.signature(method).parameters.values()
-        self._parameters = {each.name: _parameter(each) for each in declared}
+    def __init__(self, function: Callable[..., Any]) -> None:
+        declared = inspect.signature(function).parameters
+        self._parameters = {name: _parameter(each) for name, each in declared.items() if name != "self"}
 
     def check(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Sequence[Any], dict[str, Any]]:
         """Return the arguments to call with, self aside; raise `invalid_argument` for a wrong type."""

@@ -17,6 +17,7 @@ from agentfs import Deny, Edit, Limits, Policy, Protect, Workspace, connect
 from agentfs.errors import (
     DisconnectedError,
     InvalidArgumentError,
+    InvalidPathError,
     NoMatchError,
     NotFoundError,
     OutsideWorkspaceError,
@@ -233,6 +234,12 @@ def test_what_the_command_line_allows_is_never_widened(tmp_path):
             remote.write("a.txt", "x")
         with pytest.raises(RefusedError):
             remote.view(limits=Limits(read_lines=100_000)).ls()
+        (tmp_path / "in" / "b.txt").write_text("one\n")
+        wave = remote.tools(dialect="wave")  # a view, whose policy does not say `read_only`
+        assert wave.call("Read", {"file_path": "b.txt"}).success
+        refused = wave.call("Write", {"file_path": "a.txt", "content": "x"})
+        assert refused.error is not None
+        assert refused.error["code"] == "read_only"
     for root, options in (
         ("..", {}),
         (str(tmp_path), {}),
@@ -254,6 +261,32 @@ def test_a_closed_workspace_and_a_missing_root_are_errors(remote, tmp_path):
         connect(open_pipe(), tmp_path / "missing", push=False)
     with pytest.raises(DisconnectedError, match=r"cannot be reached: .*exit status 3: no way"):
         connect(["sh", "-c", "echo no way >&2; exit 3"], tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("command", "root", "options", "named"),
+    [
+        (5, ".", {}, "command_or_opener"),
+        ("ssh box", ".", {}, "command_or_opener"),
+        (["ssh", 5], ".", {}, "command_or_opener"),
+        ([], ".", {}, "empty"),
+        (["env"], None, {}, "root"),
+        (["env"], "a\0b", {}, "NUL"),
+        (["env"], ".", {"session": 5}, "session"),
+        (["env"], ".", {"python": 3.12}, "python"),
+        (["env"], ".", {"patience": "long"}, "patience"),
+        (["env"], ".", {"state": 5}, "state"),
+    ],
+)
+def test_a_wrong_argument_is_named(command, root, options, named):
+    with pytest.raises((InvalidArgumentError, InvalidPathError), match=named):
+        connect(command, root, **options)
+
+
+def test_the_reason_that_a_command_cannot_be_run_is_one_sentence(tmp_path):
+    with pytest.raises(DisconnectedError) as caught:
+        connect([str(tmp_path / "missing")], ".")
+    assert caught.value.message.endswith("cannot be run: No such file or directory.")
 
 
 def test_a_forked_process_has_to_connect_itself(tmp_path):
