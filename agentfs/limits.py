@@ -7,6 +7,7 @@ from agentfs.errors import InvalidArgumentError
 from agentfs.values import Value
 
 MIB = 1024 * 1024
+LARGEST = 2**63 - 1  # of the integers that are taken, and sent
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -60,8 +61,8 @@ class Limits(Value):
             if isinstance(value, bool) or not isinstance(value, wanted) or not value > 0:
                 msg = f"Limits.{field.name} must be a positive number, not {value!r}."
                 raise InvalidArgumentError(msg)
-            cap = _CAPS.get(field.name)
-            if cap is not None and value > cap:
+            cap = _CAPS.get(field.name, LARGEST)
+            if value > cap:
                 msg = f"Limits.{field.name} may be at most {cap}, not {value!r}."
                 raise InvalidArgumentError(msg)
 

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass
 from os import PathLike, fspath
-from typing import Any, Literal, Self, cast
+from typing import Any, Literal, Self, TypedDict, cast
 
 from agentfs import call_context
 from agentfs.enforcement import check_arguments
@@ -58,6 +58,23 @@ class RemoteReport(Value):
     engine: str
     pid: int
     reconnects: int
+
+
+class _Far(TypedDict):
+    version: str
+    python: str
+    engine: str
+    pid: int
+
+
+class _Opened(TypedDict):
+    """The answer to the first message."""
+
+    agentfs: str
+    protocol: int
+    root: str
+    notes: list[str]
+    remote: _Far
 
 
 class Link:
@@ -156,6 +173,9 @@ class Link:
                 if not isinstance(error, (BusyError, FileIOError)):  # which may pass
                     self._ended = str(error)
                 raise Lost(str(error), sent=False)
+            if not protocol.is_instance(answer, _Opened):
+                connection.close()
+                raise _disconnected("The far side does not say what it is.", made=False)
             self._connection, self.answer = connection, answer
             self._hello.pop("forget", None)
             self.connections += 1
@@ -188,7 +208,7 @@ class RemoteWorkspace(Workspace):
     @property
     def root(self) -> str:
         """The absolute path of the root at the far side, without links."""
-        return str(self._link.answer.get("root"))
+        return str(self._link.answer["root"])
 
     @property
     def containment(self) -> Containment:
@@ -203,16 +223,12 @@ class RemoteWorkspace(Workspace):
     @property
     def recovery_notes(self) -> tuple[str, ...]:
         """What was recovered on opening, because a process had died in the middle of a change."""
-        return tuple(map(str, self._link.answer.get("notes", ())))
+        return tuple(map(protocol.shown, self._link.answer["notes"]))
 
     @property
     def remote(self) -> RemoteReport:
         """What serves at the far side, and how often the connection was made anew."""
-        given = protocol.decode(self._link.answer.get("remote"))
-        try:
-            return RemoteReport(**given, reconnects=self._link.connections - 1)
-        except TypeError:
-            raise _disconnected("The far side does not say what it is.", made=False) from None
+        return RemoteReport(**self._link.answer["remote"], reconnects=self._link.connections - 1)
 
     def close(self) -> None:
         """End the far side and the connection; every later call fails."""

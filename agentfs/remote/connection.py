@@ -18,7 +18,7 @@ from agentfs.remote.transport import Stream, line_reader
 _NOISE_BYTES = 256 * 1024  # that may come before the first message, such as the greeting of a shell
 _PIECE = 64 * 1024
 _MAX_QUESTIONS = 10_000  # of one call
-_MAX_WAITING = 10_000  # messages for one call that nobody has taken yet
+_MAX_WAITING = 3  # messages for one call that it has not taken: progress, a question, the answer
 _CANCEL: Mapping[str, Any] = {"cancel": True}  # in the queue of a call: tell the far side
 _LATEST_PING = 3.0  # seconds
 _CLOSE_SECONDS = 2.0
@@ -248,8 +248,8 @@ class Connection:
     def _dispatch(self, number: int, message: Mapping[str, Any]) -> None:
         with self._lock:
             inbox = self._inboxes.get(number)
-        if inbox is None:
-            return  # the call was given up
+        if inbox is None or ("progress" in message and not inbox.empty()):
+            return  # the call was given up, or is busy
         if inbox.qsize() > _MAX_WAITING:
             raise protocol.ProtocolError("The far side sends more than is taken.")
         inbox.put(message)

@@ -9,6 +9,7 @@ field may be, so that what is decoded has the types that the program expects, wh
 
 import base64
 import functools
+import inspect
 import json
 import types
 import typing
@@ -17,34 +18,40 @@ from dataclasses import MISSING, fields, is_dataclass
 from typing import Any, Literal, Union
 
 from agentfs import errors, results
-from agentfs.errors import AgentFSError
+from agentfs.errors import AgentFSError, TooLargeError, UnsupportedSystemError
 from agentfs.limits import MIB, Limits
-from agentfs.messages import FirstOf, Joined, Message, NextCall, ParameterName, Retry, ToolName
+from agentfs.messages import FirstOf, Joined, Message, NextCall, ParameterName, Part, Retry, ToolName
 from agentfs.permissions import Allow, Deny, PermissionRequest
 from agentfs.policy import DialectOptions, Policy, Protect
 from agentfs.results import TEXTS
+from agentfs.tools.checking import ArgumentChecker
+from agentfs.tools.declaration import declared_tools
+from agentfs.tools.types import SCALAR_TESTS
 from agentfs.visible import escape_controls, visible
+from agentfs.workspace import Workspace
 
 VERSION = 1  # of the messages; both sides must have the same
 MAX_LINE = 1 * MIB
 MAX_MESSAGE = 256 * MIB
 _MAX_DEPTH = 40
+_TEXTS = TEXTS | {"notes", "applied_via"}  # fields of results that a model is shown
 _MORE = b"+"  # begins each line of a message but the last
 
-_RECORDS: dict[str, type[Any]] = {
+_LONGEST = 10  # characters of a separator, which is repeated for each part
+
+_CLASSES: dict[str, type[Any]] = {
     each.__name__: each
     for each in (
-        *vars(results).values(), PermissionRequest, Allow, Deny, Policy, Protect, Limits, DialectOptions
+        *(each for each in vars(results).values() if isinstance(each, type) and is_dataclass(each)),
+        *(PermissionRequest, Allow, Deny, Policy, Protect, Limits, DialectOptions),
+        *(ToolName, ParameterName, Retry, Message, Joined, FirstOf),
     )
-    if isinstance(each, type) and is_dataclass(each)
-}  # fmt: skip
-_TUPLES: dict[str, type[Any]] = {each.__name__: each for each in (ToolName, ParameterName, Retry)}
-_MESSAGES: dict[str, type[Message]] = {each.__name__: each for each in (Message, Joined, FirstOf)}
+}
 # Exceptions besides those of agentfs that a method may raise, each with a text.
 _EXCEPTIONS = (TypeError, ValueError, RuntimeError, MemoryError, RecursionError, NotImplementedError)
 
 _Function = Callable[..., Any]
-_Test = Callable[[Any], Any]  # whose result counts as true or false
+_Test = Callable[[Any], bool]
 
 
 class RemoteFunction:
@@ -59,8 +66,13 @@ class ProtocolError(Exception):
 
 
 def to_lines(message: Mapping[str, Any]) -> bytes:
-    """Return a message, whose values are encoded, as one line or several."""
+    """Return a message, whose values are encoded, as one line or several; `too_large` for too long a one."""
     text = json.dumps(message, separators=(",", ":")).encode()
+    if len(text) > MAX_MESSAGE:
+        raise TooLargeError(
+            f"A call or its result has {len(text):,} bytes as a message, of at most {MAX_MESSAGE:,}.",
+            hint="Ask for less at a time.",
+        )
     if len(text) < MAX_LINE:
         return text + b"\n"
     step = MAX_LINE - 2
@@ -95,27 +107,18 @@ def encode(value: Any, functions: list[_Function] | None = None) -> Any:
     Raises:
         TypeError: It, or something in it, has no type of the closed set.
     """
-    kind = _type_of(value)
-    many: Any = value
+    kind: Any = type(value)
     name: str = kind.__name__
-    if value is None or kind is str or kind is int or kind is bool or kind is float:
+    many: Any = value
+    if value is None or kind in (str, int, bool, float):
         return value
     if kind is list:
-        return [encode(each, functions) for each in value]
+        return [encode(each, functions) for each in many]
     if kind is tuple:
-        return {"$": [encode(each, functions) for each in value]}
-    if isinstance(value, Message) and name in _MESSAGES:
-        return {"$": name, "parts": [encode(each, functions) for each in value.parts]}
-    record: Any = _RECORDS.get(name)
-    if record is not None and kind is record:
-        named: dict[str, Any] = {"$": name}
-        for field, default in _defaults(record):
-            found = getattr(value, field)
-            if found is not default and found != default:
-                named[field] = encode(found, functions)
-        return named
-    if _TUPLES.get(name) is kind:
-        return {"$": name, **encode(many._asdict(), functions)}
+        return {"$": [encode(each, functions) for each in many]}
+    if _CLASSES.get(name) is kind:
+        given = {"parts": [*many.parts]} if isinstance(value, Message) else _given(many, kind)
+        return {"$": name, **{field: encode(each, functions) for field, each in given.items()}}
     if kind is bytes:
         return {"$": "bytes", "base64": base64.b64encode(many).decode()}
     if isinstance(value, Mapping):
@@ -137,10 +140,6 @@ def encode(value: Any, functions: list[_Function] | None = None) -> Any:
     raise TypeError(f"{name} is no type of a message")
 
 
-def _type_of(value: Any) -> Any:
-    return type(value)
-
-
 def decode(value: Any, function: Callable[[int], _Function] | None = None) -> Any:
     """Return the value that was encoded; raise ProtocolError for anything else.
 
@@ -156,13 +155,15 @@ def _decode(value: Any, function: Callable[[int], _Function] | None, depth: int)
     if isinstance(value, list):
         return [_decode(each, function, depth + 1) for each in given]
     if not isinstance(value, dict):
+        if type(value) in (int, float) and not SCALAR_TESTS["number"](value):
+            raise ProtocolError("A message has a number that is not finite, or of more than 64 bits.")
         return value
     name: Any = given.get("$")
-    if name is None:
-        return {key: _decode(each, function, depth + 1) for key, each in given.items()}
     if isinstance(name, list):
         return tuple(_decode(each, function, depth + 1) for each in name)
     made = {key: _decode(each, function, depth + 1) for key, each in given.items() if key != "$"}
+    if name is None:
+        return made
     try:
         return _make(str(name), made, function)
     except (TypeError, ValueError, LookupError, AttributeError) as error:
@@ -171,52 +172,69 @@ def _decode(value: Any, function: Callable[[int], _Function] | None, depth: int)
         raise ProtocolError(f"A message has a wrong {str(name)[:40]!r}.") from None
 
 
-def _shown(text: Any) -> Any:
-    """Return a text for a model with hidden characters visible, as this side makes them."""
+def shown(text: Any) -> Any:
+    """Return a text for a model, or a tuple of them, with its hidden characters visible."""
+    if type(text) is tuple:
+        return tuple(map(shown, text))
     return escape_controls(text) if type(text) is str and visible(text) != text else text
 
 
 def _make(name: str, given: dict[str, Any], function: Callable[[int], _Function] | None) -> Any:
-    cls: Any = _RECORDS.get(name) or _TUPLES.get(name)
-    if cls is not None:
-        tests = _tests(cls)
-        if not all(tests[key](each) for key, each in given.items()):
-            raise TypeError(name)
-        return cls(**{key: _shown(each) if key in TEXTS else each for key, each in given.items()})
-    if name in _MESSAGES:
+    cls: Any = _CLASSES.get(name)
+    if cls is None:
+        if name == "bytes":
+            return base64.b64decode(given["base64"], validate=True)
+        if name == "dict":
+            return dict(given["items"])
+        if name == "function" and function is not None and type(given["number"]) is int:
+            return function(given["number"])
+        raise TypeError(name)
+    if issubclass(cls, Message):
         parts = given["parts"]
-        if not all(map(_is_part, parts)) or (name == "Joined" and type(parts[0]) is not str):
+        separator = parts[0] if cls is Joined else ""
+        if not (is_instance(parts, list[Part]) and type(separator) is str and len(separator) <= _LONGEST):
             raise TypeError(name)
-        return _MESSAGES[name](*map(_shown, parts))
-    if name == "bytes":
-        return base64.b64decode(given["base64"], validate=True)
-    if name == "dict":
-        return dict(given["items"])
-    if name == "function" and function is not None and type(given["number"]) is int:
-        return function(given["number"])
-    raise TypeError(name)
+        return cls(*map(shown, parts))
+    tests = _tests(cls)
+    if not all(tests[key](each) for key, each in given.items()) or (cls is Retry and not _is_json(given)):
+        raise TypeError(name)
+    texts = _TEXTS if issubclass(cls, results.Result) else ()
+    return cls(**{key: shown(each) if key in texts else each for key, each in given.items()})
+
+
+def _given(value: Any, cls: Any) -> dict[str, Any]:
+    """Return the fields that make a dataclass or a named tuple, but those that are as by default."""
+    given: dict[str, Any] = {}
+    for name, default in _defaults(cls).items():
+        found = getattr(value, name)
+        if found is not default and found != default:
+            given[name] = found
+    return given
 
 
 @functools.cache
-def _defaults(cls: Any) -> tuple[tuple[str, Any], ...]:
-    """Return the fields that make a record, each with the value that is left out."""
-
-    def default(field: Any) -> Any:
-        if field.default_factory is not MISSING:
-            return field.default_factory()
-        return field.default
-
-    return tuple((field.name, default(field)) for field in fields(cls) if field.init)
+def _defaults(cls: Any) -> dict[str, Any]:
+    if not is_dataclass(cls):
+        return {name: cls._field_defaults.get(name, MISSING) for name in cls._fields}
+    return {
+        each.name: each.default if each.default_factory is MISSING else each.default_factory()
+        for each in fields(cls)
+        if each.init
+    }
 
 
 @functools.cache
 def _tests(cls: Any) -> dict[str, _Test]:
-    """Return for each field what tells whether a value is of its type."""
     hints = typing.get_type_hints(cls)
-    names = [field.name for field in fields(cls)] if is_dataclass(cls) else list(cls._fields)
-    return {name: _test(hints[name]) for name in names}
+    return {name: _test(hints[name]) for name in _defaults(cls)}
 
 
+def is_instance(value: Any, hint: Any) -> bool:
+    """Return whether a value is of a type hint."""
+    return _test(hint)(value)
+
+
+@functools.cache
 def _test(hint: Any) -> _Test:
     """Return what tells whether a value is of a type hint."""
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
@@ -234,7 +252,9 @@ def _test(hint: Any) -> _Test:
     if origin is tuple:
         items = [_test(each) for each in arguments]
         return lambda value: (
-            isinstance(value, tuple) and len(value) == len(items) and all(map(_holds, items, value))
+            isinstance(value, tuple)
+            and len(value) == len(items)
+            and all(test(each) for test, each in zip(items, value, strict=True))
         )
     if origin in (dict, Mapping):
         key, item = map(_test, arguments)
@@ -249,35 +269,35 @@ def _test(hint: Any) -> _Test:
             isinstance(value, dict)
             and value.keys() == members.keys()
             and all(test(value[name]) for name, test in members.items())
+            and (hint is not NextCall or _can_be_made(**value))
         )
-    if hint is None or hint is type(None):
-        return lambda value: value is None
     if hint is float:
         return lambda value: type(value) in (int, float)
     if hint in (int, bool, bytes):
         return lambda value: type(value) is hint
-    return lambda value: isinstance(value, hint)  # a text may be a Message
+    kind = type(None) if hint is None else hint
+    return lambda value: isinstance(value, kind)  # a text may be a Message
 
 
-def _holds(test: _Test, value: Any) -> Any:
-    return test(value)
+def _can_be_made(name: str, arguments: dict[str, Any]) -> bool:
+    """Return whether a call of a method is one that the tools at hand can be asked for."""
+    if name not in declared_tools(Workspace) or not _is_json(arguments):
+        return False
+    method = getattr(Workspace, name)
+    try:
+        inspect.signature(method).bind(None, **arguments)
+        ArgumentChecker(method).check((), {**arguments})
+    except (TypeError, AgentFSError):
+        return False
+    return True
 
 
-_is_call = _test(NextCall)
-
-
-def _is_part(value: Any) -> bool:
-    return isinstance(value, (str, ToolName, ParameterName, Retry)) or bool(_is_call(value))
-
-
-def is_instance(value: Any, hint: Any) -> bool:
-    """Return whether a value is of a type hint."""
-    return bool(_cached_test(hint)(value))
-
-
-@functools.cache
-def _cached_test(hint: Any) -> _Test:
-    return _test(hint)
+def _is_json(value: Any) -> bool:
+    try:
+        json.dumps(value)
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 def encode_error(error: Exception) -> dict[str, Any]:
@@ -301,18 +321,23 @@ def decode_error(value: Any) -> Exception:
     if not isinstance(found, dict):
         raise ProtocolError("An answer has no error.")
     message, hint, details = found.get("message"), found.get("hint", ""), found.get("details", {})
-    leaf = _leaves().get(str(found.get("code")))
     if not isinstance(message, str) or not isinstance(hint, str) or not _is_details(details):
         raise ProtocolError("An answer has a wrong error.")
-    if leaf is not None:
-        return leaf(_shown(message), hint=_shown(hint), details=details)
-    return next((each for each in _EXCEPTIONS if each.__name__ == found.get("exception")), RuntimeError)(
-        _shown(str(message))
-    )
+    message, hint, code = shown(message), shown(hint), found.get("code")
+    if isinstance(code, str):  # an unknown one is that of a newer version
+        leaf = _leaves().get(code)
+        return (
+            UnsupportedSystemError(message, hint=hint, details={**details, "code": code})
+            if leaf is None
+            else leaf(message, hint=hint, details=details)
+        )
+    known = (each for each in _EXCEPTIONS if each.__name__ == found.get("exception"))
+    return next(known, RuntimeError)(message)
 
 
 def _is_details(details: Any) -> bool:
-    return is_instance(details, dict[str, Any]) and is_instance(details.get("places", []), Sequence[str])
+    places = details.get("places", []) if isinstance(details, dict) else None
+    return is_instance(details, dict[str, Any]) and is_instance(places, Sequence[str]) and _is_json(details)
 
 
 def _is_encodable(value: Any) -> bool:

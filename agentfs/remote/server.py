@@ -31,6 +31,7 @@ from agentfs.errors import (
     InvalidArgumentError,
     InvalidPathError,
     RefusedError,
+    TooLargeError,
 )
 from agentfs.fs.session_directory import SessionDirectory
 from agentfs.limits import Limits
@@ -341,7 +342,10 @@ class Server:
             answer = {"error": protocol.encode_error(error)}
         with self._lock:
             del self._requests[request.number]
-        self._send({**answer, "answer": request.number})
+        try:
+            self._send({**answer, "answer": request.number})
+        except TooLargeError as error:
+            self._send({"error": protocol.encode_error(error), "answer": request.number})
 
     def _earlier_answer(self, request: _Request) -> Mapping[str, Any] | None:
         """Return the answer to a change that was begun before; None where it may be made now."""

@@ -27,10 +27,9 @@ from typing import (
 )
 
 from agentfs.errors import InvalidArgumentError
+from agentfs.limits import LARGEST
 from agentfs.tools.declaration import ModelType
 from agentfs.tools.docstrings import read_docstring
-
-LARGEST = 2**63 - 1
 
 
 class Scalar(NamedTuple):

@@ -24,7 +24,9 @@ from agentfs.errors import (
     ReadOnlyError,
     RefusedError,
     StaleError,
+    TooLargeError,
 )
+from agentfs.remote import protocol
 from agentfs.remote.client import RemoteWorkspace
 from agentfs.remote.server import Options
 from tests.remote.over_pipe import PipeStream, open_pipe
@@ -82,6 +84,7 @@ def test_each_public_method_is_one_request(remote, tmp_path):
 def test_results_and_errors_are_equal_to_local_ones(remote, tmp_path):
     (tmp_path / "a.py").write_text("def f():\n    return 1\n" * 40)
     (tmp_path / "b.bin").write_bytes(b"\0\1\2")
+    (tmp_path / "hidden.txt").write_text("a \x1b \u202e b\n")
     with Workspace(tmp_path) as local:
         for name, call in (
             ("read", lambda ws: ws.read("a.py", 3, 4, line_ids=True)),
@@ -89,6 +92,7 @@ def test_results_and_errors_are_equal_to_local_ones(remote, tmp_path):
             ("ls", lambda ws: ws.ls()),
             ("edit", lambda ws: ws.edit("a.py", "return 1", "return 2", True, preview=True)),
             ("grep", lambda ws: ws.grep("f", limit=3, context=1, line_ids=True)),
+            ("grep", lambda ws: ws.grep("b$", path="hidden.txt")),
         ):
             there, here = (replace(call(ws), **FREE.get(name, {})) for ws in (remote, local))
             assert there == here
@@ -109,6 +113,19 @@ def test_results_and_errors_are_equal_to_local_ones(remote, tmp_path):
         for workspace in (remote, local):
             with pytest.raises(TypeError, match=r"missing (a|1) required"):
                 workspace.read()
+
+
+def test_a_message_that_is_too_large_is_an_error_and_the_next_call_is_answered(tmp_path, monkeypatch):
+    monkeypatch.setattr(protocol, "MAX_MESSAGE", 3 << 20)
+    (tmp_path / "a.txt").write_text("x" * (2 << 20))
+    limits = Limits(read_bytes=4 << 20, line_chars=4 << 20, output_tokens=4 << 20)
+    with connect(open_pipe(), tmp_path, push=False, limits=limits) as remote:
+        for call in (lambda: remote.read("a.txt"), lambda: remote.write("b.txt", "x" * (4 << 20))):
+            with pytest.raises(TooLargeError, match="of at most 3,145,728"):
+                call()
+        assert remote.write("b.txt", "x").created
+    with pytest.raises(InvalidArgumentError, match="may be at most 9223372036854775807"):
+        Limits(walk_entries=2**63)
 
 
 def test_a_transaction_is_made_whole_or_not_at_all(remote, tmp_path):

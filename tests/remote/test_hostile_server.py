@@ -9,8 +9,8 @@ import tracemalloc
 
 import pytest
 
-from agentfs import Allow, Limits, Policy
-from agentfs.errors import AgentFSError, DisconnectedError, NotFoundError
+from agentfs import Allow, Limits, PermissionRequest, Policy
+from agentfs.errors import AgentFSError, DisconnectedError, NotFoundError, UnsupportedSystemError
 from agentfs.remote import protocol
 from agentfs.remote.client import connect
 from agentfs.visible import escape_controls, visible
@@ -60,12 +60,12 @@ def line(message):
     return json.dumps(message).encode() + b"\n"
 
 
-def far_side(answer):
+def far_side(answer, **hello):
     """Return a script that opens as it should, and answers a call by a function of its number."""
 
     def script(message):
         if "nonce" in message:
-            yield line({"agentfs": message["nonce"], **HELLO})
+            yield line({"agentfs": message["nonce"], **HELLO, **hello})
         elif "call" in message:
             yield from answer(message["call"])
 
@@ -112,6 +112,10 @@ GREETINGS = {
     "another nonce": lambda _: iter([line({"agentfs": "other", **HELLO})] * 3),
     "no object": lambda message: iter([line([message.get("nonce")])]),
     "deep": lambda message: iter([b"[" * 100_000 + message.get("nonce", "").encode() + b"\n"]),
+    "a report that is none": lambda message: iter(
+        [line({"agentfs": message["nonce"], **HELLO, "remote": {"version": 5}})]
+    ),
+    "notes that are none": lambda message: iter([line({"agentfs": message["nonce"], **HELLO, "notes": 5})]),
     "another protocol": lambda message: iter(
         [line({"agentfs": message["nonce"], "error": {"code": "no such"}})]
     ),
@@ -130,6 +134,16 @@ def test_a_wrong_first_message_is_disconnected(greeting):
     assert taken < PATIENCE + 5
 
 
+def read_answer(number, **fields):
+    return {"answer": number, "value": {"$": "ReadResult", "path": "a.txt", "kind": "text", **fields}}
+
+
+def next_call(name, **arguments):
+    return {"name": name, "arguments": arguments}
+
+
+IO_ERROR = {"code": "io", "message": "x"}
+DATA = {"$": "bytes", "base64": ""}
 ANSWERS = {
     "garbage": lambda n: iter([b"\xff\xfe\x00\n"]),
     "an endless line": endless,
@@ -148,8 +162,33 @@ ANSWERS = {
     "deep": lambda n: iter([line({"answer": n, "value": nested(200)})]),
     "too deep for JSON": lambda n: iter([b'{"answer":1,"value":' + b"[" * 300_000 + b"\n"]),
     "a huge number": lambda n: iter([b'{"answer": 1, "value": ' + b"9" * 900_000 + b"}\n"]),
-    "an error of a code that is none": lambda n: iter(
-        [line({"answer": n, "error": {"code": "no_such_code", "message": "x"}})]
+    **{
+        f"{value} as a number": lambda n, value=value: iter(
+            [
+                line({"answer": n, "error": {**IO_ERROR, "details": {"a": 0}}}).replace(
+                    b'"a": 0', b'"a": ' + value
+                )
+            ]
+        )
+        for value in (b"NaN", b"-Infinity", b"1e999", b"9223372036854775808")
+    },
+    "a next call of no tool": lambda n: iter([line(read_answer(n, next=next_call("close")))]),
+    "a next call without its path": lambda n: iter([line(read_answer(n, next=next_call("read", offset=1)))]),
+    "a next call of wrong type": lambda n: iter([line(read_answer(n, next=next_call("read", path=5)))]),
+    "a long separator": lambda n: iter(
+        [line(read_answer(n, text={"$": "Joined", "parts": ["x" * 50_000, *["y"] * 50_000]}))]
+    ),
+    "details that are no JSON": lambda n: iter(
+        [line({"answer": n, "error": {**IO_ERROR, "details": {"a": DATA}}})]
+    ),
+    "a retry that is no JSON": lambda n: iter(
+        [
+            line(
+                read_answer(
+                    n, text={"$": "FirstOf", "parts": ["x", {"$": "Retry", "arguments": {"a": DATA}}]}
+                )
+            )
+        ]
     ),
     "an error of another kind": lambda n: iter(
         [line({"answer": n, "error": {"exception": "SystemExit", "message": "x"}})]
@@ -200,6 +239,53 @@ def test_a_wrong_answer_is_an_error_in_time(answer):
     assert PERMISSION_CALLS == []
 
 
+def test_messages_that_wait_for_a_call_are_few():
+    request = protocol.encode(PermissionRequest("read", "read", {}, ()))
+    filler = line({"of": 1, "filler": "x" * 900_000})
+
+    def answer(n):
+        yield line({"ask": 1, "of": n, "function": 0, "arguments": [request]})
+        yield from [filler] * 200
+
+    asked = []
+
+    def permission(request):
+        asked.append(request)
+        time.sleep(1)
+
+    options = {"limits": Limits(timeout=5), "policy": Policy(permission=permission)}
+    error, memory, _ = run(far_side(answer), lambda ws: ws.read("a"), **options)
+    assert asked
+    assert isinstance(error, DisconnectedError)
+    assert memory < MEMORY
+
+
+def test_an_error_of_a_newer_version_keeps_what_it_says():
+    newer = {"code": "newer", "message": "m", "hint": "h", "details": {"a": 1}}
+    error, _, _ = run(
+        far_side(lambda n: iter([line({"answer": n, "error": newer})])), lambda ws: ws.read("a")
+    )
+    assert isinstance(error, UnsupportedSystemError)
+    assert (error.message, error.hint, error.details) == ("m", "h", {"a": 1, "code": "newer"})
+
+
+def test_advice_that_no_tool_can_follow_is_no_exception_of_a_tool():
+    """The error of a call is put into the names of the tools where nothing catches what that raises."""
+    advice = {"$": "Message", "parts": ["Call ", next_call("read", offset=5)]}
+    wrong = {"code": "not_found", "message": "m", "hint": advice}
+    answer, results = {"value": None}, []
+
+    def use(ws):
+        tools = ws.tools(dialect="codescout")
+        answer.update({"error": wrong})
+        del answer["value"]
+        results.append(tools.call("read_file", {"path": "a"}))
+
+    error, _, _ = run(far_side(lambda n: iter([line({"answer": n, **answer})])), use)
+    assert error is None, error
+    assert results[0].error["code"] == "disconnected"
+
+
 def test_texts_that_come_from_there_have_no_hidden_characters():
     hidden = "\x1b]0;title\x07\u202e\u2066name\x9b31m"
     wrong = {"code": "not_found", "message": hidden, "hint": {"$": "Message", "parts": [hidden]}}
@@ -207,16 +293,20 @@ def test_texts_that_come_from_there_have_no_hidden_characters():
     error, _, _ = run(far_side(lambda n: iter([line({**value, "answer": n})])), lambda ws: ws.read(hidden))
     assert isinstance(error, NotFoundError)
     shown = []
-    read = {"$": "ReadResult", "text": hidden, "path": "a", "kind": "text"}
-    run(
-        far_side(lambda n: iter([line({"answer": n, "value": read})])),
-        lambda ws: shown.append(ws.read("a").text),
-    )
+    write = {"$": "WriteResult", "text": hidden, "notes": {"$": [hidden]}, "path": "a", "created": True}
+    write |= {"bytes_written": 1, "diff": "", "revision": ""}
+    hello = {"notes": [hidden]}
+
+    def use(ws):
+        written = ws.write("a", "")
+        shown.extend([written.text, *written.notes, *ws.recovery_notes])
+
+    run(far_side(lambda n: iter([line({"answer": n, "value": write})]), **hello), use)
     noise = ["sh", "-c", "printf '\\033]0;title\\007' >&2; exit 3"]
     with pytest.raises(DisconnectedError) as caught:
         connect(noise, "/far", patience=5)
     assert "exit status 3" in str(caught.value)
-    assert shown
+    assert len(shown) == 3
     for text in (*shown, str(error), str(caught.value)):
         assert escape_controls(text) == text, ascii(text)
         assert "⟦U+001B⟧" in text
