@@ -52,7 +52,7 @@ class FarSide:
         self.incoming.put(None)
 
 
-HELLO = {"protocol": protocol.VERSION, "root": "/far", "notes": []}
+HELLO = {"protocol": protocol.VERSION, "root": "/far", "notes": [], "kept": True}
 HELLO |= {"remote": {"version": "1", "python": "3", "engine": "re", "pid": 1}}
 
 
