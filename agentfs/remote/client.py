@@ -74,6 +74,7 @@ class _Opened(TypedDict):
     protocol: int
     root: str
     notes: list[str]
+    kept: bool
     kept: bool  # whether the session outlives the connection
     remote: _Far
 
