@@ -108,13 +108,13 @@ def compile_pattern(
         compiled = _compile(engine, plan.line_regex, flags | engine.M)
         line_regex = None if isinstance(compiled, Exception) else compiled
     _check_recursion(syntax)
-    leading = syntax.tokens[0]
+    leading = syntax.tokens[:1]  # none of a mere comment
     return Pattern(
         pattern=pattern,
         expression=expression,
         line_regex=line_regex,
         plan=plan,
-        ignore_case=ignore_case or (leading.kind == "flags" and "i" in leading.value),
+        ignore_case=ignore_case or any(each.kind == "flags" and "i" in each.value for each in leading),
         multiline=multiline,
         max_length=_MAX_STACK // stack if stack else sys.maxsize,
     )

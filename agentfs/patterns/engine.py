@@ -20,19 +20,25 @@ from importlib.util import find_spec
 from types import SimpleNamespace
 from typing import Any, Literal
 
+from agentfs.errors import FileIOError
+
 _MOST_IDLE = 4  # children that are kept for the next match
-# The child gets flags, a pattern and a text, and answers with the matches in batches, each after its length.
-_HEAD = struct.Struct("<qqq")
+# The child gets seconds, flags, the most matches, a pattern and a text, and answers with the matches in
+# batches, each after its length. Its timer ends it also where this process was killed.
+_HEAD = struct.Struct("<dqqqq")
 _LENGTH = struct.Struct("<q")
 _CHILD = """
-import array, itertools, re, struct, sys
+import array, itertools, re, signal, struct, sys
 read, write = sys.stdin.buffer.read, sys.stdout.buffer.write
-while head := read(24):
-    flags, *lengths = struct.unpack("<qqq", head)
+while head := read(40):
+    seconds, flags, most, *lengths = struct.unpack("<dqqqq", head)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
     pattern, text = (read(each).decode("utf-8", "surrogatepass") for each in lengths)
-    found = re.finditer(pattern, text, flags)
+    found = itertools.islice(re.finditer(pattern, text, flags), most)
     while True:
         batch = [at for match in itertools.islice(found, 4096) for at in match.span()]
+        if not batch:
+            signal.setitimer(signal.ITIMER_REAL, 0)
         write(struct.pack("<q", len(batch)) + array.array("q", batch).tobytes())
         sys.stdout.buffer.flush()
         if not batch:
@@ -96,11 +102,11 @@ class _Expression:
 
     def search(self, text: str, *, timeout: float | None = None, concurrent: bool = False) -> Any:
         """Find the first match; TimeoutError after `timeout` seconds."""
+        del concurrent  # a child always lets other threads run
         if timeout is None:
             return self._compiled.search(text)
-        del concurrent  # a child always lets other threads run
-        with contextlib.closing(self._in_child(text, time.monotonic() + timeout)) as found:
-            return next(found, None)
+        found = [*self._in_child(text, time.monotonic() + timeout, 1)]
+        return found[0] if found else None
 
     def finditer(self, text: str, *, timeout: float | None = None, concurrent: bool = False) -> Iterator[Any]:
         """Find all matches; TimeoutError when together they take more than `timeout` seconds."""
@@ -109,10 +115,13 @@ class _Expression:
             return self._compiled.finditer(text)
         return self._in_child(text, time.monotonic() + timeout)
 
-    def _in_child(self, text: str, deadline: float) -> Generator["_Match"]:
-        child = _idle.pop() if _idle else _Child()
+    def _in_child(self, text: str, deadline: float, most: int = sys.maxsize) -> Generator["_Match"]:
         try:
-            for start, end in child.spans(self._compiled, text, deadline):
+            child = _idle.pop()
+        except IndexError:
+            child = _Child()
+        try:
+            for start, end in child.spans(self._compiled, text, deadline, most):
                 yield _Match(self._compiled, text, start, end)
         except BaseException:  # also one that nobody reads to its end
             child.end()
@@ -150,21 +159,27 @@ class _Child:
     def __init__(self) -> None:
         self._socket, theirs = socket.socketpair()
         with theirs:
-            command = [sys.executable, "-I", "-S", "-c", _CHILD]
-            self._process = subprocess.Popen(  # noqa: S603 - Python itself, with a text of this module
-                command,
-                stdin=theirs.fileno(),
-                stdout=theirs.fileno(),
-                stderr=subprocess.DEVNULL,
-                start_new_session=True,
-            )
+            command, end = [sys.executable, "-I", "-S", "-c", _CHILD], theirs.fileno()
+            try:
+                self._process = subprocess.Popen(  # noqa: S603 - Python itself, with a text of this module
+                    command, stdin=end, stdout=end, stderr=subprocess.DEVNULL, start_new_session=True
+                )
+            except OSError as error:
+                self._socket.close()
+                raise FileIOError(
+                    f"The system cannot start the process that matches the pattern: {error.strerror}.",
+                    details={"errno": error.errno, "error": error.strerror},
+                ) from None
 
-    def spans(self, compiled: re.Pattern[str], text: str, deadline: float) -> Iterator[tuple[int, int]]:
+    def spans(
+        self, compiled: re.Pattern[str], text: str, deadline: float, most: int
+    ) -> Iterator[tuple[int, int]]:
         """Yield the matches; TimeoutError after the deadline, or where the child has ended."""
         pattern, data = (each.encode("utf-8", "surrogatepass") for each in (compiled.pattern, text))
-        self._limit(deadline)
+        seconds = self._limit(deadline)
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # which reading reports
-            self._socket.sendall(_HEAD.pack(compiled.flags, len(pattern), len(data)) + pattern + data)
+            head = _HEAD.pack(seconds, compiled.flags, most, len(pattern), len(data))
+            self._socket.sendall(head + pattern + data)
         while count := _LENGTH.unpack(self._read(_LENGTH.size, deadline))[0]:
             batch = array.array("q", self._read(count * 8, deadline))
             yield from zip(batch[::2], batch[1::2], strict=True)
@@ -188,11 +203,12 @@ class _Child:
             got += part
         return bytes(got)
 
-    def _limit(self, deadline: float) -> None:
+    def _limit(self, deadline: float) -> float:
         left = deadline - time.monotonic()
         if left <= 0:
             raise TimeoutError
         self._socket.settimeout(left)
+        return left
 
 
 _idle: list[_Child] = []

@@ -99,7 +99,7 @@ def _within_line(token: Token, matches: Callable[[str, str], bool]) -> str:
 
 def _ascii_regex(tokens: list[Token]) -> str | None:
     """Return the line regex for `re`, where it begins with one of several characters."""
-    if tokens[0].kind not in {"class", "set"}:
+    if not tokens or tokens[0].kind not in {"class", "set"}:
         return None
     parts: list[str] = []
     for token in tokens:

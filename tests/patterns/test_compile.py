@@ -35,6 +35,7 @@ def matched(pattern, text, **kwargs):
         ("(?x) a{e} # {d}", "a{e}", [(0, 4)]),
         ("a (?x: b # {e}\n ) c", "a b c a b c", [(0, 5), (6, 11)]),
         (r"\N{DIGIT ONE}", "1", [(0, 1)]),
+        ("(?#a comment)", "1", [(0, 0), (1, 1)]),
     ],
 )
 def test_a_brace_that_opens_no_numeric_quantifier_is_a_brace(pattern, text, spans):

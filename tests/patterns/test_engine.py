@@ -1,6 +1,9 @@
 """Where the `regex` module is missing, `re` serves: the same matches, an end in time, clear limits."""
 
+import errno
 import os
+import subprocess
+import sys
 import threading
 import time
 
@@ -9,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentfs import Workspace
-from agentfs.errors import InvalidPatternError
+from agentfs.errors import FileIOError, InvalidPatternError
 from agentfs.patterns import engine
 from agentfs.patterns.compile import compile_pattern
 from agentfs.patterns.line_search import LineSearch
@@ -105,6 +108,60 @@ def test_a_child_that_was_killed_is_a_timeout_and_not_wrong(by_re):
     with pytest.raises(TimeoutError):
         list(expression.finditer("ab", timeout=5))
     assert [each.span() for each in expression.finditer("ab", timeout=5)] == [(0, 2)]
+
+
+def test_a_child_ends_at_its_deadline_where_nobody_is_left_to_end_it(tmp_path):
+    program = f"""
+from agentfs.patterns import engine
+engine.engine_name = lambda: "re"
+assert list(engine.engine().compile("a").finditer("a", timeout=5))
+print(engine._idle[0]._process.pid, flush=True)
+list(engine.engine().compile({SLOW!r}).finditer({SLOW_TEXT!r}, timeout=2))
+"""
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as process:
+        child = int(process.stdout.readline())
+        time.sleep(0.5)
+        process.kill()
+    until = time.monotonic() + 20
+    while is_running(child):
+        assert time.monotonic() < until
+        time.sleep(0.05)
+
+
+def is_running(number):
+    shown = subprocess.run(["ps", "-o", "stat=", "-p", str(number)], capture_output=True, check=False)
+    return shown.stdout.strip()[:1] not in (b"", b"Z")
+
+
+def test_without_a_further_process_the_error_is_typed(by_re, monkeypatch, tmp_path):
+    def fails(*_, **__):
+        raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
+
+    monkeypatch.setattr(engine.subprocess, "Popen", fails)
+    (tmp_path / "a").write_text("a" * 6000)
+    with Workspace(tmp_path) as ws, pytest.raises(FileIOError, match="temporarily unavailable") as caught:
+        ws.grep(SLOW, multiline=True)
+    assert caught.value.errno == errno.EAGAIN
+
+
+def test_the_last_idle_child_may_be_taken_meanwhile(by_re):
+    class Taken(list):
+        def __bool__(self):
+            return True
+
+    expression = compile_pattern("(a|b)+").expression
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(engine, "_idle", Taken())
+        assert [each.span() for each in expression.finditer("ab", timeout=5)] == [(0, 2)]
+        engine._idle.pop().end()
+
+
+def test_the_first_match_is_found_alone_and_its_child_is_kept(by_re):
+    expression = compile_pattern("(a|aa)+[bc]").expression
+    assert expression.search("ab" + SLOW_TEXT[:-1], timeout=5).span() == (0, 2)  # a second one has no end
+    (child,) = engine._idle
+    assert expression.search("dd", timeout=5) is None
+    assert engine._idle == [child]
 
 
 def test_very_many_matches_come_in_batches(by_re):
