@@ -134,7 +134,9 @@ def _parser() -> argparse.ArgumentParser:
     mcp.set_defaults(run=_mcp)
 
     serve_help = "serve a client of agentfs.connect on standard input and output"
-    serve = commands.add_parser("serve", help=serve_help)
+    limits_help = "It ends with the input. A client may narrow what the options allow, and never widen it."
+    serve_description = f"{serve_help.capitalize()}. {limits_help}"
+    serve = commands.add_parser("serve", help=serve_help, description=serve_description)
     serve.add_argument("--root", required=True, metavar="DIR", help="the directory that is served")
     serve.add_argument("--state", metavar="DIR", help="persist journal and read history in DIR")
     serve.add_argument("--session", metavar="ID", help="the only session that is served")
@@ -412,6 +414,8 @@ def _mcp(arguments: argparse.Namespace) -> int:
 def _serve(arguments: argparse.Namespace) -> int:
     from agentfs.remote.server import Options, serve  # noqa: PLC0415 - only this command needs it
 
+    if sys.stdin is None:  # pyright: ignore[reportUnnecessaryComparison] - as in `main`
+        raise InvalidArgumentError("Standard input is closed.")
     return serve(Options(**{each.name: getattr(arguments, each.name) for each in fields(Options)}))
 
 

@@ -97,7 +97,11 @@ def serve(options: Options) -> int:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # it is for the client, from whose terminal it came
     output = os.dup(1)
     os.dup2(2, 1)  # what is printed here must not get among the messages
-    signal.signal(signal.SIGTERM, _end)
+    ending = [signal.SIGTERM]
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as under nohup
+        ending.append(signal.SIGHUP)
+    for each in ending:
+        signal.signal(each, _end)
     server = Server(options, output)
     read = line_reader(sys.stdin.buffer, protocol.MAX_LINE)
     try:
@@ -106,8 +110,10 @@ def serve(options: Options) -> int:
         pass
     except (protocol.ProtocolError, AgentFSError) as error:
         sys.stderr.write(f"agentfs: {error}\n")
+        return 2
     finally:
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        for each in ending:
+            signal.signal(each, signal.SIG_IGN)
         server.end()
     return 0
 
