@@ -74,7 +74,6 @@ class _Opened(TypedDict):
     protocol: int
     root: str
     notes: list[str]
-    kept: bool
     kept: bool  # whether the session outlives the connection
     remote: _Far
 
