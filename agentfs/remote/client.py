@@ -14,7 +14,7 @@ import uuid
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike, fspath
 from typing import Any, Literal, Self, TypedDict, cast
 
@@ -28,7 +28,7 @@ from agentfs.policy import NO_DIALECT, Policy
 from agentfs.remote import bootstrap, protocol
 from agentfs.remote.connection import Caller, Connection, Lost, Prepare
 from agentfs.remote.transport import Stream, open_command
-from agentfs.results import Containment, WatchReport
+from agentfs.results import Containment, Result, WatchReport
 from agentfs.tools.checking import ArgumentChecker
 from agentfs.tools.declaration import declaration_of
 from agentfs.values import Value
@@ -415,7 +415,10 @@ def _remote_method(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(method)
     def remote(self: RemoteWorkspace, /, *args: Any, **kwargs: Any) -> Any:
         _, *arguments = signature().bind(self, *args, **kwargs).arguments.items()
-        given = dict(arguments)
+        # The next call of a result may have the names of a dialect, and is not needed there.
+        given = {
+            key: replace(each, next=None) if isinstance(each, Result) else each for key, each in arguments
+        }
         return self._call(name, given, returns(), changes=changes and given.get("preview") is not True)  # pyright: ignore[reportPrivateUsage] - a method of it
 
     return remote

@@ -126,8 +126,10 @@ def encode(value: Any, functions: list[_Function] | None = None) -> Any:
         if all(type(key) is str for key in items) and "$" not in items:
             return items
         return {"$": "dict", "items": [[encode(key), each] for key, each in items.items()]}
-    if isinstance(value, str):
-        return str(value)
+    if isinstance(value, str):  # such as a member of an enumeration, whose `str` may be its name
+        return str.__str__(value)
+    if isinstance(value, (int, float)):
+        return int(value) if isinstance(value, int) else float(value)
     if isinstance(value, tuple):  # a named one
         return encode(tuple(many), functions)
     if isinstance(value, Sequence):
@@ -155,7 +157,8 @@ def _decode(value: Any, function: Callable[[int], _Function] | None, depth: int)
     if isinstance(value, list):
         return [_decode(each, function, depth + 1) for each in given]
     if not isinstance(value, dict):
-        if type(value) in (int, float) and not SCALAR_TESTS["number"](value):
+        # A method checks its arguments itself.
+        if function is None and type(value) in (int, float) and not SCALAR_TESTS["number"](value):
             raise ProtocolError("A message has a number that is not finite, or of more than 64 bits.")
         return value
     name: Any = given.get("$")

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from dataclasses import replace
+from enum import IntEnum
 from pathlib import Path
 
 import pytest
@@ -232,6 +233,31 @@ def test_events_and_dialects_are_those_of_a_local_workspace(tmp_path):
         assert remote.tools(dialect="apply-patch").call("apply_patch", {"input": patch}).success
     assert [event.kind for event in events] == ["started", "finished"] * 2
     assert (tmp_path / "a.txt").read_text() == "three\n"
+
+
+def test_a_result_in_the_names_of_a_dialect_is_kept_at_the_far_side(remote, tmp_path):
+    (tmp_path / "long.txt").write_text("a line of a file\n" * 3000)
+    tools = remote.tools(dialect="codescout")
+    page = json.loads(tools.call("read_file", {"path": "long.txt"}).content)
+    rest = tools.call("read_file", {"path": page["file_id"], "start_line": 201, "end_line": 202})
+    assert json.loads(rest.content)["content"] == "a line of a file\n" * 2
+
+
+def test_texts_and_numbers_of_own_types_and_times_without_end_are_arguments(remote, tmp_path):
+    class Text(str):
+        __slots__ = ()
+        __str__ = str.__repr__  # as of `class Text(str, Enum)`, whose `str` is the name
+
+    class Numbers(IntEnum):
+        TWO = 2
+
+    remote.write("a.txt", Text("one\n"))
+    assert (tmp_path / "a.txt").read_text() == "one\n"
+    (tmp_path / "b.txt").write_text("one\ntwo\n")
+    assert remote.read("b.txt", Numbers.TWO).content == "two\n"
+    assert remote.grep("two", timeout=float("inf")).total_matches == 1
+    with pytest.raises(InvalidArgumentError, match="not nan"):
+        remote.grep("two", timeout=float("nan"))
 
 
 def test_what_the_command_line_allows_is_never_widened(tmp_path):
