@@ -46,7 +46,8 @@ class SessionDirectory:
         self._fds: list[int] = []
         self._named = name is not None
         sessions = os.path.join(parent, "sessions")
-        digest = hashlib.sha256(f"{root_path}\0{name or client}".encode("utf-8", "surrogatepass"))
+        owner = name or client + _boot()  # what is not brought to the disk ends with the system
+        digest = hashlib.sha256(f"{root_path}\0{owner}".encode("utf-8", "surrogatepass"))
         kind = "unnamed" if name is None else "named"
         self._path = os.path.join(sessions, kind, digest.hexdigest()[:32])
         self.state = os.path.join(self._path, _STATE)
@@ -111,6 +112,13 @@ class SessionDirectory:
             time.sleep(_PAUSE)
         self._fds.append(fd)
         fcntl.lockf(process_fd, fcntl.LOCK_EX)
+
+
+def _boot() -> str:
+    """Return what is another after each start of the system; "" where that has nothing such."""
+    with suppress(OSError), open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+        return file.read()
+    return ""
 
 
 def _locked_by(fd: int) -> int:

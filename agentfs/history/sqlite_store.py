@@ -40,7 +40,10 @@ OUTCOMES_TABLE = "CREATE TABLE IF NOT EXISTS outcomes (key TEXT PRIMARY KEY, mad
 MADE = 1
 _UNCERTAIN = 2
 _NOTE_KEY = "INSERT OR REPLACE INTO outcomes (key) VALUES (?)"
-_FORGET_KEYS = "DELETE FROM outcomes WHERE rowid <= (SELECT max(rowid) FROM outcomes) - 1000"
+_FORGET: tuple[Statement, ...] = (  # a key far later than an answer: it must outlive any pause of its client
+    ("UPDATE outcomes SET answer = NULL WHERE rowid = (SELECT max(rowid) FROM outcomes) - 1000", ()),
+    ("DELETE FROM outcomes WHERE rowid <= (SELECT max(rowid) FROM outcomes) - 100000", ()),
+)
 _SETTLE_KEY: dict[bool | None, Statement] = {  # by whether all of the change was made; None for a part
     True: ("UPDATE outcomes SET made = ? WHERE made IS NULL", (MADE,)),
     None: ("UPDATE outcomes SET made = ? WHERE made IS NULL", (_UNCERTAIN,)),
@@ -234,7 +237,7 @@ class SQLiteStore(MemoryStore):
         if call is None or call.key is None:
             return []
         self._key_noted = True
-        return [(_NOTE_KEY, (call.key,)), (_FORGET_KEYS, ())]
+        return [(_NOTE_KEY, (call.key,)), *_FORGET]
 
     def _settle_key(self, whole: bool | None) -> list[Statement]:
         noted, self._key_noted = self._key_noted, False

@@ -20,13 +20,13 @@ from typing import Any, Literal, Self, TypedDict, cast
 
 from agentfs import call_context
 from agentfs.enforcement import check_arguments
-from agentfs.errors import AgentFSError, BusyError, DisconnectedError, FileIOError, InvalidArgumentError
+from agentfs.errors import AgentFSError, DisconnectedError, InvalidArgumentError
 from agentfs.events import OnEvent
 from agentfs.limits import Limits
 from agentfs.permissions import READING, PermissionRequest
 from agentfs.policy import NO_DIALECT, Policy
 from agentfs.remote import bootstrap, protocol
-from agentfs.remote.connection import Caller, Connection, Lost, Prepare
+from agentfs.remote.connection import Call, Connection, Lost, Prepare
 from agentfs.remote.transport import Stream, open_command
 from agentfs.results import Containment, Result, WatchReport
 from agentfs.tools.checking import ArgumentChecker
@@ -88,10 +88,10 @@ class Link:
         self._prepare = prepare
         self._hello = {**hello, "client": uuid.uuid4().hex}
         self._patience = patience
-        self._lock = threading.Lock()
-        self._connection: Connection | None = None
-        self._ended = ""  # why no connection is made any more
         self._process = os.getpid()
+        self._lock = threading.Lock()
+        self._connection: Connection | None = None  # also one that is being opened, while the lock is taken
+        self._ended = ""  # why no connection is made any more
         self.connections = 0
         self.answer: Mapping[str, Any] = {}
         try:
@@ -104,85 +104,93 @@ class Link:
             self._connection.lose("the workspace was dropped")  # which ends the threads, and the far side
 
     def call(
-        self, request: Mapping[str, Any], caller: Caller, transaction: int | None
-    ) -> tuple[Mapping[str, Any], int]:
-        """Send a request until it is answered; return the answer, and which connection it came over.
+        self, request: Mapping[str, Any], call: Call, bound: Connection | None
+    ) -> tuple[Mapping[str, Any], Connection]:
+        """Send a request until it is answered; return the answer, and the connection that it came over.
 
-        Args:
-            request: The request.
-            caller: What it needs of this side.
-            transaction: The connection to which the request is bound, if it is.
+        `bound` is the connection whose end is that of the transaction that the request is a part of.
         """
         if os.getpid() != self._process:  # after a fork, where the stream and its threads are the parent's
             raise _disconnected("This workspace is another process's; connect in this one.", made=False)
-        sent, until, pause, reason = False, 0.0, _FIRST_PAUSE, ""
+        call.until = time.monotonic() + call.seconds + self._patience
+        until, pause = 0.0, _FIRST_PAUSE
         while True:
             try:
-                connection, number = self._connect(until or time.monotonic() + self._patience)
-                if transaction not in (None, number) and not (sent and request["method"] == "commit"):
-                    raise _disconnected(
-                        "The transaction was lost with the connection; nothing of it was made.", made=False
-                    )
-                return connection.call({**request, "again": True} if sent else request, caller), number
+                connection = bound or self._connect(until or time.monotonic() + self._patience)
+                return connection.call(request, call), connection
             except Lost as lost:
-                sent, reason = sent or lost.sent, str(lost)
+                reason = str(lost)
+            if call.raised is not None:
+                raise call.raised
+            if bound is not None and not (call.sent and request["method"] == "commit"):
+                raise _disconnected(
+                    "The transaction was lost with the connection; nothing of it was made.", made=False
+                )
+            bound = None
+            undecided = call.sent and call.changes
+            if call.cancelled and not undecided:
+                raise call_context.Cancelled
             now = time.monotonic()
-            until = until or now + self._patience
+            until = until or min(now + self._patience, call.until)
             if self._ended or now + pause > until:
-                made = None if sent and caller.changes else False
-                if sent and not caller.changes:  # the far side may have noted as read what never came here
+                made = None if undecided else False
+                if call.sent and not call.changes:  # the far side may have noted as read what never came here
                     self._hello["forget"] = True
                 raise _unreachable(self._ended or reason, made=made)
             time.sleep(pause)
             pause = min(pause * 2, _LONGEST_PAUSE)
 
     def close(self) -> None:
-        """End the connection; no other one is made."""
-        if os.getpid() != self._process:
-            return
+        """End the connection, also one that is being opened; no other one is made."""
         self._ended = self._ended or "the workspace is closed"
-        with self._lock:
-            if self._connection is not None:
-                self._connection.close()
+        if self._connection is not None and os.getpid() == self._process:
+            self._connection.close()
 
-    def _connect(self, until: float) -> tuple[Connection, int]:
-        """Return the connection, and its number; make one where there is none."""
+    def _connect(self, until: float) -> Connection:
+        """Return the connection; open one where there is none."""
         if not self._lock.acquire(timeout=max(until - time.monotonic(), 0)):
-            raise Lost("it takes too long", sent=False)
+            raise Lost("it takes too long")
         try:
             connection = self._connection
-            if connection is not None and not connection.lost:
-                return connection, self.connections
-            if self._ended:
-                raise Lost(self._ended, sent=False)
-            try:
-                stream = self._open_stream()
-            except DisconnectedError as failure:
-                raise Lost(failure.message, sent=False) from None
-            except Exception as failure:  # a provider's SDK may raise anything
-                reason = f"the stream cannot be opened: {type(failure).__name__}: {failure}"
-                raise Lost(reason, sent=False) from failure
-            connection = Connection(stream, self._prepare, self._patience)
-            hello = {**self._hello, "nonce": uuid.uuid4().hex, "again": self.connections > 0}
-            hello["kept"] = self.answer.get("kept")  # None for the first
-            answer = connection.open(hello, until - time.monotonic())
-            if "error" in answer:
-                connection.close()
-                error = _error(answer)
-                if self.connections == 0:
-                    raise error
-                if not isinstance(error, (BusyError, FileIOError)):  # which may pass
-                    self._ended = str(error)
-                raise Lost(str(error), sent=False)
-            if not protocol.is_instance(answer, _Opened):
-                connection.close()
-                raise _disconnected("The far side does not say what it is.", made=False)
-            self._connection, self.answer = connection, answer
-            self._hello.pop("forget", None)
-            self.connections += 1
-            return connection, self.connections
+            if connection is None or connection.lost:
+                if self._ended:
+                    raise Lost(self._ended)
+                connection = self._open(until)
+            return connection
         finally:
             self._lock.release()
+
+    def _open(self, until: float) -> Connection:
+        try:
+            stream = self._open_stream()
+        except DisconnectedError as failure:
+            raise Lost(failure.message) from None
+        except Exception as failure:  # a provider's SDK may raise anything
+            raise Lost(f"the stream cannot be opened: {type(failure).__name__}: {failure}") from failure
+        connection = self._connection = Connection(stream, self._prepare, self._patience)
+        hello = {**self._hello, "nonce": uuid.uuid4().hex, "again": self.connections > 0}
+        hello["kept"] = self.answer.get("kept")  # None for the first
+        if self._ended:  # by `close`, which may not have seen this connection yet
+            connection.close()
+            raise Lost(self._ended)
+        try:
+            answer = connection.open(hello, until - time.monotonic())
+            error = _error(answer) if "error" in answer else None
+            if error is None and not protocol.is_instance(answer, _Opened):
+                error = _disconnected("The far side does not say what it is.", made=False)
+        except AgentFSError as failure:
+            answer, error = {}, failure
+        if error is not None:
+            connection.close()
+            if self.connections == 0:
+                raise error
+            if isinstance(error, DisconnectedError):  # another client has the session; all else may pass
+                self._ended = str(error)
+            raise Lost(str(error))
+        self._hello.pop("forget", None)
+        self.answer = answer
+        self.connections += 1
+        return connection
 
 
 class RemoteWorkspace(Workspace):
@@ -204,7 +212,7 @@ class RemoteWorkspace(Workspace):
         self._views: list[
             Any
         ] = []  # the arguments of `view`, encoded, from which the far side makes this one
-        self._transaction: tuple[str, int] | None = None  # its name, and the connection
+        self._transaction: tuple[str, Connection] | None = None  # its name, and that to which it is bound
 
     @property
     def root(self) -> str:
@@ -268,13 +276,12 @@ class RemoteWorkspace(Workspace):
         inner = copy(self)
         inner._views = []
         name = uuid.uuid4().hex
-        _, number = self._request("begin", {"name": name})
-        inner._transaction = (name, number)
+        _, connection = self._request("begin", {"name": name})
+        inner._transaction = (name, connection)
         try:
             yield inner
         except BaseException:
-            with contextlib.suppress(AgentFSError):
-                inner._call("abort", {}, None)
+            connection.send({"abort": name})
             raise
         inner._call("commit", {}, None, changes=True)
 
@@ -292,7 +299,7 @@ class RemoteWorkspace(Workspace):
 
     def _request(
         self, method: str, arguments: Mapping[str, Any], *, changes: bool = False
-    ) -> tuple[Mapping[str, Any], int]:
+    ) -> tuple[Mapping[str, Any], Connection]:
         functions = [*self._functions]
         request: dict[str, Any] = {"method": method, "arguments": protocol.encode(arguments, functions)}
         if self._views:
@@ -311,7 +318,6 @@ class RemoteWorkspace(Workspace):
         left = call_context.deadline() - time.monotonic()
         if left < float("inf"):
             request["seconds"] = left
-        raised: list[BaseException] = []
         seen = 0
 
         def reply(question: Mapping[str, Any]) -> dict[str, Any]:
@@ -319,30 +325,25 @@ class RemoteWorkspace(Workspace):
             try:
                 return {"value": protocol.encode(_ask(function, arguments))}
             except BaseException as error:  # noqa: BLE001 - raised when the far side has answered
-                raised.append(error)
+                remote.raised = error
                 return {"raised": True}
 
         def progress(entries: int) -> None:
             nonlocal seen
             if call is not None and entries > seen:
-                call.step(entries - seen)
+                with contextlib.suppress(call_context.Cancelled) if changes else contextlib.nullcontext():
+                    call.step(entries - seen)
                 seen = entries
 
-        def cancellable(cancel: Callable[[], bool]) -> contextlib.AbstractContextManager[None]:
-            return contextlib.nullcontext() if call is None else call.forwarding(cancel, changes=changes)
-
-        caller = Caller(changes, seconds, reply, progress, cancellable)
-        answer, number = self._link.call(request, caller, self._transaction and self._transaction[1])
+        remote = Call(changes=changes, seconds=seconds, reply=reply, progress=progress)
+        with contextlib.nullcontext() if call is None else call.forwarding(remote.cancel, changes=changes):
+            answer, connection = self._link.call(request, remote, self._transaction and self._transaction[1])
         if answer.get("raised") is True:
-            raise (
-                raised[0]
-                if raised
-                else _disconnected("The call was given up.", made=None if changes else False)
-            )
+            raise _disconnected("The call was given up.", made=None if changes else False)
         if answer.get("cancelled") is True:
             raise call_context.Cancelled
         if "value" in answer:
-            return answer, number
+            return answer, connection
         raise _error(answer)
 
 

@@ -9,7 +9,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 from agentfs.errors import AgentFSError, DisconnectedError
 from agentfs.remote import protocol
@@ -28,32 +28,44 @@ _Inbox = queue.SimpleQueue[Mapping[str, Any] | None]
 
 
 class Lost(Exception):  # noqa: N818 - a signal within this package
-    """The connection has ended, for the reason that is the argument.
-
-    `sent` says whether the far side may have got the call.
-    """
-
-    def __init__(self, reason: str, *, sent: bool) -> None:
-        super().__init__(reason)
-        self.sent = sent
+    """The connection has ended, for the reason that is the argument."""
 
 
-class Caller(NamedTuple):
-    """What one call needs of this side.
+class Call:
+    """One call of the far side, sent over one connection or, where that is lost, over several.
 
     Attributes:
-        changes: Whether the call may change something: then it is waited for, also where it is cancelled.
+        changes: Whether it may change something: then it is waited for, also where it is cancelled.
         seconds: That it may take, apart from those in which it waits for this side.
-        reply: Answers a question; returns fields of the message that does.
-        progress: Is given the number of entries that a search has seen.
-        cancellable: Is given what cancels the call, which may be called in any thread.
+        until: When the far side must have answered, by `time.monotonic()`.
+        sent: Whether a far side may have got it.
+        cancelled: Whether nobody wants its result any more.
+        raised: What is raised here once the far side has answered.
     """
 
-    changes: bool
-    seconds: float
-    reply: Callable[[Mapping[str, Any]], dict[str, Any]]
-    progress: Callable[[int], None]
-    cancellable: Callable[[Callable[[], bool]], contextlib.AbstractContextManager[None]]
+    def __init__(
+        self,
+        *,
+        changes: bool,
+        seconds: float,
+        reply: Callable[[Mapping[str, Any]], dict[str, Any]],
+        progress: Callable[[int], None],
+    ) -> None:
+        """`reply` answers a question, `progress` is given the number of entries that a search has seen."""
+        self.changes = changes
+        self.seconds = seconds
+        self.reply = reply
+        self.progress = progress
+        self.until = 0.0
+        self.sent = self.cancelled = False
+        self.raised: BaseException | None = None
+        self.inbox = _Inbox()  # of the connection that it was sent over last
+
+    def cancel(self) -> bool:
+        """Let the far side give it up, from any thread; return whether nobody need wait for that."""
+        self.cancelled = True
+        self.inbox.put(_CANCEL)
+        return not self.changes
 
 
 class Connection:
@@ -68,12 +80,12 @@ class Connection:
         self._numbers = itertools.count(1)
         self._inboxes: dict[int, _Inbox] = {}
         self._outgoing: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
-        self._lock = threading.Lock()
         self._heard = 0.0
         self._reason = ""
         self._closing = threading.Lock()
         self._closed = False
         self._writer = threading.Thread(target=self._write, name="agentfs-connect-out", daemon=True)
+        self._writer.start()
 
     @property
     def lost(self) -> bool:
@@ -83,131 +95,113 @@ class Connection:
     def open(self, hello: Mapping[str, Any], seconds: float) -> Mapping[str, Any]:
         """Send the first message, and return the answer; `Lost` where none comes within some seconds."""
         inbox = self._inboxes[0] = _Inbox()
-        self._writer.start()
         threading.Thread(target=self._read, args=(hello,), name="agentfs-connect-in", daemon=True).start()
         try:
             answer = inbox.get(timeout=max(seconds, 0))
         except queue.Empty:
-            answer = None
-            self._give_up(f"the far side did not answer within {seconds:.3g} seconds")
+            raise self._give_up(f"the far side did not answer within {seconds:.3g} seconds") from None
         except BaseException:
             self._give_up("interrupted")
             raise
         if self._failure is not None:
             raise self._failure
         if answer is None:
-            raise Lost(self._reason, sent=False)
+            raise Lost(self._reason)
         del self._inboxes[0]
         return answer
 
-    def call(self, request: Mapping[str, Any], caller: Caller) -> Mapping[str, Any]:
+    def call(self, request: Mapping[str, Any], call: Call) -> Mapping[str, Any]:
         """Send a request, and return the answer to it."""
-        number, inbox = next(self._numbers), _Inbox()
-        with self._lock:
-            if self._reason:
-                raise Lost(self._reason, sent=False)
-            self._inboxes[number] = inbox
-
-        def cancel() -> bool:
-            inbox.put(_CANCEL)
-            return not caller.changes
-
+        number = next(self._numbers)
+        inbox = self._inboxes[number] = call.inbox = _Inbox()
         answered = False
         try:
-            with caller.cancellable(cancel):
-                self._send({"call": number, **request})
-                answer = self._answer(number, inbox, caller)
+            if self._reason:  # looked at only now, as `lose` wakes the calls that there are
+                raise Lost(self._reason)
+            self.send({"call": number, **request, "again": call.sent})
+            call.sent = True
+            if call.cancelled:
+                inbox.put(_CANCEL)
+            answer = self._answer(number, inbox, call)
             answered = True
             return answer
         finally:
             del self._inboxes[number]
             if not answered:
-                self._send({"cancel": number})
+                self.send({"cancel": number})
 
     def close(self) -> None:
         """Let the far side end in order, and wait for it."""
-        self._send({"bye": True})
+        self.send({"bye": True})
         self._outgoing.put(None)
         self._writer.join(_CLOSE_SECONDS)
         self._close_stream()  # again where the thread cannot, as it waits in a write
         self.lose("the workspace is closed")
 
     def lose(self, reason: str) -> None:
-        """End the connection, and wake all that wait."""
-        with self._lock:
-            if self._reason:
-                return
-            self._reason = reason
-            inboxes = list(self._inboxes.values())
+        """End the connection, and wake all that wait; without a lock, as a finalizer calls it too."""
+        self._reason = self._reason or reason
         self._outgoing.put(None)
-        for inbox in inboxes:
+        for inbox in list(self._inboxes.values()):
             inbox.put(None)
 
-    def _give_up(self, reason: str) -> None:
-        """End a connection on which the other threads may wait for ever."""
+    def _give_up(self, reason: str) -> Lost:
+        """End a connection on which the other threads may wait for ever; return what a call raises."""
         self.lose(reason)
         threading.Thread(target=self._close_stream, name="agentfs-connect-end", daemon=True).start()
+        return Lost(self._reason)
 
-    def _refused(self, reason: str) -> Lost:
-        """End the connection in the middle of a call; return what the call raises."""
-        self._give_up(reason)
-        return Lost(self._reason, sent=True)
-
-    def _answer(self, number: int, inbox: _Inbox, caller: Caller) -> Mapping[str, Any]:
-        started = time.monotonic()
-        until = started + caller.seconds + self._patience
-        cancelled, questions = False, 0
-        interrupt: BaseException | None = None
+    def _answer(self, number: int, inbox: _Inbox, call: Call) -> Mapping[str, Any]:
+        questions = 0
         while True:
             try:
-                message = self._next(inbox, started, until)
+                message = self._next(inbox, call.until)
             except (KeyboardInterrupt, SystemExit) as error:
-                if not caller.changes or interrupt is not None:
+                if not call.changes or call.raised is not None:
                     raise
-                interrupt, message = error, _CANCEL  # and wait for what becomes of it
+                call.raised = error  # and wait for what becomes of it
+                call.cancel()
+                continue
             if message is _CANCEL:
-                cancelled = True
-                self._send({"cancel": number})
+                self.send({"cancel": number})
             elif "answer" in message:
-                if interrupt is not None:
-                    raise interrupt
-                if message.get("cancelled") is True and not cancelled:
-                    raise Lost("the far side has ended", sent=True)
+                if call.raised is not None:
+                    raise call.raised
+                if message.get("cancelled") is True and not call.cancelled:
+                    raise Lost("the far side has ended")
                 return message
             elif "ask" in message:
                 asked = time.monotonic()
                 questions += 1
                 try:
-                    reply = caller.reply(message)
+                    reply = call.reply(message)
                 except protocol.ProtocolError as error:
-                    raise self._refused(str(error)) from None
+                    raise self._give_up(str(error)) from None
                 if questions > _MAX_QUESTIONS:
-                    raise self._refused("the far side asked too many questions")
-                self._send({"reply": number, "to": message["ask"], **reply})
-                until += time.monotonic() - asked
+                    raise self._give_up("the far side asked too many questions")
+                self.send({"reply": number, "to": message["ask"], **reply})
+                call.until += time.monotonic() - asked
             elif type(entries := message.get("entries")) is int:
-                caller.progress(entries)
+                call.progress(entries)
 
-    def _next(self, inbox: _Inbox, started: float, until: float) -> Mapping[str, Any]:
+    def _next(self, inbox: _Inbox, until: float) -> Mapping[str, Any]:
         """Return the next message of a call; meanwhile see whether the far side is there at all."""
-        pause = min(_LATEST_PING, self._patience / 10)
-        while True:
-            if time.monotonic() > until:
-                raise self._refused("the far side did not answer a call in time")
+        began, pause = time.monotonic(), min(_LATEST_PING, self._patience / 10)
+        while (now := time.monotonic()) <= until:
+            if now - max(self._heard, began) > self._patience / 3:
+                raise self._give_up("the far side has stopped to answer")
             try:
                 message = inbox.get(timeout=pause)
             except queue.Empty:
-                now = time.monotonic()
-                if now - max(self._heard, started) > self._patience / 3:
-                    self._give_up("the far side has stopped to answer")
-                else:
-                    self._send({"ping": 0})
+                self.send({"ping": 0})
                 continue
             if message is None:
-                raise Lost(self._reason, sent=True)
+                raise Lost(self._reason)
             return message
+        raise self._give_up("the far side did not answer a call in time")
 
-    def _send(self, message: Mapping[str, Any]) -> None:
+    def send(self, message: Mapping[str, Any]) -> None:
+        """Send a message when those before it have been sent."""
         self._outgoing.put(protocol.to_lines(message))
 
     def _write(self) -> None:
@@ -225,10 +219,15 @@ class Connection:
         try:
             read_line = line_reader(self._stream, protocol.MAX_LINE)
             self._prepare(self._stream, read_line)
-            self._send(hello)
+            self.send(hello)
             self._dispatch(0, _first(read_line, hello["nonce"]))
-            for message in protocol.messages(read_line):
-                self._heard = time.monotonic()
+
+            def heard_line() -> bytes:
+                line = read_line()
+                self._heard = time.monotonic()  # also of a part of a long message
+                return line
+
+            for message in protocol.messages(heard_line):
                 for kind in ("answer", "of", "progress"):
                     if type(number := message.get(kind)) is int:
                         self._dispatch(number, message)
@@ -246,8 +245,7 @@ class Connection:
         self.lose(" — ".join(filter(None, (reason, explain()))))
 
     def _dispatch(self, number: int, message: Mapping[str, Any]) -> None:
-        with self._lock:
-            inbox = self._inboxes.get(number)
+        inbox = self._inboxes.get(number)
         if inbox is None or ("progress" in message and not inbox.empty()):
             return  # the call was given up, or is busy
         if inbox.qsize() > _MAX_WAITING:

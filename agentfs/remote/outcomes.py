@@ -1,8 +1,8 @@
 """What became of the changes of a session, by their keys, so that each is made once.
 
 The store of the journal notes the key of a call in the transaction that notes its step, before anything is
-changed, and with the outcome of the step whether it was made. Here the answer is added. Kept are the latest
-1,000 changes of a state directory.
+changed, and with the outcome of the step whether it was made. Here the answer is added. A state
+directory keeps the answers of the latest 1,000 changes, and what became of the latest 100,000.
 """
 
 import json

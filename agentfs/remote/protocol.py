@@ -32,6 +32,7 @@ from agentfs.workspace import Workspace
 
 VERSION = 1  # of the messages; both sides must have the same
 MAX_LINE = 1 * MIB
+_LINE = MIB // 16  # of what is sent: each is a sign of life on a slow way
 MAX_MESSAGE = 256 * MIB
 _MAX_DEPTH = 40
 _TEXTS = TEXTS | {"notes", "applied_via"}  # fields of results that a model is shown
@@ -73,10 +74,7 @@ def to_lines(message: Mapping[str, Any]) -> bytes:
             f"A call or its result has {len(text):,} bytes as a message, of at most {MAX_MESSAGE:,}.",
             hint="Ask for less at a time.",
         )
-    if len(text) < MAX_LINE:
-        return text + b"\n"
-    step = MAX_LINE - 2
-    parts = [text[start : start + step] for start in range(0, len(text), step)]
+    parts = [text[start : start + _LINE] for start in range(0, len(text), _LINE)]
     return b"".join(_MORE + part + b"\n" for part in parts[:-1]) + parts[-1] + b"\n"
 
 

@@ -161,6 +161,8 @@ class Server:
                     self._wake(number, message)
                 case {"cancel": int() as number}:
                     self._cancel(number)
+                case {"abort": str() as name}:
+                    self._workers.submit(self._abort, name)
                 case {"ping": int() as number}:
                     self._send({"pong": number})
                 case {"bye": True}:
@@ -172,13 +174,13 @@ class Server:
     def end(self) -> None:
         """Give up what only reads, complete the changes that have begun, and close the workspace."""
         with self._lock:
-            numbers = list(self._requests)
-        for number in numbers:
-            self._cancel(number)
-            self._requests[number].replies.put(None)
+            requests = list(self._requests.values())
+        for request in requests:
+            request.call.abandon()
+            request.replies.put(None)
         self._workers.shutdown(cancel_futures=True)
-        for transaction in reversed(self._transactions.values()):
-            _abort(transaction)
+        for name in reversed([*self._transactions]):
+            self._abort(name)
         if self._workspace is not None:
             self._workspace.close()
         # It stays locked until the process ends, for which the next one waits.
@@ -389,12 +391,15 @@ class Server:
                 case "commit" if name in self._transactions:
                     self._transactions.pop(name).context.__exit__(None, None, None)
                     return None
-                case "abort" if name in self._transactions:
-                    return _abort(self._transactions.pop(name))
                 case str() if method in METHODS:
                     return getattr(workspace, method)(**arguments)
                 case _:
                     raise protocol.ProtocolError("There is no such method.")
+
+    def _abort(self, name: str) -> None:
+        if transaction := self._transactions.pop(name, None):
+            with contextlib.suppress(_Aborted):
+                transaction.context.__exit__(_Aborted, _Aborted(), None)
 
     def _view(self, message: Mapping[str, Any]) -> Workspace:
         """Return the workspace that a call is about, made by the views that it names."""
@@ -470,8 +475,3 @@ class _RemoteFunction(protocol.RemoteFunction):
 
 def _decode(value: Any) -> Any:
     return protocol.decode(value, _RemoteFunction)
-
-
-def _abort(transaction: _Transaction) -> None:
-    with contextlib.suppress(_Aborted):
-        transaction.context.__exit__(_Aborted, _Aborted(), None)

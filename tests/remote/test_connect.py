@@ -59,8 +59,8 @@ def test_each_public_method_is_one_request(remote, tmp_path):
     (tmp_path / "a.txt").write_text("one\ntwo\n")
     sent = []
     connection = remote._link._connection
-    original = connection._send
-    connection._send = lambda message: (sent.append(message), original(message))
+    original = connection.send
+    connection.send = lambda message: (sent.append(message), original(message))
     calls = [
         ("read", "a.txt"),
         ("read_many", ["a.txt"]),

@@ -1,0 +1,368 @@
+"""What comes at the worst moment: each test brings one order of events about, without sleeping for it."""
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from types import SimpleNamespace
+
+import pytest
+
+from agentfs import Deny, Limits, PermissionRequest, Policy, call_context, connect
+from agentfs.errors import DisconnectedError, FileIOError, UnsupportedSystemError
+from agentfs.fs import session_directory
+from agentfs.remote import bootstrap, protocol
+from agentfs.remote.server import Options, Server
+from agentfs.results import UndoResult
+from tests.remote.test_hostile_client import Client
+from tests.remote.test_hostile_server import HELLO, FarSide, line
+from tests.remote.test_reconnect import Fault, opener, tree
+
+END = None  # of the stream, where a script yields it
+WAIT = 20.0
+
+
+def script(on_call=None, **on):
+    """Return a script that opens as it should, and answers each kind of message by a function."""
+    on["call"] = on_call
+
+    def answers(message) -> Iterator[bytes | None]:
+        if "nonce" in message:
+            yield line({"agentfs": message["nonce"], **HELLO})
+        for kind, function in on.items():
+            if kind in message and function is not None:
+                for each in function(message):
+                    yield each if each is END or isinstance(each, bytes) else line(each)
+
+    return answers
+
+
+def value(message, result=None):
+    return {"answer": message["call"], "value": protocol.encode(result)}
+
+
+def answered(message):
+    return [value(message)]
+
+
+UNDONE = UndoResult(text="undone", steps=1, files=(), undoable=0, redoable=1)
+
+
+def undone(message):
+    return [value(message, UNDONE)]
+
+
+class FarSides:
+    """Opens a stream for each of some scripts in turn, or raises what is no script."""
+
+    def __init__(self, *scripts) -> None:
+        self.left, self.opened = [*scripts], 0
+
+    def __call__(self, _):
+        self.opened += 1
+        if not self.left:
+            raise OSError("no route to host")
+        first = self.left.pop(0)
+        return FarSide(first)
+
+
+def open_far(*scripts, patience=WAIT, **options):
+    sides = FarSides(*scripts)
+    return sides, connect(sides, "/far", push=False, patience=patience, **options)
+
+
+def in_thread(function):
+    """Run a function in a thread; return that, and a list of what comes of it."""
+    outcome = []
+
+    def run() -> None:
+        try:
+            outcome.append(function())
+        except BaseException as error:  # noqa: BLE001 - it is what is tested
+            outcome.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    return thread, outcome
+
+
+def with_call(call, function):
+    call_context.current.set(call)
+    return function()
+
+
+def ask(message):
+    request = PermissionRequest("forget", "none", {}, (), "", None)
+    return {"ask": 1, "of": message["call"], "function": 0, "arguments": protocol.encode([request])}
+
+
+def test_a_question_that_takes_long_is_no_silence_of_the_far_side():
+    patience, numbers = 3.0, []
+
+    def on_call(message):
+        numbers.append(message["call"])
+        yield ask(message)
+
+    def permission(_):
+        time.sleep(patience / 2)  # more than the far side may be silent for
+        return Deny()
+
+    # It answers only after it was asked whether it is there.
+    side = script(on_call, ping=lambda _: [{"answer": numbers[0], "value": None}])
+    sides, ws = open_far(side, patience=patience, policy=Policy(permission=permission))
+    with ws:
+        ws.forget()
+        assert (sides.opened, len(numbers)) == (1, 1)
+
+
+def test_a_long_answer_that_comes_slowly_is_no_silence():
+    patience, parts = 3.0, []
+
+    def on_call(message):
+        text = line(value(message, UNDONE))
+        parts.extend([*(b"+" + text[at : at + 1] + b"\n" for at in range(6)), text[6:]])
+        return ()
+
+    side = script(on_call, ping=lambda _: [parts.pop(0)] if parts else ())
+    sides, ws = open_far(side, patience=patience)
+    with ws:
+        assert ws.undo() == UNDONE
+        assert sides.opened == 1
+
+
+def test_a_far_side_that_cannot_open_for_a_moment_is_tried_again():
+    full = FileIOError("No space left.")
+
+    def refuse(message):
+        yield line({"agentfs": message["nonce"], "error": protocol.encode_error(full)})
+
+    sides, ws = open_far(script(lambda _: [END]), refuse, script(undone))
+    with ws:
+        assert ws.undo() == UNDONE
+        assert sides.opened == 3
+
+
+def test_a_package_that_cannot_be_installed_on_reconnecting_leaves_open_what_was_made(monkeypatch):
+    failures = iter([None, *[UnsupportedSystemError("The package cannot be installed.")] * 20])
+
+    def start(*_):
+        if failure := next(failures):
+            raise failure
+
+    monkeypatch.setattr(bootstrap, "start", start)
+    sides = FarSides(script(lambda _: [END]), *[script()] * 20)
+    with connect(sides, "/far", patience=0.3) as ws, pytest.raises(DisconnectedError) as caught:
+        ws.undo()
+    assert caught.value.details["made"] is None
+
+
+def test_a_change_that_is_cancelled_while_no_connection_is_there_is_waited_for():
+    lost, cancelled = threading.Event(), threading.Event()
+
+    def open_stream(_):
+        if sides.opened:
+            lost.set()
+            assert cancelled.wait(WAIT)
+        return sides(_)
+
+    sides = FarSides(script(lambda _: [END]), script(undone))
+    with connect(open_stream, "/far", push=False, patience=WAIT) as ws:
+        call = call_context.Call("undo")
+        thread, outcome = in_thread(lambda: with_call(call, ws.undo))
+        assert lost.wait(WAIT)
+        assert call.abandon() is False
+        cancelled.set()
+        thread.join(WAIT)
+        assert outcome == [UNDONE]
+
+
+def test_progress_after_a_cancellation_does_not_end_a_change():
+    begun, numbers = threading.Event(), []
+
+    def on_call(message):
+        numbers.append(message)
+        begun.set()
+        return ()
+
+    def on_cancel(message):
+        return [{"progress": message["cancel"], "entries": 1000}, value(numbers[0], UNDONE)]
+
+    _, ws = open_far(script(on_call, cancel=on_cancel))
+    with ws:
+        call = call_context.Call("undo", on_progress=lambda _: None)
+        thread, outcome = in_thread(lambda: with_call(call, ws.undo))
+        assert begun.wait(WAIT)
+        assert call.abandon() is False
+        thread.join(WAIT)
+        assert outcome == [UNDONE]
+
+
+def test_an_interrupt_is_raised_also_where_the_connection_is_lost_then():
+    def on_call(_):
+        os.kill(os.getpid(), signal.SIGINT)
+        return ()
+
+    sides, ws = open_far(script(on_call, cancel=lambda _: [END]), script(undone))
+    with ws:
+        with pytest.raises(KeyboardInterrupt):
+            ws.undo()
+        assert sides.opened == 1
+
+
+def test_what_a_callback_has_raised_is_raised_where_the_connection_is_lost_then():
+    asked = []
+
+    def permission(request):
+        asked.append(request)
+        raise LookupError
+
+    def on_call(message):
+        yield ask(message)
+
+    side = script(on_call, reply=lambda _: [END])
+    _, ws = open_far(side, script(on_call), policy=Policy(permission=permission))
+    with ws:
+        with pytest.raises(LookupError):
+            ws.undo()
+        assert len(asked) == 1
+
+
+def test_a_call_takes_no_longer_than_its_time_and_patience_together():
+    silent = script(ping=lambda message: [{"pong": message["ping"]}])
+    sides, ws = open_far(silent, silent, patience=0.5, limits=Limits(timeout=0.2))
+    with ws:
+        with pytest.raises(DisconnectedError, match="in time"):
+            ws.undo()
+        assert sides.opened == 1
+
+
+def test_closing_ends_an_attempt_to_connect():
+    trying = threading.Event()
+
+    def silent(_):
+        trying.set()
+        return ()
+
+    _, ws = open_far(script(lambda _: [END]), silent, patience=60)
+    thread, outcome = in_thread(ws.undo)
+    assert trying.wait(WAIT)
+    closing, _ = in_thread(ws.close)
+    closing.join(WAIT)
+    thread.join(WAIT)
+    assert not closing.is_alive()
+    assert isinstance(outcome[0], DisconnectedError)
+
+
+def test_a_part_of_a_transaction_that_was_lost_is_not_made_also_without_a_new_connection():
+    def on_call(message):
+        return answered(message) if message["method"] == "begin" else [END]
+
+    sides, ws = open_far(script(on_call))
+    with ws:
+        with pytest.raises(DisconnectedError) as caught, ws.transaction() as changes:
+            changes.undo()
+        assert caught.value.details["made"] is False
+        assert sides.opened == 1
+
+
+def test_a_transaction_of_a_call_that_was_cancelled_is_given_up():
+    given_up = threading.Event()
+
+    def on_abort(_):
+        given_up.set()
+        return ()
+
+    _, ws = open_far(script(answered, abort=on_abort))
+    call = call_context.Call("undo")
+
+    def change() -> None:
+        with ws.transaction():
+            assert call.abandon()
+            call_context.check()
+
+    with ws:
+        thread, outcome = in_thread(lambda: with_call(call, change))
+        thread.join(WAIT)
+        assert isinstance(outcome[0], call_context.Cancelled)
+        assert given_up.wait(WAIT)
+
+
+def test_a_server_ends_also_where_a_call_ends_at_the_same_time(tmp_path, monkeypatch):
+    policy = protocol.encode(Policy(permission=lambda _: Deny()), [])
+    client = Client(Options(root=str(tmp_path), any_policy=True), policy=policy)
+    ended = []
+    end, abandon = Server.end, call_context.Call.abandon
+
+    def abandon_late(call):
+        """Let the call end by itself first."""
+        server, request = requests[call]
+        server._wake(request.number, {"to": 1, "value": None})
+        while request.number in server._requests:
+            time.sleep(0.001)
+        return abandon(call)
+
+    def note_end(server) -> None:
+        requests.update({each.call: (server, each) for each in server._requests.values()})
+        end(server)
+        ended.append(server)
+
+    requests = {}
+    monkeypatch.setattr(Server, "end", note_end)
+    monkeypatch.setattr(call_context.Call, "abandon", abandon_late)
+    assert "ask" in client.call("write", {"path": "a.txt", "content": "x"})
+    with suppress(OSError):
+        client.end()
+    assert ended
+
+
+def other_home(tmp_path):
+    homes = iter([tmp_path / "home", tmp_path / "new home"])
+    return "lock_directory", lambda _: str(next(homes))
+
+
+def other_boot(_):
+    boots = iter(["first", "second"])
+    return "_boot", lambda: next(boots)
+
+
+@pytest.mark.parametrize("lost", [other_home, other_boot])
+@pytest.mark.parametrize("kind", ["change", "transaction"])
+def test_a_far_side_that_has_lost_what_it_noted_makes_no_change_again(tmp_path, monkeypatch, lost, kind):
+    """As a container that begins anew with the same files, or a machine that lost power."""
+    root = tmp_path / "root"
+    root.mkdir()
+    (root / "a.txt").write_text("one\n")
+    monkeypatch.setattr(session_directory, *lost(tmp_path))
+    fault = Fault("from_far", 0)
+    with connect(opener(fault), root, push=False, patience=WAIT) as ws:
+        with pytest.raises(DisconnectedError) as caught:  # noqa: PT012 - what is armed is the commit
+            if kind == "change":
+                fault.armed = True
+                ws.splice("a.txt", [(0, 0, "x")])
+            else:
+                with ws.transaction() as changes:
+                    changes.splice("a.txt", [(0, 0, "x")])
+                    fault.armed = True
+        assert caught.value.details["made"] is None
+        assert tree(root) == {"a.txt": b"xone\n"}
+
+
+def test_a_change_is_known_after_a_thousand_others(tmp_path, monkeypatch):
+    """One thread waits before it reconnects, while another one has done so and goes on."""
+    (tmp_path / "a.txt").write_text("one\n")
+    fault = Fault("from_far", 0)
+
+    def others(_):
+        for number in range(1001):
+            ws.checkpoint(f"other {number}")
+
+    clock = SimpleNamespace(monotonic=time.monotonic, sleep=others)
+    with connect(opener(fault), tmp_path, push=False, patience=60) as ws:
+        monkeypatch.setattr("agentfs.remote.client.time", clock)
+        fault.armed = True
+        with pytest.raises(DisconnectedError) as caught:
+            ws.splice("a.txt", [(0, 0, "x")])
+        assert caught.value.details["made"] is True
+        assert tree(tmp_path) == {"a.txt": b"xone\n"}
