@@ -12,7 +12,8 @@ from agentfs.fs.directory import Directory, DirEntry
 from agentfs.fs.file import BINARY
 from agentfs.fs.texts import Block, TextStore
 
-_MAX_KNOWN = 1000  # of what was derived from listings, and of its keys
+_MAX_DERIVED = 200  # values that were derived from listings
+_MAX_KNOWN = 1000  # keys of these, now or lately
 UNKNOWN = -1  # the device of a directory that has not been opened
 
 _O = TypeVar("_O")
@@ -166,7 +167,7 @@ class WatchedDirectory(Directory):
     __slots__ = ("_files", "kept")
 
     def __init__(self, context: RootContext, path: str, kept: KeptDirectory) -> None:
-        super().__init__(context, -1, path, kept.prefix[:-1])
+        super().__init__(context, -1, path, kept.real_path)
         self.kept = kept
         self._files: dict[str, KeptFile] = {}  # once they are read
 
@@ -256,7 +257,7 @@ class Memo:
         if len(self._known) > _MAX_KNOWN:
             self._known.clear()
         self._known.add(key)
-        while (self._size > most or len(self._values) > _MAX_KNOWN) and len(self._values) > 1:
+        while (self._size > most or len(self._values) > _MAX_DERIVED) and len(self._values) > 1:
             self.drop(next(iter(self._values)))
 
     def drop(self, key: Hashable) -> None:

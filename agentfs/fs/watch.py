@@ -2,7 +2,8 @@
 
 A directory is watched before it is listed, and listed before its files are read, so that what changes after
 that is among the events of a later search. Where no event can come, a directory is listed again by each
-search, and the text of a file is used only while the file has the status with which it was read.
+search, and the text of a file is used only while the file has the status with which it was read; where a
+status may come from a cache too, no text is kept.
 """
 
 import errno
@@ -15,6 +16,7 @@ import weakref
 from collections import Counter
 from collections.abc import Callable, Generator, Hashable, Iterable, Iterator
 from contextlib import contextmanager
+from itertools import islice
 from typing import Any, TypeVar
 
 from agentfs import call_context
@@ -32,6 +34,7 @@ from agentfs.results import WatchReport
 
 _NAME_BYTES = 320  # of memory, for a name and what is known of its content
 _LISTS = 6  # of all names, in what is derived from them
+_MAX_PATH = 1024  # characters of a directory's, which are kept too
 _MAX_HANDLES = 32  # directories that are open at a time
 _WAIT_SECONDS = 0.05  # for another thread's search, between two checks
 _FILES_PER_CHECK = 32
@@ -127,8 +130,7 @@ class Watch:
         self._linked: set[KeptFile] = set()  # those with several links, of which something is kept
         self._appeared: set[tuple[KeptDirectory, str]] = set()  # new names
         self._compares_texts = False  # whether a text may have changed without an event
-        self._local: dict[int, str] = {}  # why a device cannot be watched; "" where it can
-        self._devices: dict[int, int] = {}  # the one object for each number
+        self._remote: dict[int, str] = {}  # why a device cannot be watched; "" where it can
         self._names = 0
         self._top = KeptDirectory("", None, self)
 
@@ -200,8 +202,12 @@ class Watch:
 
     def _take_events(self, changes: inotify.Changes, lost: bool) -> None:
         """Drop what has changed; `lost` is whether there were more events."""
-        if lost:
-            self._suspect_all()
+        if lost:  # list every directory again, and compare every file
+            self._compares_texts = True
+            self._appeared.clear()
+            known = list(self._top.below())
+            self._stale.update(each for each in known if each.entries is not None)
+            self._suspect.update(known)
         left: set[int] = set()  # cookies of new names that are gone; 0 of those that were removed
         arrived: set[int] = set()
         listed = [(self._by_watch.get(watch), names) for watch, names in changes.items()]
@@ -283,14 +289,6 @@ class Watch:
                 self.discard(file)
         self._compares_texts = False
 
-    def _suspect_all(self) -> None:
-        """Events were lost: list every directory again and compare every file."""
-        self._compares_texts = True
-        self._appeared.clear()
-        listed = list(self._top.below())
-        self._stale.update(each for each in listed if each.entries is not None)
-        self._suspect.update(listed)
-
     def _is_listed(self, directory: KeptDirectory) -> bool:
         """Return whether a directory is still in the tree."""
         return self._by_watch.get(directory.watch) is directory
@@ -367,25 +365,28 @@ class Watch:
         if directory.device == UNKNOWN:
             if self._names > self._max_names:
                 directory.reason = _TOO_MANY
-            if directory.reason == _TOO_MANY:
+            elif len(directory.prefix) > _MAX_PATH:
+                directory.reason = "a long path"
+            if directory.reason:
                 return False
             handle = self.handle(directory)
             status = os.fstat(handle)
             directory.reason, directory.watch = self._watch(directory, handle, status)
-            directory.device = self._devices.setdefault(status.st_dev, status.st_dev)
-            directory.inode = status.st_ino
+            directory.device, directory.inode = status.st_dev, status.st_ino
         return (directory.entries is not None and directory.watch >= 0) or self._list(directory)
 
     def _watch(self, directory: KeptDirectory, handle: int, status: os.stat_result) -> tuple[str, int]:
         """Add a watch, and return its number, or why there is none."""
-        parent = directory.directory
-        if self._inotify is None or (parent is not directory and parent.watch < 0):
-            return self._cause or "below a directory that is not watched", -1
-        reason = self._local.get(status.st_dev)
+        if self._inotify is None:
+            return self._cause, -1
+        reason = self._remote.get(status.st_dev)
         if reason is None:
-            reason = self._local[status.st_dev] = without_events(handle)
+            reason = self._remote[status.st_dev] = without_events(handle)
         if reason:
             return reason, -1
+        parent = directory.directory
+        if parent is not directory and parent.watch < 0:
+            return "below a directory that is not watched", -1
         try:
             watch = self._inotify.add(handle)
         except OSError as error:
@@ -402,19 +403,17 @@ class Watch:
             if (status.st_dev, status.st_ino) != (directory.device, directory.inode):
                 raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
         before = directory.entries or []
-        old = {entry.name: entry for entry in before}
+        old = {(entry.name, entry.type): entry for entry in before}
         room = self._max_names + len(before) - self._names
         entries: list[KeptEntry] = []
         with os.scandir(handle) as scanned:
-            for found in scanned:
+            for found in islice(scanned, max(room, 0) + 1):
                 name, type_ = found.name, _type_of(found)
-                kept = old.get(name)
-                same = kept is not None and kept.type == type_
-                entries.append(kept if same and kept else _new_entry(name, type_, directory))
-                if len(entries) > room:
-                    self._drop(directory)
-                    directory.reason = _TOO_MANY
-                    return False
+                entries.append(old.get((name, type_)) or _new_entry(name, type_, directory))
+        if len(entries) > room:
+            self._drop(directory)
+            directory.reason = _TOO_MANY
+            return False
         if directory.entries is not None and before != entries:
             self.memo.clear()
             for entry in set(before).difference(entries):
@@ -497,12 +496,14 @@ class Watch:
 
     def load(self, file: KeptFile, fd: int, status: os.stat_result) -> bool:
         """Keep the text of an open file; False where that is not possible now."""
-        size = status.st_size
-        compared = file.directory.watch < 0 or status.st_nlink > 1
+        size, linked = status.st_size, status.st_nlink > 1
+        if size > self.max_file or self._remote.get(file.directory.device):
+            return False
         changed = max(status.st_mtime_ns, status.st_ctime_ns)
-        if status.st_nlink > 1 and changed > self._began - TIME_RESOLUTION:
-            self._compares_texts = True  # it may be a second name, since then, of another kept file
-        if size > self.max_file or (compared and time.time_ns() - changed < TIME_RESOLUTION):
+        # It may be a second name, since then, of another kept file.
+        self._compares_texts |= linked and changed > self._began - TIME_RESOLUTION
+        compared = linked or file.directory.watch < 0
+        if compared and time.time_ns() - changed < TIME_RESOLUTION:
             return False
         block = self.texts.reserve(size)
         if block is None:
@@ -512,7 +513,7 @@ class Watch:
             return False
         self.texts.add(file, block, size)
         file.signature = _signature(status)
-        if status.st_nlink > 1:
+        if linked:
             self._linked.add(file)
         return True
 

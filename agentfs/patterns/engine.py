@@ -6,6 +6,7 @@ process, which is killed when its time has passed.
 
 import array
 import contextlib
+import os
 import re
 import socket
 import struct
@@ -212,6 +213,8 @@ class _Child:
 
 
 _idle: list[_Child] = []
+if hasattr(os, "register_at_fork"):  # agentfs can be imported on Windows too
+    os.register_at_fork(after_in_child=_idle.clear)  # one child cannot answer two processes
 # What is used of the `regex` module, with `re` in its place.
 _RE = SimpleNamespace(
     V0=0, I=re.IGNORECASE, M=re.MULTILINE, S=re.DOTALL, error=re.error, escape=re.escape, compile=_compile

@@ -6,7 +6,7 @@ import stat
 import time
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from agentfs import call_context
 from agentfs.errors import AgentFSError, InvalidArgumentError, OutsideWorkspaceError, past_end
@@ -26,6 +26,8 @@ _MAX_SORTED = 500_000  # paths that are kept with their sort keys, of some 300 b
 _PATH = ParameterName("path", quoted=True)
 _LITERAL_START = re.compile(r"/+([^*?\[\]{}\\/]+)/")
 
+# Some names, what gives the entry of each, and how many more follow that are only counted.
+Names: TypeAlias = tuple[Callable[[Any], Entry], list[Any], int]
 _T = TypeVar("_T")
 
 
@@ -207,48 +209,28 @@ class Found:
         self.skipped = replace(skipped, reached=skipped.reached or self.reached, **summed)
 
 
-def collect_in_order(
-    names: Iterable[tuple[Directory, list[DirEntry], int]], page: Page, deadline: float
-) -> Found:
-    """Collect a page of names that come in order: of each directory some names, and how many follow them."""
+def collect_in_order(names: Iterable[Names], page: Page, deadline: float) -> Found:
+    """Collect a page of names that come in order."""
     found = Found()
     try:
-        for directory, listed, more in names:
+        for entry_of, listed, more in names:
             start = max(found.total, page.first)
             for number, each in enumerate(page.part(listed, found.total), start):
-                if not _goes_on(page, number, deadline):
+                if number > page.first and time.monotonic() > deadline:
+                    page.end_before(number)
+                if number >= page.end:
                     break
                 try:
-                    found.entries.append(directory.entry(each))
-                except AgentFSError:
+                    entry = entry_of(each)
+                except (AgentFSError, OSError):
                     found.vanished += 1
                 else:
-                    page.take(number, ENTRY_BYTES + 2 * len(found.entries[-1].path))
+                    found.entries.append(entry)
+                    page.take(number, ENTRY_BYTES + 2 * len(entry.path))
             found.total += len(listed) + more
     except TimeoutError:
         found.reached = "timeout"
     return found
-
-
-def collect_kept(root: Root, listed: list[Any], page: Page, deadline: float) -> Found:
-    """Collect a page of entries of the kept tree, in their order."""
-    found = Found(total=len(listed))
-    for number, entry in enumerate(page.part(listed, 0), page.first):
-        if not _goes_on(page, number, deadline):
-            break
-        try:
-            found.entries.append(root.kept_entry(entry))
-        except (AgentFSError, OSError):
-            found.vanished += 1
-        else:
-            page.take(number, ENTRY_BYTES + 2 * len(found.entries[-1].path))
-    return found
-
-
-def _goes_on(page: Page, number: int, deadline: float) -> bool:
-    if number > page.first and time.monotonic() > deadline:
-        page.end_before(number)
-    return number < page.end
 
 
 def collect(root: Root, query: Query, page: Page, *, max_entries: int, deadline: float) -> Found:
@@ -273,7 +255,8 @@ def collect(root: Root, query: Query, page: Page, *, max_entries: int, deadline:
     )
     kept = walk.whole() if collector.in_order and collector.plain_files and collector.min_depth == 1 else None
     if kept is not None and kept.direct:
-        found = collect_kept(root, collector.kept_files(root, kept), page, deadline)
+        names = [(root.kept_entry, collector.kept_files(root, kept), 0)]
+        found = collect_in_order(names, page, deadline)
     elif collector.in_order:
         found = collect_in_order(collector.names(walk), page, deadline)
     else:
@@ -340,10 +323,10 @@ class _Collector:
             self.special += not listed.is_symlink()
         return False
 
-    def names(self, walk: Walk) -> Iterator[tuple[Directory, list[DirEntry], int]]:
+    def names(self, walk: Walk) -> Iterator[Names]:
         """Yield what is found in each directory."""
         for visit in walk:
-            yield visit.directory, [*visit.files, *self._child(visit)], visit.more
+            yield visit.directory.entry, [*visit.files, *self._child(visit)], visit.more
 
     def _child(self, visit: Visit) -> list[DirEntry]:
         """Return the child directory of a visit, if it is wanted."""
@@ -356,26 +339,19 @@ class _Collector:
 
     def collect_sorted(self, root: Root, walk: Walk, deadline: float) -> Found:
         """Collect all paths, put them in order, and return the entries of the page."""
-        found = Found()
+        reached: str | None = None
         try:
             for visit in walk:
                 self._keep(visit.directory, self._child(visit), files=False)
         except TimeoutError:
-            found.reached = "timeout"
+            reached = "timeout"
         except MemoryError:
-            found.reached = "memory"
+            reached = "memory"
         self._keep_first()
-        page = self.page
-        for number, (_, path) in enumerate(self.keyed[page.first :], page.first):
-            if not _goes_on(page, number, deadline):
-                break
-            try:
-                found.entries.append(root.entry(path))
-            except AgentFSError:
-                self.vanished += 1
-            else:
-                page.take(number, ENTRY_BYTES + 2 * len(path))
-        found.total, found.vanished = self.total, self.vanished
+        paths = [path for _, path in self.keyed]
+        found = collect_in_order([(root.entry, paths, self.total - len(paths))], self.page, deadline)
+        found.vanished += self.vanished
+        found.reached = reached
         return found
 
     def _keep(self, directory: Directory, found: list[DirEntry], *, files: bool = True) -> None:

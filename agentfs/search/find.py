@@ -1,7 +1,7 @@
 """`ls`, `glob` and `find`: entries by name, type, size and time, a page at a time."""
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from agentfs import call_context
 from agentfs.errors import AgentFSError, NotFoundError
-from agentfs.fs import Directory, DirEntry, Root, unicode_duplicates_among, watched
+from agentfs.fs import DirEntry, Root, unicode_duplicates_among, watched
 from agentfs.limits import Limits
 from agentfs.messages import Joined, Message, ParameterName, Retry, plural
 from agentfs.patterns.compile import compile_pattern
@@ -20,13 +20,13 @@ from agentfs.results import Entry, GlobResult, ListResult
 from agentfs.search.collect import (
     PAGE_BYTES,
     Filter,
+    Names,
     Page,
     Query,
     bind_globs,
     check_offset,
     collect,
     collect_in_order,
-    collect_kept,
     page_of,
 )
 from agentfs.search.diagnose import PROBE_ENTRIES, PROBE_SECONDS, why_skipped
@@ -84,9 +84,10 @@ def list_directory(
         key=_SORT_KEYS[options.sort],
     )
     if (kept := walk.whole()) is not None and kept.direct:
-        found = collect_kept(root, kept.entries, page, deadline)
+        names: Iterable[Names] = [(root.kept_entry, kept.entries, 0)]
     else:
-        found = collect_in_order(_listed_names(walk, several=len(paths) > 1), page, deadline)
+        names = _listed_names(walk, several=len(paths) > 1)
+    found = collect_in_order(names, page, deadline)
     found.add_skipped(walk.skipped)
     skipped, entries = found.skipped, found.entries
     least = 0 if options.depth == 1 else _LEAST_SIZE
@@ -103,7 +104,7 @@ def list_directory(
     return _fitted_page(limits, options, page, result, lines, nothing, "entries", tracker, alike)
 
 
-def _listed_names(walk: Walk, *, several: bool) -> Iterator[tuple[Directory, list[DirEntry], int]]:
+def _listed_names(walk: Walk, *, several: bool) -> Iterator[Names]:
     """Yield the names in each directory, with several paths those that were not in one before."""
     seen: set[str] = set()
     for visit in walk:
@@ -112,7 +113,7 @@ def _listed_names(walk: Walk, *, several: bool) -> Iterator[tuple[Directory, lis
             real_prefix = with_slash(visit.directory.real_path)
             names = [listed for listed in names if real_prefix + listed.name not in seen]
             seen.update(real_prefix + listed.name for listed in names)
-        yield visit.directory, names, visit.more
+        yield visit.directory.entry, names, visit.more
 
 
 def _by_change(listed: DirEntry) -> Any:

@@ -164,6 +164,20 @@ def test_the_first_match_is_found_alone_and_its_child_is_kept(by_re):
     assert engine._idle == [child]
 
 
+def test_a_forked_process_has_children_of_its_own(by_re):
+    expression = compile_pattern("(a|b)+").expression
+    matched = [each.span() for each in expression.finditer("ab", timeout=5)]
+    used = engine._idle[-1]._process.pid
+    forked = os.fork()
+    if forked == 0:
+        again = [each.span() for each in expression.finditer("ab", timeout=5)]
+        other = engine._idle.pop()
+        other.end()
+        os._exit(0 if again == matched and other._process.pid != used else 1)
+    assert os.waitpid(forked, 0)[1] == 0
+    assert engine._idle[-1]._process.pid == used
+
+
 def test_very_many_matches_come_in_batches(by_re):
     text = "ab" * 50_000
     found = compile_pattern("(a|b)").expression.finditer(text, timeout=20)

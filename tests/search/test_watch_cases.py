@@ -11,6 +11,7 @@ import tempfile
 import textwrap
 import threading
 import tracemalloc
+from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -336,6 +337,17 @@ def test_a_file_system_without_events_is_compared_and_reported(root, monkeypatch
 
 
 @linux
+def test_a_status_from_the_cache_of_a_network_file_system_hides_no_change(root, monkeypatch):
+    monkeypatch.setattr(syscalls, "file_system", lambda _: 0x6969)
+    monkeypatch.setattr(watch, "TIME_RESOLUTION", 0)
+    monkeypatch.setattr(syscalls, "lstat", cache(syscalls.lstat))
+    with Workspace(root, watch=True) as ws:
+        assert lines(ws, "needle") == lines(ws, "needle") == 0
+        (root / "a/one.txt").write_text("needle\n")
+        assert lines(ws, "needle") == 1
+
+
+@linux
 @needs_root
 def test_what_is_mounted_or_bound_in_the_tree_is_noticed(root):
     code = """
@@ -431,9 +443,9 @@ def test_memory_is_bounded_while_the_listing_grows(root):
 
 def test_what_is_made_of_listings_is_bounded_in_number(root):
     with Workspace(root, watch=True) as ws:
-        for number in range(600):
+        for number in range(150):
             ws.glob(f"no-{number}")
-        assert len(ws._root.watch.memo._values) <= 1000
+        assert len(ws._root.watch.memo._values) <= 200
         assert ws.glob("one.txt").total == 4
 
 
@@ -472,6 +484,16 @@ def test_the_listing_is_bounded_and_the_rest_is_searched_cold(root):
             (root / f"d{number}/new").write_text("needle\n")
         shutil.rmtree(root / "c")
         check_same(ws, root)
+
+
+def test_directories_with_a_long_path_are_searched_cold(root):
+    directory = root.joinpath(*["d" * 200] * 8)
+    directory.mkdir(parents=True)
+    with Workspace(root, watch=True) as ws:
+        for number in range(2):
+            check_same(ws, root)
+            (directory / "one.txt").write_text(f"needle {number}\n")
+        assert "a long path" in ws.watch.not_watched
 
 
 def test_what_is_searched_now_takes_the_room_of_what_is_not(root):
