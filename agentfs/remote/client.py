@@ -152,7 +152,7 @@ class Link:
             raise Lost("it takes too long")
         try:
             connection = self._connection
-            if connection is None or connection.lost:
+            if connection is None or not connection.usable:
                 if self._ended:
                     raise Lost(self._ended)
                 connection = self._open(until)
@@ -314,7 +314,8 @@ class RemoteWorkspace(Workspace):
         if call is not None:
             request |= {"tool": call.tool, "progress": call.reports_progress}
         asked = arguments.get("timeout")
-        seconds = float(asked) if isinstance(asked, (int, float)) else self.limits.timeout
+        # The far side refuses a time that is none.
+        seconds = max(0.0, float(asked)) if isinstance(asked, (int, float)) else self.limits.timeout
         left = call_context.deadline() - time.monotonic()
         if left < float("inf"):
             request["seconds"] = left

@@ -81,16 +81,16 @@ class Connection:
         self._inboxes: dict[int, _Inbox] = {}
         self._outgoing: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         self._heard = 0.0
-        self._reason = ""
+        self._opened, self._reason = False, ""
         self._closing = threading.Lock()
         self._closed = False
         self._writer = threading.Thread(target=self._write, name="agentfs-connect-out", daemon=True)
         self._writer.start()
 
     @property
-    def lost(self) -> bool:
-        """Whether it has ended."""
-        return bool(self._reason)
+    def usable(self) -> bool:
+        """Whether the far side has answered, and the connection has not ended."""
+        return self._opened and not self._reason
 
     def open(self, hello: Mapping[str, Any], seconds: float) -> Mapping[str, Any]:
         """Send the first message, and return the answer; `Lost` where none comes within some seconds."""
@@ -108,6 +108,7 @@ class Connection:
         if answer is None:
             raise Lost(self._reason)
         del self._inboxes[0]
+        self._opened = True
         return answer
 
     def call(self, request: Mapping[str, Any], call: Call) -> Mapping[str, Any]:

@@ -258,6 +258,8 @@ def test_texts_and_numbers_of_own_types_and_times_without_end_are_arguments(remo
     assert remote.grep("two", timeout=float("inf")).total_matches == 1
     with pytest.raises(InvalidArgumentError, match="not nan"):
         remote.grep("two", timeout=float("nan"))
+    with pytest.raises(InvalidArgumentError, match="timeout"):
+        remote.grep("two", timeout=-100)
 
 
 def test_what_the_command_line_allows_is_never_widened(tmp_path):
