@@ -136,7 +136,7 @@ class Connection:
         self.send({"bye": True})
         self._outgoing.put(None)
         self._writer.join(_CLOSE_SECONDS)
-        self._close_stream()  # again where the thread cannot, as it waits in a write
+        self._begin_to_close().join(self._patience)  # the writer cannot while it waits in a write
         self.lose("the workspace is closed")
 
     def lose(self, reason: str) -> None:
@@ -149,8 +149,13 @@ class Connection:
     def _give_up(self, reason: str) -> Lost:
         """End a connection on which the other threads may wait for ever; return what a call raises."""
         self.lose(reason)
-        threading.Thread(target=self._close_stream, name="agentfs-connect-end", daemon=True).start()
+        self._begin_to_close()
         return Lost(self._reason)
+
+    def _begin_to_close(self) -> threading.Thread:
+        thread = threading.Thread(target=self._close_stream, name="agentfs-connect-end", daemon=True)
+        thread.start()
+        return thread
 
     def _answer(self, number: int, inbox: _Inbox, call: Call) -> Mapping[str, Any]:
         questions = 0
@@ -240,7 +245,7 @@ class Connection:
         except AgentFSError as error:
             self._failure, reason = error, str(error)
         except Exception as error:  # noqa: BLE001 - as above
-            reason = f"the stream cannot be read: {type(error).__name__}: {error}"
+            reason = f"the stream failed: {type(error).__name__}: {error}"
         self._close_stream()  # after which it can say how its command ended
         explain: Callable[[], str] = getattr(self._stream, "explain", str)
         self.lose(" — ".join(filter(None, (reason, explain()))))

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from dataclasses import replace
 from enum import IntEnum
 from pathlib import Path
@@ -27,7 +28,7 @@ from agentfs.errors import (
     StaleError,
     TooLargeError,
 )
-from agentfs.remote import protocol
+from agentfs.remote import connection, protocol
 from agentfs.remote.client import RemoteWorkspace
 from agentfs.remote.server import Options
 from tests.remote.over_pipe import PipeStream, open_pipe
@@ -296,6 +297,23 @@ def test_what_the_command_line_allows_is_never_widened(tmp_path):
         with pytest.raises(RefusedError):
             opened(root, **options)
     assert not (tmp_path / "state").exists()
+
+
+def test_closing_does_not_wait_for_ever_for_a_stream(tmp_path, monkeypatch):
+    monkeypatch.setattr(connection, "_CLOSE_SECONDS", 0.1)
+    free = threading.Event()
+
+    class Stream(PipeStream):
+        def close(self):
+            free.wait(30)
+            super().close()
+
+    remote = connect(lambda _: Stream(Options(root=str(tmp_path))), ".", push=False)
+    remote._link._connection._patience = 0.1
+    started = time.monotonic()
+    remote.close()
+    assert time.monotonic() - started < 20
+    free.set()
 
 
 def test_a_closed_workspace_and_a_missing_root_are_errors(remote, tmp_path):
