@@ -41,16 +41,10 @@ def start(digest: str, options: str) -> NoReturn:
         digest: That of the package.
         options: Those of the server, as a JSON object.
     """
+    umask = os.umask(0o077)
     try:
-        cache = _cache_directory()
-        directory = os.path.join(cache, digest)
-        if _digest_of(directory) != digest:
-            _say(need=digest)
-            _install(cache, directory, zlib.decompress(base64.b85decode(sys.stdin.buffer.readline().strip())))
-            if _digest_of(directory) != digest:
-                raise ValueError("the package did not arrive whole")  # noqa: TRY301 - said as the others
-        with contextlib.suppress(OSError):
-            os.utime(directory)
+        directory = _installed(digest)
+        os.umask(umask)
         _say(ready=sys.version.split()[0])
         os.execv(  # noqa: S606 - Python itself, by the path that it names
             sys.executable, [sys.executable, "-I", "-S", "-X", "utf8", "-c", _START, directory, options]
@@ -60,14 +54,38 @@ def start(digest: str, options: str) -> NoReturn:
     sys.exit(1)
 
 
+def _installed(digest: str) -> str:
+    """Return the directory of the package with a digest, in the first place that has room for it."""
+    document = b""
+    failure = OSError("neither in ~/.cache nor in /tmp or /dev/shm can be a directory of mode 0700 of this user")
+    for cache in _cache_directories():
+        directory = os.path.join(cache, digest)
+        if _digest_of(directory) == digest:
+            with contextlib.suppress(OSError):
+                os.utime(directory)
+            return directory
+        if not document:
+            _say(need=digest)
+            document = zlib.decompress(base64.b85decode(sys.stdin.buffer.readline().strip()))
+        try:
+            _install(cache, directory, document)
+        except OSError as error:
+            failure = error
+        else:
+            if _digest_of(directory) != digest:
+                raise ValueError("the package did not arrive whole")
+            return directory
+    raise failure
+
+
 def _say(**facts: str) -> None:
     os.write(1, f"agentfs-install {json.dumps(facts)}\n".encode())
 
 
-def _cache_directory() -> str:
-    """Return the first directory for installed packages that is this user's and closed to all others."""
+def _cache_directories() -> Iterator[str]:
+    """Yield directories for installed packages that are this user's and closed to all others."""
     home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    tried = [os.path.join(home, _CACHE)]
+    tried = [os.path.join(home, _CACHE)] if os.path.isabs(home) else []
     tried += [os.path.join(each, f"{_CACHE}-{os.geteuid()}") for each in ("/tmp", "/dev/shm")]  # noqa: S108 - its owner and mode are checked
     for path in tried:
         with contextlib.suppress(OSError):
@@ -75,8 +93,7 @@ def _cache_directory() -> str:
             found = os.lstat(path)
             closed = stat.S_ISDIR(found.st_mode) and not stat.S_IMODE(found.st_mode) & 0o077
             if closed and found.st_uid == os.geteuid() and os.access(path, os.W_OK):
-                return path
-    raise OSError(f"none of {', '.join(tried)} can be a directory of mode 0700 of this user")
+                yield path
 
 
 def _digest_of(directory: str) -> str:

@@ -1,5 +1,7 @@
 """The package is sent to a bare Python once, checked, and never run from where others could change it."""
 
+import errno
+import io
 import os
 import shlex
 import shutil
@@ -17,10 +19,10 @@ from agentfs.remote.transport import line_reader, open_command
 
 PYENV = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
 SERVER = """\
-import sys
+import os, sys
 Options = dict
 def serve(options):
-    print(ascii([sys.path[0], sys.flags.isolated, sys.flags.no_site, options]), flush=True)
+    print(ascii([sys.path[0], sys.flags.isolated, sys.flags.no_site, options, os.umask(0)]), flush=True)
     print("back", sys.stdin.readline(), flush=True)
 """
 TRIVIAL = {"agentfs/__init__.py": "", "agentfs/remote/__init__.py": "", "agentfs/remote/server.py": SERVER}
@@ -86,7 +88,7 @@ def pythons():
 @pytest.mark.parametrize("python", pythons())
 @pytest.mark.parametrize("prefix", [[], SPLIT_BY_SHELL], ids=["arguments", "shell"])
 def test_a_bare_python_gets_the_package_and_the_options_as_they_are(trivial, far, prefix, python):
-    assert far.start(*prefix, python=python) == [str(far.packages / trivial), 1, 1, OPTIONS]
+    assert far.start(*prefix, python=python)[:-1] == [str(far.packages / trivial), 1, 1, OPTIONS]
 
 
 def test_the_package_is_sent_once(trivial, far):
@@ -134,6 +136,44 @@ def test_a_link_to_a_cache_is_not_used(trivial, far, tmp_path):
     far.packages.symlink_to(tmp_path / "elsewhere")
     far.start()
     assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
+@pytest.mark.parametrize("umask", [0, 0o777])
+def test_directories_are_closed_whatever_the_umask_which_the_server_keeps(trivial, far, umask):
+    command = f'umask {umask:o}; exec "$@"'
+    assert far.start("sh", "-c", command, "sh")[-1] == umask
+    assert far.packages.parent.stat().st_mode & 0o777 == 0o700
+
+
+def test_a_cache_of_a_relative_path_is_not_used(trivial, far, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    far.prefix = ["env", "XDG_CACHE_HOME=relative"]
+    assert far.start()[0].startswith("/")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_where_one_directory_has_no_room_the_next_is_used(tmp_path, monkeypatch):
+    digest, document = install.pack(TRIVIAL)
+    directories = [tmp_path / "full", tmp_path / "free"]
+    for each in directories:
+        each.mkdir()
+    write = install._install
+
+    def full(cache, *arguments):
+        if cache == str(directories[0]):
+            raise OSError(errno.ENOSPC, "No space left on device")
+        write(cache, *arguments)
+
+    monkeypatch.setattr(install, "_install", full)
+    monkeypatch.setattr(install, "_cache_directories", lambda: map(str, directories))
+    monkeypatch.setattr(install, "_say", lambda **_: None)
+    line = io.BytesIO(bootstrap.package_line(document))
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(line))
+    assert install._installed(digest) == str(directories[1] / digest)
+    monkeypatch.setattr(install, "_cache_directories", lambda: [str(directories[0])])
+    line.seek(0)
+    with pytest.raises(OSError, match="No space left"):
+        install._installed(digest)
 
 
 def test_several_may_install_at_once(trivial, far):
