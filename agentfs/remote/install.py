@@ -57,7 +57,7 @@ def start(digest: str, options: str) -> NoReturn:
 def _installed(digest: str) -> str:
     """Return the directory of the package with a digest, in the first place that has room for it."""
     document = b""
-    failure = OSError("neither in ~/.cache nor in /tmp or /dev/shm can be a directory of mode 0700 of this user")
+    failure = OSError("~/.cache, /tmp and /dev/shm take no directory of mode 0700 of this user")
     for cache in _cache_directories():
         directory = os.path.join(cache, digest)
         if _digest_of(directory) == digest:

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from agentfs.errors import DisconnectedError
+from agentfs.errors import DisconnectedError, InvalidArgumentError
 from agentfs.visible import escape_controls
 
 _ERROR_BYTES = 4096  # of standard error that are kept for messages
@@ -128,7 +128,11 @@ def line_reader(stream: Readable, limit: int) -> Callable[[], bytes]:
         arguments = ()
 
     def read() -> bytes:
-        line = readline(*arguments)
+        line: Any = readline(*arguments)
+        if not isinstance(line, bytes):
+            raise InvalidArgumentError(
+                f"`readline` of the stream must return bytes, not {type(line).__name__}."
+            )
         if len(line) > limit:
             raise DisconnectedError(f"The far side sent a line of over {limit:,} bytes.")
         return line

@@ -7,7 +7,8 @@ import time
 
 import pytest
 
-from agentfs.errors import DisconnectedError
+from agentfs import connect
+from agentfs.errors import DisconnectedError, InvalidArgumentError
 from agentfs.remote.transport import line_reader, open_command
 
 
@@ -34,6 +35,21 @@ def test_a_stream_without_a_limit_is_read_too():
     assert line_reader(Lines(), 21)() == b"x" * 20 + b"\n"  # type: ignore[arg-type] # only read from
     with pytest.raises(DisconnectedError):
         line_reader(Lines(), 20)()  # type: ignore[arg-type] # as above
+
+
+def test_a_stream_of_text_is_refused_at_once():
+    class Texts:
+        def write(self, data):
+            pass
+
+        def readline(self):
+            return "text\n"
+
+        def close(self):
+            pass
+
+    with pytest.raises(InvalidArgumentError, match="must return bytes, not str"):
+        connect(lambda _: Texts(), "/far", push=False)
 
 
 def test_a_command_that_fails_is_explained_and_reaped():
