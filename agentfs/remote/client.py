@@ -280,10 +280,10 @@ class RemoteWorkspace(Workspace):
         inner._transaction = (name, connection)
         try:
             yield inner
+            inner._call("commit", {}, None, changes=True)
         except BaseException:
             connection.send({"abort": name})
             raise
-        inner._call("commit", {}, None, changes=True)
 
     def _call(self, method: str, arguments: Mapping[str, Any], returns: Any, *, changes: bool = False) -> Any:
         """Call a method of the far side, and return what it returns."""

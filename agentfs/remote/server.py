@@ -7,14 +7,15 @@ default limits, and never widen them.
 # Of what a message has, the types are known only once it is decoded.
 
 import contextlib
+import functools
 import inspect
+import itertools
 import json
 import os
 import queue
 import signal
 import sys
 import threading
-from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import ContextVar
@@ -135,12 +136,11 @@ class Server:
         self._options = options
         self._output = output
         self._sending = threading.Lock()
-        self._lock = threading.Lock()
-        self._requests: dict[int, _Request] = {}
-        self._views: OrderedDict[str, Workspace] = OrderedDict()
+        self._requests: dict[int, _Request] = {}  # to which this thread adds, and from which workers remove
+        self._made_view = functools.lru_cache(_MAX_VIEWS)(self._make_view)
         self._transactions: dict[str, _Transaction] = {}
         self._workers = ThreadPoolExecutor(_THREADS, "agentfs-serve")
-        self._questions = 0
+        self._questions = itertools.count(1)
         self._workspace: Workspace | None = None
         self.session: SessionDirectory | None = None
         self._outcomes: Outcomes | None = None
@@ -158,9 +158,11 @@ class Server:
                 case {"call": int() as number}:
                     self._begin(number, message)
                 case {"reply": int() as number}:
-                    self._wake(number, message)
+                    if request := self._requests.get(number):
+                        request.replies.put(message)
                 case {"cancel": int() as number}:
-                    self._cancel(number)
+                    if (request := self._requests.get(number)) and request.call.abandon():
+                        request.replies.put(None)
                 case {"abort": str() as name}:
                     self._workers.submit(self._abort, name)
                 case {"ping": int() as number}:
@@ -173,9 +175,7 @@ class Server:
 
     def end(self) -> None:
         """Give up what only reads, complete the changes that have begun, and close the workspace."""
-        with self._lock:
-            requests = list(self._requests.values())
-        for request in requests:
+        for request in list(self._requests.values()):
             request.call.abandon()
             request.replies.put(None)
         self._workers.shutdown(cancel_futures=True)
@@ -298,39 +298,24 @@ class Server:
                 raise RefusedError("The command line of the far side does not allow to protect fewer names.")
 
     def _begin(self, number: int, message: Mapping[str, Any]) -> None:
-        tool = message.get("tool")
-        progress = self._reporter(number) if message.get("progress") is True else None
-        key = message.get("key")
+        if number in self._requests:
+            raise protocol.ProtocolError("Two calls have one number.")
+        if len(self._requests) >= _MAX_CALLS:
+            error = BusyError(f"Over {_MAX_CALLS} calls are under way.")
+            self._send({"answer": number, "error": protocol.encode_error(error)})
+            return
+
+        def progress(entries: int) -> None:
+            self._send({"progress": number, "entries": entries})
+
+        tool, key = message.get("tool"), message.get("key")
         call = call_context.Call(
             tool if isinstance(tool, str) else None,
             key=key if isinstance(key, str) else None,
-            on_progress=progress,
+            on_progress=progress if message.get("progress") is True else None,
         )
-        request = _Request(number, message, call, queue.SimpleQueue())
-        with self._lock:
-            full = len(self._requests) >= _MAX_CALLS
-            if number in self._requests:
-                raise protocol.ProtocolError("Two calls have one number.")
-            if not full:
-                self._requests[number] = request
-        if full:
-            error = BusyError(f"Over {_MAX_CALLS} calls are under way.")
-            self._send({"answer": number, "error": protocol.encode_error(error)})
-        else:
-            self._workers.submit(self._answer, request)
-
-    def _reporter(self, number: int) -> Callable[[int], None]:
-        return lambda entries: self._send({"progress": number, "entries": entries})
-
-    def _cancel(self, number: int) -> None:
-        request = self._requests.get(number)
-        if request is not None and request.call.abandon():
-            request.replies.put(None)
-
-    def _wake(self, number: int, message: Mapping[str, Any]) -> None:
-        request = self._requests.get(number)
-        if request is not None:
-            request.replies.put(message)
+        request = self._requests[number] = _Request(number, message, call, queue.SimpleQueue())
+        self._workers.submit(self._answer, request)
 
     def _answer(self, request: _Request) -> None:
         call_context.current.set(request.call)
@@ -348,8 +333,7 @@ class Server:
             answer = {"raised": True}
         except Exception as error:  # noqa: BLE001 - the client raises it
             answer = {"error": protocol.encode_error(error)}
-        with self._lock:
-            del self._requests[request.number]
+        del self._requests[request.number]
         try:
             self._send({**answer, "answer": request.number})
         except TooLargeError as error:
@@ -418,31 +402,21 @@ class Server:
             raise RefusedError("This transaction has ended.", hint="Begin another one.")
         if not views and options is None:
             return workspace
-        key = json.dumps([name, views, options])
-        with self._lock:
-            found = self._views.get(key)
-        if found is None:
-            found = workspace
-            for view in views:
-                given = _decode(view)
-                if "policy" in given:
-                    given["policy"] = self._narrowed(given["policy"])
-                found = found.view(**given)
-                self._check(found.policy, found.limits)
-            if options is not None:
-                dialect = _decode(options)
-                found = view_for_dialect(found, **vars(dialect))
-            with self._lock:
-                self._views[key] = found
-                if len(self._views) > _MAX_VIEWS:
-                    self._views.popitem(last=False)
-        return found
+        return self._made_view(workspace, json.dumps(views), json.dumps(options))
+
+    def _make_view(self, workspace: Workspace, views: str, options: str) -> Workspace:
+        for each in json.loads(views):
+            given = _decode(each)
+            if "policy" in given:
+                given["policy"] = self._narrowed(given["policy"])
+            workspace = workspace.view(**given)
+            self._check(workspace.policy, workspace.limits)
+        dialect = _decode(json.loads(options))
+        return workspace if dialect is None else view_for_dialect(workspace, **vars(dialect))
 
     def ask(self, request: _Request, function: int, arguments: tuple[Any, ...]) -> Any:
         """Call a function of the client and return what it returns."""
-        with self._lock:
-            self._questions += 1
-            number = self._questions
+        number = next(self._questions)
         self._send(
             {
                 "ask": number,
