@@ -57,23 +57,20 @@ class KeptEntry:
         self.name = name
         self.directory = directory
 
-    def is_file(self, *, follow_symlinks: bool = False) -> bool:
+    def is_file(self, **_: bool) -> bool:
         """Return whether it is a regular file."""
-        del follow_symlinks
         return self._known_type() == "f"
 
-    def is_dir(self, *, follow_symlinks: bool = False) -> bool:
+    def is_dir(self, **_: bool) -> bool:
         """Return whether it is a directory."""
-        del follow_symlinks
         return self._known_type() == "d"
 
     def is_symlink(self) -> bool:
         """Return whether it is a link."""
         return self._known_type() == "l"
 
-    def stat(self, *, follow_symlinks: bool = False) -> os.stat_result:
+    def stat(self, **_: bool) -> os.stat_result:
         """Return its status as it is now."""
-        del follow_symlinks
         return syscalls.lstat(self.directory.tree.handle(self.directory), self.name)
 
     def _known_type(self) -> str:

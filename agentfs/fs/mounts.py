@@ -1,6 +1,7 @@
 """What is mounted in a directory, and in which file systems every change comes through this kernel."""
 
 import os
+import re
 import select
 
 from agentfs.fs import syscalls
@@ -54,6 +55,4 @@ def without_events(handle: int) -> str:
 
 
 def _unescaped(path: str) -> str:
-    for escape, character in (("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")):
-        path = path.replace(escape, character)
-    return path
+    return re.sub(r"\\(\d{3})", lambda escape: chr(int(escape[1], 8)), path)

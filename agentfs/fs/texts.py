@@ -15,11 +15,10 @@ Find = Callable[[bytearray, int, int], int]  # where something is between two po
 class Block:
     """Texts one after the other, each followed by a NUL."""
 
-    __slots__ = ("data", "dead", "end", "owners", "starts", "used", "view")
+    __slots__ = ("data", "dead", "end", "owners", "starts", "used")
 
     def __init__(self, size: int) -> None:
         self.data = bytearray(size)
-        self.view = memoryview(self.data)
         self.end = 0
         self.dead = 0  # bytes of texts that were dropped
         self.starts = array("q")
@@ -106,8 +105,8 @@ class TextStore:
 
     def view(self, owner: Text) -> memoryview:
         """Return the bytes of a kept text."""
-        _, start, end = self.place(owner)
-        return memoryview(b"") if owner.block is None else owner.block.view[start:end]
+        data, start, end = self.place(owner)
+        return memoryview(data)[start:end]
 
     def place(self, owner: Text) -> tuple[bytearray, int, int]:
         """Return where a kept text is: in what, from where, and to where."""
@@ -140,7 +139,7 @@ class TextStore:
                 for owner, content, text in kept:
                     target = self.reserve(len(text))
                     if target is not None:
-                        target.view[target.end : target.end + len(text)] = text
+                        target.data[target.end : target.end + len(text)] = text
                         self.add(owner, target, len(text))
                         owner.content = content
 

@@ -208,19 +208,14 @@ class Watch:
             known = list(self._top.below())
             self._stale.update(each for each in known if each.entries is not None)
             self._suspect.update(known)
-        left: set[int] = set()  # cookies of new names that are gone; 0 of those that were removed
-        arrived: set[int] = set()
-        listed = [(self._by_watch.get(watch), names) for watch, names in changes.items()]
-        for directory, names in listed:
-            if directory is not None:
-                self._apply(directory, names, left, arrived)
-        # A new name that is gone may have been one of any file.
-        self._compares_texts |= not left <= arrived - {0}
+        watched = [(self._by_watch[each], names) for each, names in changes.items() if each in self._by_watch]
+        events = [event for _, names in watched for each in names.values() for event in each]
+        arrived = {cookie for mask, cookie in events if mask & inotify.MOVED_TO}
+        for directory, names in watched:
+            self._apply(directory, names, arrived)
 
-    def _apply(
-        self, directory: KeptDirectory, names: inotify.Names, left: set[int], arrived: set[int]
-    ) -> None:
-        """Drop what has changed in a directory."""
+    def _apply(self, directory: KeptDirectory, names: inotify.Names, arrived: set[int]) -> None:
+        """Drop what has changed in a directory, given the cookies of what has arrived in watched ones."""
         by_name = {entry.name: entry for entry in directory.entries or ()}
         for raw_name, events in names.items():
             name = os.fsdecode(raw_name)
@@ -247,25 +242,13 @@ class Watch:
             elif not renamed and not every & inotify.IS_DIRECTORY and (directory, name) not in self._appeared:
                 # The system may know the name in another case, or it was removed from a file that is open.
                 self._compares_texts = True
-            self._follow_new((directory, name), events, left, arrived)
-
-    def _follow_new(
-        self,
-        name: tuple[KeptDirectory, str],
-        events: list[tuple[int, int]],
-        left: set[int],
-        arrived: set[int],
-    ) -> None:
-        """Note whether a name is new, and the cookies of new ones that arrive or are gone again."""
-        for mask, cookie in events:
-            if mask & inotify.IS_DIRECTORY:
-                continue
-            if mask & inotify.ARRIVES:
-                arrived.add(cookie)
-                self._appeared.add(name)
-            elif mask & inotify.RENAMES and name in self._appeared:
-                left.add(cookie)
-                self._appeared.remove(name)
+            for mask, cookie in events:
+                if mask & inotify.ARRIVES and not mask & inotify.IS_DIRECTORY:
+                    self._appeared.add((directory, name))
+                elif mask & inotify.RENAMES and (directory, name) in self._appeared:
+                    self._appeared.remove((directory, name))
+                    # It may have been one of any file.
+                    self._compares_texts |= cookie not in arrived
 
     def _check_new_names(self) -> None:
         """Find out whether a new name leads to a known file, which may be, or have been, changed by it."""
@@ -295,14 +278,10 @@ class Watch:
 
     def _is_accessible(self, directory: KeptDirectory) -> bool:
         try:
-            handle = self.handle(directory)
-            status = os.fstat(handle)
-            if (status.st_dev, status.st_ino) != (directory.device, directory.inode):
-                return False
-            effective = os.access in os.supports_effective_ids
-            return os.access(".", os.R_OK | os.X_OK, dir_fd=handle, effective_ids=effective)
+            status = syscalls.lstat(self.handle(directory), ".")  # both permissions are needed for that
         except OSError:
             return False
+        return (status.st_dev, status.st_ino) == (directory.device, directory.inode)
 
     def _all_kept(self) -> list[KeptFile]:
         return [
@@ -509,7 +488,7 @@ class Watch:
         if block is None:
             return False
         # One byte more than the size that is claimed: a file that grows is noticed.
-        if read_start(fd, block.view[block.end : block.end + size + 1]) != size:
+        if read_start(fd, memoryview(block.data)[block.end : block.end + size + 1]) != size:
             return False
         self.texts.add(file, block, size)
         file.signature = _signature(status)
