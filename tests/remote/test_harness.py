@@ -27,9 +27,8 @@ def test_a_proxy_cuts_after_each_byte(direction, after):
     with Proxy(["cat"], Fault("cut", direction, after)) as proxy:
         stream = proxy.open()
         stream.write(LINE)
-        # What follows a whole line is cut as soon as cat answers.
-        expected = {b"", LINE[:after] if direction == "from_far" or after == len(LINE) else b""}
-        assert stream.readline() in expected
+        # What came to cat before the cut may be answered still.
+        assert stream.readline() in {b"", LINE[:after]}
         assert proxy.passed[0][direction] == after
         again = proxy.open()
         again.write(LINE)
