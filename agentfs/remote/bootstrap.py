@@ -137,16 +137,10 @@ def _package() -> tuple[str, bytes]:
 
 
 def _texts() -> Iterator[tuple[str, str]]:
-    for package in _PACKAGES:
-        yield from _texts_in(files(package), package)
-
-
-def _texts_in(directory: Traversable, name: str) -> Iterator[tuple[str, str]]:
-    for each in directory.iterdir():
-        path = f"{name}/{each.name}"
-        if path.startswith(_LEFT_OUT) or f"{path}/" in _LEFT_OUT:
-            continue
-        if each.is_dir():
-            yield from _texts_in(each, path)
-        elif path.endswith(".py"):
-            yield path, each.read_bytes().decode()
+    entries: list[tuple[str, Traversable]] = [(each, files(each)) for each in _PACKAGES]
+    for path, entry in entries:  # which grow meanwhile
+        if path.endswith(".py"):
+            yield path, entry.read_bytes().decode()
+        elif entry.is_dir():
+            below = ((f"{path}/{each.name}", each) for each in entry.iterdir())
+            entries += (each for each in below if not f"{each[0]}/".startswith(_LEFT_OUT))

@@ -27,7 +27,7 @@ from agentfs.permissions import READING, PermissionRequest
 from agentfs.policy import NO_DIALECT, Policy
 from agentfs.remote import bootstrap, protocol
 from agentfs.remote.connection import Call, Connection, Lost, Prepare
-from agentfs.remote.transport import Stream, open_command
+from agentfs.remote.transport import CommandStream, Stream
 from agentfs.results import Containment, Result, WatchReport
 from agentfs.tools.checking import ArgumentChecker
 from agentfs.tools.declaration import declaration_of
@@ -492,7 +492,7 @@ def connect(
     def open_stream() -> Stream:
         if callable(command_or_opener):
             return command_or_opener(far_command)
-        return open_command([*command_or_opener, *far_command])
+        return CommandStream([*command_or_opener, *far_command])
 
     def prepare(stream: Stream, read_line: Callable[[], bytes]) -> None:
         if push:

@@ -223,7 +223,7 @@ class Connection:
 
     def _read(self, hello: Mapping[str, Any]) -> None:
         try:
-            read_line = line_reader(self._stream, protocol.MAX_LINE)
+            read_line = line_reader(self._stream.readline, protocol.MAX_LINE)
             self._prepare(self._stream, read_line)
             self.send(hello)
             self._dispatch(0, _first(read_line, hello["nonce"]))

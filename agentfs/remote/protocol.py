@@ -37,7 +37,6 @@ MAX_MESSAGE = 256 * MIB
 _MAX_DEPTH = 40
 _TEXTS = TEXTS | {"notes", "applied_via"}  # fields of results that a model is shown
 _MORE = b"+"  # begins each line of a message but the last
-
 _LONGEST = 10  # characters of a separator, which is repeated for each part
 
 _CLASSES: dict[str, type[Any]] = {
@@ -48,6 +47,7 @@ _CLASSES: dict[str, type[Any]] = {
         *(ToolName, ParameterName, Retry, Message, Joined, FirstOf),
     )
 }
+_METHODS = declared_tools(Workspace)
 # Exceptions besides those of agentfs that a method may raise, each with a text.
 _EXCEPTIONS = (TypeError, ValueError, RuntimeError, MemoryError, RecursionError, NotImplementedError)
 
@@ -151,7 +151,7 @@ def decode(value: Any, function: Callable[[int], _Function] | None = None) -> An
 def _decode(value: Any, function: Callable[[int], _Function] | None, depth: int) -> Any:
     if depth > _MAX_DEPTH:
         raise ProtocolError("A message is nested too deeply.")
-    given: Any = value  # as above
+    given: Any = value
     if isinstance(value, list):
         return [_decode(each, function, depth + 1) for each in given]
     if not isinstance(value, dict):
@@ -282,15 +282,21 @@ def _test(hint: Any) -> _Test:
 
 def _can_be_made(name: str, arguments: dict[str, Any]) -> bool:
     """Return whether a call of a method is one that the tools at hand can be asked for."""
-    if name not in declared_tools(Workspace) or not _is_json(arguments):
+    if name not in _METHODS or not _is_json(arguments):
         return False
-    method = getattr(Workspace, name)
+    signature, checker = _parameters(name)
     try:
-        inspect.signature(method).bind(None, **arguments)
-        ArgumentChecker(method).check((), {**arguments})
+        signature.bind(None, **arguments)
+        checker.check((), {**arguments})
     except (TypeError, AgentFSError):
         return False
     return True
+
+
+@functools.cache
+def _parameters(name: str) -> tuple[inspect.Signature, ArgumentChecker]:
+    method = getattr(Workspace, name)
+    return inspect.signature(method), ArgumentChecker(method)
 
 
 def _is_json(value: Any) -> bool:
@@ -304,7 +310,7 @@ def _is_json(value: Any) -> bool:
 def encode_error(error: Exception) -> dict[str, Any]:
     """Return an error ready for JSON."""
     if isinstance(error, AgentFSError):
-        details = {name: each for name, each in error.details.items() if _is_encodable(each)}
+        details = {name: each for name, each in error.details.items() if _is_json(each)}
         return {
             "code": error.code,
             "message": encode(error.message),
@@ -339,14 +345,6 @@ def decode_error(value: Any) -> Exception:
 def _is_details(details: Any) -> bool:
     places = details.get("places", []) if isinstance(details, dict) else None
     return is_instance(details, dict[str, Any]) and is_instance(places, Sequence[str]) and _is_json(details)
-
-
-def _is_encodable(value: Any) -> bool:
-    try:
-        encode(value)
-    except TypeError:
-        return False
-    return True
 
 
 @functools.cache

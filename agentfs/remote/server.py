@@ -104,7 +104,7 @@ def serve(options: Options) -> int:
     for each in ending:
         signal.signal(each, _end)
     server = Server(options, output)
-    read = line_reader(sys.stdin.buffer, protocol.MAX_LINE)
+    read = line_reader(sys.stdin.buffer.readline, protocol.MAX_LINE)
     try:
         server.run(read)
     except _EndedError:

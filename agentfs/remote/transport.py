@@ -42,6 +42,7 @@ class CommandStream:
     """
 
     def __init__(self, argv: Sequence[str]) -> None:
+        """Run the command; raise `disconnected` where that is not possible."""
         pipe = subprocess.PIPE
         try:
             process = subprocess.Popen(  # noqa: S603 - the caller's own command, and no shell
@@ -105,22 +106,8 @@ class CommandStream:
                 del self._errors[:-_ERROR_BYTES]
 
 
-def open_command(argv: Sequence[str]) -> CommandStream:
-    """Run a command and return its stream; raise `disconnected` where it cannot be run."""
-    return CommandStream(argv)
-
-
-class Readable(Protocol):
-    """What lines are read from."""
-
-    def readline(self) -> bytes:
-        """Return the next line."""
-        ...
-
-
-def line_reader(stream: Readable, limit: int) -> Callable[[], bytes]:
+def line_reader(readline: Callable[..., object], limit: int) -> Callable[[], bytes]:
     """Return a function that reads the next line; `disconnected` where it has over `limit` bytes."""
-    readline: Callable[..., bytes] = stream.readline
     arguments: tuple[int, ...] = (limit + 1,)
     try:
         inspect.signature(readline).bind(*arguments)
@@ -128,7 +115,7 @@ def line_reader(stream: Readable, limit: int) -> Callable[[], bytes]:
         arguments = ()
 
     def read() -> bytes:
-        line: Any = readline(*arguments)
+        line = readline(*arguments)
         if not isinstance(line, bytes):
             raise InvalidArgumentError(
                 f"`readline` of the stream must return bytes, not {type(line).__name__}."

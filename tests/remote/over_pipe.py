@@ -31,7 +31,7 @@ class PipeStream:
         with os.fdopen(incoming, "rb") as reader:
             try:
                 with suppress(ProtocolError):  # what is cut off is no message
-                    server.run(line_reader(reader, 1 << 20))
+                    server.run(line_reader(reader.readline, 1 << 20))
             finally:
                 server.end()
                 if server.session is not None:

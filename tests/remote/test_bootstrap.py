@@ -15,7 +15,7 @@ import pytest
 
 from agentfs.errors import DisconnectedError, UnsupportedSystemError
 from agentfs.remote import bootstrap, install
-from agentfs.remote.transport import line_reader, open_command
+from agentfs.remote.transport import CommandStream, line_reader
 
 PYENV = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
 SERVER = """\
@@ -40,7 +40,7 @@ class Far:
 
     def start(self, *prefix, python=sys.executable):
         """Return what the trivial server prints first."""
-        stream = open_command([*self.prefix, *prefix, *bootstrap.command(python)])
+        stream = CommandStream([*self.prefix, *prefix, *bootstrap.command(python)])
         write = stream.write
 
         def counted(data):
@@ -48,7 +48,7 @@ class Far:
             write(data)
 
         stream.write = counted
-        read_line = line_reader(stream, 1 << 20)
+        read_line = line_reader(stream.readline, 1 << 20)
         try:
             bootstrap.start(stream, read_line, OPTIONS)
             first = read_line()

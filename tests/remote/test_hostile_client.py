@@ -44,7 +44,7 @@ class Client:
         server = Server(options, far_output)
         with os.fdopen(far_input, "rb") as reader:
             try:
-                server.run(line_reader(reader, protocol.MAX_LINE))
+                server.run(line_reader(reader.readline, protocol.MAX_LINE))
             except (protocol.ProtocolError, AgentFSError):
                 pass
             except BaseException as error:  # noqa: BLE001 - what would end a server with a traceback
