@@ -71,7 +71,7 @@ class TextStore:
             self._remove(self._blocks[-1])
 
     def reserve(self, size: int) -> Block | None:
-        """Return a block with room for a text of some size and a byte behind it; None when all is full.
+        """Return a block with room for a text of some size and a byte behind it; None when there is none.
 
         A block that neither this search nor the one before took a text from makes room.
         """
@@ -88,7 +88,10 @@ class TextStore:
             if unused is None or unused.used >= self.search - 1 or length > self.max_bytes:
                 return None
             self._remove(unused)
-        block = Block(length)
+        try:
+            block = Block(length)
+        except MemoryError:
+            return None
         self._allocated += length
         # Behind those with room: a text of its own size fills its block.
         blocks.insert(0 if needed == length else len(blocks), block)

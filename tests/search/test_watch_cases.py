@@ -18,7 +18,7 @@ from types import SimpleNamespace
 import pytest
 
 from agentfs import Limits, Policy, Workspace
-from agentfs.fs import ReadBuffer, inotify, mounts, syscalls, watch
+from agentfs.fs import ReadBuffer, inotify, mounts, syscalls, texts, watch
 from tests.search.watched import answer, check_same
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="it needs root")
@@ -63,27 +63,21 @@ def test_a_file_that_is_changed_in_place_at_the_same_size_and_time_is_searched_a
     assert (lines(ws, "first"), lines(ws, "other")) == (3, 1)
 
 
-@pytest.mark.parametrize("then", ["stays", "removed", "moved out"])
+@pytest.mark.parametrize("then", ["stays", "removed", "replaces another and is removed", "moved out"])
 def test_a_change_through_a_new_name_of_a_file_is_noticed(ws, root, tmp_path, then):
     name = root / "c/link.txt"
     os.link(root / "a/one.txt", name)
     name.write_text("needle\n")
     if then == "removed":
         name.unlink()
+    elif then == "replaces another and is removed":
+        name.rename(root / "c/one.txt").unlink()
     elif then == "moved out":
         name.rename(tmp_path / "away")
     assert lines(ws, "needle") == (2 if then == "stays" else 1)
     if then == "moved out":
         (tmp_path / "away").write_text("again and again\n")
         assert lines(ws, "again") == 1  # it has two names, so that it is compared each time
-
-
-def test_a_change_through_a_new_name_that_replaced_another_and_was_removed_is_noticed(ws, root):
-    name = root / "c/link.txt"
-    os.link(root / "a/one.txt", name)
-    name.write_text("needle\n")
-    name.rename(root / "c/one.txt").unlink()
-    assert lines(ws, "needle") == 1
 
 
 def test_a_change_through_a_new_name_that_was_moved_away_before_is_noticed(ws, root, tmp_path):
@@ -441,6 +435,16 @@ def test_memory_is_bounded_while_the_listing_grows(root):
         assert 320 * ws.watch.names + allocated <= MIB
 
 
+def test_where_memory_is_short_no_text_is_kept(root, monkeypatch):
+    def no_memory(size):
+        raise MemoryError
+
+    monkeypatch.setattr(texts, "bytearray", no_memory, raising=False)
+    with Workspace(root, watch=True) as ws:
+        check_same(ws, root)
+        assert ws.watch.texts == 0
+
+
 def test_what_is_made_of_listings_is_bounded_in_number(root):
     with Workspace(root, watch=True) as ws:
         for number in range(150):
@@ -685,8 +689,6 @@ def test_a_mount_is_noticed_where_no_descriptor_is_left(tmp_path, monkeypatch):
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (0, limits[1]))
     try:
-        with pytest.raises(OSError, match="Too many"):
-            os.open("/", os.O_RDONLY)
         assert watched.changed()
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, limits)
