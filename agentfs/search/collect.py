@@ -62,7 +62,8 @@ class Page:
 def page_of(limit: int | None, offset: int, default: int, limits: Limits) -> Page:
     """Return the page of a call; a call from a model gets no more entries than it can be shown."""
     size = default if limit is None else limit
-    if call_context.current.get() is None:
+    call = call_context.current.get()
+    if call is None or call.tool is None:
         return Page(offset, size, PAGE_BYTES)
     tokens = limits.output_tokens
     return Page(offset, min(size, tokens), min(_BYTES_PER_TOKEN * tokens, PAGE_BYTES))

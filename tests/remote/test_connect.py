@@ -94,6 +94,8 @@ def test_results_and_errors_are_equal_to_local_ones(remote, tmp_path):
             ("ls", lambda ws: ws.ls()),
             ("edit", lambda ws: ws.edit("a.py", "return 1", "return 2", True, preview=True)),
             ("grep", lambda ws: ws.grep("f", limit=3, context=1, line_ids=True)),
+            # A program gets the entries that it asks for, and only a model those that fit.
+            ("grep", lambda ws: ws.view(limits=Limits(output_tokens=30)).grep("f", limit=40)),
             ("grep", lambda ws: ws.grep("b$", path="hidden.txt")),
         ):
             there, here = (replace(call(ws), **FREE.get(name, {})) for ws in (remote, local))
