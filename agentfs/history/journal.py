@@ -7,6 +7,7 @@ from copy import copy
 from threading import RLock
 from typing import NamedTuple
 
+from agentfs import call_context
 from agentfs.errors import AgentFSError, BusyError, InvalidArgumentError, NotFoundError, StaleError
 from agentfs.fs import Change, DirectoryNode, Node, Root, quote
 from agentfs.history.report import conflict_error, name_paths
@@ -200,7 +201,7 @@ class Journal:
 
     def _made_before(self, error: BaseException, changes: tuple[Change, ...]) -> tuple[Change, ...]:
         """Return the changes that were made before an error: none, unless it is an interrupt."""
-        if isinstance(error, Exception) or self._read_node is None:
+        if isinstance(error, Exception | call_context.Cancelled) or self._read_node is None:
             return ()
         return RecoveryState(changes, self._read_node).made
 

@@ -101,10 +101,26 @@ def serve(options: Options) -> int:
     ending = [signal.SIGTERM]
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as under nohup
         ending.append(signal.SIGHUP)
+    reading = ended = False
+
+    def end(*_: object) -> None:
+        nonlocal ended
+        ended = True
+        if reading:  # elsewhere an exception could come between any two steps
+            raise _EndedError
+
+    def read() -> bytes:
+        nonlocal reading
+        reading = True
+        try:
+            return b"" if ended else read_line()
+        finally:
+            reading = False
+
     for each in ending:
-        signal.signal(each, _end)
+        signal.signal(each, end)
     server = Server(options, output)
-    read = line_reader(sys.stdin.buffer.readline, protocol.MAX_LINE)
+    read_line = line_reader(sys.stdin.buffer.readline, protocol.MAX_LINE)
     try:
         server.run(read)
     except _EndedError:
@@ -117,10 +133,6 @@ def serve(options: Options) -> int:
             signal.signal(each, signal.SIG_IGN)
         server.end()
     return 0
-
-
-def _end(*_: object) -> None:
-    raise _EndedError
 
 
 class _ServedWorkspace(Workspace):

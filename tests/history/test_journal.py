@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from agentfs import AgentFSError, Policy, Workspace
+from agentfs import AgentFSError, Policy, Workspace, call_context
 from agentfs.errors import (
     FileIOError,
     InvalidArgumentError,
@@ -38,6 +38,24 @@ def test_undo_takes_back_and_redo_makes_again(ws, tmp_path):
     assert snapshot(tmp_path) == {}
     assert ws.redo(2).redoable == 0
     assert snapshot(tmp_path) == after
+
+
+def test_a_change_cancelled_between_its_step_and_the_file_is_no_step(tmp_path, monkeypatch):
+    (tmp_path / "a.txt").write_text("one\n")
+    call, begin_step = call_context.Call("splice"), MemoryStore.begin_step
+
+    def cancel(store, step):
+        begin_step(store, step)
+        assert call.abandon()
+
+    monkeypatch.setattr(MemoryStore, "begin_step", cancel)
+    with Workspace(tmp_path) as ws:
+        token = call_context.current.set(call)
+        with pytest.raises(call_context.Cancelled):
+            ws.splice("a.txt", [(0, 0, "x")])
+        call_context.current.reset(token)
+        assert ws.changes().files == ()
+    assert (tmp_path / "a.txt").read_text() == "one\n"
 
 
 def test_a_new_change_takes_the_place_of_what_was_undone(ws, tmp_path):

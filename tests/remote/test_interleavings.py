@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -314,6 +315,33 @@ def test_a_server_ends_also_where_a_call_ends_at_the_same_time(tmp_path, monkeyp
     with suppress(OSError):
         client.end()
     assert ended
+
+
+# A server that is ended, the first time, while it starts the thread of a call, which runs only then.
+ENDED_AT_A_CALL = """
+import os, signal, sys, threading
+from agentfs import Workspace
+from agentfs.remote.server import Options, Server, serve
+
+start, run, end, close = threading.Thread.start, Server._run, Server.end, Workspace.close
+ending, closed = threading.Event(), threading.Event()
+if not os.path.exists(sys.argv[2]):
+    open(sys.argv[2], "x").close()
+    threading.Thread.start = lambda thread: (start(thread), os.kill(os.getpid(), signal.SIGTERM))
+    Server._run = lambda *given: (ending.wait(20), closed.wait(0.3), run(*given))[-1]
+    Server.end = lambda server: (ending.set(), end(server))
+    Workspace.close = lambda workspace: (close(workspace), closed.set())
+serve(Options(root=sys.argv[1], any_policy=True))
+"""
+
+
+def test_a_server_that_is_ended_while_a_call_begins_waits_for_its_thread(tmp_path):
+    root = tmp_path / "root"
+    root.mkdir()
+    command = [sys.executable, "-c", ENDED_AT_A_CALL, str(root), str(tmp_path / "ended")]
+    with connect(command, ".", push=False, patience=WAIT) as ws:
+        assert ws.write("a.txt", "one\n").created
+        assert ws.remote.reconnects == 1
 
 
 def other_home(tmp_path):
