@@ -107,15 +107,16 @@ def _answer(read_line: Callable[[], bytes], sent: bytes) -> dict[str, Any]:
                 "`agentfs serve`, pass push=False.",
                 details={"made": False},
             )
-        if line.startswith(_MARK):
+        if line.startswith(b"{") or sent[:40] in line:
+            break
+        _, mark, text = line.partition(_MARK)  # the script may have printed no line feed
+        if mark:
             try:
-                answer = json.loads(line.removeprefix(_MARK))
+                answer = json.loads(text)
             except (ValueError, RecursionError):
                 break
             if isinstance(answer, dict):
                 return cast("dict[str, Any]", answer)
-        if line.startswith((b"{", sent[:40])):
-            break
     raise UnsupportedSystemError(
         "The far side does not run the Python that it was asked for: its command is fixed (as by `command=` "
         "in authorized_keys), or the stream is a terminal's.",

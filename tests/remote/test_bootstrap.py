@@ -201,7 +201,7 @@ def test_a_package_that_was_cut_is_not_installed(trivial, far, monkeypatch):
 
 
 def test_what_a_login_script_prints_is_passed_over(trivial, far):
-    script = 'echo "Welcome"; echo; printf "\\033[1mnews\\n"; exec "$@"'
+    script = 'echo "Welcome"; echo; printf "\\033[1mnews\\nno line feed: "; exec "$@"'
     assert far.start("sh", "-c", script, "sh")[0] == str(far.packages / trivial)
 
 
