@@ -36,7 +36,7 @@ _LINE = MIB // 16  # of what is sent: each is a sign of life on a slow way
 MAX_MESSAGE = 256 * MIB
 _MAX_DEPTH = 40
 _TEXTS = TEXTS | {"notes", "applied_via"}  # fields of results that a model is shown
-_MORE = b"+"  # begins each line of a message but the last
+_MORE, _LAST = b"+", b"="  # begin each line of a message that has several
 _LONGEST = 10  # characters of a separator, which is repeated for each part
 
 _CLASSES: dict[str, type[Any]] = {
@@ -74,8 +74,10 @@ def to_lines(message: Mapping[str, Any]) -> bytes:
             f"A call or its result has {len(text):,} bytes as a message, of at most {MAX_MESSAGE:,}.",
             hint="Ask for less at a time.",
         )
-    parts = [text[start : start + _LINE] for start in range(0, len(text), _LINE)]
-    return b"".join(_MORE + part + b"\n" for part in parts[:-1]) + parts[-1] + b"\n"
+    if len(text) <= _LINE:
+        return text + b"\n"
+    *parts, last = (text[start : start + _LINE] for start in range(0, len(text), _LINE))
+    return b"".join(_MORE + part + b"\n" for part in parts) + _LAST + last + b"\n"
 
 
 def messages(read_line: Callable[[], bytes]) -> Iterator[dict[str, Any]]:
@@ -89,7 +91,7 @@ def messages(read_line: Callable[[], bytes]) -> Iterator[dict[str, Any]]:
             if len(kept) > MAX_MESSAGE:
                 raise ProtocolError(f"A message has over {MAX_MESSAGE:,} bytes.")
             continue
-        text, kept = bytes(kept) + line, bytearray()
+        text, kept = bytes(kept) + line.removeprefix(_LAST), bytearray()
         try:
             message: Any = json.loads(text.decode("ascii"))
         except (ValueError, RecursionError):

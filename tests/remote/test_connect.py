@@ -2,6 +2,7 @@
 
 import asyncio
 import inspect
+import io
 import json
 import os
 import subprocess
@@ -117,6 +118,15 @@ def test_results_and_errors_are_equal_to_local_ones(remote, tmp_path):
         for workspace in (remote, local):
             with pytest.raises(TypeError, match=r"missing (a|1) required"):
                 workspace.read()
+
+
+@pytest.mark.parametrize("character", ["+", "=", "\n", "é"])
+def test_a_message_of_several_lines_may_have_their_marks_in_it(character):
+    for size in (protocol.MAX_LINE - 30, protocol.MAX_LINE, 3 * protocol.MAX_LINE):
+        message = {"text": character * size}
+        lines = protocol.to_lines(message)
+        assert [*protocol.messages(io.BytesIO(lines).readline)] == [message]
+        assert max(map(len, lines.splitlines())) < protocol.MAX_LINE
 
 
 def test_a_message_that_is_too_large_is_an_error_and_the_next_call_is_answered(tmp_path, monkeypatch):
