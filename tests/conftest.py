@@ -52,7 +52,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("--connect"):
-        runpy.run_path(str(Path(__file__).parent / "remote" / "over_pipe.py"))["connect_all"]()
+        over_pipe = runpy.run_path(str(Path(__file__).parent / "remote" / "over_pipe.py"))
+        over_pipe["connect_all"]()
+        config.pluginmanager.register(over_pipe["SkipLocal"]())
 
 
 def pytest_sessionstart() -> None:

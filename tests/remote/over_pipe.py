@@ -14,6 +14,53 @@ from agentfs.remote.protocol import ProtocolError
 from agentfs.remote.server import Options, Server
 from agentfs.remote.transport import line_reader
 
+# Tests that are skipped with --connect, by the reason: both sides are in one process there.
+_LOCAL = {
+    "it forks or kills the process that has both sides": {
+        "test_a_copy_of_the_process_writes_nothing_into_it",
+        "test_a_forked_process_has_events_of_its_own",
+        "test_a_kill_before_every_third_call_leaves_all_old_or_all_new",
+        "test_a_kill_before_some_calls_leaves_all_old_or_all_new",
+    },
+    "it interrupts or traces the thread of the call, and the change is made in another one": {
+        "test_a_behaviour_lives_where_the_map_says",
+        "test_a_change_interrupted_after_a_call_is_whole_and_leaves_nothing",
+        "test_an_interrupt_after_the_rename_leaves_the_step_in_the_journal",
+        "test_an_interrupt_right_after_the_rename_leaves_a_step",
+        "test_an_interrupt_waits_for_the_end_of_the_change",
+        "test_the_handlers_of_several_signals_run_after_the_change_even_if_each_raises",
+    },
+    "its faults hit the connection and the server too": {
+        "test_a_change_with_a_failing_call_is_made_or_not_made",
+        "test_a_file_system_without_locks",
+        "test_a_root_that_cannot_be_opened_fails_with_a_typed_error",
+    },
+    "it counts memory, threads, descriptors or bytes of state, which the other side has too": {
+        "test_a_cancelled_search_ends_soon",
+        "test_a_file_of_the_journal_that_is_written_anew_keeps_what_was_put_together",
+        "test_one_that_is_dropped_without_being_closed_holds_nothing",
+        "test_steps_that_nothing_leads_to_any_more_take_no_room_afterwards",
+        "test_the_memory_of_a_call_is_bounded[the changes of many files]",
+    },
+    "it expects an error that is none of agentfs, which comes as another class": {
+        "test_no_second_look_where_something_is_found"
+    },
+    "a subclass with tools of its own is not at the far side": {
+        "test_an_eighth_default_tool_is_one_method_of_a_subclass",
+        "test_its_permission_and_arguments_are_checked_as_those_of_the_others",
+    },
+}
+
+
+class SkipLocal:
+    """The plugin of pytest that skips them."""
+
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        reasons = {name: reason for reason, names in _LOCAL.items() for name in names}
+        for item in items:
+            if reason := reasons.get(item.name) or reasons.get(item.name.partition("[")[0]):
+                item.add_marker(pytest.mark.skip(reason=reason))
+
 
 class PipeStream:
     """The near ends of two pipes, at whose far ends a server answers."""
@@ -63,7 +110,8 @@ class ConnectedWorkspace(RemoteWorkspace):
     """In place of `Workspace` in a run with --connect: opening one connects to a server on the same root."""
 
     def __new__(cls, root: Any, **options: Any) -> Any:
-        return connect(open_pipe(), os.path.abspath(root), push=False, **options)
+        path = os.path.abspath(root) if isinstance(root, str | os.PathLike) else root
+        return connect(open_pipe(), path, push=False, **options)
 
 
 def connect_all() -> None:
