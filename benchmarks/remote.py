@@ -176,6 +176,7 @@ def measure(sshd: Any, port: int, tree: Path, arguments: argparse.Namespace) -> 
     with connect(command, root, **options) as far, Workspace(tree) as near:
         print(f"opened over ssh in {time.perf_counter() - started:.2f} s; {far.remote}")
         sides = {"local": calls_of(near, "local"), "connect": calls_of(far, "connect")}
+        assert far.read(FILE).text == near.read(FILE).text
         assert far.grep(PATTERN, glob="*.py").text == near.grep(PATTERN, glob="*.py").text
         assert far.glob("**/*.py").text == near.glob("**/*.py").text
         for label in sides["local"]:
@@ -184,6 +185,7 @@ def measure(sshd: Any, port: int, tree: Path, arguments: argparse.Namespace) -> 
                     taken = timed(calls[label])
                     if number >= 2:  # the first are not counted
                         found.setdefault(label, {}).setdefault(side, []).append(taken)
+        assert (tree / f"{FILE}connect").read_bytes() == (tree / f"{FILE}local").read_bytes()
     sftp = asyncio.run(measure_sftp(sshd, port, str(tree), rounds))
     rows = []
     for label, sides_of_label in found.items():
