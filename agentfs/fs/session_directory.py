@@ -12,6 +12,7 @@ import struct
 import sys
 import time
 from contextlib import suppress
+from itertools import chain
 
 from agentfs.errors import AgentFSError, BusyError, DisconnectedError, FileIOError
 from agentfs.fs.lock import lock_directory, open_locked
@@ -142,17 +143,17 @@ def _remove_old(sessions: str) -> None:
             for each in os.scandir(os.path.join(sessions, kind)):
                 with suppress(OSError):
                     if (
-                        time.time() - _last_use(each.path) > seconds
+                        _is_old(each.path, seconds)
                         and (fd := open_locked(os.path.join(each.path, _LOCK), os.O_CREAT)) is not None
                     ):
                         _remove(each.path)
                         os.close(fd)
 
 
-def _last_use(path: str) -> float:
-    """Return when the latest of the files of a session was written."""
+def _is_old(path: str, seconds: float) -> bool:
+    """Return whether none of the files of a session was written within some seconds."""
     files = (os.path.join(top, name) for top, _, names in os.walk(path) for name in names)
-    return max((os.lstat(file).st_mtime for file in files), default=os.lstat(path).st_mtime)
+    return all(time.time() - os.lstat(each).st_mtime > seconds for each in chain([path], files))
 
 
 def _remove(path: str) -> None:

@@ -46,7 +46,7 @@ def parent(tmp_path, monkeypatch):
 
 def use(directory: Path, days: float) -> None:
     """Set back when a session was used."""
-    for path in directory.rglob("*"):
+    for path in (directory, *directory.rglob("*")):
         os.utime(path, (time.time() - days * DAY,) * 2)
 
 
