@@ -6,7 +6,7 @@ The old text proves what the caller means, so no earlier read is required.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
-from typing import cast
+from typing import Any, cast
 
 from agentfs import call_context
 from agentfs.editing.diagnostics import (
@@ -138,13 +138,27 @@ def splice_file(
     return change_file(target, compute, unit="replacement")
 
 
-def _with_notes(
-    made: Sequence[Span] | tuple[Sequence[Span], Sequence[str]],
-) -> tuple[Sequence[Span], Sequence[str]]:
-    """Return ranges and notes, which came as a pair or without notes; a range itself begins with a number."""
-    if isinstance(made, tuple) and len(made) == 2 and not (made[0] and isinstance(made[0][0], int)):
-        return cast("tuple[Sequence[Span], Sequence[str]]", made)
-    return cast("Sequence[Span]", made), ()
+def _with_notes(made: Any) -> tuple[Sequence[Span], Sequence[str]]:
+    """Return ranges and notes, which came as a pair, or without notes."""
+    parts: Any = made  # which `isinstance` leaves with items of known type
+    is_pair = isinstance(made, tuple) and len(parts) == 2 and not _is_span(parts[0])
+    spans, notes = parts if is_pair else (parts, ())
+    if not (_is_list(spans, _is_span) and _is_list(notes, lambda note: isinstance(note, str))):
+        reason = "The function must return ranges as (start, end, text), or these and a list of notes."
+        raise InvalidArgumentError(reason, details={"parameter": "spans"})
+    return spans, notes
+
+
+def _is_list(value: Any, is_item: Callable[[Any], bool]) -> bool:
+    return isinstance(value, (list, tuple)) and all(map(is_item, cast("list[Any]", value)))
+
+
+def _is_span(value: Any) -> bool:
+    match value:
+        case [int(), int(), str()]:
+            return True
+        case _:
+            return False
 
 
 def change_file(

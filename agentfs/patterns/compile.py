@@ -297,7 +297,7 @@ def _invalid(engine: Any, syntax: Syntax, error: Exception) -> InvalidPatternErr
     places = ["  " + ahead + behind, "  " + " " * len(ahead) + "^"]
     return InvalidPatternError(
         f"The pattern is not a valid regular expression: {reason} at character {position + 1}."
-        f"{engine_note()}",
+        f"{engine_note(written)}",
         hint=hint,
         details={"position": position, "reason": reason, "suggestion": suggestion, "places": places},
     )

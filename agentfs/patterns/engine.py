@@ -60,9 +60,9 @@ def engine() -> Any:
     return _RE if engine_name() == "re" else import_module("regex")
 
 
-def engine_note() -> str:
+def engine_note(pattern: str) -> str:
     """Return what to add to the message about a pattern that the engine refuses."""
-    if engine_name() == "regex":
+    if engine_name() == "regex" or not any(each in pattern for each in ("\\", "[:", "(?")):
         return ""
     return (
         " Python's `re` is used here, because the `regex` module is not installed: it has no \\p{…}, no "

@@ -3,6 +3,7 @@ import os
 import pytest
 
 from agentfs import AgentFSError, LineChange, Policy, Workspace
+from agentfs.errors import InvalidArgumentError
 from agentfs.workspace import view_for_dialect
 
 FILE = b"one\ntwo\r\n}\nthree\n}\nlast"
@@ -306,6 +307,15 @@ def test_a_function_may_return_ranges_without_notes(ws, tmp_path, kind):
     (tmp_path / "dos.txt").write_bytes(b"a\r\nb\r\n")
     ws.splice("dos.txt", lambda _: kind([(0, 1, "A"), (2, 3, "B")]))
     assert (tmp_path / "dos.txt").read_bytes() == b"A\r\nB\r\n"
+
+
+@pytest.mark.parametrize(
+    "made", [None, 3, "x", [(1,)], [("0", 1, "x")], [(0, 1, 3)], ([(0, 1, "x")], 3), ([(0, 1, "x")], [3])]
+)
+def test_a_function_that_returns_no_ranges_is_an_error_and_nothing_is_changed(ws, file, made):
+    with pytest.raises(InvalidArgumentError, match="must return ranges"):
+        ws.splice("f.txt", lambda _: made)
+    assert file.read_bytes() == FILE
 
 
 def test_fresh_ids_are_those_of_the_version_that_was_read_and_not_changed_since(ws, file):
