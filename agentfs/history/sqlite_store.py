@@ -41,7 +41,7 @@ MADE = 1
 _UNCERTAIN = 2
 _NOTE_KEY = "INSERT OR REPLACE INTO outcomes (key) VALUES (?)"
 _FORGET: tuple[Statement, ...] = (  # a key far later than an answer: it must outlive any pause of its client
-    ("UPDATE outcomes SET answer = NULL WHERE rowid = (SELECT max(rowid) FROM outcomes) - 1000", ()),
+    ("UPDATE outcomes SET answer = NULL WHERE rowid = (SELECT max(rowid) FROM outcomes) - 100", ()),
     ("DELETE FROM outcomes WHERE rowid <= (SELECT max(rowid) FROM outcomes) - 100000", ()),
 )
 _SETTLE_KEY: dict[bool | None, Statement] = {  # by whether all of the change was made; None for a part

@@ -2,7 +2,7 @@
 
 The store of the journal notes the key of a call in the transaction that notes its step, before anything is
 changed, and with the outcome of the step whether it was made. Here the answer is added. A state
-directory keeps the answers of the latest 1,000 changes, and what became of the latest 100,000.
+directory keeps the answers of the latest 100 changes, and what became of the latest 100,000.
 """
 
 import json
