@@ -32,6 +32,7 @@ _LEFT_OUT = (
     "agentfs/remote/client.py",
     "agentfs/remote/connection.py",
     "agentfs/remote/install.py",
+    "agentfs/remote/link.py",
     "agentfs/terminal.py",
     "agentfs/tools/aliases.py",
     "agentfs/tools/coerce.py",

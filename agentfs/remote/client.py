@@ -6,8 +6,6 @@
 import contextlib
 import functools
 import inspect
-import os
-import threading
 import time
 import typing
 import uuid
@@ -16,17 +14,18 @@ from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass, replace
 from os import PathLike, fspath
-from typing import Any, Literal, Self, TypedDict, cast
+from typing import Any, Literal, Self, cast
 
 from agentfs import call_context
 from agentfs.enforcement import check_arguments
-from agentfs.errors import AgentFSError, DisconnectedError, InvalidArgumentError
+from agentfs.errors import InvalidArgumentError
 from agentfs.events import OnEvent
 from agentfs.limits import Limits
 from agentfs.permissions import READING, PermissionRequest
 from agentfs.policy import NO_DIALECT, Policy
 from agentfs.remote import bootstrap, protocol
-from agentfs.remote.connection import Call, Connection, Lost, Prepare
+from agentfs.remote.connection import Call, Connection
+from agentfs.remote.link import Link, disconnected, error_of
 from agentfs.remote.transport import CommandStream, Stream
 from agentfs.results import Containment, Result, WatchReport
 from agentfs.tools.checking import ArgumentChecker
@@ -34,7 +33,6 @@ from agentfs.tools.declaration import declaration_of
 from agentfs.values import Value
 from agentfs.workspace import Workspace
 
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 2.0  # between two attempts to connect
 # Methods that are no call of the far side, or one of another form.
 _OWN = {"tools", "tool_names", "view", "transaction", "close"}
 
@@ -58,139 +56,6 @@ class RemoteReport(Value):
     engine: str
     pid: int
     reconnects: int
-
-
-class _Far(TypedDict):
-    version: str
-    python: str
-    engine: str
-    pid: int
-
-
-class _Opened(TypedDict):
-    """The answer to the first message."""
-
-    agentfs: str
-    protocol: int
-    root: str
-    notes: list[str]
-    kept: bool  # whether the session outlives the connection
-    remote: _Far
-
-
-class Link:
-    """The way to the far side: a connection, made anew when it is lost."""
-
-    def __init__(
-        self, open_stream: Callable[[], Stream], prepare: Prepare, hello: Mapping[str, Any], patience: float
-    ) -> None:
-        self._open_stream = open_stream
-        self._prepare = prepare
-        self._hello = {**hello, "client": uuid.uuid4().hex}
-        self._patience = patience
-        self._process = os.getpid()
-        self._lock = threading.Lock()
-        self._connection: Connection | None = None  # also one that is being opened, while the lock is taken
-        self._ended = ""  # why no connection is made any more
-        self.connections = 0
-        self.answer: Mapping[str, Any] = {}
-        try:
-            self._connect(time.monotonic() + patience)
-        except Lost as lost:
-            raise _unreachable(str(lost), made=False) from None
-
-    def __del__(self) -> None:
-        if self._connection is not None:
-            self._connection.lose("the workspace was dropped")  # which ends the threads, and the far side
-
-    def call(
-        self, request: Mapping[str, Any], call: Call, bound: Connection | None
-    ) -> tuple[Mapping[str, Any], Connection]:
-        """Send a request until it is answered; return the answer, and the connection that it came over.
-
-        `bound` is the connection whose end is that of the transaction that the request is a part of.
-        """
-        if os.getpid() != self._process:  # after a fork, where the stream and its threads are the parent's
-            raise _disconnected("This workspace is another process's; connect in this one.", made=False)
-        call.until = time.monotonic() + call.seconds + self._patience
-        until, pause = 0.0, _FIRST_PAUSE
-        while True:
-            try:
-                connection = bound or self._connect(until or time.monotonic() + self._patience)
-                return connection.call(request, call), connection
-            except Lost as lost:
-                reason = str(lost)
-            if call.raised is not None:
-                raise call.raised
-            if bound is not None and not (call.sent and request["method"] == "commit"):
-                raise _disconnected(
-                    "The transaction was lost with the connection; nothing of it was made.", made=False
-                )
-            bound = None
-            undecided = call.sent and call.changes
-            if call.cancelled and not undecided:
-                raise call_context.Cancelled
-            now = time.monotonic()
-            until = until or min(now + self._patience, call.until)
-            if self._ended or now + pause > until:
-                made = None if undecided else False
-                if call.sent and not call.changes:  # the far side may have noted as read what never came here
-                    self._hello["forget"] = True
-                raise _unreachable(self._ended or reason, made=made)
-            time.sleep(pause)
-            pause = min(pause * 2, _LONGEST_PAUSE)
-
-    def close(self) -> None:
-        """End the connection, also one that is being opened; no other one is made."""
-        self._ended = self._ended or "the workspace is closed"
-        if self._connection is not None and os.getpid() == self._process:
-            self._connection.close()
-
-    def _connect(self, until: float) -> Connection:
-        """Return the connection; open one where there is none."""
-        if not self._lock.acquire(timeout=max(until - time.monotonic(), 0)):
-            raise Lost("it takes too long")
-        try:
-            connection = self._connection
-            if connection is None or not connection.usable:
-                if self._ended:
-                    raise Lost(self._ended)
-                connection = self._open(until)
-            return connection
-        finally:
-            self._lock.release()
-
-    def _open(self, until: float) -> Connection:
-        try:
-            stream = self._open_stream()
-        except DisconnectedError as failure:
-            raise Lost(failure.message) from None
-        except Exception as failure:  # a provider's SDK may raise anything
-            raise Lost(f"the stream cannot be opened: {type(failure).__name__}: {failure}") from failure
-        connection = self._connection = Connection(stream, self._prepare, self._patience)
-        hello = {**self._hello, "nonce": uuid.uuid4().hex, "again": self.connections > 0}
-        hello["kept"] = self.answer.get("kept")  # None for the first
-        if self._ended:  # by `close`, which may not have seen this connection yet
-            connection.close()
-            raise Lost(self._ended)
-        try:
-            answer = connection.open(hello, until - time.monotonic())
-            error = _error(answer) if "error" in answer else None
-            if error is None and not protocol.is_instance(answer, _Opened):
-                error = _disconnected("The far side does not say what it is.", made=False)
-        except AgentFSError as failure:
-            answer, error = {}, failure
-        if error is not None:
-            connection.close()
-            if self.connections == 0:
-                raise error
-            if isinstance(error, DisconnectedError):  # another client has the session; all else may pass
-                self._ended = str(error)
-            raise Lost(str(error))
-        self._hello.pop("forget", None)
-        self.answer = answer
-        self.connections += 1
-        return connection
 
 
 class RemoteWorkspace(Workspace):
@@ -295,7 +160,7 @@ class RemoteWorkspace(Workspace):
             reason = f"The far side returned no {returns}."
         except protocol.ProtocolError as error:
             reason = f"The far side returned what is no result: {error}"
-        raise _disconnected(reason, made=None if changes else False)
+        raise disconnected(reason, made=None if changes else False)
 
     def _request(
         self, method: str, arguments: Mapping[str, Any], *, changes: bool = False
@@ -340,19 +205,12 @@ class RemoteWorkspace(Workspace):
         with contextlib.nullcontext() if call is None else call.forwarding(remote.cancel, changes=changes):
             answer, connection = self._link.call(request, remote, self._transaction and self._transaction[1])
         if answer.get("raised") is True:
-            raise _disconnected("The call was given up.", made=None if changes else False)
+            raise disconnected("The call was given up.", made=None if changes else False)
         if answer.get("cancelled") is True:
             raise call_context.Cancelled
         if "value" in answer:
             return answer, connection
-        raise _error(answer)
-
-
-def _error(answer: Mapping[str, Any]) -> Exception:
-    try:
-        return protocol.decode_error(answer.get("error"))
-    except protocol.ProtocolError as wrong:
-        return _disconnected(f"The far side answered with what is no error: {wrong}", made=None)
+        raise error_of(answer)
 
 
 def _question(
@@ -385,19 +243,6 @@ def _ask(function: Any, arguments: list[Any]) -> Any:
 
 async def _coroutine(awaitable: Any) -> Any:
     return await awaitable
-
-
-def _unreachable(reason: str, *, made: bool | None) -> DisconnectedError:
-    return _disconnected(f"The far side cannot be reached: {reason.removesuffix('.')}.", made=made)
-
-
-def _disconnected(message: str, *, made: bool | None) -> DisconnectedError:
-    outcome = {
-        False: "Nothing was changed by this call.",
-        None: "Whether this call changed anything is not known.",
-    }
-    hint = {True: "", **outcome}[made]
-    return DisconnectedError(message, hint=hint, details={"made": made})
 
 
 def _remote_methods(cls: type[RemoteWorkspace]) -> None:
