@@ -55,7 +55,12 @@ def test_a_closed_standard_input_is_said(tmp_path):
 )
 def test_a_signal_ends_it_in_order_or_not_at_all(tmp_path, number, ends):
     (tmp_path / "a.txt").write_text("one\n")
-    with connect([*SERVE, str(tmp_path)], ".", push=False) as ws:
+    inherited = signal.signal(signal.SIGHUP, signal.SIG_DFL)  # ignored under nohup, and by what starts there
+    try:
+        connected = connect([*SERVE, str(tmp_path)], ".", push=False)
+    finally:
+        signal.signal(signal.SIGHUP, inherited)
+    with connected as ws:
         process = ws.remote.pid
 
         def change(text: str) -> list[tuple[int, int, str]]:  # the change is under way at the far side
