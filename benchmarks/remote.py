@@ -1,13 +1,13 @@
 """A tree at the end of a slow connection: the engine there, beside SFTP with many requests at once.
 
-    python benchmarks/remote.py TREE [--rtt 20] [--rounds 15] [--installed] [--json FILE]
+    python benchmarks/remote.py TREE [--rtt 20] [--rounds 15] [--installed] [--watch] [--json FILE]
 
 TREE has Python files, such as Django's. It is copied to memory, where there is `/dev/shm`, because an edit is
 otherwise as slow as the disk. An sshd is started on loopback, with a proxy before it that delays each
 way by half of `--rtt` milliseconds. All are measured in one run: `local`, a workspace on the tree; `connect`,
 one over ssh with the package pushed to a bare Python, or with `--installed` served by this environment, which
 has `regex`; `sftp`, asyncssh (`pip install asyncssh`) with 64 requests at once, which is asked once or twice
-for what takes it seconds.
+for what takes it seconds. With `--watch` both workspaces keep names and texts.
 """
 
 import argparse
@@ -138,6 +138,7 @@ def main() -> None:
     parser.add_argument("--rtt", type=float, default=20.0, help="milliseconds")
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--installed", action="store_true")
+    parser.add_argument("--watch", action="store_true")
     parser.add_argument("--json")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(dir="/dev/shm" if os.path.isdir("/dev/shm") else None) as name:
@@ -173,7 +174,8 @@ def measure(sshd: Any, port: int, tree: Path, arguments: argparse.Namespace) -> 
         serve = [sys.executable, "-m", "agentfs", "serve", "--root", str(tree)]
         command, options = [*command, "env", f"PYTHONPATH={ROOT}", *serve], {"push": False}
     root = "" if arguments.installed else str(tree)
-    with connect(command, root, **options) as far, Workspace(tree) as near:
+    watch = arguments.watch
+    with connect(command, root, watch=watch, **options) as far, Workspace(tree, watch=watch) as near:
         print(f"opened over ssh in {time.perf_counter() - started:.2f} s; {far.remote}")
         sides = {"local": calls_of(near, "local"), "connect": calls_of(far, "connect")}
         assert far.read(FILE).text == near.read(FILE).text
