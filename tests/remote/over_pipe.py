@@ -21,9 +21,11 @@ _LOCAL = {
         "test_a_forked_process_has_events_of_its_own",
         "test_a_kill_before_every_third_call_leaves_all_old_or_all_new",
         "test_a_kill_before_some_calls_leaves_all_old_or_all_new",
+        "test_a_process_forked_during_a_search_does_not_wait_for_its_end",
     },
     "it interrupts or traces the thread of the call, and the change is made in another one": {
         "test_a_behaviour_lives_where_the_map_says",
+        "test_a_change_cancelled_between_its_step_and_the_file_is_no_step",
         "test_a_change_interrupted_after_a_call_is_whole_and_leaves_nothing",
         "test_an_interrupt_after_the_rename_leaves_the_step_in_the_journal",
         "test_an_interrupt_right_after_the_rename_leaves_a_step",
@@ -32,8 +34,10 @@ _LOCAL = {
     },
     "its faults hit the connection and the server too": {
         "test_a_change_with_a_failing_call_is_made_or_not_made",
+        "test_a_failure_of_every_call_leaves_all_old_or_all_new",
         "test_a_file_system_without_locks",
         "test_a_root_that_cannot_be_opened_fails_with_a_typed_error",
+        "test_what_only_looks_fails_with_a_typed_error_or_says_what_it_left_out",
     },
     "it counts memory, threads, descriptors or bytes of state, which the other side has too": {
         "test_a_cancelled_search_ends_soon",
