@@ -22,6 +22,8 @@ _LOCAL = {
         "test_a_kill_before_every_third_call_leaves_all_old_or_all_new",
         "test_a_kill_before_some_calls_leaves_all_old_or_all_new",
         "test_a_process_forked_during_a_search_does_not_wait_for_its_end",
+        "test_a_root_opens_although_a_directory_of_an_unfinished_change_has_become_something_else",
+        "test_a_root_opens_although_the_lock_of_an_unfinished_change_cannot_be_had",
     },
     "it interrupts or traces the thread of the call, and the change is made in another one": {
         "test_a_behaviour_lives_where_the_map_says",
@@ -41,6 +43,9 @@ _LOCAL = {
     },
     "it counts memory, threads, descriptors or bytes of state, which the other side has too": {
         "test_a_cancelled_search_ends_soon",
+        "test_a_workspace_that_nobody_closed_leaves_no_descriptor_open",
+        "test_delete_of_a_directory_does_not_list_all_of_it_first",
+        "test_with_few_descriptors_a_change_is_made_or_not_made_and_no_second_name_stays",
         "test_a_file_of_the_journal_that_is_written_anew_keeps_what_was_put_together",
         "test_one_that_is_dropped_without_being_closed_holds_nothing",
         "test_steps_that_nothing_leads_to_any_more_take_no_room_afterwards",
