@@ -37,7 +37,7 @@ MAX_MESSAGE = 256 * MIB
 _MAX_DEPTH = 40
 _TEXTS = TEXTS | {"notes", "applied_via"}  # fields of results that a model is shown
 _MORE, _LAST = b"+", b"="  # begin each line of a message that has several
-_LONGEST = 10  # characters of a separator, which is repeated for each part
+_MAX_SEPARATOR = 10  # characters of a separator, which is repeated for each part
 
 _CLASSES: dict[str, type[Any]] = {
     each.__name__: each
@@ -195,7 +195,9 @@ def _make(name: str, given: dict[str, Any], function: Callable[[int], _Function]
     if issubclass(cls, Message):
         parts = given["parts"]
         separator = parts[0] if cls is Joined else ""
-        if not (is_instance(parts, list[Part]) and type(separator) is str and len(separator) <= _LONGEST):
+        if not (
+            is_instance(parts, list[Part]) and type(separator) is str and len(separator) <= _MAX_SEPARATOR
+        ):
             raise TypeError(name)
         return cls(*map(shown, parts))
     tests = _tests(cls)
