@@ -6,7 +6,7 @@ from dataclasses import fields, is_dataclass
 import pytest
 
 from agentfs import AgentFSError, Limits, Workspace
-from agentfs.search import diagnose, find
+from agentfs.search import diagnose, find, missing
 
 LIMITS = Limits(watch_bytes=256 * 1024, file_bytes=32 * 1024)
 CALLS = [
@@ -68,6 +68,7 @@ def unhurried():
     with pytest.MonkeyPatch.context() as patch:
         for module in (diagnose, find):
             patch.setattr(module, "PROBE_SECONDS", 20.0)
+        patch.setattr(missing, "_SECONDS", 20.0)
         yield
 
 

@@ -1,0 +1,189 @@
+"""A cold, a watched, a persistent and a remote workspace answer every call alike, and change the same bytes.
+
+Each has its own copy of one tree. Random calls, and random changes by other programs, are made in all four.
+"""
+
+import os
+import random
+import shutil
+from contextlib import ExitStack, suppress
+from pathlib import Path
+
+import pytest
+
+from agentfs import AgentFSError, Limits, Workspace, connect
+from tests.remote.over_pipe import open_pipe
+from tests.search.watched import unhurried
+
+KINDS = ("cold", "watched", "persistent", "remote")
+LIMITS = Limits(watch_bytes=64 * 1024, grep_results=20, glob_results=15, timeout=30)
+# Different in each copy of the tree, and no part of an answer: times, and which call of the process it was.
+VOLATILE = {"mtime", "elapsed_ms", "accessed", "created_at"}
+DIRECTORIES = ["", "src", "src/deep", "src/deep/er", "build", ".hidden", "docs"]
+NAMES = ["a.py", "b.py", "c.txt", "é.md", ".env", ".gitignore", "data.bin", "link", "Makefile"]
+WORDS = ["alpha", "beta", "gamma", "delta = 1", "def f():", "    return x", "ſtraße", "“quoted”", "TODO"]
+RULES = ["build/\n", "*.txt\n!c.txt\n", "/src/deep\n", "x[!a]y\n", ""]
+
+
+class Acts:
+    """Random acts, drawn in the same order for each seed."""
+
+    def __init__(self, seed: int) -> None:
+        self.chosen = random.Random(seed)
+
+    def path(self) -> str:
+        return os.path.join(self.chosen.choice(DIRECTORIES), self.chosen.choice(NAMES))
+
+    def text(self) -> str:
+        end = self.chosen.choice(["\n", "\n", "\n", "\r\n"])
+        return "".join(self.chosen.choice(WORDS) + end for _ in range(self.chosen.randrange(8)))
+
+    def outside(self):
+        """Return the name of a change by another program, with its arguments."""
+        content = self.chosen.choice(
+            [
+                self.text().encode(),
+                b"\0binary\n",
+                self.text().encode("utf-16"),
+                b"alpha\n" * 9000,
+                b"caf\xe9\n",
+            ]
+        )
+        if self.chosen.random() < 0.15:
+            return "rules", (self.chosen.choice(DIRECTORIES), self.chosen.choice(RULES))
+        name = self.chosen.choice(
+            ["put", "put", "append", "unlink", "rename", "rmtree", "mkdir", "symlink", "link"]
+        )
+        return name, (self.path(), self.path(), content)
+
+    def call(self):
+        """Return the name of a method, with its arguments."""
+        pick, path = self.chosen.choice, self.path()
+        word, other = pick(WORDS), pick(WORDS)
+        directory = pick(DIRECTORIES) or "."
+        calls = [
+            ("read", {"path": path, "offset": pick([1, 1, 2, -2, 50])}),
+            ("read", {"path": path}),
+            ("read", {"path": path, "line_ids": True}),
+            ("write", {"path": path, "content": self.text()}),
+            ("write", {"path": path, "content": self.text(), "overwrite": True}),
+            ("edit", {"path": path, "old_string": word, "new_string": other}),
+            ("edit", {"path": path, "old_string": word, "new_string": other, "replace_all": True}),
+            ("edit", {"path": path, "old_string": word.strip("“"), "new_string": other, "preview": True}),
+            ("multi_edit", {"path": path, "edits": [{"old_string": word, "new_string": other}] * 2}),
+            ("replace", {"old_string": word, "new_string": other, "path": directory}),
+            ("replace", {"old_string": r"(\w+) = 1", "new_string": r"\1 = 2", "regex": True, "glob": "*.py"}),
+            ("ls", {"path": directory, "depth": pick([0, 1, 2]), "include_ignored": pick([True, False])}),
+            ("ls", {"path": directory, "ignore": ["*.py"], "sort": "size"}),
+            ("glob", {"pattern": pick(["*", "**/*.py", "src/**", "*.TXT", "{a,b}.*"]), "path": directory}),
+            ("find", {"path": directory, "pattern": pick(["^a", "py$", "E"]), "types": pick(["f", "d", None])}),
+            ("grep", {"pattern": word.split()[0], "path": directory, "output_mode": pick(["content", "count"])}),
+            ("grep", {"pattern": r"\w+ = \d", "ignore_case": True, "include_ignored": True, "context": 1}),
+            ("grep", {"pattern": "strasse|TODO", "path": [directory, "src"], "output_mode": "summary"}),
+            ("grep", {"pattern": "alpha", "path": path, "multiline": True}),
+            ("read_many", {"paths": [path, self.path()]}),
+            ("delete", {"path": pick([path, path, directory])}),
+            ("move", {"path": pick([path, path, directory]), "to": self.path()}),
+            ("undo", {"steps": pick([1, 1, 2])}),
+            ("undo", {}),
+            ("redo", {}),
+            ("checkpoint", {"name": pick("pqr")}),
+            ("rollback", {"to": pick("pqr")}),
+            ("changes", {}),
+            ("changes", {"since": pick("pqr")}),
+        ]  # fmt: skip
+        return pick(calls)
+
+
+def act_outside(root: Path, name: str, arguments) -> None:
+    with suppress(OSError):
+        match name:
+            case "rules":
+                (root / arguments[0] / ".gitignore").write_text(arguments[1])
+            case "put":
+                (root / arguments[0]).parent.mkdir(parents=True, exist_ok=True)
+                (root / arguments[0]).write_bytes(arguments[2])
+            case "append":
+                with (root / arguments[0]).open("ab") as file:
+                    file.write(arguments[2])
+            case "unlink":
+                (root / arguments[0]).unlink()
+            case "rename":
+                (root / arguments[0]).rename(root / arguments[1])
+            case "rmtree":
+                shutil.rmtree((root / arguments[0]).parent if arguments[0].count("/") else root / "none")
+            case "mkdir":
+                (root / arguments[0]).mkdir(parents=True)
+            case "symlink":
+                (root / arguments[0]).symlink_to(os.path.basename(arguments[1]))
+            case "link":
+                os.link(root / arguments[0], root / arguments[1])
+
+
+def plain(value, root: str):
+    if isinstance(value, dict):
+        return {key: plain(each, root) for key, each in value.items() if key not in VOLATILE}
+    if isinstance(value, (list, tuple)):
+        return [plain(each, root) for each in value]
+    return value.replace(root, "<root>") if isinstance(value, str) else value
+
+
+def answer(workspace, name, arguments):
+    try:
+        result = getattr(workspace, name)(**arguments)
+    except AgentFSError as error:
+        return [error.code, *(plain(each, workspace.root) for each in (str(error), error.details))]
+    return [plain(result.to_dict(), workspace.root), plain(result.text, workspace.root)]
+
+
+def snapshot(root: Path):
+    found = {}
+    for directory, names, files in os.walk(root):
+        for name in [*names, *files]:
+            path = Path(directory, name)
+            status = path.lstat()
+            content = path.read_bytes() if path.is_file() and not path.is_symlink() else b""
+            found[os.path.relpath(path, root)] = (status.st_mode, status.st_nlink * path.is_file(), content)
+    return found
+
+
+def open_all(base: Path, stack: ExitStack):
+    roots = [base / kind for kind in KINDS]
+    for root in roots:
+        for directory in DIRECTORIES:
+            (root / directory).mkdir(parents=True, exist_ok=True)
+        for number, name in enumerate(NAMES[:4]):
+            (root / "src" / name).write_text("\n".join(WORDS[number:]) + "\n")
+    cold, watched, persistent, remote = roots
+    return [
+        stack.enter_context(each)
+        for each in (
+            Workspace(cold, limits=LIMITS),
+            Workspace(watched, limits=LIMITS, watch=True),
+            Workspace(persistent, limits=LIMITS, state=base / "state"),
+            connect(open_pipe(), str(remote), push=False, limits=LIMITS),
+        )
+    ]
+
+
+@pytest.mark.parametrize(
+    ("seed", "count"),
+    [(1, 120), *(pytest.param(seed, 1000, marks=pytest.mark.long) for seed in range(10, 20))],
+)
+def test_four_kinds_of_workspace_answer_alike(tmp_path, seed, count):
+    acts = Acts(seed)
+    with ExitStack() as stack, unhurried():
+        workspaces = open_all(tmp_path, stack)
+        for number in range(count):
+            if acts.chosen.random() < 0.3:
+                name, arguments = acts.outside()
+                for kind in KINDS:
+                    act_outside(tmp_path / kind, name, arguments)
+                continue
+            name, arguments = acts.call()
+            first, *others = [answer(each, name, arguments) for each in workspaces]
+            for kind, other in zip(KINDS[1:], others, strict=True):
+                assert other == first, (number, kind, name, arguments)
+            first, *others = [snapshot(tmp_path / kind) for kind in KINDS]
+            for kind, other in zip(KINDS[1:], others, strict=True):
+                assert other == first, (number, kind, name, arguments)
