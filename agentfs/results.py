@@ -26,14 +26,11 @@ class Containment(TypedDict):
         open: How paths are opened: "openat2" (by the kernel) or "fd-walk" (name by name, on descriptors).
         atomic: Whether another process that swaps directories for links can lead no call astray.
         locks: Whether "processes" or only "threads" of this one are kept from overwriting each other's work.
-        engine: "ripgrep" where `rg` reads files for `grep`: it opens paths by itself, so that a swap can lead
-            it outside. What it reads is never shown: each file is read again like all others.
     """
 
     open: Literal["openat2", "fd-walk"]
     atomic: bool
     locks: Literal["processes", "threads"]
-    engine: Literal["python", "ripgrep"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -597,7 +594,6 @@ class GrepResult(Result):
         truncated: Whether something follows after this page.
         skipped: What was left out.
         searched_files: Files whose content was searched.
-        engine: What searched.
         elapsed_ms: Milliseconds that it took.
     """
 
@@ -610,7 +606,6 @@ class GrepResult(Result):
     exact: bool = True
     truncated: bool = False
     searched_files: int = 0
-    engine: str = "python"
     elapsed_ms: int = 0
 
     @property

@@ -102,7 +102,6 @@ class Workspace:
         *,
         policy: Policy | None = None,
         limits: Limits | None = None,
-        engine: Literal["python", "ripgrep"] = "python",
         state: str | os.PathLike[str] | None = None,
         on_event: OnEvent | None = None,
         watch: bool = False,
@@ -113,24 +112,21 @@ class Workspace:
             root: The directory; it must exist.
             policy: What may be changed, and how; by default all files inside the root that were read.
             limits: The bounds of one result, one file and one search.
-            engine: "ripgrep" lets `rg` say which files `grep` is to look at, where that changes no answer; it
-                opens paths by itself, and so may be led outside by who swaps them meanwhile.
             state: A directory outside of the tree, where journal and read history outlive the process.
             on_event: Called with an event for each call of its tools, in the thread that runs it.
             watch: Keep names, and texts up to `Limits.watch_bytes`, in memory: searches are as exact, and
                 several times faster; `Workspace.watch` reports what is kept.
 
         Raises:
-            AgentFSError: `not_found` or `not_a_directory` for the root; `invalid_argument` for the engine;
-                `unsupported` on Windows. For the state directory `invalid_argument` (not outside, another
-                tree's, another program's), `busy`, `io` (damaged).
+            AgentFSError: `not_found` or `not_a_directory` for the root; `unsupported` on Windows. For the
+                state directory `invalid_argument` (not outside, another tree's, another program's), `busy`,
+                `io` (damaged).
         """
         from agentfs.cache import FileCache, OutputStore
         from agentfs.fs import Root
 
         self.policy = policy or Policy()
         self.limits = limits or Limits()
-        self.engine: Literal["python", "ripgrep"] = engine
         self.on_event = on_event
         self._dialect_options = NO_DIALECT
         self._root = Root(root, self.policy)
@@ -149,7 +145,7 @@ class Workspace:
     @property
     def containment(self) -> Containment:
         """What confines calls to the root at this moment, and what keeps writers apart."""
-        return {**self._root.containment, "engine": self.engine}
+        return self._root.containment
 
     @property
     def watch(self) -> WatchReport | None:
@@ -886,7 +882,6 @@ class Workspace:
             GrepOptions(**options, dialect=self._dialect_options),
             tracker=self._read_tracker,
             text=text,
-            engine=self.engine,
         )
         if line_ids and text is not None:
             from agentfs.cache import NO_LINE_IDS
@@ -1002,9 +997,7 @@ class Workspace:
         journal = staged.recorder = Journal(timeline=Timeline(bounded=False))
         read_tracker = self._read_tracker.fork(staged.is_staged)
         inner = copy(self)
-        inner.__dict__.update(
-            _root=staged, _journal=journal, _read_tracker=read_tracker, _state=None, engine="python"
-        )
+        inner.__dict__.update(_root=staged, _journal=journal, _read_tracker=read_tracker, _state=None)
         committed = False
 
         def commit() -> None:

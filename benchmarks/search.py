@@ -4,7 +4,7 @@
         [--rg RG] [--only NAME ...] [--literal] [--out docs/internals/search-speed] [--json FILE]
 
 TREE is a git repository, so that all who know ignore rules read the same. DIRECTORY has one virtual
-environment for each peer (deepagents, anthropic, agno, harness) and one named `speed` that has google-re2.
+environment for each peer (deepagents, anthropic, agno, harness).
 Every Python package, ours too, answers from a process that is already running; the time is that of the
 call; `agentfs, watched` has kept the tree since its first, unmeasured call. For rg and git grep it is that
 of the whole process, its output read. A peer's own search (no rg on
@@ -71,11 +71,11 @@ PATTERNS = {
 
 OURS = """
 from agentfs import Limits, Workspace
-ws = Workspace(tree, limits=Limits(timeout=30, file_bytes=2**26, watch_bytes=2**31), OPTIONS)
+ws = Workspace(tree, limits=Limits(timeout=30, file_bytes=2**26, watch_bytes=2**31), watch=WATCH)
 def run(task):
     found = ws.grep(task["pattern"], ignore_case="i" in task["options"], multiline="m" in task["options"],
         context=0)
-    return dict(lines=found.total_lines, files=found.total_files, cut=not found.exact, engine=found.engine)
+    return dict(lines=found.total_lines, files=found.total_files, cut=not found.exact)
 """
 WORKERS = {
     "deepagents": """
@@ -220,18 +220,9 @@ def path_without_rg() -> str:
 
 def contenders(tree: str, rg: str, peers: str | None) -> dict[str, Worker | Program]:
     found: dict[str, Worker | Program] = {
-        "agentfs": Worker(sys.executable, OURS.replace("OPTIONS", "engine='python'"), tree),
-        "agentfs, watched": Worker(
-            sys.executable, OURS.replace("OPTIONS", "engine='python', watch=True"), tree
-        ),
+        "agentfs": Worker(sys.executable, OURS.replace("WATCH", "False"), tree),
+        "agentfs, watched": Worker(sys.executable, OURS.replace("WATCH", "True"), tree),
     }
-    speed = Path(peers or "/nonexistent") / "speed" / "bin" / "python"
-    if speed.exists():
-        found["agentfs[speed]"] = Worker(str(speed), OURS.replace("OPTIONS", "engine='python'"), tree)
-    os.environ["AGENTFS_RG"] = rg
-    found["agentfs, engine ripgrep"] = Worker(
-        sys.executable, OURS.replace("OPTIONS", "engine='ripgrep'"), tree
-    )
     options = ["--no-config", "-n", "-0", "--no-heading", "--color=never"]
     found["rg"] = Program([rg, *options], tree)
     found["rg -j1"] = Program([rg, *options, "-j1"], tree)

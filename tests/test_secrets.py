@@ -17,7 +17,6 @@ from typing import Any
 import pytest
 
 from agentfs import AgentFSError, Edit, LineChange, Policy, Protect, Workspace, dialects
-from tests.conftest import needs
 
 TOKEN = "Zq7Xw9Kv4Jb2Ty8M"
 PIECE = 7
@@ -245,9 +244,7 @@ def by_hand(ws: Workspace, path: str) -> list[Any]:
     return said
 
 
-@pytest.mark.parametrize(
-    "options", [{}, {"watch": True}, pytest.param({"engine": "ripgrep"}, marks=needs("rg"))], ids=str
-)
+@pytest.mark.parametrize("options", [{}, {"watch": True}], ids=str)
 @pytest.mark.parametrize("path", PROTECTED)
 def test_no_method_shows_what_is_protected(top, path, options):
     heard: list[str] = []

@@ -1,7 +1,7 @@
 """Access to the disk, confined to one root: path rules, reading, and changes, whole or not at all."""
 
 from agentfs.fs.directory import Directory, DirEntry, unicode_duplicates_among
-from agentfs.fs.file import BINARY, KeptText, OpenFile, ReadBuffer, Spool, size_of
+from agentfs.fs.file import BINARY, KeptText, OpenFile, ReadBuffer, Spool
 from agentfs.fs.lock import ATTEMPTS
 from agentfs.fs.node import (
     Change,
@@ -54,7 +54,6 @@ __all__ = [
     "quote",
     "revision_of",
     "revision_of_stat",
-    "size_of",
     "typed",
     "unicode_duplicates_among",
     "watched",

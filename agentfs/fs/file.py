@@ -136,11 +136,6 @@ def read_start(fd: int, view: memoryview) -> int:
     return _read_at(fd, (view,), 0)
 
 
-def size_of(source: int | KeptText) -> int:
-    """Return the size that the system claims for an open file, or that of a kept text."""
-    return os.fstat(source).st_size if isinstance(source, int) else len(source.text)
-
-
 class ReadBuffer:
     """The bytes of the file that was read last.
 

@@ -222,7 +222,6 @@ class Root:
             "open": "openat2" if fd >= 0 else "fd-walk",
             "atomic": True,
             "locks": "threads" if lock_directory(self.path) is None else "processes",
-            "engine": "python",
         }
 
     def open_file(self, path: str) -> OpenFile:

@@ -1,6 +1,6 @@
 """The test of a file's bytes, in the buffer that they were read to, that most files of a search fail.
 
-A file without the literals that every match contains, or in which RE2 finds no match, is not even copied.
+A file without the literals that every match contains is not even copied.
 """
 
 from collections.abc import Callable
@@ -11,7 +11,6 @@ from typing import Any, Literal, TypeAlias
 from agentfs.errors import BinaryError, EncodingError
 from agentfs.fs import ReadBuffer
 from agentfs.patterns.compile import Pattern, compile_folded
-from agentfs.patterns.rust_syntax import rust_syntax
 from agentfs.text import HEAD, codec_name, decode, is_binary, lf_view
 
 _UTF8_BOM = b"\xef\xbb\xbf"
@@ -23,7 +22,6 @@ _MAX_FOLDED_LITERAL = 24
 _MAX_FOLDED_TEXT = 2 * 1024 * 1024
 _MIN_FOLDED_PART = 3
 _DOTTED_I = "\u0130".encode()
-_RE2_MEMORY = 64 * 1024 * 1024
 
 SkipReason = Literal["binary", "too_large", "undecodable"]
 PlainKind = Literal["ascii", "utf-8", "mixed"]
@@ -74,7 +72,7 @@ def classifier(
     """Return the test of the file in a buffer, of which an `encoding` is as in `decode_content`."""
     literals = literals or Literals(pattern)
     if encoding is None or _is_strict(encoding):
-        classify = _by_literals(contents, literals) if literals.finders else _by_re2(contents, pattern)
+        classify = _by_literals(contents, literals) if literals.finders else _by_kind(contents)
     else:  # bytes of any meaning, and its text may have NULs
         literals.found_in_any_case = True
         return lambda length: "too_large" if length < 0 else contents.copy()
@@ -110,17 +108,11 @@ def _by_literals(contents: ReadBuffer, literals: Literals) -> Classify:
     return classify
 
 
-def _by_re2(contents: ReadBuffer, pattern: Pattern) -> Classify:
-    search = _re2_search(pattern)
-
+def _by_kind(contents: ReadBuffer) -> Classify:
     def classify(length: int) -> bytes | SkipReason | None:
         if length < 0:
             return "too_large"
-        if is_binary(_head(contents)):
-            return "binary"
-        content = contents.copy()
-        passes = search is None or not content.isascii() or b"\r" in content or search(content) is not None
-        return content if passes else None
+        return "binary" if is_binary(_head(contents)) else contents.copy()
 
     return classify
 
@@ -223,23 +215,3 @@ def _stringzilla(name: str) -> Any:
 
 def _head(contents: ReadBuffer) -> bytes:
     return bytes(contents.data[: min(contents.length, HEAD)])
-
-
-def _re2_search(pattern: Pattern) -> Callable[[bytes], Any] | None:
-    r"""Return RE2's search in ASCII text without `\r`; None if not installed, or other than `regex`."""
-    source = None if pattern.multiline else rust_syntax(pattern.pattern, ignore_case=pattern.ignore_case)
-    if source is None:
-        return None
-    try:
-        re2 = import_module("re2")
-    except ImportError:
-        return None
-    options: Any = re2.Options()
-    options.encoding = re2.Options.Encoding.LATIN1
-    options.max_mem = _RE2_MEMORY
-    options.log_errors = False
-    try:
-        search: Callable[[bytes], Any] = re2.compile(source.encode(), options=options).search
-    except re2.error:
-        return None
-    return search

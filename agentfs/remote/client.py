@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass, replace
 from os import PathLike, fspath
-from typing import Any, Literal, Self, cast
+from typing import Any, Self, cast
 
 from agentfs import call_context
 from agentfs.enforcement import check_arguments
@@ -67,10 +67,9 @@ class RemoteWorkspace(Workspace):
         functions: list[Callable[..., Any]],
         policy: Policy,
         limits: Limits,
-        engine: Literal["python", "ripgrep"],
         on_event: OnEvent | None,
     ) -> None:
-        self.policy, self.limits, self.engine, self.on_event = policy, limits, engine, on_event
+        self.policy, self.limits, self.on_event = policy, limits, on_event
         self._dialect_options = NO_DIALECT
         self._link = link
         self._functions = functions  # those in the policy, the limits and the views
@@ -280,7 +279,6 @@ def connect(
     *,
     policy: Policy | None = None,
     limits: Limits | None = None,
-    engine: Literal["python", "ripgrep"] = "python",
     state: str | PathLike[str] | None = None,
     watch: bool = False,
     on_event: OnEvent | None = None,
@@ -298,7 +296,6 @@ def connect(
         root: The directory at the far side.
         policy: As of `Workspace`; its `permission` is called here.
         limits: As of `Workspace`.
-        engine: As of `Workspace`.
         state: As of `Workspace`: a directory at the far side.
         watch: As of `Workspace`: at the far side.
         on_event: As of `Workspace`: called here.
@@ -328,7 +325,6 @@ def connect(
         "session": session,
         "policy": protocol.encode(policy, functions),
         "limits": protocol.encode(limits, functions),
-        "engine": engine,
         "watch": watch,
     }
     far_command = bootstrap.command(python) if push else []
@@ -344,4 +340,4 @@ def connect(
             bootstrap.start(stream, read_line, options)
 
     link = Link(open_stream, prepare, hello, patience)
-    return RemoteWorkspace(link, functions, policy, limits, engine, on_event)
+    return RemoteWorkspace(link, functions, policy, limits, on_event)

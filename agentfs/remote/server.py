@@ -225,7 +225,7 @@ class Server:
 
     def _make_workspace(self, hello: Mapping[str, Any]) -> Workspace:
         policy, limits = _decode(hello.get("policy")), _decode(hello.get("limits"))
-        engine, watch, root = hello.get("engine"), hello.get("watch"), hello.get("root")
+        watch, root = hello.get("watch"), hello.get("root")
         state = hello.get("state")
         if not isinstance(policy, Policy) or not isinstance(limits, Limits) or not isinstance(root, str):
             raise InvalidArgumentError("The first message lacks a policy, limits or a root.")
@@ -235,14 +235,10 @@ class Server:
                 "The command line of the far side does not let the client choose a state directory."
             )
         policy = self._narrowed(policy)
-        if engine not in ("python", "ripgrep") or not isinstance(watch, bool):
-            raise InvalidArgumentError(
-                "The first message has a wrong engine, or does not say whether to watch."
-            )
+        if not isinstance(watch, bool):
+            raise InvalidArgumentError("The first message does not say whether to watch.")
         if "\0" in self._options.root + root:
             raise InvalidPathError("The root has a NUL in it.")
-        if not self._options.any_policy and engine != "python":
-            raise RefusedError("The command line of the far side does not allow this engine.")
         top = os.path.realpath(self._options.root)
         path = top if root in ("", ".") else os.path.join(top, root)
         real = os.path.realpath(path)
@@ -251,7 +247,7 @@ class Server:
         state = state or self._options.state
 
         def opened(kind: type[Workspace], state: str | None) -> Workspace:
-            return kind(path, policy=policy, limits=limits, engine=engine, state=state, watch=watch)
+            return kind(path, policy=policy, limits=limits, state=state, watch=watch)
 
         if policy.read_only or not os.path.isdir(real) or hello.get("kept") is False:
             workspace = opened(Workspace, state)

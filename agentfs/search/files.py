@@ -9,7 +9,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from agentfs import call_context
 from agentfs.errors import AgentFSError
-from agentfs.fs import Directory, DirEntry, Root, display_name
+from agentfs.fs import DirEntry, Root, display_name
 from agentfs.limits import Limits
 from agentfs.patterns.prefilter import SkipReason
 from agentfs.results import Entry, GlobResult, Skipped
@@ -38,7 +38,6 @@ class FileBatch:
     names: list[Any]  # as the system spells them; entries for files of the kept tree
     read: Callable[[Sequence[Any], ReadFile], Iterator[tuple[Any, Outcome]]]
     named: bool = False  # whether it is the one file that was asked for: an error of it is one of the call
-    directory: Directory | None = None  # None where the names are paths
     kept_path: Callable[[Any], str] | None = None  # for files of the kept tree, the path of one
 
     def path(self, name: Any) -> str:
@@ -109,15 +108,6 @@ class FileSource:
     def skipped(self) -> Skipped:
         """What has been skipped so far."""
         return Skipped() if self._walk is None else self._walk.skipped
-
-    def directories(self) -> list[str]:
-        """Return the directories to search, links resolved, relative to the root."""
-        found: list[str] = []
-        for path in self._paths:
-            if self._root.entry(path).is_dir:
-                with self._root.open_directory(path) as directory:
-                    found.append(directory.real_path)
-        return found
 
     def batches(self) -> Iterator[FileBatch]:
         """Find the files, in the order that was asked for."""
@@ -252,7 +242,7 @@ class FileSource:
                 names = self._unseen(visit, names, self._seen)
             if not (options.follow_symlinks and any(listed.is_symlink() for listed in visit.files)):
                 read = partial(visit.directory.read_files, linked=linked)
-                yield FileBatch(prefix, names, read, directory=visit.directory)
+                yield FileBatch(prefix, names, read)
                 continue
             for name in names:
                 yield FileBatch("", [display_name(prefix + name)], self._read)

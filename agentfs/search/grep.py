@@ -13,8 +13,7 @@ from agentfs.results import GrepResult, Match
 from agentfs.search.diagnose import diagnose, explain_glob_path
 from agentfs.search.options import GrepOptions
 from agentfs.search.render import render
-from agentfs.search.ripgrep import find_rg
-from agentfs.search.searcher import Engine, search
+from agentfs.search.searcher import search
 from agentfs.text import bodies_of, decode
 
 
@@ -26,18 +25,16 @@ def grep(
     *,
     tracker: ReadTracker | None = None,
     text: str | None = None,
-    engine: Engine = "python",
 ) -> GrepResult:
     """Search the contents of files with a regular expression.
 
     Line ids come from the `tracker`; a `text` is searched in place of the file that the path names.
     """
     began = time.monotonic()
-    rg = find_rg() if engine == "ripgrep" else None
-    if rg is not None or options.encoding is not None:  # about bytes that are not kept
+    if options.encoding is not None:  # kept texts are decoded without it
         root = root.unwatched
     try:
-        found = search(root, limits, options, text=text, rg=rg)
+        found = search(root, limits, options, text=text)
     except NotFoundError as error:
         explain_glob_path(root, limits, options, error)
         raise

@@ -141,7 +141,6 @@ def render(
         skipped=found.skipped,
         exact=found.exact,
         searched_files=found.searched,
-        engine=found.engine,
         elapsed_ms=elapsed_ms,
     )
     most = _most_shown(matches, limits) if by_line else limits.output_tokens

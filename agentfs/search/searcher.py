@@ -5,25 +5,21 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from sys import getsizeof
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 from agentfs import call_context
 from agentfs.errors import AccessError, AgentFSError
-from agentfs.fs import BINARY, Directory, KeptText, ReadBuffer, Root, size_of, typed
+from agentfs.fs import BINARY, KeptText, ReadBuffer, Root, typed
 from agentfs.limits import Limits
 from agentfs.patterns.bulk import BulkCount
 from agentfs.patterns.line_search import Counts, LineMatch, LineSearch
 from agentfs.patterns.prefilter import Literals, PlainKind, classifier, decode_content, is_plain, plain_kind
 from agentfs.results import FileCount, Match, Skipped
 from agentfs.search.collect import ENTRY_BYTES, Page, page_of
-from agentfs.search.files import COUNTED, FileBatch, FileSource, Outcome, Reading, Skipping
+from agentfs.search.files import COUNTED, FileBatch, FileSource, Outcome, Reading
 from agentfs.search.options import GrepOptions, paths_of, seconds_of
-from agentfs.search.ripgrep import candidates
 from agentfs.text import cut_line, cut_mark
-from agentfs.tree.ignore_sources import with_slash
 from agentfs.tree.walk import Excluded
-
-Engine = Literal["python", "ripgrep"]
 
 # Lines around each match when none were asked for: so few are read together with the code around them.
 _ADAPTIVE_CONTEXT = {1: 10, 2: 5, 3: 5}
@@ -53,7 +49,6 @@ class Found:
     full: bool = False  # whether the search ended because the page was full
     ended_in: str = ""  # the file in which the time ran out
     in_other_case: bool = True  # whether there may be a match if case is ignored
-    engine: Engine = "python"
 
     @property
     def exact(self) -> bool:
@@ -68,17 +63,13 @@ def search(
     *,
     among: Sequence[Excluded] | None = None,
     text: str | None = None,
-    rg: str | None = None,
 ) -> Found:
-    """Search files: those of the options, those `among` what a search excluded, or a text in their place.
-
-    `rg` is the path of ripgrep, which then says which files may have a match.
-    """
+    """Search files: those of the options, those `among` what a search excluded, or a text in their place."""
     searcher = _Searcher(root, limits, options, among)
     reached: str | None = None
     try:
         if text is None:
-            searcher.search_files(rg)
+            searcher.search_files()
         else:
             searcher.search_kept_text(text)
     except TimeoutError:
@@ -120,16 +111,9 @@ class _Searcher:
         self.found.searched = 1
         self._search_text(paths_of(self.options.path)[0], text)
 
-    def search_files(self, rg: str | None) -> None:
-        among = None
-        if rg is not None:
-            directories = self.source.directories()
-            seconds = self.deadline - time.monotonic()
-            if directories:
-                among = candidates(rg, self.root.path, directories, self.options, self.pattern, seconds)
-            self.found.engine = "python" if among is None else "ripgrep"
+    def search_files(self) -> None:
         for batch in self.source.batches():
-            self._search_batch(batch, among)
+            self._search_batch(batch)
             if self.found.full:
                 break
 
@@ -143,17 +127,15 @@ class _Searcher:
         more = {name: getattr(skipped, name) + count for name, count in self.skipped.items()}
         self.found.skipped = replace(skipped, reached=reached or skipped.reached, **more)
         self.found.excluded = self.source.excluded
-        self.found.in_other_case = self.literals.found_in_any_case or self.found.engine == "ripgrep"
+        self.found.in_other_case = self.literals.found_in_any_case
         return self.found
 
-    def _search_batch(self, batch: FileBatch, among: set[str] | None) -> None:
+    def _search_batch(self, batch: FileBatch) -> None:
         found = self.found
         at_once = _FILES_PER_CHECK if batch.kept_path is None else len(batch.names) or 1
         for first in range(0, len(batch.names), at_once):
             names: list[Any] = batch.names[first : first + at_once]
             call_context.step(0)  # the walk has counted them
-            if batch.directory is not None and among is not None:
-                names = self._candidates(batch.directory, names, among)
             found.searched += len(names)  # what turns out not to be is taken off again
             read = names if batch.kept_path is None else self._may_match(names)
             for name, outcome in batch.read(read, self._read):
@@ -221,24 +203,6 @@ class _Searcher:
         call_context.step(0)
         if time.monotonic() > self.deadline:
             raise TimeoutError
-
-    def _read_size(self, fd: int) -> Skipping | None:
-        if time.monotonic() > self.deadline:
-            return "timeout"
-        return "too_large" if size_of(fd) > self.buffer.limit else None
-
-    def _candidates(self, directory: Directory, names: list[str], among: set[str]) -> list[str]:
-        """Return the names that rg found; the others are opened all the same, to count what is skipped."""
-        prefix = with_slash(directory.real_path)
-        others = [name for name in names if f"{prefix}{name}" not in among]
-        self.found.searched += len(others)
-        for name, outcome in directory.read_files(others, self._read_size):
-            if outcome == "timeout":
-                self.found.searched -= len(others) - others.index(name)
-                self.found.ended_in = prefix + name
-                raise TimeoutError
-            self._skip(outcome)
-        return [name for name in names if f"{prefix}{name}" in among]
 
     def _search_file(self, batch: FileBatch, name: Any, outcome: Outcome) -> None:
         """Search a file that was read, or count it as skipped."""

@@ -303,7 +303,6 @@ def test_what_the_command_line_allows_is_never_widened(tmp_path):
         (str(tmp_path), {}),
         (".", {"policy": Policy(protect=Protect(read=[]))}),
         (".", {"limits": Limits(timeout=30)}),
-        (".", {"engine": "ripgrep"}),
         (".", {"state": str(tmp_path / "state")}),
     ):
         with pytest.raises(RefusedError):

@@ -34,7 +34,7 @@ class Client:
             "state": None,
             "session": None,
         }
-        given |= {"engine": "python", "watch": False, "again": False, "secret": "s"}
+        given |= {"watch": False, "again": False, "secret": "s"}
         given |= {"policy": protocol.encode(Policy()), "limits": protocol.encode(Limits())}
         self.answer = self.ask({**given, **hello})
         self.number = 0
@@ -132,8 +132,6 @@ WIDER = [
     {"root": "\0"},
     {"root": 5},
     {"state": "/tmp/agentfs-hostile"},
-    {"engine": "ripgrep"},
-    {"engine": "/bin/sh"},
     {"watch": "yes"},
     {"limits": protocol.encode(Limits(timeout=30))},
     {"limits": protocol.encode(Limits(file_bytes=200 << 20))},

@@ -152,12 +152,12 @@ def by_rg(tree, paths, pattern, *options):
     return found
 
 
-def by_grep(tree, paths, pattern, engine="python", **kwargs):
+def by_grep(tree, paths, pattern, **kwargs):
     # What is protected, or too large by default, ripgrep reads.
     with Root(tree, Policy(protect=Protect(read=[], write=[]))) as root:
         limits = Limits(grep_line_chars=10**6, timeout=30, file_bytes=2**27)
         request = GrepOptions(pattern, path=paths, limit=10**7, context=0, **kwargs)
-        result = grep(root, limits, request, engine=engine)
+        result = grep(root, limits, request)
     assert result.exact
     return [(m.path, m.line, m.text, list(m.spans)) for m in result.matches]
 
@@ -251,8 +251,7 @@ def test_the_same_matches_as_ripgrep_in_whole_trees(pattern):
     for tree in whole_trees():
         for part in parts_of(tree):
             expected = judged(tree, part, pattern)
-            for engine in ("python", "ripgrep"):
-                assert solid(by_grep(tree, part, pattern, engine=engine)) == expected, (tree, part, engine)
+            assert solid(by_grep(tree, part, pattern)) == expected, (tree, part)
 
 
 def test_there_are_enough_patterns():

@@ -7,8 +7,7 @@ from typing import Literal
 import pytest
 
 from agentfs import Workspace
-from agentfs.errors import InvalidArgumentError, InvalidPatternError
-from tests.conftest import needs
+from agentfs.errors import InvalidPatternError
 
 
 @pytest.fixture
@@ -18,19 +17,6 @@ def ws(tmp_path: Path):
         (tmp_path / name).write_text(text)
     with Workspace(tmp_path) as opened:
         yield opened
-
-
-@needs("rg")
-def test_regression_a_sorted_search_does_not_name_the_engine_whose_answer_it_drops(ws: Workspace) -> None:
-    with Workspace(ws.root, engine="ripgrep") as other:
-        assert other.grep("est").engine == "ripgrep"
-        for sort in ("modified", "oldest", "size"):
-            assert other.grep("est", sort=sort).engine == "python"
-
-
-def test_regression_an_unknown_engine_is_refused(ws: Workspace) -> None:
-    with pytest.raises(InvalidArgumentError, match='`engine` must be one of "python", "ripgrep", not "rg"'):
-        Workspace(ws.root, engine="rg")  # type: ignore[arg-type] # what is refused
 
 
 def test_regression_grep_matches_the_first_line_that_read_shows_of_a_mark_without_utf_8(
