@@ -227,7 +227,7 @@ def _head(contents: ReadBuffer) -> bytes:
 
 def _re2_search(pattern: Pattern) -> Callable[[bytes], Any] | None:
     r"""Return RE2's search in ASCII text without `\r`; None if not installed, or other than `regex`."""
-    source = None if pattern.multiline else rust_syntax(pattern.pattern, ignore_case=pattern.ignore_case)
+    source = None if pattern.multiline else rust_syntax(pattern.syntax, ignore_case=pattern.ignore_case)
     if source is None:
         return None
     try:

@@ -6,7 +6,7 @@ one line of ASCII in all three; classes are written out, because RE2's `\s` lack
 
 import re
 
-from agentfs.patterns.syntax import Token, read_syntax
+from agentfs.patterns.syntax import Syntax, Token
 
 _CLASSES = {
     "\\d": "[0-9]",
@@ -22,9 +22,8 @@ _SIMPLE_SET = re.compile(r"\[\^?(?:[^\\\[\]\n&~]|\\[dws\[\]\\^.\-tr])+\]")
 _RANGE_OF_CLASS = re.compile(r"\\[dws]-(?!\])|[^\\\[^]-\\[dws]|--")
 
 
-def rust_syntax(pattern: str, *, ignore_case: bool) -> str | None:
+def rust_syntax(syntax: Syntax, *, ignore_case: bool) -> str | None:
     """Return a pattern that matches in an ASCII line exactly when the given one does, or None."""
-    syntax = read_syntax(pattern)
     parts = [_rewrite(token) for token in syntax.tokens]
     known = [part for part in parts if part is not None]
     if syntax.opaque or syntax.unclosed or len(known) < len(parts):

@@ -69,9 +69,9 @@ def candidates(
     None where the pattern may mean something else to `rg`, or it failed: then Python searches all files.
     Raises TimeoutError when the seconds are over.
     """
-    if options.multiline or options.word or options.encoding or options.follow_symlinks or options.files:
+    if options.multiline or options.encoding or options.follow_symlinks or options.files:
         return None
-    expression = rust_syntax(pattern.pattern, ignore_case=pattern.ignore_case)
+    expression = rust_syntax(pattern.syntax, ignore_case=pattern.ignore_case)
     # In another order than that of paths, files are opened one by one and not directory by directory.
     if expression is None or options.sort != "path":
         return None

@@ -12,6 +12,7 @@ from agentfs import Workspace
 from agentfs.errors import InvalidArgumentError
 from agentfs.patterns.compile import compile_pattern
 from agentfs.patterns.rust_syntax import rust_syntax
+from agentfs.patterns.syntax import read_syntax
 from agentfs.search import ripgrep, searcher
 from tests.conftest import needs
 
@@ -78,7 +79,7 @@ def test_the_engine_changes_no_answer(tree, pattern, everything):
         theirs = ripgrep.grep(pattern, include_ignored=everything)
     for name in ("matches", "counts", "total_matches", "skipped", "searched_files", "exact"):
         assert getattr(theirs, name) == getattr(ours, name), name
-    portable_here = rust_syntax(pattern, ignore_case=False) is not None
+    portable_here = rust_syntax(read_syntax(pattern), ignore_case=False) is not None
     assert theirs.engine == ("ripgrep" if portable_here else "python")
 
 
@@ -86,7 +87,7 @@ def test_the_engine_changes_no_answer(tree, pattern, everything):
     "pattern", [r"(?=a)b", r"(a)\1", r"\Aa", "a++", r"\p{L}", "é", r"a\nb", "[[:alpha:]]"]
 )
 def test_what_could_mean_something_else_is_not_asked_for(pattern):
-    assert rust_syntax(pattern, ignore_case=False) is None
+    assert rust_syntax(read_syntax(pattern), ignore_case=False) is None
 
 
 CLASSES = [r"\d", r"\D", r"\w", r"\W", r"\s", r"\S", "[ab]", "[^a]", r"[\w.]", r"[^\s]"]
@@ -103,7 +104,7 @@ def test_a_portable_pattern_matches_whatever_the_pattern_matches(pattern, lines)
         compiled = compile_pattern(pattern)
     except ValueError:
         return
-    asked = rust_syntax(pattern, ignore_case=False)
+    asked = rust_syntax(read_syntax(pattern), ignore_case=False)
     if asked is None:
         return
     if any(compiled.expression.search(line) for line in lines):
