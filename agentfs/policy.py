@@ -28,6 +28,8 @@ class DialectOptions:
     line_overhead: int | None = None  # bytes reserved for each line of a read, where the dialect formats them
     fresh_line_ids: bool = False  # ids hold only of the present version, as read since the last change here
     dot_all: bool = True  # with `multiline` a `.` matches line ends
+    whole_line: bool = False  # only whole lines match
+    inverted: bool = False  # only lines without a match are found
     whole_context: bool = False  # each match has all lines around it, also those near another
     summary_samples: int = 3  # matches of each file in a summary
     unique_files: bool = False  # of a file that links lead to, only the first of its paths is found

@@ -218,6 +218,14 @@ class Directory:
         except OSError as error:
             raise oserrors.from_oserror(error, self.path or ".") from None
 
+    def has(self, name: str) -> bool:
+        """Return whether a name is in the directory; it is looked up, not listed."""
+        try:
+            syscalls.lstat(self.handle, name)
+        except OSError:
+            return False
+        return True
+
     def target_status(self, listed: DirEntry) -> os.stat_result | None:
         """Return the status of a link's target; None where that is not inside, or no link is followed."""
         if not self._context.follow:

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from agentfs.fs import syscalls
 
 RULE_FILES = (".gitignore", ".ignore")  # of a directory
+REPOSITORY = ("HEAD", "objects", "refs")  # names that a `.git` must have to be a repository
 MAX_RULE_BYTES = 1024 * 1024
 _MAX_CONFIG_BYTES = 1024 * 1024
 _SECTION = re.compile(r'\s*\[\s*([^\]\s"]+)\s*(?:"[^"]*")?\s*\](.*)')
@@ -170,7 +171,7 @@ def _is_top(directory: str, *, follow: bool = True) -> bool:
     except OSError:
         return False
     if stat.S_ISDIR(mode):
-        return all(os.path.lexists(os.path.join(git, name)) for name in ("HEAD", "objects", "refs"))
+        return all(os.path.lexists(os.path.join(git, name)) for name in REPOSITORY)
     return git_directory(directory, _config(git, follow=follow) or b"") is not None
 
 

@@ -91,7 +91,7 @@ class OverlayDirectory(Directory):
         staged: dict[str, StagedEntry | None] = {}
         for name in self._staged.names(self.real_path):
             path = self._real_child(name)
-            if path in self._staged.nodes or not self._is_on_disk(name):
+            if path in self._staged.nodes or not super().has(name):
                 status = self._staged.status(path)
                 staged[name] = None if status is None else StagedEntry(name, status)
         yield [entry for entry in staged.values() if entry is not None]
@@ -99,11 +99,12 @@ class OverlayDirectory(Directory):
             for part in super().scan_parts(size):
                 yield [entry for entry in part if entry.name not in staged]
 
-    def _is_on_disk(self, name: str) -> bool:
-        try:
-            return self.handle != -1 and bool(syscalls.lstat(self.handle, name))
-        except OSError:
-            return False
+    def has(self, name: str) -> bool:
+        """Return whether a name is in the directory, as it is staged."""
+        path = self._real_child(name)
+        if path in self._staged.nodes:
+            return self._staged.status(path) is not None
+        return super().has(name) or self._staged.is_directory(path)
 
     def open_directory(self, name: str) -> "OverlayDirectory":
         """Open a directory in this one; a link is not followed."""

@@ -15,7 +15,7 @@ from agentfs.messages import Message, Retry
 from agentfs.patterns.engine import engine as regex_engine
 from agentfs.patterns.engine import engine_note
 from agentfs.patterns.literals import Plan, make_plan
-from agentfs.patterns.syntax import Syntax, Token, is_call, read_syntax
+from agentfs.patterns.syntax import Syntax, Token, escape, is_call, literal_syntax, read_syntax
 from agentfs.text import visible
 
 MAX_CHARACTERS = 1000
@@ -34,7 +34,6 @@ _LOOKS_LIKE_REGEX = re.compile(r"\\[A-Za-z]|[.\])][*+?]|\||^\^|\$$|\[[^\]]+\]|\(
 _CALLED_GROUP = re.compile(r"\(\?(?:P?[>&]([^)]*)|(R)|([+-]?)([0-9]+))\)")
 _GROUP_NAME = re.compile(r"\(\?P?<([^>]*)>")
 _WHOLE = "0"  # the group that `(?R)` calls
-_SPECIAL = re.compile(r"[\\.*+?^$|()\[\]{}]")
 
 
 class CompiledRegex(Protocol):
@@ -56,7 +55,7 @@ class CompiledRegex(Protocol):
 class Pattern:
     """A compiled pattern."""
 
-    pattern: str  # as it was given
+    syntax: Syntax  # with what was put around the pattern
     expression: CompiledRegex  # for one line or, with `multiline`, for a whole text
     line_regex: CompiledRegex | None  # that of the plan
     plan: Plan
@@ -68,15 +67,20 @@ class Pattern:
 def compile_pattern(
     pattern: str,
     *,
+    literal: bool = False,
+    around: tuple[str, str] = ("", ""),
     ignore_case: bool = False,
     multiline: bool = False,
     dot_all: bool = True,
     captures: bool = False,
 ) -> Pattern:
-    """Compile a regular expression; InvalidPatternError where it is wrong or beyond a bound.
+    """Compile a regular expression or, with `literal`, a plain text.
 
     With `multiline`, `^` and `$` match at every line, and with `dot_all` also `.` matches a line feed. Only
-    with `captures` do matches have groups, which take memory for each repetition.
+    with `captures` do matches have groups, which take memory for each repetition. `around` has patterns of
+    ours to put before and after; bounds and messages are about the given pattern alone.
+
+    Raises `InvalidPatternError` if the pattern is wrong or beyond a bound.
     """
     if not pattern:
         raise InvalidPatternError(
@@ -88,13 +92,19 @@ def compile_pattern(
             hint="Search for a shorter part of it, or make several searches.",
             details={"characters": len(pattern), "limit": MAX_CHARACTERS},
         )
-    syntax = read_syntax(pattern)
+    syntax = literal_syntax(pattern) if literal else read_syntax(pattern)
     _check_cost(syntax)
     engine = regex_engine()
     flags = engine.V0 | (engine.I if ignore_case else 0)
     mode = (engine.M | engine.S if dot_all else engine.M) if multiline else 0
     # Compiled as written, it shows the mistakes.
     written = _compile_valid(engine, syntax, flags | mode)
+    if any(around):
+        _check_no_call_of_all(syntax)
+        if isinstance(_compile(engine, f"(?:{syntax.source})", flags), Exception):
+            syntax = syntax.with_comment_ended()  # it had swallowed the parenthesis
+        syntax = syntax.between(*around)
+        written = _compile_valid(engine, syntax, flags | mode)
     stack = _stack_per_character(syntax if captures else syntax.without_captures())
     syntax = syntax.without_captures()
     expression = written if captures else _compile_valid(engine, syntax, flags | mode)
@@ -110,7 +120,7 @@ def compile_pattern(
     _check_recursion(syntax)
     leading = syntax.tokens[:1]  # none of a mere comment
     return Pattern(
-        pattern=pattern,
+        syntax=syntax,
         expression=expression,
         line_regex=line_regex,
         plan=plan,
@@ -124,11 +134,6 @@ def compile_folded(literal: bytes) -> Any:
     """Compile a literal for a search in either case, which at worst takes the product of both lengths."""
     engine = regex_engine()
     return engine.compile(engine.escape(literal), engine.V0 | engine.I, cache_pattern=False)
-
-
-def escape(text: str) -> str:
-    """Return the pattern that matches exactly a text."""
-    return _SPECIAL.sub(lambda found: "\\" + found[0], text)
 
 
 def _compile(engine: Any, source: str, flags: int) -> CompiledRegex | Exception:
@@ -232,6 +237,18 @@ def _check_recursion(syntax: Syntax) -> None:
             raise InvalidPatternError(
                 "A group of the pattern calls itself before it has matched a character, and so without end.",
                 hint="Put what it must match before the call.",
+                details={"position": token.start},
+            )
+
+
+def _check_no_call_of_all(syntax: Syntax) -> None:
+    """Refuse a call of the whole pattern, which would also call what is put around it."""
+    for token in syntax.tokens:
+        called = _CALLED_GROUP.fullmatch(token.text) if is_call(token) else None
+        if called is not None and (called[2] or called[4] == _WHOLE):
+            raise InvalidPatternError(
+                f"{token.text} calls the whole pattern, which whole words and whole lines do not allow.",
+                hint="Name a group and call that: (?<all>\\((?:[^()]|(?&all))*\\)).",
                 details={"position": token.start},
             )
 

@@ -49,6 +49,7 @@ _HEX = "0123456789abcdefABCDEF"
 _HEX_DIGITS = {"x": 2, "u": 4, "U": 8}
 _BASIC = {f"\\{each}": each for each in "|(){}+?"} | {each: f"\\{each}" for each in "|(){}+?"}
 _EMPTY_BRANCH = re.compile(r"(?:^|(?<!\\)[(|])\||(?<!\\)\|(?:$|[|)])")
+_SPECIAL = re.compile(r"[\\.*+?^$|()\[\]{}]")
 _REPEATS = {"*": (0, None), "+": (1, None), "?": (0, 1)}
 
 
@@ -62,6 +63,11 @@ class Token:
     value: str = ""  # what a "character" matches; the letters of "flags" and of a group's flags
     low: int = 1  # fewest times, of a "repeat"
     high: int | None = 1  # most times; None for any number
+
+    @property
+    def is_flags(self) -> bool:
+        """Whether it is flags such as `(?ix)` that hold for the whole pattern."""
+        return self.kind == "flags" or (self.kind == "other" and self.value != "")
 
 
 @dataclass(slots=True)
@@ -88,6 +94,24 @@ class Syntax:
         ]
         return replace(self, tokens=tokens)
 
+    def between(self, before: str, after: str) -> "Syntax":
+        """Return the pattern as a group between two others; flags at its start stay in front."""
+        rest = next((at for at, token in enumerate(self.tokens) if not token.is_flags), len(self.tokens))
+        ahead, behind = read_syntax(f"{before}(?:").tokens, read_syntax(f"){after}").tokens
+        end = len(self.pattern)
+        first = self.tokens[rest].start if rest < len(self.tokens) else end
+        tokens = [
+            *self.tokens[:rest],
+            *(replace(token, start=first) for token in ahead),
+            *self.tokens[rest:],
+            *(replace(token, start=end) for token in behind),
+        ]
+        return replace(self, tokens=tokens)
+
+    def with_comment_ended(self) -> "Syntax":
+        """Return the pattern with a line feed behind it, which ends a comment of verbose mode."""
+        return replace(self, tokens=[*self.tokens, Token("comment", "\n", len(self.pattern))])
+
     def written_position(self, position: int) -> int:
         """Return the position in `pattern` of a position in `source`."""
         at = 0
@@ -102,9 +126,19 @@ def read_syntax(pattern: str) -> Syntax:
     """Return the tokens of a pattern, also of a wrong one: the engine reports what is wrong."""
     syntax = _Reader(pattern, verbose=False).read()
     # A flag in the middle applies to all of the pattern, also to what is before it.
-    if any(token.kind == "other" and "x" in token.value for token in syntax.tokens):
+    if any(token.is_flags and "x" in token.value for token in syntax.tokens):
         syntax = _Reader(pattern, verbose=True).read()
     return syntax
+
+
+def literal_syntax(text: str) -> Syntax:
+    """Return the tokens of the pattern that matches exactly a text."""
+    return Syntax(text, [Token("character", escape(each), at, each) for at, each in enumerate(text)])
+
+
+def escape(text: str) -> str:
+    """Return the pattern that matches exactly a text."""
+    return _SPECIAL.sub(lambda found: "\\" + found[0], text)
 
 
 def has_capital(pattern: str) -> bool:

@@ -10,8 +10,8 @@ from typing import Any, ClassVar, Literal
 from agentfs.errors import InvalidArgumentError, must_be
 from agentfs.limits import HARD_FILE_BYTES, MAX_TIMEOUT, Limits
 from agentfs.messages import NextCall
-from agentfs.patterns.compile import Pattern, compile_pattern, escape
-from agentfs.patterns.syntax import has_capital
+from agentfs.patterns.compile import Pattern, compile_pattern
+from agentfs.patterns.syntax import escape, has_capital
 from agentfs.policy import NO_DIALECT, DialectOptions
 from agentfs.results import GlobResult
 from agentfs.text import codec_name
@@ -24,7 +24,7 @@ OutputMode = Literal["content", "files_with_matches", "count", "summary", "total
 ENTRY_TYPES = {"f": "file", "d": "directory", "l": "symlink", "x": "executable", "e": "empty"}
 
 _NOT_REPEATED = ("offset", "dialect")  # fields that the call for the next page does not take from this one
-_LEADING_FLAGS = re.compile(r"\(\?[aims]+\)")
+_WORD, _LINE = ("(?<!\\w)", "(?!\\w)"), ("^", "$")  # what is put around a pattern
 _SIZE = re.compile(r"([+-]?)(\d{1,18})(?:b|([kmgt])(i?)b?)?", re.IGNORECASE)
 _FILESIZE = re.compile(r"(\d{1,18})([KMG]?)", re.IGNORECASE)
 _DURATION = re.compile(r"(\d{1,12})\s*([a-zA-Z]+)\s*")
@@ -212,19 +212,18 @@ class GrepOptions:
     def compile(self, *, captures: bool = False) -> Pattern:
         """Compile the pattern; its matches have groups only with `captures`."""
         pattern = escape(self.pattern) if self.fixed_strings else self.pattern
-        flags: dict[str, bool] = {
-            "captures": captures,
-            "ignore_case": self.ignore_case or ignores_case(pattern, smart=self.smart_case),
-            "multiline": self.multiline,
-            "dot_all": self.dialect.dot_all,
-        }
-        compiled = compile_pattern(pattern, **flags)
-        if not self.word:
-            return compiled
-        # Errors of the pattern were raised above, in terms of the pattern as it was written.
-        leading = _LEADING_FLAGS.match(pattern)
-        start = leading[0] if leading and not self.fixed_strings else ""
-        return compile_pattern(f"{start}(?<!\\w)(?:{pattern[len(start) :]})(?!\\w)", **flags)
+        before, after = _LINE if self.dialect.whole_line else _WORD if self.word else ("", "")
+        if self.dialect.inverted:
+            before, after = f"^(?!.*{before}", f"{after})"
+        return compile_pattern(
+            self.pattern,
+            literal=self.fixed_strings,
+            around=(before, after),
+            captures=captures,
+            ignore_case=self.ignore_case or ignores_case(pattern, smart=self.smart_case),
+            multiline=self.multiline,
+            dot_all=self.dialect.dot_all,
+        )
 
 
 SearchOptions = ListOptions | GlobOptions | FindOptions | GrepOptions

@@ -42,9 +42,10 @@ _WILD = re.compile(r"[*?\[\\]")
 _BOM = b"\xef\xbb\xbf"
 
 # Patterns that pathspec 1.1 reads as git does, and that its regexes match without much backtracking: at most
-# one `*` in a part and one `**`, which is not last; in classes no escapes, named classes, slashes and unusual
-# ranges; no escaped slash; no whitespace at the end. `tests/tree/test_gitignore.py` shows each exception.
-_CHARACTER = r"(?:[^*?\[\\/]|\\[^/]|\?|\[[!^]?(?:a-z|A-Z|0-9|[^]\[\\/&|~^!-])+\])"
+# one `*` in a part and one `**`, which is not last; no negated class; in classes no escapes, named classes,
+# slashes and unusual ranges; no escaped slash; no whitespace at the end. `tests/tree/test_gitignore.py` shows
+# each exception.
+_CHARACTER = r"(?:[^*?\[\\/]|\\[^/]|\?|\[(?:a-z|A-Z|0-9|[^]\[\\/&|~^!-])+\])"
 _PART = rf"(?=[^/]){_CHARACTER}*+(?:\*{_CHARACTER}*+)?"
 _PATHSPEC_AGREES = re.compile(rf"(?:{_PART}/)*+(?:\*\*/)?(?:{_PART}/)*+{_PART}(?<!\s)", re.DOTALL)
 _PATHSPEC_END = "(?:(?P<ps_d>/)|$)"

@@ -10,6 +10,7 @@ from agentfs.errors import AgentFSError, NotDirectoryError, NotFoundError
 from agentfs.fs import Directory, Root
 from agentfs.fs.ignore_files import (
     MAX_RULE_BYTES,
+    REPOSITORY,
     RULE_FILES,
     OuterRules,
     git_directory,
@@ -19,7 +20,6 @@ from agentfs.fs.ignore_files import (
 from agentfs.tree.gitignore import IgnoreRules, Rule, TooManyRulesError, read_rules
 
 MAX_UNREAD = 20  # rule files that could not be read, of which the names are kept
-_REPOSITORY = frozenset({"HEAD", "objects", "refs"})  # what git wants to see in a `.git`
 
 
 class _Repository(NamedTuple):
@@ -149,7 +149,7 @@ class RuleReader:
     def _repository(self, directory: Directory) -> _Repository:
         try:
             with directory.open_directory(".git") as git:
-                if not _REPOSITORY.issubset(entry.name for entry in git.scan()):
+                if not all(map(git.has, REPOSITORY)):
                     return _Repository(False)
                 with git.open_directory("info") as info:
                     return _Repository(True, self._content(info, "exclude"))

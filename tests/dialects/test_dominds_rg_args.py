@@ -18,7 +18,7 @@ from tests.conftest import program
 
 USUAL = {
     "pattern": "a.b", "ignore_case": False, "smart_case": False, "glob": None, "type": None,
-    "hidden": False, "context": 0,
+    "hidden": False, "context": 0, "inverted": False, "whole_line": False,
 }  # fmt: skip
 
 
@@ -59,13 +59,13 @@ USUAL = {
     (["-A 3", "--glob *.py"], {"after": 3, "glob": ["*.py"]}),
     (["-g", "a b*"], {"glob": ["a b*"]}),
     ("-n -H -N --line-number --with-filename --no-heading --color never --color=always -P", {}),
-    ("-x", {"pattern": "^(?:a.b)$"}),
-    ("-x -F", {"pattern": r"^(?:a\.b)$"}),
+    ("-x", {"whole_line": True}),
+    ("-x -F", {"whole_line": True, "fixed_strings": True}),
     ("-x -w", {"word": True}),
-    ("-w --line-regexp", {"pattern": "^(?:a.b)$"}),
-    ("-v", {"pattern": "^(?!.*(?:a.b))"}),
-    ("-v -w", {"pattern": r"^(?!.*(?<!\w)(?:a.b)(?!\w))"}),
-    ("--invert-match -x", {"pattern": "^(?!.*^(?:a.b)$)"}),
+    ("-w --line-regexp", {"whole_line": True}),
+    ("-v", {"inverted": True}),
+    ("-v -w", {"inverted": True, "word": True}),
+    ("--invert-match -x", {"inverted": True, "whole_line": True}),
     ("-o", {}),
     ("-l", {"output_mode": "files_with_matches"}),
     ("-l --count", {"output_mode": "count"}),
@@ -79,7 +79,8 @@ USUAL = {
     ("--iglob '!a[b-d]\\*' -g a", {"glob": ["a", "![aA][B-Db-d]\\*"]}),
 ])  # fmt: skip
 def test_arguments_are_kept_in_meaning(rg_args, meant):
-    assert read_arguments(rg_args).grep("a.b") == {**USUAL, **meant}
+    given = read_arguments(rg_args)
+    assert {**given.grep("a.b"), **given.dialect_options} == {**USUAL, **meant}
 
 
 def test_what_is_put_around_a_pattern_leaves_it_its_meaning(tmp_path):
@@ -94,6 +95,8 @@ def test_what_is_put_around_a_pattern_leaves_it_its_meaning(tmp_path):
     assert lines("(?i)one", "-v") == [3]
     assert lines("(?i)ONE", "-x") == [1]
     assert lines("(?x) o n e # all", "-x") == [1]
+    assert lines("one(?x) # all", "-x") == [1]
+    assert lines("one|" + "x" * 996, "-x") == [1], "at most 1000 characters of the given pattern are taken"
     assert lines("one|two", "-x") == [1]
     assert lines("a)|(b", "-v") == "invalid_pattern", "it closes no group of ours"
     assert lines("one", "-v -U") == "invalid_argument"

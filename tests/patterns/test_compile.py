@@ -1,5 +1,6 @@
 """What a pattern may be, and what is said of one that is wrong."""
 
+import random
 import time
 
 import pytest
@@ -40,6 +41,74 @@ def matched(pattern, text, **kwargs):
 )
 def test_a_brace_that_opens_no_numeric_quantifier_is_a_brace(pattern, text, spans):
     assert matched(pattern, text) == spans
+
+
+FLAGS_AND_COMMENTS = [
+    *("(?x)", "(?-x)", "(?x:", "(?-x:", "(?i)", "(?-i)", "(?ix)", "(?-i:", "(?s)", "(?m)", "(?a)", "(?#d)"),
+    *(
+        "# c",
+        "\n",
+        " ",
+        "a",
+        "b",
+        "c",
+        "x",
+        "|",
+        ")",
+        "(",
+        "(?:",
+        "[#]",
+        "\\#",
+        "\\ ",
+        "[ a]",
+        "^",
+        "$",
+        "\\b",
+    ),
+]
+
+
+def test_flags_and_comments_survive_what_is_put_around_a_pattern():
+    rng = random.Random(3)
+    texts = ["a", "b", "c", "ab", "a b", "a#c", "#", " ", "A B c x", "abx# c\n a", "x\nb"]
+    compared = 0
+    for _ in range(800):
+        pattern = "".join(rng.choice(FLAGS_AND_COMMENTS) for _ in range(rng.randint(1, 7)))
+        try:
+            alone = compile_pattern(pattern)
+        except InvalidPatternError:
+            continue
+        around = compile_pattern(pattern, around=("(?=)", "(?=)"))
+        for text in texts:
+            expected = [found.span() for found in alone.expression.finditer(text)]
+            assert [found.span() for found in around.expression.finditer(text)] == expected, (pattern, text)
+            compared += bool(expected)
+    assert compared > 300
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text", "spans"),
+    [
+        ("(?x)foo # c", "foo food", [(0, 3)]),
+        ("foo(?x) # c", "foo food", [(0, 3)]),
+        ("(?i)(?x) foo # c", "FOO food", [(0, 3)]),
+        ("(?#c)(?i)foo|bar", "FOO bars bar", [(0, 3), (9, 12)]),
+        ("(?a)é", "é", [(0, 1)]),
+        ("(o)\\1", "oo too", [(0, 2)]),
+    ],
+)
+def test_a_whole_word_with_flags_comments_and_references(pattern, text, spans):
+    assert matched(pattern, text, around=(r"(?<!\w)", r"(?!\w)")) == spans
+
+
+@pytest.mark.parametrize("pattern", ["a(?R)?", "(a(?0)?)"])
+def test_a_call_of_the_whole_pattern_does_not_go_with_whole_words(pattern):
+    with pytest.raises(InvalidPatternError, match="calls the whole pattern") as caught:
+        compile_pattern(pattern, around=("^", "$"))
+    assert pattern[caught.value.details["position"] :].startswith(("(?R)", "(?0)"))
+    assert matched(r"(?<all>\((?:[^()]|(?&all))*\))", "x (a(b)) y", around=(r"(?<!\w)", r"(?!\w)")) == [
+        (2, 8)
+    ]
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from agentfs import Limits, Policy, Workspace
+from agentfs import AgentFSError, Limits, Policy, Workspace
 from agentfs.errors import InvalidArgumentError, NotFoundError, OutsideWorkspaceError, RefusedError
 from agentfs.fs import ReadBuffer
 from agentfs.search.searcher import without_marks
@@ -390,3 +390,28 @@ def test_braces_mean_what_their_writer_meant(tmp_path, pattern, text):
     (tmp_path / "braces.py").write_text(f"{text}\nfood ex fx b a\n")
     with Workspace(tmp_path) as ws:
         assert [match.text for match in ws.grep(pattern, context=0).matches] == [text]
+
+
+@pytest.mark.parametrize("pattern", ["(?x)value # c", "value(?x) # c", "value|(?x: no # )\n)"])
+def test_a_whole_word_with_flags_and_comments_is_found(tree, pattern):
+    assert tree.grep(pattern, word=True).total_matches == tree.grep("value", word=True).total_matches > 0
+
+
+@pytest.mark.parametrize(
+    "pattern", ["(foo", "(?x) (foo # c", "foo)", "a)|(b", "x" * 1001, "a{1000}{1000}", "[a"]
+)
+def test_errors_of_a_whole_word_are_about_the_pattern_as_it_was_given(tree, pattern):
+    errors = []
+    for word in (False, True):
+        with pytest.raises(AgentFSError) as caught:
+            tree.grep(pattern, word=word)
+        errors.append((str(caught.value), caught.value.details))
+    assert errors[0] == errors[1]
+
+
+def test_the_length_of_a_plain_text_is_counted_as_it_was_given(tree):
+    assert tree.grep("(" * 1000, fixed_strings=True).total_matches == 0
+    assert tree.grep("(" * 1000, fixed_strings=True, word=True).total_matches == 0
+    with pytest.raises(AgentFSError, match="has 1001 characters") as caught:
+        tree.grep("(" * 1001, fixed_strings=True)
+    assert caught.value.details == {"characters": 1001, "limit": 1000}

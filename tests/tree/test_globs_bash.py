@@ -111,6 +111,30 @@ def test_bash_agrees_on_random_globs(tree):
     assert wrong == []
 
 
+# Whatever might match a slash: negated and named classes, ranges across it, wildcards.
+MAY_MATCH_A_SLASH = [
+    *("?", "*", "/", "[!a]", "[^a]", "[!a-z]", "[^]]", "[!]a]", "[!!]", "[^^]", "[+-0]", "[.-0]", "[ -~]"),
+    *("[!-~]", "[!0-9]", "[[:punct:]]", "[[:graph:]]", "[[:print:]]", "[![:alpha:]]", "[^[:alnum:]]"),
+    *("[[:punct:][:alpha:]]", "[!a-]", "[^-]", "[.-]", "[!a]*", "?*", "*[!b]", "[!.]", "**"),
+]
+
+
+@needs("bash")
+def test_only_a_slash_and_two_stars_match_a_slash_as_with_bash(tree):
+    rng = random.Random(7)
+    globs = []
+    for _ in range(600):
+        path = rng.choice([path for path in TREE if "/" in path and "*" not in path and "]" not in path])
+        glob = "".join(rng.choice(MAY_MATCH_A_SLASH) if rng.random() < 0.3 else each for each in path)
+        globs.append(glob.lstrip("/").replace("//", "/") or "a")
+    found = 0
+    for glob, expected in zip(globs, matched_by_bash(globs, tree, hidden=True), strict=True):
+        matches = compile_globs([glob], hidden=True)
+        assert [path for path in TREE if matches(path) != (path in expected)] == [], glob
+        found += sum(path in expected for path in TREE)
+    assert found > 400
+
+
 @pytest.mark.long
 @needs("bash")
 def test_bash_agrees_on_many_random_globs(tree):

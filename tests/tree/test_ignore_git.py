@@ -16,6 +16,7 @@ import pytest
 
 from agentfs.fs import Root
 from agentfs.policy import Policy
+from agentfs.tree.gitignore import IgnoreRules
 from agentfs.tree.walk import Walk
 from tests.conftest import needs
 
@@ -150,6 +151,91 @@ def git_ignores(base, names, config):
     command = ["git", "-C", base, "check-ignore", "--no-index", *names]
     said = subprocess.run(command, capture_output=True, check=False, env=environment(config))
     return set(os.fsdecode(said.stdout).split())
+
+
+# Whatever might match a slash: negated and named classes, ranges across it, wildcards, escapes.
+MAY_MATCH_A_SLASH = [
+    *("?", "*", "**", "/", "/", "\\/", "[!a]", "[^a]", "[!a-z]", "[^]]", "[!]a]", "[!!]", "[^^]", "[!\\a]"),
+    *(
+        "[+-0]",
+        "[.-0]",
+        "[,-/]",
+        "[/-0]",
+        "[ -~]",
+        "[!-~]",
+        "[!0-9]",
+        "[/]",
+        "[a/]",
+        "[!/]",
+        "[\\/]",
+        "[^\\/]",
+    ),
+    *("[[:punct:]]", "[[:graph:]]", "[[:print:]]", "[![:alpha:]]", "[^[:alnum:]]", "[[:punct:][:alpha:]]"),
+    *("[a-", "[!", "[[:punct:]", "[!a-]", "[^-]", "[.-]", "[b-/]", "[0-+]", "\\?", "\\[!a]", "[!a]*", "?*"),
+]
+SLASH_PATHS = ["x/y", "xy", "x/y/b", "x-y/b", "xay/b", "x/b", "b/x/y", "-/-", "x.y/b", "a/x/y/b", "[!a]/b"]
+
+
+def ignored(rules, path):
+    """Whether our rules ignore a file, or a directory above it."""
+    parts = path.split("/")
+    for count in range(1, len(parts) + 1):
+        directory = "".join(f"{part}/" for part in parts[: count - 1])
+        rule = rules.match(directory, parts[count - 1], is_dir=count < len(parts))
+        if rule is not None and not rule.negated:
+            return True
+    return False
+
+
+def slash_disagreements(seed, count, memory):
+    """The patterns and paths on which git thinks otherwise; git need not have the files to judge them."""
+    rng = random.Random(seed)
+    make_repository(memory)
+    patterns = []
+    for number in range(count):
+        path = rng.choice(SLASH_PATHS)
+        patterns.append(
+            "".join(
+                rng.choice(MAY_MATCH_A_SLASH)
+                if rng.random() < (0.4 if character == "/" else 0.25)
+                else character
+                for character in path
+            )
+        )
+        os.mkdir(f"{memory}/{number}")
+        write(f"{memory}/{number}/.gitignore", patterns[-1].encode() + b"\n")
+    asked = [f"{number}/{path}" for number in range(count) for path in SLASH_PATHS]
+    command = ["git", "-C", str(memory), "check-ignore", "--no-index", "--stdin", "-z"]
+    said = subprocess.run(
+        command,
+        input=os.fsencode("\0".join(asked)),
+        capture_output=True,
+        check=False,
+        env=environment(os.devnull),
+    )
+    assert not said.stderr
+    expected = set(os.fsdecode(said.stdout).split("\0"))
+    rules = [IgnoreRules().enter("", gitignore=pattern.encode()) for pattern in patterns]
+    wrong = [
+        (patterns[number], path)
+        for number in range(count)
+        for path in SLASH_PATHS
+        if ignored(rules[number], path) != (f"{number}/{path}" in expected)
+    ]
+    return len(expected), wrong
+
+
+def test_only_a_slash_and_two_stars_match_a_slash_as_with_git(memory):
+    count, wrong = slash_disagreements(5, 1500, memory)
+    assert count > 700
+    assert wrong == []
+
+
+@pytest.mark.long
+def test_only_a_slash_and_two_stars_match_a_slash_as_with_git_in_many_patterns(memory):
+    count, wrong = slash_disagreements(6, 30_000, memory)
+    assert count > 10_000
+    assert wrong == []
 
 
 def walked_files(top, path="."):

@@ -69,6 +69,29 @@ def test_rules_above_the_root_hold_in_a_repository_and_are_never_quoted(reposito
     assert "a.secretname (ignored by a rule outside the workspace)" in said
 
 
+@pytest.mark.parametrize("watch", [False, True])
+def test_no_search_lists_what_is_in_the_directory_of_git(repository, monkeypatch, watch):
+    make(repository, "a", "sub/b", *(f".git/{number}" for number in range(50)))
+    git("init", "-q", "sub/inner", cwd=repository)
+    scanned = []
+    scandir = os.scandir
+
+    def scan(path):
+        scanned.append(os.readlink(f"/proc/self/fd/{path}") if isinstance(path, int) else os.fspath(path))
+        return scandir(path)
+
+    with Workspace(repository, watch=watch) as ws:
+        monkeypatch.setattr(os, "scandir", scan)
+        for _ in range(2):
+            ws.ls(depth=0)
+            ws.grep("x")
+        with ws.transaction() as transaction:
+            transaction.write("new", "x")
+            assert transaction.glob("*").total == 3
+    assert scanned
+    assert [path for path in scanned if ".git" in path] == []
+
+
 def test_the_exclude_file_of_a_repository_above_the_root_holds(repository):
     make(repository, "root/a.x", "root/b")
     (repository / ".git/info/exclude").write_text("*.x\n")

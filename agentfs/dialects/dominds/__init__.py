@@ -31,7 +31,7 @@ from agentfs.messages import Message, NextCall, call
 from agentfs.results import GrepResult, ListResult, ReadResult
 from agentfs.tools.spec import RenderContext, ToolSpec
 from agentfs.visible import literal, to_json
-from agentfs.workspace import Workspace
+from agentfs.workspace import Workspace, view_for_dialect
 
 Case = Literal["smart", "sensitive", "insensitive"]
 
@@ -104,9 +104,10 @@ def specs(workspace: Workspace) -> Sequence[ToolSpec]:
 
     def grep(pattern: str, path: str = ".", rg_args: list[str] | str | None = None) -> GrepResult:
         """Advanced rg search, with some of ripgrep's own arguments."""
-        arguments = read_arguments(rg_args).grep(pattern)
+        given = read_arguments(rg_args)
+        view = view_for_dialect(workspace, **given.dialect_options)
         try:
-            return workspace.grep(path=path, **arguments)
+            return view.grep(path=path, **given.grep(pattern))
         except InvalidArgumentError as error:
             if "types" in error.details:
                 near = error.details["nearest"] or ("py", "js", "rust")

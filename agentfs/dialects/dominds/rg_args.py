@@ -11,7 +11,6 @@ from typing import Any, Literal
 from agentfs.dialects.rendering import case_options
 from agentfs.errors import InvalidArgumentError
 from agentfs.messages import Retry
-from agentfs.patterns.compile import compile_pattern, escape
 from agentfs.search.options import parse_filesize
 from agentfs.visible import literal
 
@@ -19,7 +18,6 @@ _SORTS = {"path": "path", "modified": "oldest", "none": "path"}
 _MAX_CHARS = 50_000  # the time of `getopt` grows with their square
 _COLORS = ("never", "auto", "always", "ansi")
 _OPTION_AND_VALUE = re.compile(r"(-\w|--[a-z-]+)\s+(\S.*)", re.DOTALL)
-_LEADING_FLAGS = re.compile(r"\(\?([a-z]+)\)")
 _GLOB_TOKEN = re.compile(
     r"\[(?P<negation>[!^]?)(?P<first>\]?)(?P<members>(?:\[:\w+:\]|\\.|[^\]\\])*)\]"
     r"|\\?(?P<letter>[^\W\d_])|\\.",
@@ -50,6 +48,11 @@ class RgArguments:
         """What the results are."""
         return self.files or ("matches" if self.only_matching and not self.inverted else "lines")
 
+    @property
+    def dialect_options(self) -> dict[str, bool]:
+        """The fields of `DialectOptions` for what `grep` has no argument for."""
+        return {"whole_line": self.match == "line", "inverted": self.inverted}
+
     def grep(self, pattern: str) -> dict[str, Any]:
         """Return the arguments of `grep` for a pattern."""
         if self.inverted and self.options.get("multiline"):
@@ -69,29 +72,9 @@ class RgArguments:
             arguments["include_ignored"] = True
         if self.files:
             arguments["output_mode"] = {"files": "files_with_matches", "counts": "count"}[self.files]
-        if self.inverted or self.match == "line":
-            arguments["pattern"] = self._rewritten(pattern)
-        else:
-            arguments |= {"fixed_strings": True} if self.fixed else {}
-            arguments |= {"word": True} if self.match == "word" else {}
+        arguments |= {"fixed_strings": True} if self.fixed else {}
+        arguments |= {"word": True} if self.match == "word" else {}
         return {**arguments, **self.options}
-
-    def _rewritten(self, pattern: str) -> str:
-        """Return the pattern with what `grep` has no argument for."""
-        if self.fixed and pattern:
-            pattern = escape(pattern)
-        # Errors are about the pattern as it was given, and a stray ")" must not close the group around it.
-        compile_pattern(pattern, multiline=bool(self.options.get("multiline")))
-        flags = _LEADING_FLAGS.match(pattern)
-        start = flags[0] if flags and not self.fixed else ""
-        # A verbose pattern may end with a comment.
-        end = "\n" if flags and start and "x" in flags[1] else ""
-        pattern = f"(?:{pattern[len(start) :]}{end})"
-        if self.match == "word":
-            pattern = f"(?<!\\w){pattern}(?!\\w)"
-        elif self.match == "line":
-            pattern = f"^{pattern}$"
-        return f"{start}^(?!.*{pattern})" if self.inverted else start + pattern
 
 
 def _number(option: str, text: str, *, least: int = 0) -> int:
@@ -217,7 +200,6 @@ def _swapped_case(member: str) -> str:
 # The options for arguments of `grep` that a message may advise.
 _OPTIONS_FOR = {"include_ignored": ["--no-ignore", "-."], "fixed_strings": ["-F"]}
 _OWN_PARAMETERS = {"pattern", "path"}
-_REWRITING_OPTIONS = {"-v", "-x"}
 
 
 def vary(retry: Retry, given: Mapping[str, Any]) -> Retry | None:
@@ -226,13 +208,16 @@ def vary(retry: Retry, given: Mapping[str, Any]) -> Retry | None:
     others = [name for name, value in retry.arguments.items() if name not in own and value is True]
     if len(own) + len(others) < len(retry.arguments) or not {*others, *retry.without} <= _OPTIONS_FOR.keys():
         return None
-    options = _options(given.get("rg_args"))
-    if "pattern" in own and any(option in _REWRITING_OPTIONS for option, _ in options):
-        return None  # the pattern that was searched for is not the one that was given
     if not others and not retry.without:
         return Retry(own)
     dropped = {option for name in retry.without for option in _OPTIONS_FOR[name]}
-    rg_args = [word for option in options if option[0] not in dropped for word in option if word]
+    rg_args = [
+        word
+        for option in _options(given.get("rg_args"))
+        if option[0] not in dropped
+        for word in option
+        if word
+    ]
     rg_args += [option for name in others for option in _OPTIONS_FOR[name]]
     return Retry({**own, "rg_args": rg_args}) if rg_args else Retry(own, ("rg_args",))
 
