@@ -63,7 +63,7 @@ class RootContext:
     unreadable: NameMatcher
     unwritable: NameMatcher
     follow: bool  # whether links are followed
-    hardlinks: Literal["break", "inplace", "refuse"]
+    hardlinks: Literal["break", "refuse"]
     durability: Literal["fast", "data", "full"]
     workdir: str = ""  # where relative paths start
     only: tuple[str, ...] | None = None  # the directories outside of which nothing may be used or named

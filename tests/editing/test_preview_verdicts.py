@@ -46,7 +46,6 @@ class Case(NamedTuple):
     policy: Policy = Policy(overwrite="always")
     limits: Limits = Limits()
     others: Mapping[str, str] = MappingProxyType({})
-    staged: str = ""  # in a transaction, where that differs
     root_only: bool = False
     before: Callable[[Workspace], object] = lambda _: None
 
@@ -92,12 +91,9 @@ CASES = {
     "one name where hard links are refused": Case(
         "ok", policy=Policy(hardlinks="refuse", overwrite="always")
     ),
-    "hard links written in place": Case("ok", linked, policy=Policy(hardlinks="inplace", overwrite="always")),
     "hard links broken": Case("ok", linked),
     "a read-only file": Case("refused", mode_of("d/f", 0o444)),
-    "a read-only file with hard links in place": Case(
-        "refused", both(linked, mode_of("d/f", 0o444)), policy=Policy(hardlinks="inplace", overwrite="always")
-    ),
+    "a read-only file with hard links": Case("refused", both(linked, mode_of("d/f", 0o444))),
     "a file that only its group may write": Case("refused", mode_of("d/f", 0o464)),
     "a read-only directory": Case("io", mode_of("d", 0o555)),
     "a new file in a read-only directory": Case(
@@ -106,14 +102,7 @@ CASES = {
     "a new directory in a read-only directory": Case(
         "not_found", mode_of("d", 0o555), path="d/new/none", others={"write": "io"}
     ),
-    # A transaction replaces files by renames.
-    "in place in a read-only directory": Case(
-        "ok",
-        both(linked, mode_of("d", 0o555)),
-        staged="io",
-        policy=Policy(hardlinks="inplace", overwrite="always"),
-        others={"replace": "io"},  # as a transaction
-    ),
+    "hard links in a read-only directory": Case("io", both(linked, mode_of("d", 0o555))),
     "another's file in a sticky directory": Case(
         "io", of_somebody_else_in_a_sticky_directory, root_only=True
     ),
@@ -226,7 +215,7 @@ def test_a_preview_and_the_change_have_one_verdict(name, method, staged):
     would = verdict(case, method, preview=True, staged=staged)
     done = verdict(case, method, preview=False, staged=staged)
     assert would == done
-    assert done[0] == case.others.get(method, (staged and case.staged) or case.code)
+    assert done[0] == case.others.get(method, case.code)
 
 
 def test_each_method_that_has_a_preview_is_in_the_matrix():
