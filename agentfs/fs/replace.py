@@ -188,7 +188,7 @@ def check_replaceable(context: RootContext, resolved: ResolvedPath, path: str) -
     if status is not None:
         _check_writable(resolved, path, status)
         check_hard_links(context, path, status)
-    number = syscalls.creation_errno(resolved.parent)
+    number = syscalls.access_errno(resolved.parent, ".", os.W_OK | os.X_OK)
     if not number and status is not None:
         here = syscalls.lstat(resolved.parent, ".")
         if here.st_mode & stat.S_ISVTX and os.geteuid() not in {0, status.st_uid, here.st_uid}:
@@ -202,13 +202,11 @@ def _check_writable(resolved: ResolvedPath, path: str, status: os.stat_result) -
     # superuser is no exception.
     if not status.st_mode & 0o222:
         raise oserrors.write_protected(path, status.st_mode)
-    try:
-        syscalls.close(syscalls.open_writing(resolved.parent, resolved.name))
-    except PermissionError:
-        raise oserrors.write_protected(path, status.st_mode) from None
-    except OSError as error:
-        if error.errno != errno.ETXTBSY:
-            raise resolved.error(error) from None
+    number = syscalls.access_errno(resolved.parent, resolved.name, os.W_OK)
+    if number == errno.EACCES:
+        raise oserrors.write_protected(path, status.st_mode)
+    if number:
+        raise resolved.error(OSError(number, os.strerror(number)))
 
 
 def _notes_on(replaced: os.stat_result) -> list[str]:

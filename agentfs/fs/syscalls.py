@@ -29,7 +29,6 @@ def open_flags(*names: str) -> int:
 
 
 _FILE = open_flags("O_RDONLY", "O_NOFOLLOW", "O_NONBLOCK", "O_NOCTTY")
-_WRITE = open_flags("O_WRONLY", "O_NOFOLLOW", "O_NONBLOCK", "O_NOCTTY")
 _CREATE = open_flags("O_WRONLY", "O_CREAT", "O_EXCL", "O_NOFOLLOW")
 _ROOT = open_flags("O_RDONLY", "O_DIRECTORY")
 _SCAN = open_flags("O_RDONLY", "O_NOFOLLOW", "O_DIRECTORY")
@@ -64,11 +63,6 @@ def open_beneath(handle: int, path: str, *, directory: bool = False) -> int:
         return -1
     number, how, size = _how(_SCAN if directory else _FILE)
     return call(number, handle, os.fsencode(path), how, size)
-
-
-def open_writing(handle: int, name: str) -> int:
-    """Open an existing file for writing."""
-    return os.open(name, _WRITE, dir_fd=handle)
 
 
 def create_file(handle: int, name: str, mode: int) -> int:
@@ -108,11 +102,18 @@ def first_names(handle: int) -> Iterator[str]:
         close(directory)
 
 
-def creation_errno(handle: int) -> int:
-    """Return the errno with which a new name in the directory would be refused; 0 where it would not."""
-    effective = os.access in os.supports_effective_ids
-    if os.access(".", os.W_OK | os.X_OK, dir_fd=handle, effective_ids=effective):
+def access_errno(handle: int, name: str, mode: int) -> int:
+    """Return the errno that would refuse access to a name; 0 if access is granted.
+
+    Nothing is opened, because closing a file that was open for writing wakes programs that watch it.
+    """
+    effective, no_follow = os.access in os.supports_effective_ids, os.access in os.supports_follow_symlinks
+    if os.access(name, mode, dir_fd=handle, effective_ids=effective, follow_symlinks=not no_follow):
         return 0
+    try:
+        lstat(handle, name)
+    except FileNotFoundError:
+        return errno.ENOENT
     return errno.EROFS if os.fstatvfs(handle).f_flag & os.ST_RDONLY else errno.EACCES
 
 
