@@ -257,6 +257,7 @@ class Batch:
         self._keep_non_empty = keep_non_empty
         self._kept_directories: list[str] = []
         self._begun: set[str] = set()  # the paths whose change may have been made
+        self._renamed: set[str] = set()  # those whose temporary was renamed, as there are no hard links
         self._retry_until = 0.0
         self.staged: list[str] = []  # the temporaries and backups that may exist
         self.not_undone: set[str] = set()  # the paths that were not brought back, as the system kept failing
@@ -386,6 +387,7 @@ class Batch:
             except OSError as error:
                 raise target.error(error) from None
             if not linked:  # then a name that appears just now could be replaced
+                self._renamed.add(change.path)
                 syscalls.replace(temporary.parent, temporary.name, target.name, to=target.parent)
 
     def _remove(self, plan: PlannedChange) -> None:
@@ -439,6 +441,8 @@ class Batch:
         if isinstance(before, FileNode | LinkNode):
             return self._restore_from_backup(plan)
         present = self._node_at(path)
+        if _is_file(present) and (present != after or not self._created(plan)):
+            return False
         if isinstance(before, DirectoryNode):
             if present == after:
                 if _is_file(after):
@@ -453,6 +457,17 @@ class Batch:
         else:
             self._remove_at(path)
         return True
+
+    def _created(self, plan: PlannedChange) -> bool:
+        """Return True if this batch created the file or link at a path: its temporary is the same file."""
+        path = plan.change.path
+        if path in self._renamed:
+            return True
+        with suppress(NotFoundError, NotDirectoryError, FileNotFoundError):
+            with self._at(plan.temporary) as temporary, self._at(path) as target:
+                first = syscalls.lstat(temporary.parent, temporary.name)
+                return os.path.samestat(first, syscalls.lstat(target.parent, target.name))
+        return False
 
     def _restore_from_backup(self, plan: PlannedChange) -> bool:
         path, before, after = plan.change.path, plan.change.before, plan.change.after
@@ -486,8 +501,9 @@ class Batch:
             (os.rmdir if directory else os.unlink)(target.name, dir_fd=target.parent)
 
     def _remove_staged(self) -> None:
-        """Remove the second names, but for those that are still needed to bring something back."""
-        needed = {plan.backup for plan in self._plans if plan.change.path in self.not_undone}
+        """Remove the second names, except those that are still needed to bring something back."""
+        plans = [plan for plan in self._plans if plan.change.path in self.not_undone]
+        needed = {name for plan in plans for name in (plan.temporary, plan.backup)}
         self.staged = [
             path
             for path in self.staged

@@ -7,6 +7,7 @@ through the C library. That they work is not remembered: a filter of system call
 
 import errno
 import os
+import struct
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -19,6 +20,7 @@ NO_HARD_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, err
 _LIST_SECONDS = 0.1
 _OPENAT2 = 437  # the same number on every architecture that CPython supports
 _RENAME_NOREPLACE = 1
+_AT_EMPTY_PATH, _STATX_BTIME = 0x1000, 0x800
 _RESOLVE_FLAGS = 0x02 | 0x04 | 0x08  # no magic links, no symbolic links, beneath
 
 
@@ -192,6 +194,23 @@ def file_system(handle: int) -> int:
 
     status = (ctypes.c_long * 64)()  # struct statfs, which begins with the type
     return status[0] & 0xFFFFFFFF if call(handle, status) == 0 else 0
+
+
+def birth_time(handle: int) -> int | None:
+    """Return the time in nanoseconds when an open directory was made; None if the system does not tell."""
+    seconds = getattr(os.fstat(handle), "st_birthtime", None)  # macOS, BSD
+    if seconds is not None:
+        return int(seconds * 1e9)
+    call = c_function("statx")
+    if call is None:
+        return None
+    import ctypes  # noqa: PLC0415 - as below
+
+    status = ctypes.create_string_buffer(256)  # struct statx
+    if call(handle, b"", _AT_EMPTY_PATH, _STATX_BTIME, status) != 0:
+        return None
+    (mask,), (born, nanoseconds) = struct.unpack_from("I", status, 0), struct.unpack_from("qI", status, 80)
+    return born * 1_000_000_000 + nanoseconds if mask & _STATX_BTIME else None
 
 
 @cache
