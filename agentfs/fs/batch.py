@@ -96,17 +96,21 @@ def _repair_batch(
     """Take paths of one batch back, as far as they can be reached; return what was done, in words."""
     blocked: dict[str, Exception] = {}
     lockable: list[str] = []
-    for path in sorted(paths):
+    batch = Batch(context, plans, _REPAIR_BYTES, lambda change, _: NotFoundError(change.path))
+    for plan in sorted(plans, key=lambda plan: plan.change.path):
+        path, second_names = plan.change.path, [name for name in (plan.temporary, plan.backup) if name]
         try:
-            _lock_key(context, path)
-            lockable.append(path)
+            for each in (path, *second_names):
+                check_may_change_at(context, each)
+            if path in paths:
+                _lock_key(context, path)
+                lockable.append(path)
         except NotDirectoryError:
-            continue  # a file is on the way: nothing can be below it, and nothing has to be locked
+            pass  # a file is on the way: nothing can be below it, and nothing has to be locked
         except (AgentFSError, OSError) as error:
             blocked[path] = error
-    batch = Batch(context, plans, _REPAIR_BYTES, lambda change, _: NotFoundError(change.path))
-    # The process may have made any of the second names.
-    batch.staged = [path for plan in plans for path in (plan.temporary, plan.backup) if path]
+            continue
+        batch.staged += second_names  # the process may have made any of them
     batch.not_undone.update(blocked)
     changed_by_others: tuple[str, ...] = ()
     try:

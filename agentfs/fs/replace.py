@@ -158,7 +158,7 @@ def check_may_change(context: RootContext, resolved: ResolvedPath, path: str) ->
     real_path = resolved.real_path
     if context.unreadable.covers(real_path):
         raise oserrors.protected(path, context.display_path(real_path))
-    if context.unwritable.covers(real_path) or resolved.passes_hard_link_to(context.unwritable):
+    if context.unwritable.covers(real_path) or resolved.is_write_protected():
         raise oserrors.protected(path, context.display_path(real_path), readable=True)
     if context.access is not None:
         context.access.check_change(real_path)
