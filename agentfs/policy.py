@@ -14,7 +14,7 @@ Overflow = Literal["cut", "keep"]
 Reread = Literal["full", "diff"]
 Symlinks = Literal["inside", "never"]
 Matching = Literal["tolerant", "exact"]
-Hardlinks = Literal["break", "inplace", "refuse"]
+Hardlinks = Literal["break", "refuse"]
 Durability = Literal["data", "full", "fast"]
 
 # Policy fields that a view may override; all others confine or protect.
@@ -112,7 +112,7 @@ class Policy(Value):
         overflow: Whether a text over `Limits.output_tokens` is only "cut", or also "keep" its full text under
             a name, which `read` and `grep` take for a path.
         hardlinks: What a change of a file with several hard links does: "break" gives this name its own
-            file, "inplace" writes into the file itself (not atomic), "refuse" changes nothing.
+            file, "refuse" changes nothing.
         durability: What is on the disk when a change returns: the "data" of the file, "full" its name too, or
             with "fast" nothing for certain.
         protect: The names whose contents are not shown, and those that are not changed.

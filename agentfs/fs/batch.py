@@ -96,17 +96,21 @@ def _repair_batch(
     """Take paths of one batch back, as far as they can be reached; return what was done, in words."""
     blocked: dict[str, Exception] = {}
     lockable: list[str] = []
-    for path in sorted(paths):
+    batch = Batch(context, plans, _REPAIR_BYTES, lambda change, _: NotFoundError(change.path))
+    for plan in sorted(plans, key=lambda plan: plan.change.path):
+        path, second_names = plan.change.path, [name for name in (plan.temporary, plan.backup) if name]
         try:
-            _lock_key(context, path)
-            lockable.append(path)
+            for each in (path, *second_names):
+                check_may_change_at(context, each)
+            if path in paths:
+                _lock_key(context, path)
+                lockable.append(path)
         except NotDirectoryError:
-            continue  # a file is on the way: nothing can be below it, and nothing has to be locked
+            pass  # a file is on the way: nothing can be below it, and nothing has to be locked
         except (AgentFSError, OSError) as error:
             blocked[path] = error
-    batch = Batch(context, plans, _REPAIR_BYTES, lambda change, _: NotFoundError(change.path))
-    # The process may have made any of the second names.
-    batch.staged = [path for plan in plans for path in (plan.temporary, plan.backup) if path]
+            continue
+        batch.staged += second_names  # the process may have made any of them
     batch.not_undone.update(blocked)
     changed_by_others: tuple[str, ...] = ()
     try:
@@ -257,6 +261,7 @@ class Batch:
         self._keep_non_empty = keep_non_empty
         self._kept_directories: list[str] = []
         self._begun: set[str] = set()  # the paths whose change may have been made
+        self._renamed: set[str] = set()  # those whose temporary was renamed, as there are no hard links
         self._retry_until = 0.0
         self.staged: list[str] = []  # the temporaries and backups that may exist
         self.not_undone: set[str] = set()  # the paths that were not brought back, as the system kept failing
@@ -386,6 +391,7 @@ class Batch:
             except OSError as error:
                 raise target.error(error) from None
             if not linked:  # then a name that appears just now could be replaced
+                self._renamed.add(change.path)
                 syscalls.replace(temporary.parent, temporary.name, target.name, to=target.parent)
 
     def _remove(self, plan: PlannedChange) -> None:
@@ -439,6 +445,8 @@ class Batch:
         if isinstance(before, FileNode | LinkNode):
             return self._restore_from_backup(plan)
         present = self._node_at(path)
+        if _is_file(present) and (present != after or not self._created(plan)):
+            return False
         if isinstance(before, DirectoryNode):
             if present == after:
                 if _is_file(after):
@@ -453,6 +461,17 @@ class Batch:
         else:
             self._remove_at(path)
         return True
+
+    def _created(self, plan: PlannedChange) -> bool:
+        """Return True if this batch created the file or link at a path: its temporary is the same file."""
+        path = plan.change.path
+        if path in self._renamed:
+            return True
+        with suppress(NotFoundError, NotDirectoryError, FileNotFoundError):
+            with self._at(plan.temporary) as temporary, self._at(path) as target:
+                first = syscalls.lstat(temporary.parent, temporary.name)
+                return os.path.samestat(first, syscalls.lstat(target.parent, target.name))
+        return False
 
     def _restore_from_backup(self, plan: PlannedChange) -> bool:
         path, before, after = plan.change.path, plan.change.before, plan.change.after
@@ -486,8 +505,9 @@ class Batch:
             (os.rmdir if directory else os.unlink)(target.name, dir_fd=target.parent)
 
     def _remove_staged(self) -> None:
-        """Remove the second names, but for those that are still needed to bring something back."""
-        needed = {plan.backup for plan in self._plans if plan.change.path in self.not_undone}
+        """Remove the second names, except those that are still needed to bring something back."""
+        plans = [plan for plan in self._plans if plan.change.path in self.not_undone]
+        needed = {name for plan in plans for name in (plan.temporary, plan.backup)}
         self.staged = [
             path
             for path in self.staged

@@ -9,6 +9,7 @@ from typing import Literal, Protocol
 
 from agentfs.fs import oserrors, syscalls
 from agentfs.fs.node import StagedNodes
+from agentfs.fs.own_directories import OwnDirectories
 from agentfs.fs.path import display_name, path_from
 from agentfs.fs.protect import NameMatcher
 
@@ -63,8 +64,9 @@ class RootContext:
     unreadable: NameMatcher
     unwritable: NameMatcher
     follow: bool  # whether links are followed
-    hardlinks: Literal["break", "inplace", "refuse"]
+    hardlinks: Literal["break", "refuse"]
     durability: Literal["fast", "data", "full"]
+    own: OwnDirectories  # those of agentfs, which are not changed
     workdir: str = ""  # where relative paths start
     only: tuple[str, ...] | None = None  # the directories outside of which nothing may be used or named
     access: Access | None = None

@@ -123,15 +123,18 @@ def lock_directory(root_path: str) -> str | None:
     It does not depend on the environment, so that processes with different ones meet there.
     """
     user = os.geteuid()
-    candidates = [f"/tmp/agentfs-{user}"]  # noqa: S108 - it is used only when it is the user's own and no other's
-    home = _home(user)
-    if home is not None:
-        candidates.insert(0, os.path.join(home, ".cache", "agentfs", "locks"))
     inside = root_path.rstrip("/") + "/"
-    for directory in candidates:
+    for directory in lock_directories(user):
         if not os.path.realpath(directory).startswith(inside) and _is_ours(directory, user):
             return directory
     return None
+
+
+def lock_directories(user: int) -> list[str]:
+    """Return the paths of the directories in which the locks of a user may be."""
+    home = _home(user)
+    shared = f"/tmp/agentfs-{user}"  # noqa: S108 - it is used only when it is the user's own and no other's
+    return [shared] if home is None else [os.path.join(home, ".cache", "agentfs", "locks"), shared]
 
 
 @cache

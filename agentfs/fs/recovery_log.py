@@ -3,14 +3,18 @@
 The log says what was where and under which second name it is kept. It is there from before the first change
 until after the last one, and locked by whoever writes it, so that one which is not locked is that of a dead
 process. The next to open the root takes that batch back.
+
+A log is found by the device and inode of the root. Both may be those of another directory by then, so the log
+also has the time when the root was made, and its path.
 """
 
 import json
 import os
+import re
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from agentfs.errors import FileIOError
 from agentfs.fs import syscalls
@@ -19,8 +23,9 @@ from agentfs.fs.file import write_all
 from agentfs.fs.lock import lock_directory, open_locked, remove_stale_locks
 from agentfs.fs.node import Change, node_from_json, node_to_json
 
-_VERSION = 2
+_VERSION = 3
 _LEFT = b"left "
+_SECOND_NAME = re.compile(r"(?:.*/)?\.agentfs-[0-9a-f]{16}\.(?:tmp|part)", re.DOTALL)
 
 
 @dataclass
@@ -70,7 +75,8 @@ def recovery_log(
         yield None
         return
     rows = [_row(plan) for plan in plans]
-    content = json.dumps({"version": _VERSION, "root": root_path, "rows": rows}).encode()
+    born = syscalls.birth_time(context.handle.fd)
+    content = json.dumps({"version": _VERSION, "root": root_path, "born": born, "rows": rows}).encode()
     with ExitStack() as stack:
         try:
             log = stack.enter_context(closing(_new_log(os.path.join(directory, _prefix(context)))))
@@ -115,26 +121,39 @@ def unfinished_batches(
             if fd is None:
                 continue
             with closing(RecoveryLog(fd, path, keep=True)) as log, open(fd, "rb", closefd=False) as file:
-                plans, left = _parse(file.read())
-                if plans:
-                    yield plans, left, log
-                elif plans is not None:
+                found = _parse(file.read())
+                if found is None:
+                    continue
+                born = syscalls.birth_time(context.handle.fd)
+                same_birth = None if found.born is None or born is None else found.born == born
+                if found.plans and (found.root == root_path if same_birth is None else same_birth):
+                    yield found.plans, found.left, log
+                elif not found.plans or same_birth is False:  # the directory of the log is gone
                     log.keep = False
 
 
-def _parse(log: bytes) -> tuple[list[PlannedChange] | None, set[str]]:
-    """Return the changes of a log, None for one of another version, and the paths left to take back."""
+class _Parsed(NamedTuple):
+    root: str
+    born: int | None
+    plans: list[PlannedChange]
+    left: set[str]  # the paths left to take back
+
+
+def _parse(log: bytes) -> _Parsed | None:
+    """Return what a log says; None for one of another version."""
     first, *notes = log.split(b"\n")
     try:
         content: dict[str, Any] = json.loads(first)
-        plans = [_plan(row) for row in content["rows"]] if content["version"] == _VERSION else None
+        if content["version"] != _VERSION:
+            return None
+        root, born, plans = content["root"], content["born"], [_plan(row) for row in content["rows"]]
     except (ValueError, KeyError, TypeError):
-        plans = []  # it was never written to its end, so nothing had begun
-    left = {plan.change.path for plan in plans or ()}
+        return _Parsed("", None, [], set())  # it was never written to its end, so nothing had begun
+    left = {plan.change.path for plan in plans}
     for note in notes:
         if note.startswith(_LEFT) and note.endswith(b"]"):  # one that was not written to its end is none
             left = set(json.loads(note.removeprefix(_LEFT)))
-    return plans, left
+    return _Parsed(root, born, plans, left)
 
 
 def _prefix(context: RootContext) -> str:
@@ -150,4 +169,7 @@ def _row(plan: PlannedChange) -> list[Any]:
 
 def _plan(row: list[Any]) -> PlannedChange:
     path, before, after, temporary, backup = row
+    if any(name and not _SECOND_NAME.fullmatch(name) for name in (temporary, backup)):
+        msg = "not a second name"
+        raise ValueError(msg)
     return PlannedChange(Change(path, node_from_json(before), node_from_json(after)), temporary, backup)

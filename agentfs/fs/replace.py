@@ -86,12 +86,9 @@ class FileUpdate:
         """Give the file a new content, or create it with the directories above it."""
         notes = oserrors.link_note(self._path, self._context.display_path(self._real_path))
         if after != self.current.data:
-            original = self._original
-            links = 0 if original is None else original.stat.st_nlink
-            in_place = links > 1 and self._context.hardlinks == "inplace"
-            check_replaceable(self._context, self._resolved, self._path, in_place=in_place)
+            check_replaceable(self._context, self._resolved, self._path)
             if not preview:
-                notes += self._write(after, in_place=in_place)
+                notes += self._write(after)
         return Changed.of(self.current, after, notes)
 
     def _read(self) -> _Original | None:
@@ -110,7 +107,7 @@ class FileUpdate:
             check_not_linked(context, self._path, self._real_path, file.stat)
             return _Original(file.read_whole(self._max_bytes), file.stat, metadata_of(fd, file.stat))
 
-    def _write(self, after: bytes, *, in_place: bool) -> list[str]:
+    def _write(self, after: bytes) -> list[str]:
         context, resolved, original = self._context, self._resolved, self._original
         temporary = new_temporary()
         # Nobody removes the directory of a new file, or makes it too, before the file is recorded.
@@ -119,8 +116,6 @@ class FileUpdate:
             try:
                 resolved.make_parents()
                 parent, name = resolved.parent, resolved.name
-                if in_place and original is not None:
-                    return self._overwrite(original, after)
                 remove_stale_temporaries(context, parent)
                 notes = create_temporary(context, parent, temporary, after, original and original.metadata)
                 with self._recording(after, syscalls.lstat(parent, temporary).st_mode):
@@ -139,14 +134,6 @@ class FileUpdate:
                 raise resolved.error(error) from None
         notes = _notes_on(original.stat) + notes if original else _unicode_duplicate_notes(parent, name)
         return notes + sync_directories(context, resolved.changed_directories)
-
-    def _overwrite(self, original: _Original, after: bytes) -> list[str]:
-        self._check_unchanged(original)
-        with self._recording(after, original.stat.st_mode):
-            call_context.complete()
-            parent, name = self._resolved.parent, self._resolved.name
-            overwrite(self._context, parent, name, after, original.data, original.stat)
-        return [f"written in place for all of its {original.stat.st_nlink} hard links"]
 
     def _recording(self, after: bytes, mode: int) -> AbstractContextManager[object]:
         if self._recorder is None:
@@ -171,7 +158,7 @@ def check_may_change(context: RootContext, resolved: ResolvedPath, path: str) ->
     real_path = resolved.real_path
     if context.unreadable.covers(real_path):
         raise oserrors.protected(path, context.display_path(real_path))
-    if context.unwritable.covers(real_path) or resolved.passes_hard_link_to(context.unwritable):
+    if context.unwritable.covers(real_path) or resolved.is_write_protected():
         raise oserrors.protected(path, context.display_path(real_path), readable=True)
     if context.access is not None:
         context.access.check_change(real_path)
@@ -195,17 +182,13 @@ def check_hard_links(context: RootContext, path: str, status: os.stat_result | N
         )
 
 
-def check_replaceable(
-    context: RootContext, resolved: ResolvedPath, path: str, *, in_place: bool = False
-) -> None:
+def check_replaceable(context: RootContext, resolved: ResolvedPath, path: str) -> None:
     """Refuse to give a file, which need not exist yet, a new content where that would fail."""
     status = resolved.stat()
     if status is not None:
         _check_writable(resolved, path, status)
         check_hard_links(context, path, status)
-    if in_place:
-        return
-    number = syscalls.creation_errno(resolved.parent)
+    number = syscalls.access_errno(resolved.parent, ".", os.W_OK | os.X_OK)
     if not number and status is not None:
         here = syscalls.lstat(resolved.parent, ".")
         if here.st_mode & stat.S_ISVTX and os.geteuid() not in {0, status.st_uid, here.st_uid}:
@@ -219,13 +202,11 @@ def _check_writable(resolved: ResolvedPath, path: str, status: os.stat_result) -
     # superuser is no exception.
     if not status.st_mode & 0o222:
         raise oserrors.write_protected(path, status.st_mode)
-    try:
-        syscalls.close(syscalls.open_writing(resolved.parent, resolved.name))
-    except PermissionError:
-        raise oserrors.write_protected(path, status.st_mode) from None
-    except OSError as error:
-        if error.errno != errno.ETXTBSY:
-            raise resolved.error(error) from None
+    number = syscalls.access_errno(resolved.parent, resolved.name, os.W_OK)
+    if number == errno.EACCES:
+        raise oserrors.write_protected(path, status.st_mode)
+    if number:
+        raise resolved.error(OSError(number, os.strerror(number)))
 
 
 def _notes_on(replaced: os.stat_result) -> list[str]:
@@ -272,28 +253,6 @@ def create_temporary(
         raise
     os.close(fd)
     return notes
-
-
-def overwrite(
-    context: RootContext, handle: int, name: str, content: bytes, old: bytes, status: os.stat_result
-) -> None:
-    """Write into a file itself, so that its other names have the content too; put the old back on failure."""
-    fd = syscalls.open_writing(handle, name)
-    try:
-        if not os.path.samestat(os.fstat(fd), status):
-            raise OSError(errno.ESTALE, os.strerror(errno.ESTALE), name)
-        try:
-            write_all(fd, content)
-            os.ftruncate(fd, len(content))
-            _sync_file(context, fd)
-        except OSError:
-            with suppress(OSError):
-                os.lseek(fd, 0, os.SEEK_SET)
-                write_all(fd, old)
-                os.ftruncate(fd, len(old))
-            raise
-    finally:
-        os.close(fd)
 
 
 def _sync_file(context: RootContext, fd: int) -> None:

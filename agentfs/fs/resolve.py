@@ -14,11 +14,11 @@ from itertools import islice
 from typing import Self
 
 from agentfs.errors import AgentFSError, LinkLoopError, NameTooLongError, RefusedError
-from agentfs.fs import oserrors, syscalls
+from agentfs.fs import oserrors, own_directories, syscalls
 from agentfs.fs.context import RootContext, RootHandle
 from agentfs.fs.node import FileNode, LinkNode
 from agentfs.fs.path import MAX_PARTS, ParsedPath, display_name, parse_display_name, quote, split_link
-from agentfs.fs.protect import NameMatcher, fold
+from agentfs.fs.protect import fold
 
 MAX_LINKS = 40
 _MAX_RETRIES = 128
@@ -154,11 +154,17 @@ class ResolvedPath:
             raise self.error(error) from None
         return None if staged is None else staged.status(self.real_path)
 
-    def passes_hard_link_to(self, matcher: NameMatcher) -> bool:
-        """Return whether a directory on the way is, under another name, a protected one in the root."""
-        return any(
-            self._context.is_hard_link_to(syscalls.lstat(fd, "."), matcher) for fd in self._directories
-        )
+    def is_write_protected(self) -> bool:
+        """Return True if the name or a directory on the way may not be changed, whatever path leads there."""
+        context, own = self._context, self._context.own.identities()
+        if any(map(own_directories.is_mark, [*self.missing, self.name])):
+            return True
+        for fd in (self._root.fd, *self._directories):
+            status = syscalls.lstat(fd, ".")
+            if own_directories.is_own(status, own, fd) or context.is_hard_link_to(status, context.unwritable):
+                return True
+        status = None if self.missing else self.stat()
+        return status is not None and (status.st_dev, status.st_ino) in own
 
     def make_parents(self) -> None:
         """Make the missing directories and enter them."""

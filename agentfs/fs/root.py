@@ -17,9 +17,10 @@ from agentfs.errors import (
     NotDirectoryError,
     NotFoundError,
     OutsideWorkspaceError,
+    RefusedError,
     UnsupportedSystemError,
 )
-from agentfs.fs import oserrors, syscalls
+from agentfs.fs import oserrors, own_directories, syscalls
 from agentfs.fs.context import Access, RootContext, RootHandle, SharedHandle
 from agentfs.fs.directory import Directory, Outcome, entry_of, node_at
 from agentfs.fs.file import OpenFile, open_regular
@@ -86,10 +87,18 @@ class Root:
             follow=policy.symlinks == "inside",
             hardlinks=policy.hardlinks,
             durability=policy.durability,
+            own=own_directories.OwnDirectories(self.path),
         )
         # What had to be done after a process died in the middle of several changes, in words.
         self.recovery_notes: tuple[str, ...] = ()
         if not policy.read_only:  # nobody may write through a root that is only read, repairs neither
+            if own_directories.contains(self.path):
+                self.close()
+                raise RefusedError(
+                    f"The workspace root {quote(given)} lies in a directory that agentfs keeps for itself.",
+                    hint="Choose another root, or open this one with Policy(read_only=True).",
+                    details={"path": given},
+                )
             from agentfs.fs.batch import repair  # noqa: PLC0415 - it loads when a tree is opened
 
             self.recovery_notes = tuple(repair(self._context, self.path))

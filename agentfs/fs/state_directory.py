@@ -9,10 +9,10 @@ from contextlib import suppress
 from agentfs.errors import AgentFSError, BusyError, FileIOError, InvalidArgumentError, RefusedError
 from agentfs.fs import oserrors
 from agentfs.fs.lock import try_lock
+from agentfs.fs.own_directories import STATE_MARK
 from agentfs.fs.path import quote
 from agentfs.fs.syscalls import open_flags
 
-_LOCK = "lock"
 _MOUNTS = "/proc/self/mountinfo"
 _CREATED_BY_THE_SYSTEM = {"lost+found"}
 _FLAGS = open_flags("O_NOFOLLOW", "O_CLOEXEC", "O_NONBLOCK")
@@ -36,7 +36,7 @@ class StateDirectory:
         self.path = _real_path(path)
         self.file = os.path.join(self.path, main_file)
         self._main_file = main_file
-        self._allowed = {_LOCK, *other_files}
+        self._allowed = {STATE_MARK, *other_files}
         _check_apart(self.path, root_path)
         try:
             self._create()
@@ -111,7 +111,7 @@ class StateDirectory:
             )
 
     def _lock(self) -> int:
-        fd = os.open(os.path.join(self.path, _LOCK), os.O_RDWR | os.O_CREAT | _FLAGS, 0o600)
+        fd = os.open(os.path.join(self.path, STATE_MARK), os.O_RDWR | os.O_CREAT | _FLAGS, 0o600)
         try:
             if try_lock(fd):
                 os.ftruncate(fd, 0)

@@ -7,6 +7,7 @@ through the C library. That they work is not remembered: a filter of system call
 
 import errno
 import os
+import struct
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -19,6 +20,7 @@ NO_HARD_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, err
 _LIST_SECONDS = 0.1
 _OPENAT2 = 437  # the same number on every architecture that CPython supports
 _RENAME_NOREPLACE = 1
+_AT_EMPTY_PATH, _STATX_BTIME = 0x1000, 0x800
 _RESOLVE_FLAGS = 0x02 | 0x04 | 0x08  # no magic links, no symbolic links, beneath
 
 
@@ -29,7 +31,6 @@ def open_flags(*names: str) -> int:
 
 
 _FILE = open_flags("O_RDONLY", "O_NOFOLLOW", "O_NONBLOCK", "O_NOCTTY")
-_WRITE = open_flags("O_WRONLY", "O_NOFOLLOW", "O_NONBLOCK", "O_NOCTTY")
 _CREATE = open_flags("O_WRONLY", "O_CREAT", "O_EXCL", "O_NOFOLLOW")
 _ROOT = open_flags("O_RDONLY", "O_DIRECTORY")
 _SCAN = open_flags("O_RDONLY", "O_NOFOLLOW", "O_DIRECTORY")
@@ -64,11 +65,6 @@ def open_beneath(handle: int, path: str, *, directory: bool = False) -> int:
         return -1
     number, how, size = _how(_SCAN if directory else _FILE)
     return call(number, handle, os.fsencode(path), how, size)
-
-
-def open_writing(handle: int, name: str) -> int:
-    """Open an existing file for writing."""
-    return os.open(name, _WRITE, dir_fd=handle)
 
 
 def create_file(handle: int, name: str, mode: int) -> int:
@@ -108,11 +104,18 @@ def first_names(handle: int) -> Iterator[str]:
         close(directory)
 
 
-def creation_errno(handle: int) -> int:
-    """Return the errno with which a new name in the directory would be refused; 0 where it would not."""
-    effective = os.access in os.supports_effective_ids
-    if os.access(".", os.W_OK | os.X_OK, dir_fd=handle, effective_ids=effective):
+def access_errno(handle: int, name: str, mode: int) -> int:
+    """Return the errno that would refuse access to a name; 0 if access is granted.
+
+    Nothing is opened, because closing a file that was open for writing wakes programs that watch it.
+    """
+    effective, no_follow = os.access in os.supports_effective_ids, os.access in os.supports_follow_symlinks
+    if os.access(name, mode, dir_fd=handle, effective_ids=effective, follow_symlinks=not no_follow):
         return 0
+    try:
+        lstat(handle, name)
+    except FileNotFoundError:
+        return errno.ENOENT
     return errno.EROFS if os.fstatvfs(handle).f_flag & os.ST_RDONLY else errno.EACCES
 
 
@@ -191,6 +194,23 @@ def file_system(handle: int) -> int:
 
     status = (ctypes.c_long * 64)()  # struct statfs, which begins with the type
     return status[0] & 0xFFFFFFFF if call(handle, status) == 0 else 0
+
+
+def birth_time(handle: int) -> int | None:
+    """Return the time in nanoseconds when an open directory was made; None if the system does not tell."""
+    seconds = getattr(os.fstat(handle), "st_birthtime", None)  # macOS, BSD
+    if seconds is not None:
+        return int(seconds * 1e9)
+    call = c_function("statx")
+    if call is None:
+        return None
+    import ctypes  # noqa: PLC0415 - as below
+
+    status = ctypes.create_string_buffer(256)  # struct statx
+    if call(handle, b"", _AT_EMPTY_PATH, _STATX_BTIME, status) != 0:
+        return None
+    (mask,), (born, nanoseconds) = struct.unpack_from("I", status, 0), struct.unpack_from("qI", status, 80)
+    return born * 1_000_000_000 + nanoseconds if mask & _STATX_BTIME else None
 
 
 @cache

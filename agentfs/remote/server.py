@@ -298,8 +298,6 @@ class Server:
                     f"The command line of the far side does not allow a larger {each.name}.",
                     hint="With --any-policy it does; the presets of some dialects need that.",
                 )
-        if policy.hardlinks == "inplace":  # which writes to the names outside of the root, too
-            raise RefusedError("The command line of the far side does not allow to write through hard links.")
         for each in fields(Protect):
             own, given = getattr(Protect, each.name.upper()), getattr(policy.protect, each.name)
             if given[: len(own)] != own or any(name.startswith("!") for name in given[len(own) :]):

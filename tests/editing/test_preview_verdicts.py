@@ -1,7 +1,10 @@
 """A preview and the change itself have one verdict: every changing method, every reason to refuse."""
 
+import ctypes
 import os
 import shutil
+import struct
+import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -46,7 +49,6 @@ class Case(NamedTuple):
     policy: Policy = Policy(overwrite="always")
     limits: Limits = Limits()
     others: Mapping[str, str] = MappingProxyType({})
-    staged: str = ""  # in a transaction, where that differs
     root_only: bool = False
     before: Callable[[Workspace], object] = lambda _: None
 
@@ -92,12 +94,9 @@ CASES = {
     "one name where hard links are refused": Case(
         "ok", policy=Policy(hardlinks="refuse", overwrite="always")
     ),
-    "hard links written in place": Case("ok", linked, policy=Policy(hardlinks="inplace", overwrite="always")),
     "hard links broken": Case("ok", linked),
     "a read-only file": Case("refused", mode_of("d/f", 0o444)),
-    "a read-only file with hard links in place": Case(
-        "refused", both(linked, mode_of("d/f", 0o444)), policy=Policy(hardlinks="inplace", overwrite="always")
-    ),
+    "a read-only file with hard links": Case("refused", both(linked, mode_of("d/f", 0o444))),
     "a file that only its group may write": Case("refused", mode_of("d/f", 0o464)),
     "a read-only directory": Case("io", mode_of("d", 0o555)),
     "a new file in a read-only directory": Case(
@@ -106,14 +105,7 @@ CASES = {
     "a new directory in a read-only directory": Case(
         "not_found", mode_of("d", 0o555), path="d/new/none", others={"write": "io"}
     ),
-    # A transaction replaces files by renames.
-    "in place in a read-only directory": Case(
-        "ok",
-        both(linked, mode_of("d", 0o555)),
-        staged="io",
-        policy=Policy(hardlinks="inplace", overwrite="always"),
-        others={"replace": "io"},  # as a transaction
-    ),
+    "hard links in a read-only directory": Case("io", both(linked, mode_of("d", 0o555))),
     "another's file in a sticky directory": Case(
         "io", of_somebody_else_in_a_sticky_directory, root_only=True
     ),
@@ -226,7 +218,40 @@ def test_a_preview_and_the_change_have_one_verdict(name, method, staged):
     would = verdict(case, method, preview=True, staged=staged)
     done = verdict(case, method, preview=False, staged=staged)
     assert would == done
-    assert done[0] == case.others.get(method, (staged and case.staged) or case.code)
+    assert done[0] == case.others.get(method, case.code)
+
+
+_IN_CLOSE_WRITE, _IN_ANY_CHANGE = 0x8, 0x2 | 0x4 | 0x8 | 0x40 | 0x80 | 0x100 | 0x200
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="inotify is of Linux")
+@pytest.mark.parametrize("method", METHODS)
+def test_a_preview_wakes_no_watcher_and_a_change_does_not_open_the_old_file_for_writing(tmp_path, method):
+    libc = ctypes.CDLL(None, use_errno=True)
+    (tmp_path / "d").mkdir()
+    (tmp_path / "d/f").write_text("old\n")
+
+    def events_of(mask: int, path: Path, act: Callable[[], object]) -> list[int]:
+        fd = libc.inotify_init1(os.O_NONBLOCK)
+        assert libc.inotify_add_watch(fd, os.fsencode(path), mask) > 0
+        try:
+            act()
+            found, events = os.read(fd, 4096), []
+        except BlockingIOError:
+            return []
+        finally:
+            os.close(fd)
+        while found:  # struct inotify_event: watch, mask, cookie, length of the name
+            _, event, _, length = struct.unpack_from("iIII", found)
+            found = found[16 + length :]
+            events.append(event)
+        return [event for event in events if event & mask]
+
+    with Workspace(tmp_path, policy=ALWAYS) as ws:
+        for path in (tmp_path / "d/f", tmp_path / "d"):
+            assert not events_of(_IN_ANY_CHANGE, path, lambda: METHODS[method](ws, "d/f", preview=True))
+        assert not events_of(_IN_CLOSE_WRITE, tmp_path / "d/f", lambda: METHODS[method](ws, "d/f"))
+        assert (tmp_path / "d/f").read_text() in {"new", "new\n"}
 
 
 def test_each_method_that_has_a_preview_is_in_the_matrix():

@@ -372,7 +372,7 @@ def test_in_a_watched_workspace_it_is_as_in_others(tmp_path):
         assert ws.grep("old").total_files == 3
 
 
-@pytest.mark.parametrize("policy", ["break", "inplace", "refuse"])
+@pytest.mark.parametrize("policy", ["break", "refuse"])
 def test_hard_links(tmp_path, policy):
     put(tmp_path / "root", {"a": "old", "b": "old"})
     os.link(tmp_path / "root" / "a", tmp_path / "outside")

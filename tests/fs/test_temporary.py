@@ -82,32 +82,9 @@ def test_hard_links_by_policy(tree):
     with Root(tree, Policy(hardlinks="refuse")) as root, pytest.raises(AgentFSError) as caught:
         put(root, "f", b"new")
     assert caught.value.code == "refused"
-    with Root(tree, Policy(hardlinks="inplace")) as root:
-        assert "2 hard links" in put(root, "f", b"longer than before").notes[0]
-        assert (tree / "twin").read_bytes() == b"longer than before"
-        put(root, "twin", b"short")
-        assert (tree / "f").read_bytes() == b"short"
-        assert put(root, "a/t", b"alone").notes == ()
     with Root(tree, Policy()) as root:
         put(root, "f", b"broken")
-    assert (tree / "twin").read_bytes() == b"short"
-
-
-def test_a_failed_write_in_place_puts_the_old_content_back(tree, monkeypatch):
-    os.link(tree / "f", tree / "twin")
-    real, left = os.write, [1]
-
-    def write(fd, view):
-        if left and left.pop():
-            real(fd, bytes(view)[:3])
-            raise OSError(errno.ENOSPC, "full")
-        return real(fd, view)
-
-    with Root(tree, Policy(hardlinks="inplace")) as root:
-        monkeypatch.setattr(os, "write", write)
-        with pytest.raises(AgentFSError):
-            put(root, "f", b"something longer")
-    assert (tree / "f").read_bytes() == b"f\n"
+    assert (tree / "twin").read_bytes() == b"f\n"
 
 
 @pytest.mark.parametrize(("durability", "synced"), [("fast", 0), ("data", 1), ("full", 3)])

@@ -130,7 +130,7 @@ def test_the_database_of_another_program(root, state, application):
     sql(state, "CREATE TABLE mine (x)", f"PRAGMA application_id = {application}")
     before = snapshot(state)
     assert "another program's" in refused(root, state)
-    before["lock"] = ("file", 0o600, str(os.getpid()).encode())
+    before["agentfs.lock"] = ("file", 0o600, str(os.getpid()).encode())
     assert snapshot(state) == before
 
 
@@ -142,7 +142,7 @@ def test_a_newer_version(root, state):
 
 def test_the_directory_of_an_older_version(root, state):
     state.mkdir(mode=0o700)
-    for name in ("format", "journal", "shown", "lock"):
+    for name in ("format", "journal", "shown", "agentfs.lock"):
         (state / name).write_bytes(b"x")
     before = snapshot(state)
     assert '"format"' in refused(root, state)
@@ -246,11 +246,11 @@ def test_an_error_leaves_the_lock_and_no_descriptor(root, state):
 
 def test_beginning_one_that_was_never_finished(root, state):
     state.mkdir()
-    for name in ("lock", "history.db", "history.db-journal"):
+    for name in ("agentfs.lock", "history.db", "history.db-journal"):
         (state / name).write_bytes(b"")
     with Workspace(root, state=state) as ws:
         ws.write("b", "x\n")
-    assert sorted(os.listdir(state)) == ["history.db", "lock"]
+    assert sorted(os.listdir(state)) == ["agentfs.lock", "history.db"]
 
 
 def test_a_log_without_its_database(root, state):

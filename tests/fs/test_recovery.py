@@ -1,0 +1,208 @@
+"""Recovery logs: only the directory that a batch was made in is repaired, and nothing that is protected."""
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from agentfs import AgentFSError, Policy, Workspace
+from agentfs.fs import digest_of, lock, recovery_log, syscalls
+from tests.history.judges import snapshot
+
+NEW = {"made/x": "one\n", "made/y": "two\n", "z": "three\n"}
+
+
+def identity(path: Path) -> str:
+    status = path.stat()
+    return f"{status.st_dev:x}-{status.st_ino:x}"
+
+
+def locks() -> Path:
+    return Path(lock.lock_directory("/nowhere") or "")
+
+
+def logs_of(top: Path) -> list[Path]:
+    return list(locks().glob(f"repair-{identity(top)}-*"))
+
+
+def killed_after_creating(top: Path) -> Path:
+    """A process creates three files as one, and dies before it says that it is done; return its log."""
+    top.mkdir()
+    child = os.fork()
+    if child == 0:
+        recovery_log.RecoveryLog.note_left = lambda *_: os._exit(9)
+        with Workspace(top) as ws, ws.transaction() as tx:
+            for path, text in NEW.items():
+                tx.write(path, text)
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
+    (log,) = logs_of(top)
+    return log
+
+
+def put(top: Path, files: dict[str, str]) -> None:
+    for path, text in files.items():
+        (top / path).parent.mkdir(parents=True, exist_ok=True)
+        (top / path).write_text(text)
+
+
+def give_log_to(top: Path, log: Path) -> None:
+    """Do what the reuse of an inode does: the log has the name for another directory."""
+    log.rename(log.with_name(f"repair-{identity(top)}-0"))
+
+
+@pytest.mark.parametrize("name", ["root", "other"])
+@pytest.mark.parametrize("birth_time", [True, False])
+def test_a_recovery_log_of_a_directory_that_is_gone_deletes_nothing_in_the_next(
+    tmp_path, monkeypatch, name, birth_time
+):
+    if not birth_time:  # as on some network file systems; then the path decides, and the second names
+        monkeypatch.setattr(syscalls, "birth_time", lambda _: None)
+    log = killed_after_creating(tmp_path / "root")
+    shutil.rmtree(tmp_path / "root")
+    top = tmp_path / name
+    top.mkdir()
+    (top / "empty").mkdir()
+    put(top, NEW)
+    give_log_to(top, log)
+    before = snapshot(top)
+    for _ in range(2):
+        with Workspace(top):
+            assert snapshot(top) == before
+
+
+def test_files_that_a_killed_batch_created_are_removed(tmp_path):
+    top = tmp_path / "root"
+    killed_after_creating(top)
+    assert (top / "z").exists()
+    with Workspace(top) as ws:
+        assert "was taken back" in ws.recovery_notes[0]
+        assert not snapshot(top)
+    assert not logs_of(top)
+
+
+def test_a_batch_is_taken_back_although_its_directory_has_another_path_now(tmp_path):
+    killed_after_creating(tmp_path / "root")
+    (tmp_path / "root").rename(tmp_path / "renamed")
+    with Workspace(tmp_path / "renamed"):
+        assert not snapshot(tmp_path / "renamed")
+
+
+def test_a_file_that_replaced_one_of_a_killed_batch_is_kept_although_its_content_is_the_same(tmp_path):
+    top = tmp_path / "root"
+    killed_after_creating(top)
+    (top / "z").unlink()
+    (top / "z").write_text(NEW["z"])
+    with Workspace(top) as ws:
+        assert any('changed "z"' in note for note in ws.recovery_notes)
+        assert snapshot(top).keys() == {"z"}
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    """The home of the user, with a project in it."""
+    top = tmp_path / "home"
+    (top / "project" / ".git" / "hooks").mkdir(parents=True)
+    monkeypatch.setattr(lock, "_home", lambda _: str(top))
+    monkeypatch.setenv("HOME", str(top))
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    return top
+
+
+HOOK = "#!/bin/sh\ntouch planted\n"
+
+
+def forged_log(project: Path) -> str:
+    """A recovery log by which a hook is brought back from a second name, which the model has written."""
+    second, node = ".agentfs-0123456789abcdef.part", ["file", 0o755, digest_of(HOOK.encode()), len(HOOK)]
+    (project / second).write_text(HOOK)
+    (project / second).chmod(0o755)
+    rows = [[".git/hooks/pre-commit", node, None, "", second]]
+    log = {"version": recovery_log._VERSION, "root": str(project), "rows": rows}
+    handle = os.open(project, os.O_RDONLY)
+    log["born"] = syscalls.birth_time(handle)
+    os.close(handle)
+    return json.dumps(log)
+
+
+def test_a_forged_recovery_log_plants_no_hook(home):
+    project = home / "project"
+    log = home / ".cache" / "agentfs" / "locks" / f"repair-{identity(project)}-0123456789abcdef"
+    content = forged_log(project)
+    with Workspace(home, policy=Policy(overwrite="always")) as ws, pytest.raises(AgentFSError) as refused:
+        ws.write(str(log), content)
+    assert refused.value.code == "protected"
+    assert not log.exists()
+    log.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    log.write_text(content)  # as if it had been written all the same
+    with Workspace(project) as ws:
+        assert "is protected" in ws.recovery_notes[0]
+    assert not (project / ".git/hooks/pre-commit").exists()
+
+
+def test_a_second_name_in_a_log_is_one_of_ours(home):
+    """A log that names any other file as a second name would have it removed."""
+    project = home / "project"
+    (project / "precious").write_text("x")
+    log = json.loads(forged_log(project))
+    log["rows"] = [["a", None, ["link", "b"], "precious", ""]]
+    place = home / ".cache" / "agentfs" / "locks" / f"repair-{identity(project)}-0"
+    place.parent.mkdir(parents=True, mode=0o700)
+    place.write_text(json.dumps(log))
+    with Workspace(project):
+        assert (project / "precious").exists()
+
+
+OWN = (".cache/agentfs/locks", ".cache/agentfs-packages", "kept/state")
+
+
+@pytest.mark.parametrize("own", OWN)
+@pytest.mark.parametrize("existing", [True, False])
+def test_no_workspace_changes_the_directories_of_agentfs(home, own, existing):
+    state = home / "kept" / "state"
+    if existing or own == "kept/state":
+        with Workspace(home / "project", state=state) as ws:
+            ws.write("a", "x\n")
+        (home / OWN[1] / "0" / "agentfs").mkdir(parents=True)
+        (home / OWN[1] / "0" / "agentfs" / "a.py").touch()
+        (home / OWN[0] / "sessions").mkdir()
+    above = Path(own).parts[0]
+    (home / "alias").symlink_to(own)
+    with Workspace(home, policy=Policy(overwrite="always")) as ws:
+        before = snapshot(home / own)
+        ws.write("made/agentfs/locks/repair-1", "{}")
+        ws.write("made/agentfs-packages/x", "{}")
+        attacks = {
+            "write": lambda: ws.write(f"{own}/x", "x"),
+            "deeper": lambda: ws.write(f"{own}/sessions/named/x", "x"),
+            "link": lambda: ws.write("alias/x", "x"),
+            "move": lambda: ws.move(own, "moved"),
+            "move what is above": lambda: ws.move(above, "moved"),
+            "move into it": lambda: ws.move("made", f"{own}/made"),
+            "delete": lambda: ws.delete(own),
+            "another case": lambda: ws.write("made/AgentFS.lock", "x"),
+        }
+        for name, attack in attacks.items():
+            with pytest.raises(AgentFSError) as refused:
+                attack()
+            code = refused.value.code
+            assert code == "protected" or (name == "delete" and code == "not_a_file"), name
+        with ws.transaction() as tx, pytest.raises(AgentFSError):
+            tx.write(f"{own}/x", "x")
+        assert snapshot(home / own) == before
+        for each in before:
+            with pytest.raises(AgentFSError):
+                ws.delete(f"{own}/{each}")
+    assert snapshot(home / own) == before
+
+
+@pytest.mark.parametrize("inner", ["", "sessions"])
+def test_a_root_in_a_directory_of_agentfs_is_only_read(home, inner):
+    top = home / ".cache" / "agentfs" / "locks" / inner
+    top.mkdir(parents=True, mode=0o700)
+    with pytest.raises(AgentFSError) as refused:
+        Workspace(top)
+    assert refused.value.code == "refused"
+    Workspace(top, policy=Policy(read_only=True)).close()
