@@ -108,8 +108,8 @@ def _answer(read_line: Callable[[], bytes], sent: bytes) -> dict[str, Any]:
                 "`agentfs serve`, pass push=False.",
                 details={"made": False},
             )
-        if line.startswith(b"{") or sent[:40] in line:
-            break
+        if sent[:40] in line or (line.startswith(b"{") and b'"id"' in line):
+            break  # an echo, or the answer of a server of JSON-RPC
         _, mark, text = line.partition(_MARK)  # the script may have printed no line feed
         if mark:
             try:

@@ -17,11 +17,30 @@ import zlib
 from collections.abc import Iterator
 from typing import NoReturn
 
+# Import the package from the text that was checked, so that no file of it, and no bytecode, is read again.
 _START = """\
-import sys, json
-sys.path.insert(0, sys.argv[1])
+import hashlib, importlib.machinery, json, os, sys
+path, digest, options = sys.argv[1:]
+with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
+    document = file.read()
+if hashlib.sha256(document).hexdigest() != digest:
+    sys.exit("the package was changed")
+texts = json.loads(document)
+class Importer:
+    def find_spec(self, name, path=None, target=None):
+        module = name.replace(".", "/")
+        for at in (module + "/__init__.py", module + ".py"):
+            if at in texts:
+                package = at.endswith("/__init__.py")
+                return importlib.machinery.ModuleSpec(name, self, origin=at, is_package=package)
+    def create_module(self, spec):
+        return None
+    def exec_module(self, module):
+        origin = module.__spec__.origin
+        exec(compile(texts[origin], origin, "exec", dont_inherit=True), module.__dict__)
+sys.meta_path.insert(0, Importer())
 from agentfs.remote.server import Options, serve
-sys.exit(serve(Options(**json.loads(sys.argv[2]))))
+sys.exit(serve(Options(**json.loads(options))))
 """
 _CACHE = "agentfs-packages"
 _TEMPORARY = ".installing-"
@@ -29,25 +48,25 @@ _DAY = 24 * 3600.0
 
 
 def pack(texts: dict[str, str]) -> tuple[str, bytes]:
-    """Return the digest of a package, by its files' names and texts, and the document that it is of."""
+    """Return the digest of a package, and its document: the text of each file by its path."""
     document = json.dumps(texts, sort_keys=True).encode()
     return hashlib.sha256(document).hexdigest(), document
 
 
 def start(digest: str, options: str) -> NoReturn:
-    """Run the server of the package with a digest, which is asked for where it is not installed.
+    """Run the server of a package, and ask for the package if it is not installed.
 
     Args:
-        digest: That of the package.
-        options: Those of the server, as a JSON object.
+        digest: The digest of the package.
+        options: The options of the server, as a JSON object.
     """
     umask = os.umask(0o077)
     try:
-        directory = _installed(digest)
+        path = _installed(digest)
         os.umask(umask)
         _say(ready=sys.version.split()[0])
         os.execv(  # noqa: S606 - Python itself, by the path that it names
-            sys.executable, [sys.executable, "-I", "-S", "-X", "utf8", "-c", _START, directory, options]
+            sys.executable, [sys.executable, "-I", "-S", "-X", "utf8", "-c", _START, path, digest, options]
         )
     except (OSError, ValueError, zlib.error) as error:
         _say(error=f"{type(error).__name__}: {error}")
@@ -55,26 +74,26 @@ def start(digest: str, options: str) -> NoReturn:
 
 
 def _installed(digest: str) -> str:
-    """Return the directory of the package with a digest, in the first place that has room for it."""
+    """Return the path of a package, in the first directory that has room for it."""
     document = b""
     failure = OSError("~/.cache, /tmp and /dev/shm take no directory of mode 0700 of this user")
     for cache in _cache_directories():
-        directory = os.path.join(cache, digest)
-        if _digest_of(directory) == digest:
+        path = os.path.join(cache, digest)
+        if _digest_of(path) == digest:
             with contextlib.suppress(OSError):
-                os.utime(directory)
-            return directory
+                os.utime(path)
+            return path
         if not document:
             _say(need=digest)
             document = zlib.decompress(base64.b85decode(sys.stdin.buffer.readline().strip()))
+            if hashlib.sha256(document).hexdigest() != digest:
+                raise ValueError("the package did not arrive whole")
         try:
-            _install(cache, directory, document)
+            _install(cache, path, document)
         except OSError as error:
             failure = error
         else:
-            if _digest_of(directory) != digest:
-                raise ValueError("the package did not arrive whole")
-            return directory
+            return path
     raise failure
 
 
@@ -96,44 +115,32 @@ def _cache_directories() -> Iterator[str]:
                 yield path
 
 
-def _digest_of(directory: str) -> str:
-    """Return the digest of an installed package; "" for none, or one that has what the digest leaves out."""
-    texts: dict[str, str] = {}
+def _digest_of(path: str) -> str:
+    """Return the digest of a package; "" unless it is a regular file of this user that others cannot change."""
     try:
-        for path in _files(directory):
-            with open(path, encoding="utf-8", newline="") as file:
-                texts[os.path.relpath(path, directory)] = file.read()
-    except (OSError, ValueError):
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:
         return ""
-    return pack(texts)[0]
+    try:
+        found = os.fstat(fd)
+        closed = stat.S_ISREG(found.st_mode) and not stat.S_IMODE(found.st_mode) & 0o022
+        if not closed or found.st_uid != os.geteuid():
+            return ""
+        with open(fd, "rb", closefd=False) as file:
+            return hashlib.sha256(file.read()).hexdigest()
+    finally:
+        os.close(fd)
 
 
-def _files(directory: str) -> Iterator[str]:
-    """Yield the files below a directory but Python's compiled ones; OSError for a link."""
-    with os.scandir(directory) as entries:
-        for entry in entries:
-            if entry.is_symlink():
-                raise OSError("a symbolic link")
-            if entry.is_dir():
-                if entry.name != "__pycache__":
-                    yield from _files(entry.path)
-            else:
-                yield entry.path
-
-
-def _install(cache: str, directory: str, document: bytes) -> None:
+def _install(cache: str, path: str, document: bytes) -> None:
     temporary = tempfile.mkdtemp(prefix=_TEMPORARY, dir=cache)
     try:
         package = os.path.join(temporary, "package")
-        for name, text in json.loads(document).items():
-            path = os.path.join(package, name)
-            os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-            with open(path, "x", encoding="utf-8", newline="") as file:
-                file.write(text)
-        with contextlib.suppress(FileNotFoundError):  # one that is damaged
-            os.rename(directory, os.path.join(temporary, "damaged"))
-        with contextlib.suppress(OSError):  # another process has installed it meanwhile, as the caller sees
-            os.rename(package, directory)
+        with open(package, "xb") as file:
+            file.write(document)
+        if os.path.isdir(path) and not os.path.islink(path):  # a file cannot replace it
+            os.rename(path, os.path.join(temporary, "damaged"))
+        os.rename(package, path)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
         for entry in os.scandir(cache):  # what killed installations have left

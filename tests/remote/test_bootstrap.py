@@ -1,13 +1,17 @@
 """The package is sent to a bare Python once, checked, and never run from where others could change it."""
 
 import errno
+import importlib.util
 import io
+import marshal
 import os
 import shlex
 import shutil
+import stat
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 from modulefinder import ModuleFinder
 from pathlib import Path
 
@@ -22,7 +26,7 @@ SERVER = """\
 import os, sys
 Options = dict
 def serve(options):
-    print(ascii([sys.path[0], sys.flags.isolated, sys.flags.no_site, options, os.umask(0)]), flush=True)
+    print(ascii([sys.argv[1], sys.flags.isolated, sys.flags.no_site, options, os.umask(0)]), flush=True)
     print("back", sys.stdin.readline(), flush=True)
 """
 TRIVIAL = {"agentfs/__init__.py": "", "agentfs/remote/__init__.py": "", "agentfs/remote/server.py": SERVER}
@@ -103,23 +107,52 @@ def test_the_package_is_sent_once(trivial, far):
 @pytest.mark.parametrize(
     "damage",
     [
-        lambda at: (at / "agentfs/__init__.py").write_text("raise SystemExit(3)"),
-        lambda at: (at / "agentfs/remote/server.py").unlink(),
-        lambda at: (at / "json.py").write_text("raise SystemExit(3)"),
-        lambda at: (at / "json.so").write_bytes(b"\x7fELF\xff"),
-        lambda at: (at / "json").symlink_to("/tmp"),
-        lambda at: (shutil.rmtree(at / "agentfs"), (at / "agentfs").symlink_to(at.parent)),
+        lambda at: at.write_text("{}"),
+        lambda at: at.unlink(),
+        lambda at: at.chmod(0o622),
+        lambda at: (at.rename(at.parent / "kept"), at.symlink_to("kept")),
+        lambda at: (at.unlink(), os.mkfifo(at)),
+        lambda at: (at.unlink(), at.mkdir(), (at / "agentfs").mkdir()),
     ],
-    ids=["changed", "missing", "added", "binary", "link", "all a link"],
+    ids=["changed", "missing", "open to others", "link", "FIFO", "directory"],
 )
 def test_a_damaged_package_is_installed_anew(trivial, far, damage):
     far.start()
     damage(far.packages / trivial)
+    far.sent = 0
     assert far.start()[0] == str(far.packages / trivial)
-    assert sorted(
-        str(each.relative_to(far.packages / trivial)) for each in (far.packages / trivial).rglob("*.py")
-    ) == sorted(TRIVIAL)
-    assert len(list(far.packages.iterdir())) == 1
+    found = (far.packages / trivial).lstat()
+    assert (stat.S_ISREG(found.st_mode), stat.S_IMODE(found.st_mode)) == (True, 0o600)
+    assert {each.name for each in far.packages.iterdir()} <= {trivial, "kept"}
+
+
+def bytecode(source, path):
+    """Return a compiled file whose source Python does not compare."""
+    code = marshal.dumps(compile(source, path, "exec"))
+    return importlib.util.MAGIC_NUMBER + (1).to_bytes(4, "little") + bytes(8) + code
+
+
+def test_bytecode_that_was_moved_into_the_cache_is_not_run(trivial, far, tmp_path):
+    """Attack: a model whose root holds the home directory moves a `.pyc` beside the sources."""
+    far.start()
+    attack = f"import pathlib; pathlib.Path({str(tmp_path / 'attacked')!r}).touch()"
+    for root in (far.packages, far.packages / trivial):
+        for name in TRIVIAL:
+            source = root / name
+            planted = Path(importlib.util.cache_from_source(source))
+            with suppress(NotADirectoryError):
+                planted.parent.mkdir(parents=True, exist_ok=True)
+                planted.write_bytes(bytecode(attack, name))
+    assert far.start()[0] == str(far.packages / trivial)
+    assert not (tmp_path / "attacked").exists()
+
+
+def test_a_package_that_is_changed_after_it_was_checked_is_not_run(trivial, tmp_path):
+    package = tmp_path / trivial
+    package.write_bytes(install.pack({**TRIVIAL, "agentfs/__init__.py": "print('attacked')"})[1])
+    command = [sys.executable, "-I", "-S", "-c", install._START, str(package), trivial, "{}"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", "the package was changed\n")
 
 
 @pytest.mark.parametrize("mode", [0o777, 0o750, 0o701])
@@ -203,6 +236,11 @@ def test_a_package_that_was_cut_is_not_installed(trivial, far, monkeypatch):
 def test_what_a_login_script_prints_is_passed_over(trivial, far):
     script = 'echo "Welcome"; echo; printf "\\033[1mnews\\nno line feed: "; exec "$@"'
     assert far.start("sh", "-c", script, "sh")[0] == str(far.packages / trivial)
+
+
+@pytest.mark.parametrize("banner", ["{", "{ }", '{"motd": 1}', "[1]", "null"])
+def test_a_banner_that_looks_like_json_is_passed_over(trivial, far, banner):
+    assert far.start("sh", "-c", 'echo "$0"; exec "$@"', banner)[0] == str(far.packages / trivial)
 
 
 def test_an_old_python_is_named(trivial, far, monkeypatch):
