@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias, TypeVar, cast
 
 from agentfs import call_context
-from agentfs.enforcement import guard_methods
+from agentfs.enforcement import check_rules, guard_methods
 from agentfs.errors import InvalidArgumentError, NotAFileError, UnknownToolError
 from agentfs.events import OnEvent
 from agentfs.limits import Limits
@@ -129,6 +129,7 @@ class Workspace:
         from agentfs.fs import Root
 
         self.policy = policy or Policy()
+        check_rules(self.policy, type(self))
         self.limits = limits or Limits()
         self.engine: Literal["python", "ripgrep"] = engine
         self.on_event = on_event
@@ -271,6 +272,7 @@ class Workspace:
         other = copy(self)
         other.limits = limits or self.limits
         other.policy = policy or self.policy
+        check_rules(other.policy, type(self))
         root = self._root.with_policy(other.policy)
         root = root if only is None else root.restricted_to([os.fspath(each) for each in only])
         other._root = root if workdir is None else root.starting_in(os.fspath(workdir))  # noqa: SLF001 - its own
@@ -347,7 +349,7 @@ class Workspace:
         """
         from agentfs.fs import quote
         from agentfs.reading import read_files
-        from agentfs.search import GlobOptions, explain_missing, glob_files, has_wildcard
+        from agentfs.search import GlobOptions, explain_missing, glob_files, is_glob
 
         until = call_context.deadline(self.limits.timeout / 2)  # the rest is for reading
         named: list[str] = []
@@ -356,7 +358,7 @@ class Workspace:
         left = deque([given] if isinstance(given, str) else given)
         while left and time.monotonic() <= until:
             path = left.popleft()
-            if has_wildcard(path) and not self._root.exists(path):
+            if is_glob(self._root, path):
                 found = glob_files(self._root, self.limits, GlobOptions(path, limit=_MOST_NAMED))
                 named += [entry.path for entry in found.files]
                 if found.truncated or not found.exact:

@@ -71,9 +71,14 @@ def effect_of(function: Any, returns: Any) -> Effect | None:
     return declared.effect if declared else _effects_by_result.get(returns)
 
 
+def declarations(cls: type[Any]) -> dict[str, Declaration]:
+    """Return what the methods of a class declare, in order of definition."""
+    names = dict.fromkeys(name for base in reversed(cls.__mro__) for name in vars(base))
+    declared = {name: declaration_of(getattr(cls, name)) for name in names}
+    return {name: each for name, each in declared.items() if each is not None}
+
+
 def declared_tools(cls: type[Any]) -> dict[str, Declaration]:
     """Return the methods of a class that are offered to models, in order of definition, defaults first."""
-    methods = {name: getattr(cls, name) for base in reversed(cls.__mro__) for name in vars(base)}
-    declared = {name: declaration_of(method) for name, method in methods.items()}
-    offered = {name: each for name, each in declared.items() if each is not None and each.for_models}
+    offered = {name: each for name, each in declarations(cls).items() if each.for_models}
     return dict(sorted(offered.items(), key=lambda item: not item[1].default))
