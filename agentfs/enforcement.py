@@ -32,7 +32,7 @@ from agentfs.limits import Limits
 from agentfs.permissions import GROUPS, Allow, Deny, Effect, PermissionAnswer, PermissionRequest, Rule
 from agentfs.policy import Policy
 from agentfs.results import GlobResult, ReplaceResult
-from agentfs.tools.declaration import declaration_of, declarations
+from agentfs.tools.declaration import declaration_of, declarations, declare
 from agentfs.visible import one_line, visible
 
 if TYPE_CHECKING:  # a workspace loads it when it is opened
@@ -57,13 +57,23 @@ class Guarded(Protocol):
     _root: "Root"
     _journal: "Journal"
     _outputs: "OutputStore"
+    _guarded_by: str
 
 
 def guard_methods(cls: _C) -> _C:
-    """Check the arguments of each public method of a class, and the permission for each that is a tool."""
-    for name, method in list(vars(cls).items()):
+    """Check the arguments of each public method of a class, and the permission for each that is a tool.
+
+    A method that overrides a tool, in the class or a plain mixin, is the same tool if it declares nothing.
+    """
+    inherited = {
+        name: each for base in reversed(cls.__mro__[1:]) for name, each in declarations(base).items()
+    }
+    methods = {name: each for name in inherited if (each := getattr(cls, name)) and not declaration_of(each)}
+    for name, method in (methods | vars(cls)).items():
         if isinstance(method, types.FunctionType) and (name == "__init__" or not name.startswith("_")):
-            declared = declaration_of(method)
+            declared = declaration_of(method) or inherited.get(name)
+            if declared is not None:
+                declare(method, declared)
             effect = declared.effect if declared else "none"
             setattr(
                 cls, name, check_arguments(method if effect == "none" else _guard(_explained(method), effect))
@@ -139,7 +149,7 @@ def _guard(method: Callable[..., Any], effect: Effect) -> Callable[..., Any]:
         timeout = kwargs.get("timeout")
         seconds = timeout if isinstance(timeout, (int, float)) else None
         with call_context.limited(self.limits.timeout, seconds):
-            if self.policy.guards:
+            if self.policy.guards and self._guarded_by != method.__name__:
                 return _GuardedCall(self, method, effect, signature().bind(self, *args, **kwargs)).run()
             if not changes:
                 return method(self, *args, **kwargs)
@@ -270,6 +280,7 @@ class _GuardedCall:
         """Run the method on a root that lets it use what was granted, and nothing that is denied."""
         workspace = copy(self.workspace)
         workspace._root = self.workspace._root.for_call(Access(self, granted))
+        workspace._guarded_by = self.name  # an overriding method may call the one that it overrides
         arguments = {**self.arguments, **({"preview": True} if preview else {})}
         return self._to_end(lambda: _flushed(workspace, lambda: self.method(workspace, **arguments)))
 

@@ -65,6 +65,13 @@ class Allow(Value):
 
     arguments: Mapping[str, Any] | None = None
 
+    def __post_init__(self) -> None:
+        named: Any = self.arguments
+        if named is not None and not (
+            isinstance(named, Mapping) and all(isinstance(name, str) for name in named)
+        ):
+            raise InvalidArgumentError(f"Allow.arguments must be a mapping by name or None, not {named!r}.")
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Deny(Value):
@@ -75,6 +82,10 @@ class Deny(Value):
     """
 
     reason: str = ""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.reason, str):
+            raise InvalidArgumentError(f"Deny.reason must be a string, not {self.reason!r}.")
 
 
 PermissionAnswer: TypeAlias = Allow | Deny | bool

@@ -90,6 +90,7 @@ class Workspace:
     In each method, parameters before the `*` are visible to a model; those after it are for programs.
     """
 
+    _guarded_by = ""  # the method whose permission check this copy has passed
     _state_durability: Durability | None = None  # of the state directory, where not that of the policy
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -270,6 +271,7 @@ class Workspace:
                 `workdir` `not_found`, `not_a_directory`, `outside_workspace`, …, for `only` the last.
         """
         other = copy(self)
+        other._guarded_by = ""  # noqa: SLF001 - its own
         other.limits = limits or self.limits
         other.policy = policy or self.policy
         check_rules(other.policy, type(self))
@@ -1005,7 +1007,12 @@ class Workspace:
         read_tracker = self._read_tracker.fork(staged.is_staged)
         inner = copy(self)
         inner.__dict__.update(
-            _root=staged, _journal=journal, _read_tracker=read_tracker, _state=None, engine="python"
+            _root=staged,
+            _journal=journal,
+            _read_tracker=read_tracker,
+            _state=None,
+            engine="python",
+            _guarded_by="",
         )
         committed = False
 

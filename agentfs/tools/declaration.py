@@ -49,15 +49,21 @@ def tool(
             is not offered.
         needs: Methods, one of which must be offered too, each with parameters that a model then sees of it.
     """
+    declaration = Declaration(effect, default, for_models, advice, needs)
 
-    def declare(function: _F) -> _F:
-        function.__dict__["_agentfs_tool"] = Declaration(effect, default, for_models, advice, needs)
-        returns = function.__annotations__.get("return")
-        if isinstance(returns, type) and issubclass(returns, Result):
-            _effects_by_result.setdefault(returns, effect)
-        return function
+    def decorate(function: _F) -> _F:
+        return declare(function, declaration)
 
-    return declare
+    return decorate
+
+
+def declare(function: _F, declaration: Declaration) -> _F:
+    """Give a function a declaration."""
+    function.__dict__["_agentfs_tool"] = declaration
+    returns = function.__annotations__.get("return")
+    if isinstance(returns, type) and issubclass(returns, Result):
+        _effects_by_result.setdefault(returns, declaration.effect)
+    return function
 
 
 def declaration_of(function: Any) -> Declaration | None:
