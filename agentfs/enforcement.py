@@ -13,15 +13,27 @@ import types
 import unicodedata
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from copy import copy
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, cast
+from itertools import takewhile
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeVar, cast
 
 from agentfs import call_context
-from agentfs.errors import InvalidArgumentError, NotFoundError, RefusedError, StaleError
+from agentfs.errors import (
+    AccessError,
+    AgentFSError,
+    InvalidArgumentError,
+    NotFoundError,
+    OperationalError,
+    PathError,
+    RefusedError,
+    StaleError,
+    UnreadError,
+)
 from agentfs.limits import Limits
 from agentfs.permissions import GROUPS, Allow, Deny, Effect, PermissionAnswer, PermissionRequest, Rule
 from agentfs.policy import Policy
-from agentfs.results import ReplaceResult
-from agentfs.tools.declaration import declaration_of
+from agentfs.results import GlobResult, ReplaceResult
+from agentfs.tools.declaration import declaration_of, declarations, declare
+from agentfs.visible import one_line, visible
 
 if TYPE_CHECKING:  # a workspace loads it when it is opened
     from agentfs.cache import OutputStore
@@ -31,7 +43,9 @@ if TYPE_CHECKING:  # a workspace loads it when it is opened
 
 _R = TypeVar("_R")
 _C = TypeVar("_C", bound=type)
-_PATH_PARAMETERS = ("path", "paths", "to", "files")
+_PATH_PARAMETERS = ("path", "paths", "to")
+# These errors of a change say nothing of the content of a file, so they need no permission.
+_UNASKED = (PathError, AccessError, UnreadError, OperationalError)
 _Granted = Callable[[str], bool] | None  # a test of a real path, or no limit
 
 
@@ -43,13 +57,23 @@ class Guarded(Protocol):
     _root: "Root"
     _journal: "Journal"
     _outputs: "OutputStore"
+    _guarded_by: str
 
 
 def guard_methods(cls: _C) -> _C:
-    """Check the arguments of each public method of a class, and the permission for each that is a tool."""
-    for name, method in list(vars(cls).items()):
+    """Check the arguments of each public method of a class, and the permission for each that is a tool.
+
+    A method that overrides a tool, in the class or a plain mixin, is the same tool if it declares nothing.
+    """
+    inherited = {
+        name: each for base in reversed(cls.__mro__[1:]) for name, each in declarations(base).items()
+    }
+    methods = {name: each for name in inherited if (each := getattr(cls, name)) and not declaration_of(each)}
+    for name, method in (methods | vars(cls)).items():
         if isinstance(method, types.FunctionType) and (name == "__init__" or not name.startswith("_")):
-            declared = declaration_of(method)
+            declared = declaration_of(method) or inherited.get(name)
+            if declared is not None:
+                declare(method, declared)
             effect = declared.effect if declared else "none"
             setattr(
                 cls, name, check_arguments(method if effect == "none" else _guard(_explained(method), effect))
@@ -57,21 +81,47 @@ def guard_methods(cls: _C) -> _C:
     return cls
 
 
+def check_rules(policy: Policy, cls: type[Any]) -> None:
+    """Raise `invalid_argument` for a rule that names no tool of a class, or whose glob is malformed."""
+    rules = (*policy.allow_rules, *policy.deny_rules)
+    if not rules:
+        return
+    names = [name for name, declared in declarations(cls).items() if declared.effect != "none"]
+    for rule in rules:
+        if rule.name not in names and rule.name not in GROUPS:
+            from agentfs.tools.aliases import nearest  # noqa: PLC0415 - only an error needs it
+
+            near = nearest(rule.name, (*names, *GROUPS))
+            groups = (group for group in GROUPS if group not in names)
+            raise InvalidArgumentError(
+                f"The rule `{rule.text}` names no tool{f' (did you mean `{near}`?)' if near else ''}.",
+                hint=f"The tools are {', '.join(names)}; groups of them are {', '.join(groups)}.",
+                details={"rule": rule.text, "nearest": near},
+            )
+        if rule.glob is not None:
+            _compiled(rule.glob)
+
+
 def check_arguments(method: Callable[..., Any]) -> Callable[..., Any]:
     """Return a method that checks the types of its arguments before it does anything."""
-    checker: ArgumentChecker | None = None
+    checker = _checker_of(method)
 
     @functools.wraps(method)
     def checked(self: Any, /, *args: Any, **kwargs: Any) -> Any:
-        nonlocal checker
-        if checker is None:
-            from agentfs.tools.checking import ArgumentChecker  # noqa: PLC0415 - not at `import agentfs`
-
-            checker = ArgumentChecker(method)
-        positional, named = checker.check(args, kwargs)
+        positional, named = checker().check(args, kwargs)
         return method(self, *positional, **named)
 
     return checked
+
+
+def _checker_of(method: Callable[..., Any]) -> "Callable[[], ArgumentChecker]":
+    @functools.cache  # most methods are never called
+    def checker() -> "ArgumentChecker":
+        from agentfs.tools.checking import ArgumentChecker  # noqa: PLC0415 - not at `import agentfs`
+
+        return ArgumentChecker(method)
+
+    return checker
 
 
 def _explained(method: Callable[..., Any]) -> Callable[..., Any]:
@@ -99,7 +149,7 @@ def _guard(method: Callable[..., Any], effect: Effect) -> Callable[..., Any]:
         timeout = kwargs.get("timeout")
         seconds = timeout if isinstance(timeout, (int, float)) else None
         with call_context.limited(self.limits.timeout, seconds):
-            if self.policy.guards:
+            if self.policy.guards and self._guarded_by != method.__name__:
                 return _GuardedCall(self, method, effect, signature().bind(self, *args, **kwargs)).run()
             if not changes:
                 return method(self, *args, **kwargs)
@@ -113,6 +163,16 @@ def _flushed(workspace: Guarded, change: Callable[[], _R]) -> _R:
         return change()
     finally:
         workspace._journal.flush()
+
+
+class _Preview(NamedTuple):
+    """What a call is about to do, as a permission request shows it."""
+
+    revision: str | None  # that is about to be changed, if the method has `expect_revision`
+    diff: str
+    paths: tuple[str, ...]
+    granted: _Granted  # what the call may use if these paths are allowed
+    error: AgentFSError | None  # what the call would fail with
 
 
 class _GuardedCall:
@@ -148,43 +208,56 @@ class _GuardedCall:
                 anywhere or _denying([rule], paths, self.workspace._root.ignores_case)
             ):
                 raise self._refusal(f"The rule `{rule.text}` does not allow this call.")
-        preview = self.arguments.get("preview") is True
-        if self.changes and policy.mode == "plan" and not preview:
+        act = self._act()
+        if act in GROUPS["change"] and policy.mode == "plan":
             raise self._refusal("Nothing is changed in plan mode.", "Tell the user what you would change.")
-        if preview or policy.mode == "bypass":
+        if policy.mode == "bypass":
             return None
         if policy.mode == "accept_edits" and self.effect in ("edit", "write"):
             return None
+        return self._allowed(act, paths)
+
+    def _act(self) -> Effect:
+        """Return what the call does; the preview of a change only shows the file, as a read does."""
+        return "read" if self.arguments.get("preview") is True else self.effect
+
+    def _allowed(self, act: Effect, paths: Sequence[str]) -> _Granted | Literal["ask"]:
+        """Return what the rules allow a call that does `act`, or "ask"."""
+        policy = self.workspace.policy
         for rule in policy.allow_rules:
-            if rule.names(self.name, self.effect):
+            if rule.names(self.name, self.effect) or rule.names(self.name, act):
                 if rule.glob is None:
                     return None
                 if paths and all(_matches(rule.glob, path) for path in paths):
                     return functools.partial(_matches, rule.glob)
-        return "ask" if policy.permission is not None or (self.changes and policy.allow) else None
+        unanswered = act in GROUPS["change"] and policy.allow
+        return "ask" if policy.permission is not None or unanswered else None
 
     def _ask_permission(self) -> _Granted:
         """Ask, apply changed arguments, and make sure that the call will do what the request showed."""
-        revision, diff, paths = self._to_end(self._preview)
-        answer = self._answer(self.files or paths, diff)
+        preview = self._to_end(self._preview)
+        answer = self._answer(self.files or preview.paths, preview.diff)
         if isinstance(answer, Deny):
             raise self._refusal(answer.reason or "The user did not allow this call.")
         if answer.arguments is not None:
             if unknown := answer.arguments.keys() - self.arguments.keys():
                 raise InvalidArgumentError(f"{self.name} has no parameter {', '.join(sorted(unknown))}.")
-            self.arguments |= answer.arguments
+            _, changed = _checker_of(self.method)().check((), dict(answer.arguments))
+            self.arguments |= changed
             self._to_end(self._decide)  # before the preview, which would show what is denied
-            revision, diff, paths = self._to_end(self._preview)
+            preview = self._to_end(self._preview)
+        if preview.error is not None:
+            raise preview.error
         files = self.files
-        if revision is not None:
-            self.arguments["expect_revision"] = revision
-        elif self._preview()[1] != diff:
-            raise StaleError(
+        if preview.revision is not None:
+            self.arguments["expect_revision"] = preview.revision
+        elif (now := self._preview()).error is not None or now.diff != preview.diff:
+            raise now.error or StaleError(
                 "What the call would do has changed since it was allowed; nothing was done.",
                 hint="Read the file again, then decide again.",
             )
         self.files = files  # those that the request showed
-        return _within(paths) if paths else None
+        return preview.granted
 
     def _answer(self, paths: tuple[str, ...], diff: str) -> Allow | Deny:
         callback = self.workspace.policy.permission
@@ -192,8 +265,9 @@ class _GuardedCall:
             return Deny("No rule allows this call, and there is nobody to ask.")
         call = call_context.current.get()
         arguments = {name: value for name, value in self.arguments.items() if name != "preview"}
-        tool = call.tool if call else None
-        request = PermissionRequest(self.name, self.effect, arguments, paths, diff, tool)
+        tool = one_line(call.tool) if call and call.tool else None
+        shown = tuple(map(one_line, paths))
+        request = PermissionRequest(self.name, self._act(), arguments, shown, visible(diff), tool)
         with call_context.uncounted():
             answer = callback(request)
             if inspect.isawaitable(answer):
@@ -206,21 +280,32 @@ class _GuardedCall:
         """Run the method on a root that lets it use what was granted, and nothing that is denied."""
         workspace = copy(self.workspace)
         workspace._root = self.workspace._root.for_call(Access(self, granted))
+        workspace._guarded_by = self.name  # an overriding method may call the one that it overrides
         arguments = {**self.arguments, **({"preview": True} if preview else {})}
         return self._to_end(lambda: _flushed(workspace, lambda: self.method(workspace, **arguments)))
 
     def _to_end(self, work: Callable[[], _R]) -> _R:
         return call_context.run_to_end(work) if self.changes else work()
 
-    def _preview(self) -> tuple[str | None, str, tuple[str, ...]]:
-        """Return the revision that is about to be changed, the diff, and the paths that it is about."""
-        revision, diff, self.files = self._revision(), "", None
-        if not self.arguments.get("preview", True):  # else it is one already, or the method has none
-            result = self._call(None, preview=True)
-            diff = result.diff
-            if isinstance(result, ReplaceResult):
-                self.files = self._resolved(result.files)
-        return revision, diff, self._paths()
+    def _preview(self) -> _Preview:
+        paths, globs = self._paths(), self._globs()
+        granted = _within(paths, globs) if paths else None  # no other file may get into the diff or the error
+        self.files = None
+        revision, diff, error = None, "", None
+        try:
+            revision = self._revision()
+            if not self.arguments.get("preview", True):  # else it is one already, or the method has none
+                result = self._call(granted, preview=True)
+                diff = result.diff
+                if isinstance(result, ReplaceResult):
+                    self.files = self._resolved(result.files)
+        except _UNASKED:
+            raise
+        except AgentFSError as raised:
+            if self._allowed("read", paths) != "ask":
+                raise
+            error = raised  # it may quote what is read only with permission
+        return _Preview(revision, diff, paths, granted, error)
 
     def _revision(self) -> str | None:
         """Return the revision that is about to be changed, for a method with `expect_revision`."""
@@ -239,11 +324,36 @@ class _GuardedCall:
 
     def _paths(self) -> tuple[str, ...]:
         """Return the paths that the arguments name, and where links lead them, relative to the root."""
+        if not self.names_files:  # `to` of a rollback is the name of a checkpoint
+            return ()
+        files = self.arguments.get("files")  # of `grep`, in place of `path`
+        if isinstance(files, GlobResult):
+            files = [entry.path for entry in files.files]
+        values = [self.arguments.get(name) for name in _PATH_PARAMETERS] if files is None else [files]
         named: list[str] = []
-        for parameter in _PATH_PARAMETERS if self.names_files else ():  # `to` of a rollback is no path
-            value = self.arguments.get(parameter)
-            named += [value] if isinstance(value, str) else value if isinstance(value, (list, tuple)) else []
+        for value in values:
+            named += [value] if isinstance(value, str) else value or []
         return self._resolved(self._file_of(path) or "." for path in named)
+
+    def _globs(self) -> tuple[tuple[str, str], ...]:
+        """Return the globs among the arguments, each as a real directory and a pattern for files below it.
+
+        Only `paths` may hold globs. Every other wildcard is a character of a name.
+        """
+        given = self.arguments.get("paths", ()) if self.names_files else ()
+        if not given:
+            return ()
+        from agentfs.search import has_wildcard, is_glob  # noqa: PLC0415 - as above
+
+        root = self.workspace._root
+        found: list[tuple[str, str]] = []
+        for path in (given,) if isinstance(given, str) else given:
+            if is_glob(root, path):
+                *above, last = path.split("/")
+                literal = "/".join(takewhile(lambda part: not has_wildcard(part), above))
+                pattern = path[len(literal) :] if above else last
+                found.append((root.top.resolve(root.path_from_top(literal or "."))[1], pattern))
+        return tuple(found)
 
     def _resolved(self, paths: Iterable[str]) -> tuple[str, ...]:
         root = self.workspace._root
@@ -314,14 +424,17 @@ def _denying(rules: Sequence[Rule], paths: Sequence[str], ignores_case: Callable
     return None
 
 
-def _within(paths: Iterable[str]) -> Callable[[str], bool]:
-    """Return a test whether a real path is one of some paths or globs, or lies below one."""
+def _within(paths: Iterable[str], globs: Iterable[tuple[str, str]] = ()) -> Callable[[str], bool]:
+    """Return a test for real paths: one of `paths`, below one of them, or matched by one of `globs`."""
+    from agentfs.tree.globs import compile_globs  # noqa: PLC0415 - as above
+
     known = frozenset(paths)
-    globs = [path for path in known if any(mark in path for mark in "*?[{")]
+    matchers = [(f"{above}/" if above else "", compile_globs([pattern])) for above, pattern in globs]
 
     def granted(real_path: str) -> bool:
-        above = known.intersection((".", *_path_and_parents(real_path)))
-        return bool(above) or any(_matches(glob, real_path) for glob in globs)
+        return not known.isdisjoint((".", *_path_and_parents(real_path))) or any(
+            real_path.startswith(above) and matches(real_path[len(above) :]) for above, matches in matchers
+        )
 
     return granted
 
@@ -336,7 +449,7 @@ def _path_and_parents(path: str) -> list[str]:
     return ["/".join(parts[:count]) for count in range(1, len(parts) + 1)]
 
 
-@functools.cache
+@functools.lru_cache(maxsize=256)  # the globs of rules only: a model sends any number of others
 def _compiled(glob: str) -> Callable[[str], bool]:
     from agentfs.tree.globs import compile_globs  # noqa: PLC0415 - loaded when a rule first needs it
 

@@ -56,6 +56,9 @@ class Limits(Value):
         for field in fields(self):
             value = getattr(self, field.name)
             if field.name == "count_tokens":
+                if value is not None and not callable(value):
+                    msg = f"Limits.count_tokens must be a callable or None, not {value!r}."
+                    raise InvalidArgumentError(msg)
                 continue
             wanted = (int, float) if field.name == "timeout" else (int,)
             if isinstance(value, bool) or not isinstance(value, wanted) or not value > 0:

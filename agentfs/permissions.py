@@ -32,11 +32,13 @@ class PermissionRequest(Value):
 
     Attributes:
         method: The method of the workspace that would act, such as "edit".
-        act: What it does: "read", "search", "edit" or "write" a file, or another "change".
-        arguments: What it is called with, as Python values.
-        paths: The paths of its arguments relative to the root, as given and with links resolved; of `replace`
-            those of the files that it would change.
-        diff: The change as a unified diff; "" when nothing changes, or when it cannot be known beforehand.
+        act: What it does: "read", "search", "edit" or "write" a file, or another "change". The preview of a
+            change is a "read".
+        arguments: What it is called with, as Python values. Print them with `repr`: a model sent them.
+        paths: The paths of its arguments relative to the root, as given and with links resolved; for
+            `replace` the paths of the files that it would change. Control characters are visible: `⟦U+001B⟧`.
+        diff: The change as a unified diff, with control characters visible; "" when nothing changes, or when
+            it cannot be known beforehand.
         tool: The name under which a model called, or None when the program called the method itself.
     """
 
@@ -63,6 +65,13 @@ class Allow(Value):
 
     arguments: Mapping[str, Any] | None = None
 
+    def __post_init__(self) -> None:
+        named: Any = self.arguments
+        if named is not None and not (
+            isinstance(named, Mapping) and all(isinstance(name, str) for name in named)
+        ):
+            raise InvalidArgumentError(f"Allow.arguments must be a mapping by name or None, not {named!r}.")
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Deny(Value):
@@ -73,6 +82,10 @@ class Deny(Value):
     """
 
     reason: str = ""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.reason, str):
+            raise InvalidArgumentError(f"Deny.reason must be a string, not {self.reason!r}.")
 
 
 PermissionAnswer: TypeAlias = Allow | Deny | bool

@@ -1,9 +1,9 @@
 """The policy of one workspace: what may be changed, and how."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import ClassVar, Literal, get_args, get_origin
+from typing import ClassVar, Literal, cast, get_args, get_origin
 
 from agentfs.errors import InvalidArgumentError
 from agentfs.permissions import Mode, Permission, Rule, parse_rule
@@ -82,11 +82,22 @@ class Protect(Value):
 
     def __post_init__(self) -> None:
         for each in fields(self):
-            patterns = getattr(self, each.name)
-            if isinstance(patterns, str) or not all(map(_names_something, patterns)):
-                msg = f"Protect.{each.name} must be a list of name patterns, not {patterns!r}."
-                raise InvalidArgumentError(msg)
-            object.__setattr__(self, each.name, tuple(patterns))
+            given = getattr(self, each.name)
+            patterns = _listed(given)
+            if patterns is None or not all(map(_names_something, patterns)):
+                raise _wrong(f"Protect.{each.name}", "a list of name patterns", given)
+            object.__setattr__(self, each.name, patterns)
+
+
+def _listed(value: object) -> tuple[object, ...] | None:
+    """Return the items of a list or another collection; None for a text, a mapping and what has no items."""
+    if isinstance(value, (str, bytes, bytearray, Mapping)) or not isinstance(value, Iterable):
+        return None
+    return tuple(cast("Iterable[object]", value))
+
+
+def _wrong(field: str, wanted: str, value: object) -> InvalidArgumentError:
+    return InvalidArgumentError(f"{field} must be {wanted}, not {value!r}.")
 
 
 def _names_something(pattern: object) -> bool:
@@ -143,20 +154,19 @@ class Policy(Value):
         for each in fields(self):
             value = getattr(self, each.name)
             if each.type is Protect and not isinstance(value, Protect):
-                raise InvalidArgumentError(f"Policy.{each.name} must be a Protect, not {value!r}.")
+                raise _wrong(f"Policy.{each.name}", "a Protect", value)
             literal = get_args(each.type) if get_origin(each.type) is Literal else ()
             choices = literal or ((False, True) if each.type is bool else ())
             if choices and (value not in choices or type(value) is not type(choices[0])):
-                allowed = ", ".join(repr(choice) for choice in choices)
-                msg = f"Policy.{each.name} must be one of {allowed}, not {value!r}."
-                raise InvalidArgumentError(msg)
+                wanted = f"one of {', '.join(map(repr, choices))}"
+                raise _wrong(f"Policy.{each.name}", wanted, value)
         if self.permission is not None and not callable(self.permission):
-            raise InvalidArgumentError(f"Policy.permission must be a callable, not {self.permission!r}.")
+            raise _wrong("Policy.permission", "a callable or None", self.permission)
         for name in ("allow", "deny"):
-            rules = getattr(self, name)
-            if isinstance(rules, str):
-                raise InvalidArgumentError(f"Policy.{name} must be a list of rules, not {rules!r}.")
-            object.__setattr__(self, name, tuple(rules))
+            rules = _listed(getattr(self, name))
+            if rules is None:
+                raise _wrong(f"Policy.{name}", "a list of rules", getattr(self, name))
+            object.__setattr__(self, name, rules)
         _ = self.allow_rules, self.deny_rules
 
     @cached_property

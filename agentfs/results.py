@@ -320,7 +320,7 @@ class ReadResult(Result):
         encoding: The codec of the text, or None when it is not text.
         newline: The line end of the file, "mixed", or None when it has none.
         bom: Whether the file begins with a byte order mark.
-        revision: A short hash of the content; one that begins with `~` is made from size and time.
+        revision: A hash of the content, 32 hex digits; one that begins with `~` is made from size and time.
         images: Images for the model.
         line_ids: The id of each line shown, where ids were asked for.
     """
@@ -371,7 +371,7 @@ class WriteResult(Result):
         created: Whether the file is new.
         bytes_written: The size of the file now.
         diff: The change as a unified diff.
-        revision: A short hash of the content now.
+        revision: A hash of the content now.
         notes: What else the caller should know.
     """
 
@@ -400,7 +400,7 @@ class EditResult(Result):
             that were needed; "line_id"; "offset".
         diff: The change as a unified diff.
         changed: First and last line of each changed range, in the file as it is now.
-        revision: A short hash of the content now.
+        revision: A hash of the content now.
         notes: What else the caller should know.
         lines_changed: By `edit_lines`: for each change the larger of the number of lines named and the number
             of lines given, summed.

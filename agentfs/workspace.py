@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias, TypeVar, cast
 
 from agentfs import call_context
-from agentfs.enforcement import guard_methods
+from agentfs.enforcement import check_rules, guard_methods
 from agentfs.errors import InvalidArgumentError, NotAFileError, UnknownToolError
 from agentfs.events import OnEvent
 from agentfs.limits import Limits
@@ -90,6 +90,7 @@ class Workspace:
     In each method, parameters before the `*` are visible to a model; those after it are for programs.
     """
 
+    _guarded_by = ""  # the method whose permission check this copy has passed
     _state_durability: Durability | None = None  # of the state directory, where not that of the policy
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -126,6 +127,7 @@ class Workspace:
         from agentfs.fs import Root
 
         self.policy = policy or Policy()
+        check_rules(self.policy, type(self))
         self.limits = limits or Limits()
         self.on_event = on_event
         self._dialect_options = NO_DIALECT
@@ -265,8 +267,10 @@ class Workspace:
                 `workdir` `not_found`, `not_a_directory`, `outside_workspace`, …, for `only` the last.
         """
         other = copy(self)
+        other._guarded_by = ""  # noqa: SLF001 - its own
         other.limits = limits or self.limits
         other.policy = policy or self.policy
+        check_rules(other.policy, type(self))
         root = self._root.with_policy(other.policy)
         root = root if only is None else root.restricted_to([os.fspath(each) for each in only])
         other._root = root if workdir is None else root.starting_in(os.fspath(workdir))  # noqa: SLF001 - its own
@@ -343,7 +347,7 @@ class Workspace:
         """
         from agentfs.fs import quote
         from agentfs.reading import read_files
-        from agentfs.search import GlobOptions, explain_missing, glob_files, has_wildcard
+        from agentfs.search import GlobOptions, explain_missing, glob_files, is_glob
 
         until = call_context.deadline(self.limits.timeout / 2)  # the rest is for reading
         named: list[str] = []
@@ -352,7 +356,7 @@ class Workspace:
         left = deque([given] if isinstance(given, str) else given)
         while left and time.monotonic() <= until:
             path = left.popleft()
-            if has_wildcard(path) and not self._root.exists(path):
+            if is_glob(self._root, path):
                 found = glob_files(self._root, self.limits, GlobOptions(path, limit=_MOST_NAMED))
                 named += [entry.path for entry in found.files]
                 if found.truncated or not found.exact:
@@ -997,7 +1001,13 @@ class Workspace:
         journal = staged.recorder = Journal(timeline=Timeline(bounded=False))
         read_tracker = self._read_tracker.fork(staged.is_staged)
         inner = copy(self)
-        inner.__dict__.update(_root=staged, _journal=journal, _read_tracker=read_tracker, _state=None)
+        inner.__dict__.update(
+            _root=staged,
+            _journal=journal,
+            _read_tracker=read_tracker,
+            _state=None,
+            _guarded_by="",
+        )
         committed = False
 
         def commit() -> None:

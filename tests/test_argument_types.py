@@ -17,9 +17,10 @@ from typing import Annotated, Any, get_args
 import pytest
 from pydantic import AfterValidator, ConfigDict, TypeAdapter, ValidationError
 
-from agentfs import AgentFSError, Edit, Limits, LineChange, Policy, Workspace
-from agentfs.errors import InvalidArgumentError
+from agentfs import AgentFSError, Allow, Deny, Edit, Limits, LineChange, Policy, Protect, Toolset, Workspace
+from agentfs.errors import InvalidArgumentError, RefusedError
 from agentfs.results import GlobResult, Skipped
+from agentfs.tools.declaration import tool
 
 FILES = {"a.txt": "one\ntwo\n", "b/c.txt": "three\n"}
 
@@ -218,3 +219,137 @@ def test_one_name_is_a_list_of_one_and_all_is_all(tmp_path):
         assert ws.tools("all", dialect="wave").names == ws.tools(dialect="wave").names
         with pytest.raises(AgentFSError, match="has no tool 'reed'"):
             ws.tools("reed")
+
+
+def test_a_subclass_may_write_its_hints_as_strings_or_leave_them_out(tmp_path):
+    """As `from __future__ import annotations` makes them."""
+    (tmp_path / "f.txt").write_text("one\n")
+
+    class Own(Workspace):
+        @tool(effect="read", default=True)
+        def outline(self, path: "str", depth: "int" = 1, mode: "Nowhere" = None) -> "str":  # noqa: F821 # type: ignore[name-defined]
+            """Show an outline.
+
+            Args:
+                path: The file.
+                depth: The levels.
+                mode: Anything.
+            """
+            return f"{path} {depth} {mode} {self.read(path).content}"
+
+        def anything(self, value, *more: int, last: dict[int, str], **others: int):
+            return value, more, last, others
+
+    with Own(tmp_path) as ws:
+        assert ws.outline("f.txt", 2, mode=[1]) == "f.txt 2 [1] one\n"
+        with pytest.raises(InvalidArgumentError, match="depth"):
+            ws.outline("f.txt", "2")
+        with pytest.raises(InvalidArgumentError, match="path"):
+            ws.outline(5)
+        assert ws.anything(1, 2, "3", last={1: "x"}, path=5) == (1, (2, "3"), {1: "x"}, {"path": 5})
+
+
+def test_a_tool_of_a_subclass_with_string_hints_can_be_called_by_a_model(tmp_path):
+    class Own(Workspace):
+        @tool(effect="read")
+        def outline(self, path: "str", depth: "int | None" = None) -> "str":
+            """Show an outline.
+
+            Args:
+                path: The file.
+                depth: The levels.
+            """
+            return f"{path} {depth}"
+
+    with Own(tmp_path) as ws:
+        assert ws.tools(["outline"]).call("outline", {"path": "f", "depth": 2}).content == "f 2"
+
+
+def test_an_overridden_tool_stays_the_tool_that_it_overrides(tmp_path):
+    (tmp_path / "f.txt").write_text("one\n")
+    asked = []
+
+    class Mixin:
+        def delete(self, path: str):
+            """Move a file to the bin.
+
+            Args:
+                path: The file.
+            """
+            return super().delete(path)  # type: ignore[misc]
+
+    class Own(Mixin, Workspace):
+        def read(self, path: str, offset: int = 1):  # type: ignore[override]
+            """Read a file of this project.
+
+            Args:
+                path: The file.
+                offset: The first line.
+            """
+            return super().read(path, offset)
+
+    with Own(tmp_path, policy=Policy(permission=lambda request: asked.append(request.method) or True)) as ws:
+        assert ws.tool_names() == Workspace(tmp_path).tool_names()
+        tools = ws.tools(["read", "delete"])
+        description = tools.schemas("anthropic")[0]["description"]
+        assert description.startswith("Read a file of this project.")
+        assert tools.call("read", {"path": "f.txt"}).content == "1|one"
+        assert tools.call("delete", {"path": "f.txt"}).success
+        assert asked == ["read", "delete"], "each is asked about once"
+    with Own(tmp_path, policy=Policy(deny=["read", "delete"])) as ws:
+        for call in (ws.read, ws.delete):
+            with pytest.raises(RefusedError):
+                call("f.txt")
+
+
+def test_an_overriding_method_reaches_no_file_beside_the_one_that_was_allowed(tmp_path):
+    (tmp_path / "f.txt").write_text("one\n")
+    (tmp_path / "g.txt").write_text("two\n")
+
+    class Own(Workspace):
+        def read(self, path: str):  # type: ignore[override]
+            return super().read("g.txt")
+
+    for policy in (Policy(permission=lambda request: True), Policy(deny=["read(g.txt)"])):
+        with Own(tmp_path, policy=policy) as ws, pytest.raises(RefusedError):
+            ws.read("f.txt")
+
+
+@pytest.mark.parametrize("make", [
+    lambda: Policy(allow=None), lambda: Policy(deny=None), lambda: Policy(deny=5),
+    lambda: Policy(allow={"a": 1}), lambda: Policy(deny=b"read"),
+    lambda: Policy(mode=[]), lambda: Policy(read_only=None),
+    lambda: Policy(protect=None), lambda: Policy(permission="ask"),
+    lambda: Protect(read=None), lambda: Protect(write=5), lambda: Protect(read=[None]),
+    lambda: Protect(read={".env": 1}), lambda: Protect(write=b".env"),
+    lambda: Limits(count_tokens=5), lambda: Limits(timeout=None), lambda: Limits(read_lines="5"),
+    lambda: Limits(timeout=float("nan")), lambda: Limits(file_bytes=True),
+    lambda: Allow(5), lambda: Allow({1: 2}), lambda: Allow([("path", "x")]), lambda: Deny(None),
+    lambda: Toolset(len), lambda: Toolset(5), lambda: Toolset([], expose=5), lambda: Toolset([], prefix=5),
+    lambda: Toolset([], on_event=5), lambda: Toolset([], timeout="5"), lambda: Toolset([], render=5),
+    lambda: Toolset([], concurrency="8"), lambda: Toolset([dict.__init__]),
+])  # fmt: skip
+def test_a_wrong_field_of_a_public_constructor_is_invalid_argument(make):
+    with pytest.raises(InvalidArgumentError):
+        make()
+
+
+@pytest.mark.parametrize("given", [["edit"], ("edit",), {"edit"}, iter(["edit"])])
+def test_rules_may_be_any_collection_of_texts(given):
+    assert Policy(allow=given).allow == ("edit",)
+
+
+def test_a_hint_with_metadata_of_any_kind_makes_a_tool():
+    def search(text: Annotated[str, {"a": 1}], many: list[Annotated[int, []]] | None = None) -> str:
+        """Search.
+
+        Args:
+            text: What for.
+            many: How many.
+        """
+        return f"{text} {many}"
+
+    tools = Toolset([search])
+    properties = tools.schemas("anthropic")[0]["input_schema"]["properties"]
+    assert properties["text"]["type"] == "string"
+    assert tools.call("search", {"text": "x", "many": ["3"]}).content == "x [3]"

@@ -42,7 +42,7 @@ def file_locks(paths: Mapping[str, str], root_path: str) -> Generator[None]:
             locks.append(lock)
         directory = lock_directory(root_path) if paths else None
         if directory is not None:
-            names = {os.path.join(directory, revision_of(os.fsencode(key))): paths[key] for key in paths}
+            names = {os.path.join(directory, revision_of(os.fsencode(key))[:12]): paths[key] for key in paths}
             for file in sorted(names):
                 files[file] = _wait_for(file, next(iter(files), None), names[file])
         yield

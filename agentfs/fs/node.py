@@ -39,7 +39,7 @@ class FileNode(Value):
     @classmethod
     def of(cls, mode: int, data: bytes, metadata: FileMetadata | None = None) -> "FileNode":
         """Return the node of a file with this content in memory."""
-        return cls(mode & _PERMISSIONS, digest_of(data), len(data), lambda: data, metadata)
+        return cls(mode & _PERMISSIONS, revision_of(data), len(data), lambda: data, metadata)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -164,23 +164,19 @@ def _status(mode: int, size: int, time: float) -> os.stat_result:
 
 
 def revision_of(data: bytes) -> str:
-    """Return the revision of a content: 12 hex digits of its hash."""
+    """Return the revision of a content: 32 hex digits of its hash.
+
+    An edit that was allowed for one content must not fit another, so nobody may find two with one revision.
+    """
     from hashlib import blake2b  # noqa: PLC0415 - it loads OpenSSL, which an import of agentfs should not
 
-    return blake2b(data, digest_size=6).hexdigest()
+    return blake2b(data, digest_size=16).hexdigest()
 
 
 def revision_of_stat(status: os.stat_result) -> str:
     """Return the revision of a file too large to hash, made from its status."""
     facts = f"{status.st_dev}:{status.st_ino}:{status.st_size}:{status.st_mtime_ns}:{status.st_ctime_ns}"
     return "~" + revision_of(facts.encode())
-
-
-def digest_of(data: bytes) -> str:
-    """Return the name of a content: 32 hex digits of its hash."""
-    from hashlib import blake2b  # noqa: PLC0415 - as above
-
-    return blake2b(data, digest_size=16).hexdigest()
 
 
 def entry_type(node: Node | None) -> EntryType:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from agentfs import call_context
 from agentfs.errors import AgentFSError, FileIOError
-from agentfs.fs import Change, FileNode, Node, digest_of, node_from_json, node_to_json
+from agentfs.fs import Change, FileNode, Node, node_from_json, node_to_json, revision_of
 from agentfs.history.database import (
     Damage,
     Database,
@@ -150,7 +150,7 @@ class SQLiteStore(MemoryStore):
             data = zlib.decompress(packed[1:]) if packed[:1] == b"z" else packed[1:]
         except (zlib.error, TypeError):
             data = b""
-        if digest_of(data) != content.digest:
+        if revision_of(data) != content.digest:
             raise FileIOError(
                 "A content that the journal kept is damaged in the state directory; nothing was done.",
                 hint="Undo fewer steps, or edit the file.",

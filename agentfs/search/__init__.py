@@ -3,7 +3,7 @@
 from agentfs.search.find import find_files, glob_files, list_directory
 from agentfs.search.grep import grep
 from agentfs.search.missing import explain_missing
-from agentfs.search.options import FindOptions, GlobOptions, GrepOptions, ListOptions, has_wildcard
+from agentfs.search.options import FindOptions, GlobOptions, GrepOptions, ListOptions, has_wildcard, is_glob
 
 __all__ = [
     "FindOptions",
@@ -15,5 +15,6 @@ __all__ = [
     "glob_files",
     "grep",
     "has_wildcard",
+    "is_glob",
     "list_directory",
 ]

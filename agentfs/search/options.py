@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any, ClassVar, Literal
 
 from agentfs.errors import InvalidArgumentError, must_be
+from agentfs.fs import Root
 from agentfs.limits import HARD_FILE_BYTES, MAX_TIMEOUT, Limits
 from agentfs.messages import NextCall
 from agentfs.patterns.compile import Pattern, compile_pattern
@@ -248,6 +249,11 @@ def next_page(options: SearchOptions, offset: int) -> NextCall:
 def has_wildcard(path: str) -> bool:
     """Return whether a path may have been meant as a glob."""
     return any(mark in path for mark in "*?[{")
+
+
+def is_glob(root: Root, path: str) -> bool:
+    """Return True if a path names no file, and stands for the files that it matches."""
+    return has_wildcard(path) and not root.exists(path)
 
 
 def ignores_case(pattern: str, *, smart: bool) -> bool:

@@ -411,9 +411,11 @@ def resolve_names(
 
 def nearest(name: str, names: Iterable[str]) -> str | None:
     """Return the name that is most like the one given, or None when none is."""
-    from difflib import get_close_matches  # noqa: PLC0415 - needed only where something was wrong
+    from difflib import SequenceMatcher  # noqa: PLC0415 - needed only where something was wrong
 
-    return next(iter(get_close_matches(name[:60], list(names), n=1, cutoff=0.55)), None)
+    ratios = {each: SequenceMatcher(None, each, name[:60]).ratio() for each in names}
+    best = max(ratios, key=lambda each: ratios[each], default=None)  # the first of several that are as near
+    return best if best is not None and ratios[best] >= 0.55 else None
 
 
 def _spellings(

@@ -2,14 +2,15 @@
 
 A value of a wrong type is `invalid_argument` with the name of the parameter, before anything is done. A path
 may be any `os.PathLike` of text, and an object with known members a mapping of them; the method gets text,
-and the object. Nothing else is converted.
+and the object. Nothing else is converted. A parameter without a hint, or with one that names no type at run
+time, takes any value.
 """
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from os import PathLike, fspath
-from types import NoneType
-from typing import Any, NamedTuple
+from types import NoneType, SimpleNamespace
+from typing import Any, NamedTuple, get_type_hints
 
 from agentfs.errors import InvalidArgumentError
 from agentfs.messages import Message, ParameterName
@@ -54,8 +55,19 @@ class ArgumentChecker:
     """Checks the arguments of calls of one function or method."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
-        declared = inspect.signature(function).parameters
-        self._parameters = {name: _parameter(each) for name, each in declared.items() if name != "self"}
+        declared = inspect.signature(function).parameters.values()
+        names = getattr(inspect.unwrap(function), "__globals__", {})
+        self._parameters = {
+            each.name: _parameter(each, names)
+            for each in declared
+            if each.name != "self" and each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)
+        }
+        by_position = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        self._positional = [
+            (each.name, self._parameters[each.name])
+            for each in declared
+            if each.kind in by_position and each.name != "self"
+        ]
 
     def check(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Sequence[Any], dict[str, Any]]:
         """Return the arguments to call with, self aside; raise `invalid_argument` for a wrong type."""
@@ -65,19 +77,31 @@ class ArgumentChecker:
             if parameter is not None and type(value) not in parameter.exact_types:
                 kwargs[name] = _checked(name, parameter, value)
         checked: list[Any] | None = None
-        for index, (name, value) in enumerate(zip(parameters, args, strict=False)):
-            if type(value) not in parameters[name].exact_types:
+        for index, ((name, parameter), value) in enumerate(zip(self._positional, args, strict=False)):
+            if type(value) not in parameter.exact_types:
                 checked = list(args) if checked is None else checked
-                checked[index] = _checked(name, parameters[name], value)
+                checked[index] = _checked(name, parameter, value)
         return (args if checked is None else checked), kwargs
 
 
-def _parameter(declared: inspect.Parameter) -> _Parameter:
-    kind = kind_of(declared.annotation, for_program=True)
+def _parameter(declared: inspect.Parameter, names: Mapping[str, Any]) -> _Parameter:
+    kind = _kind(declared, names)
     default = declared.default
     omit = "Leave it out." if default is None else f"Leave it out for {default!r}."
     hint = "" if default is declared.empty else omit
     return _Parameter(kind, _exact_types(kind), hint)
+
+
+def _kind(declared: inspect.Parameter, names: Mapping[str, Any]) -> Kind:
+    """Return the kind of a parameter; its hint may be a string over the names of its module."""
+    if declared.annotation is declared.empty:
+        return Anything()
+    hints: Any = SimpleNamespace(__annotations__={declared.name: declared.annotation})
+    try:
+        resolved = get_type_hints(hints, dict(names), include_extras=True)
+        return kind_of(resolved[declared.name], for_program=True)
+    except Exception:  # noqa: BLE001 - whatever a string evaluates to
+        return Anything()
 
 
 def _exact_types(kind: Kind) -> frozenset[type]:

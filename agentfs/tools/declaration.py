@@ -49,15 +49,21 @@ def tool(
             is not offered.
         needs: Methods, one of which must be offered too, each with parameters that a model then sees of it.
     """
+    declaration = Declaration(effect, default, for_models, advice, needs)
 
-    def declare(function: _F) -> _F:
-        function.__dict__["_agentfs_tool"] = Declaration(effect, default, for_models, advice, needs)
-        returns = function.__annotations__.get("return")
-        if isinstance(returns, type) and issubclass(returns, Result):
-            _effects_by_result.setdefault(returns, effect)
-        return function
+    def decorate(function: _F) -> _F:
+        return declare(function, declaration)
 
-    return declare
+    return decorate
+
+
+def declare(function: _F, declaration: Declaration) -> _F:
+    """Give a function a declaration."""
+    function.__dict__["_agentfs_tool"] = declaration
+    returns = function.__annotations__.get("return")
+    if isinstance(returns, type) and issubclass(returns, Result):
+        _effects_by_result.setdefault(returns, declaration.effect)
+    return function
 
 
 def declaration_of(function: Any) -> Declaration | None:
@@ -71,9 +77,14 @@ def effect_of(function: Any, returns: Any) -> Effect | None:
     return declared.effect if declared else _effects_by_result.get(returns)
 
 
+def declarations(cls: type[Any]) -> dict[str, Declaration]:
+    """Return what the methods of a class declare, in order of definition."""
+    names = dict.fromkeys(name for base in reversed(cls.__mro__) for name in vars(base))
+    declared = {name: declaration_of(getattr(cls, name)) for name in names}
+    return {name: each for name, each in declared.items() if each is not None}
+
+
 def declared_tools(cls: type[Any]) -> dict[str, Declaration]:
     """Return the methods of a class that are offered to models, in order of definition, defaults first."""
-    methods = {name: getattr(cls, name) for base in reversed(cls.__mro__) for name in vars(base)}
-    declared = {name: declaration_of(method) for name, method in methods.items()}
-    offered = {name: each for name, each in declared.items() if each is not None and each.for_models}
+    offered = {name: each for name, each in declarations(cls).items() if each.for_models}
     return dict(sorted(offered.items(), key=lambda item: not item[1].default))

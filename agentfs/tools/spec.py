@@ -140,10 +140,13 @@ def make_tool(target: Callable[..., Any] | ToolSpec, *, prefix: str = "", expose
         )
     try:
         hints = get_type_hints(spec.target, include_extras=True)
-    except NameError as error:
+    except Exception as error:  # noqa: BLE001 - whatever a string evaluates to
         problems.append(f"its hints cannot be resolved ({error}); import them at run time")
         hints = {}
-    signature = inspect.signature(spec.target).parameters
+    try:
+        signature = inspect.signature(spec.target).parameters
+    except (TypeError, ValueError):
+        raise InvalidArgumentError(f"{name} cannot be a tool: it has no signature.") from None
     exposed = (*spec.expose, *expose)
     named = (*spec.parameters, *spec.descriptions, *exposed, *spec.hide, *spec.preset, *spec.order)
     problems += [f"it has no parameter `{each}`" for each in dict.fromkeys(named) if each not in signature]
@@ -210,7 +213,7 @@ def exposable(target: Callable[..., Any]) -> list[str]:
     described = read_docstring(inspect.getdoc(target)).parameters
     found: list[str] = []
     for declared in inspect.signature(target).parameters.values():
-        if declared.kind is declared.KEYWORD_ONLY and declared.name in described:
+        if declared.kind is declared.KEYWORD_ONLY and declared.name in described and declared.name in hints:
             try:
                 kind_of(hints[declared.name])
             except InvalidArgumentError:

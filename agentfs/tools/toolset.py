@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from contextvars import copy_context
 from dataclasses import replace
+from functools import cache
 from itertools import groupby
 from string import Formatter
 from typing import Any
@@ -17,6 +18,7 @@ from agentfs.permissions import READING
 from agentfs.providers import read_call, replies
 from agentfs.providers.provider import Message, ToolCall
 from agentfs.results import Coercion, Result, ToolResult
+from agentfs.tools.checking import ArgumentChecker
 from agentfs.tools.coerce import bind, parse_arguments, refusal
 from agentfs.tools.declaration import declaration_of
 from agentfs.tools.interpret import bind_call, find_meant
@@ -71,6 +73,8 @@ class Toolset:
             InvalidArgumentError: One cannot be a tool, two have the same name, or what is to be exposed is
                 not there (`invalid_argument`).
         """
+        given = {name: value for name, value in locals().items() if name != "self"}
+        _constructor().check((), given)
         self._tools: dict[str, Tool] = {}
         self._aliases: dict[str, Tool] = {}
         self._render = render
@@ -346,6 +350,11 @@ class Toolset:
     def _only_reads(self, call: ToolCall) -> bool:
         tool = self._named(call.name)
         return tool is not None and tool.effect in READING
+
+
+@cache
+def _constructor() -> ArgumentChecker:
+    return ArgumentChecker(Toolset.__init__)
 
 
 def _fields(text: str) -> set[str]:

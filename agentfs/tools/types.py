@@ -157,7 +157,7 @@ def kind_of(hint: Any, *, for_program: bool = False, within: tuple[Any, ...] = (
     hint = getattr(hint, "__value__", hint)  # a `type` alias of Python 3.12
     if hint is Any:
         return Anything()
-    if hint in SCALARS:
+    if isinstance(hint, type) and hint in SCALARS:
         return SCALARS[hint]
     origin, args = get_origin(hint) or hint, get_args(hint)
     if origin is Annotated:
@@ -179,7 +179,10 @@ def kind_of(hint: Any, *, for_program: bool = False, within: tuple[Any, ...] = (
             raise InvalidArgumentError(f"the names in {hint} are not strings, as JSON has them")
         return MapOf(inner(args[1]) if args else Anything())
     if for_program:
-        return TupleOf(tuple(map(inner, args))) if origin is tuple else InstanceOf(origin)
+        if origin is tuple and Ellipsis not in args:
+            return TupleOf(tuple(map(inner, args)))
+        checkable = isinstance(origin, type) and not getattr(origin, "_is_protocol", False)
+        return InstanceOf(origin) if checkable else Anything()
     if is_typeddict(hint) or (isinstance(hint, type) and dataclasses.is_dataclass(hint)):
         return _record(cast("type[Any]", hint), within, for_program=False)
     name = getattr(cast("Any", hint), "__name__", None) or repr(cast("Any", hint))

@@ -362,15 +362,15 @@ def test_readers_see_the_old_or_the_new_file_whole(tree):
         writer.join()
 
 
-def test_a_revision_is_12_hex_digits_the_same_in_every_process(tree):
+def test_a_revision_is_128_bits_the_same_in_every_process(tree):
     revision = revision_of(b"content")
-    assert len(revision) == 12
+    assert len(revision) == 32
     assert set(revision) <= set("0123456789abcdef")
     again = subprocess.run(
         [
             sys.executable,
             "-c",
-            "from hashlib import blake2b; print(blake2b(b'content', digest_size=6).hexdigest())",
+            "from hashlib import blake2b; print(blake2b(b'content', digest_size=16).hexdigest())",
         ],
         capture_output=True,
         text=True,
@@ -380,7 +380,7 @@ def test_a_revision_is_12_hex_digits_the_same_in_every_process(tree):
     first = revision_of_stat(os.stat(tree / "f"))
     assert first == revision_of_stat(os.stat(tree / "f"))
     assert first.startswith("~")
-    assert len(first) == 13
+    assert len(first) == 33
     (tree / "f").write_bytes(b"longer than before")
     assert revision_of_stat(os.stat(tree / "f")) != first
 

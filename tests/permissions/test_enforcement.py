@@ -4,6 +4,8 @@ import asyncio
 import os
 import threading
 from fnmatch import fnmatch
+from hashlib import blake2b
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -96,9 +98,9 @@ def test_the_callback_is_given_everything(tree):
     assert (read.method, read.changes, read.diff, read.tool) == ("read", False, "", None)
 
 
-def test_what_cannot_be_done_is_not_asked(tree):
+def test_what_cannot_be_done_is_not_asked_if_reading_is_allowed(tree):
     asked = []
-    with Workspace(tree, policy=Policy(permission=asked.append)) as ws:
+    with Workspace(tree, policy=Policy(allow=["read"], permission=asked.append)) as ws:
         tools = ws.tools()
         for arguments in (
             {"path": "src/a.txt", "old_string": "absent", "new_string": "x"},
@@ -382,3 +384,175 @@ def test_a_file_that_changes_while_a_write_is_asked_about_is_not_replaced(tree, 
     with Workspace(tree, policy=policy) as ws, pytest.raises(StaleError):
         ws.write(f"src/{name}", "ours\n")
     assert (tree / "src" / name).read_text() == "theirs\n"
+
+
+@pytest.mark.parametrize("rules", [
+    {"deny": ["reed(secret/**)"]}, {"deny": ["reads"]}, {"allow": ["edit_file(src/**)"]}, {"deny": ["tools"]},
+    {"deny": ["checkpoint"]}, {"allow": ["changes_(src)"]},
+])  # fmt: skip
+def test_a_rule_that_names_no_tool_is_an_error(tree, rules):
+    with pytest.raises(InvalidArgumentError, match="names no tool") as caught:
+        Workspace(tree, policy=Policy(**rules))
+    assert "read" in caught.value.hint
+    assert "search" in caught.value.hint
+    with Workspace(tree) as ws, pytest.raises(InvalidArgumentError, match="names no tool"):
+        ws.view(policy=Policy(**rules))
+
+
+def test_a_misspelt_rule_is_answered_with_the_nearest_name(tree):
+    with pytest.raises(InvalidArgumentError, match="did you mean `read`"):
+        Workspace(tree, policy=Policy(deny=["reed(secret/**)"]))
+
+
+def test_each_tool_and_group_may_be_named_by_a_rule(tree):
+    names = ["splice", "replace", "undo", "read_many", "*", "search", "change", "edit", "write(src/**)"]
+    with Workspace(tree, policy=Policy(allow=names)) as ws:
+        assert ws.policy.allow == tuple(names)
+
+
+def test_a_rule_with_a_malformed_glob_is_an_error_at_once(tree):
+    with pytest.raises(AgentFSError):
+        Workspace(tree, policy=Policy(deny=["edit({a)"]))
+
+
+def test_changed_arguments_take_the_form_of_checked_ones(tree):
+    """What a program may pass to a method, a callback may answer with."""
+    answers = {
+        "edit": Allow({"path": Path("lib/b.txt")}),
+        "multi_edit": Allow({"edits": [{"old_string": "two", "new_string": "three"}]}),
+    }
+    with Workspace(tree, policy=Policy(permission=lambda request: answers.get(request.method, True))) as ws:
+        assert ws.edit("src/a.txt", "one", "two").path == "lib/b.txt"
+        assert ws.multi_edit("lib/b.txt", [EDIT]).replacements == 1
+    assert (tree / "lib" / "b.txt").read_text() == "three\n"
+    assert (tree / "src" / "a.txt").read_text() == "one\n"
+
+
+def test_a_path_object_that_a_callback_answers_with_is_judged_by_the_rules(tree):
+    policy = Policy(permission=lambda request: Allow({"path": Path("lib/b.txt")}), deny=["edit(lib/**)"])
+    with Workspace(tree, policy=policy) as ws, pytest.raises(RefusedError):
+        ws.edit("src/a.txt", "one", "two")
+
+
+@pytest.mark.parametrize(("changed", "named"), [
+    ({"path": 5}, "path"), ({"new_string": None}, "new_string"), ({"replace_all": "yes"}, "replace_all"),
+    ({"nothing": 1}, "nothing"), ({"self": 1}, "self"),
+])  # fmt: skip
+def test_changed_arguments_of_a_wrong_type_are_refused_as_those_of_a_call(tree, changed, named):
+    with Workspace(tree, policy=Policy(permission=lambda request: Allow(changed))) as ws:
+        with pytest.raises(InvalidArgumentError, match=named):
+            ws.edit("src/a.txt", "one", "two")
+        assert ws.tools().call("edit", {"path": "src/a.txt", **EDIT}).error["code"] == "invalid_argument"
+    assert (tree / "src" / "a.txt").read_text() == "one\n"
+
+
+SECRET_LINES = [f"secret_line_{number} = {number}" for number in range(30)]
+MISSES = {
+    "edit": {"path": "s.py", "old_string": "secret_line_3 = 4", "new_string": "x"},
+    "edit, several": {"path": "s.py", "old_string": "secret_line", "new_string": "x"},
+    "edit, preview": {"path": "s.py", "old_string": "line_3 =", "new_string": "x", "preview": True},
+    "multi_edit": {"path": "s.py", "edits": [{"old_string": " secret_line_3 = 3\n\n", "new_string": "x"}]},
+    "edit_lines": {"path": "s.py", "changes": [{"line_id": "abcdef", "new_content": "x"}]},
+    "replace": {"old_string": "secret_line_99", "new_string": "x", "expect": 3},
+    "replace, counted": {"old_string": "secret_line", "new_string": "x", "expect": 3},
+    "write": {"path": "s.py", "content": "x"},
+}
+DIALECT_MISSES = [
+    ("text-editor", "str_replace_based_edit_tool",
+     {"command": "str_replace", "path": "s.py", "old_str": "secret_line_3 = 4", "new_str": "x"}),
+    ("text-editor", "str_replace_based_edit_tool",
+     {"command": "insert", "path": "s.py", "insert_line": 500, "insert_text": "x"}),
+    ("wave", "Edit", {"file_path": "s.py", "old_string": "secret_line", "new_string": "x"}),
+    ("wave", "MultiEdit",
+     {"file_path": "s.py", "edits": [{"old_string": "secret_line_3 = 4", "new_string": "x"}]}),
+    ("codescout", "edit_file", {"path": "s.py", "old_string": "secret_line_3 = 4", "new_string": "x"}),
+    ("rye", "edit_lines", {"path": "s.py", "changes": [{"line_id": "abcdef", "new_content": "x"}]}),
+    ("apply-patch", "apply_patch", {"input":
+     "*** Begin Patch\n*** Update File: s.py\n@@\n-secret_line_3 = 4\n+x\n*** End Patch"}),
+    ("apply-patch", "apply_patch", {"input":
+     "*** Begin Patch\n*** Update File: s.py\n@@ nothing\n secret_line_2 = 2\n-y\n+x\n*** End Patch"}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("dialect", "name", "arguments"), [
+    *(("agentfs", name.split(",")[0], arguments) for name, arguments in MISSES.items()), *DIALECT_MISSES
+])  # fmt: skip
+def test_an_error_quotes_nothing_of_a_file_before_the_callback_allowed_it(tree, dialect, name, arguments):
+    """Attack: a change that cannot be made, which is answered with lines of the file."""
+    (tree / "s.py").write_text("\n".join(SECRET_LINES) + "\n")
+    asked = []
+    policy = Policy(permission=lambda request: bool(asked.append(request)))
+    with Workspace(tree, policy=policy) as ws:
+        result = ws.tools("all", dialect=dialect).call(name, arguments)
+    shown = f"{result.to_dict()}{result.content}{result.data}"
+    assert not result.success
+    sent = str(arguments)
+    assert [line for line in SECRET_LINES if line in shown and line not in sent] == []
+    assert "30" not in result.content, "the number of lines"
+    assert asked or result.error["code"] in ("refused", "unread"), "nothing is quoted of an unread file"
+
+
+def test_an_error_that_the_callback_allowed_quotes_the_file(tree):
+    (tree / "s.py").write_text("\n".join(SECRET_LINES) + "\n")
+    with Workspace(tree, policy=Policy(permission=lambda request: True)) as ws:
+        result = ws.tools().call("edit", MISSES["edit"])
+    assert result.error["code"] == "no_match"
+    assert SECRET_LINES[4] in result.content
+
+
+def test_a_preview_of_a_change_is_asked_about_as_a_read(tree):
+    asked = []
+    with Workspace(tree, policy=Policy(permission=lambda request: asked.append(request) or True)) as ws:
+        assert "+two" in ws.edit("src/a.txt", "one", "two", preview=True).diff
+    assert [(each.act, each.changes, each.diff) for each in asked] == [("read", False, "")]
+    with Workspace(tree, policy=Policy(allow=["read"], permission=lambda request: False)) as ws:
+        assert "+two" in ws.edit("src/a.txt", "one", "two", preview=True).diff
+
+
+def test_a_request_has_no_character_that_a_terminal_hides(tree):
+    """Attack: a model hides a line of the diff, or a part of a path, from the person who approves."""
+    asked = []
+    policy = Policy(permission=lambda request: asked.append(request) or True)
+    erase, reverse = "\x1b[1A\x1b[2K", "\u202e"
+    with Workspace(tree, policy=policy) as ws:
+        tools = ws.tools("all")
+        text = f"harmless\nrm -rf ~{erase}\r{reverse}\u200b\n"
+        tools.call("write", {"path": f"a{reverse}{erase}.txt", "content": text})
+        tools.call("Create\x1b_file", {"path": f"b{reverse}", "content": text})
+        tools.call("replace", {"old_string": "harmless", "new_string": f"x{erase}"})
+    assert len(asked) >= 2
+    for request in asked:
+        shown = f"{request.method}{request.act}{request.tool}{''.join(request.paths)}{request.diff}"
+        assert all(char.isprintable() or char in "\n\t" for char in shown), shown
+    assert "+rm -rf ~⟦U+001B⟧[1A⟦U+001B⟧[2K⟦U+000D⟧⟦U+202E⟧⟦U+200B⟧" in asked[0].diff
+    assert asked[0].paths == ("a⟦U+202E⟧⟦U+001B⟧[1A⟦U+001B⟧[2K.txt",)
+    assert (tree / f"a{reverse}{erase}.txt").exists()
+
+
+# Texts that one hash of 48 bits does not tell apart, found in 20 s: `blake2b(text, digest_size=6)`.
+SHOWN, COLLIDING = "limit = 114368\n", "limit = 11667593\n"
+
+
+def test_a_text_with_the_same_short_hash_is_another_version(tree):
+    """Attack: what was read, named or allowed is swapped for a text with the same 48 bits of hash."""
+    file = tree / "src" / "a.txt"
+    assert (blake2b(SHOWN.encode(), digest_size=6).digest()) == blake2b(
+        COLLIDING.encode(), digest_size=6
+    ).digest()
+
+    def swap(request):
+        file.write_text(COLLIDING)
+        return True
+
+    file.write_text(SHOWN)
+    with Workspace(tree, policy=Policy(allow=["read"], permission=swap)) as ws, pytest.raises(StaleError):
+        ws.edit("src/a.txt", "limit", "maximum")
+    file.write_text(SHOWN)
+    with Workspace(tree) as ws:
+        revision = ws.read("src/a.txt").revision
+        file.write_text(COLLIDING)
+        with pytest.raises(StaleError):
+            ws.edit("src/a.txt", "limit", "maximum", expect_revision=revision)
+        with pytest.raises(StaleError):
+            ws.write("src/a.txt", "x\n")
+    assert file.read_text() == COLLIDING

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from agentfs import Policy, Protect, Workspace
+from agentfs import Policy, Protect, Workspace, enforcement
 from agentfs.cli import main
 from agentfs.errors import AgentFSError, BusyError, RefusedError
 from agentfs.fs import syscalls
@@ -321,3 +321,69 @@ def test_the_commands_show_no_protected_content_that_was_changed_before(tree, tm
         assert SECRET.encode() not in told + warned
         assert b"new.txt" in told
         assert (b"not in the patch" in warned) is (command[0] == "diff")
+
+
+@pytest.mark.parametrize("name", ["*", "[s]*", "{secret,x}", "?ecret"])
+@pytest.mark.parametrize("call", [
+    lambda ws, name: ws.read(f"{name}/k.txt"),
+    lambda ws, name: ws.read_many([f"{name}/k.txt"]),
+    lambda ws, name: ws.grep("text", path=name),
+    lambda ws, name: ws.grep("text", files=[f"{name}/k.txt"]),
+])  # fmt: skip
+def test_a_granted_path_with_wildcards_is_one_path(tree, name, call):
+    """Attack: a directory with the name of a glob, made a link to another while somebody is asked."""
+    (tree / name).mkdir()
+    (tree / name / "k.txt").write_text("harmless text\n")
+
+    def swap(request):
+        if not (tree / name).is_symlink():
+            os.rename(tree / name, tree / "moved")
+            os.symlink("secret", tree / name)
+        return True
+
+    with Workspace(tree, policy=Policy(permission=swap)) as ws:
+        try:
+            answer = str(call(ws, name))
+        except AgentFSError as error:
+            answer = str(error)
+    assert SECRET not in answer
+
+
+def test_a_link_before_the_wildcard_of_a_granted_glob_is_taken_as_it_was(tree):
+    """Attack: the link leads to a directory `*` when asked about, and elsewhere after the answer."""
+    (tree / "*").mkdir()
+    os.symlink("*", tree / "link")
+
+    def swap(request):
+        os.unlink(tree / "link")
+        os.symlink("secret", tree / "link")
+        return True
+
+    with Workspace(tree, policy=Policy(permission=swap)) as ws:
+        assert SECRET not in str(ws.read_many(["link/*.txt"]))
+
+
+@pytest.mark.parametrize(("glob", "read"), [
+    ("p*/k.txt", {"public/k.txt"}), ("./p*/k.txt", {"public/k.txt"}),
+    ("*.txt", {"public/k.txt", "src/a.txt"}),
+    ("public/*.txt", {"public/k.txt"}), ("{src,public}/*", {"public/k.txt", "src/a.txt"}),
+])  # fmt: skip
+def test_a_granted_glob_lets_read_what_it_matches(tree, glob, read):
+    policy = Policy(permission=lambda request: True, deny=["read(secret/**)"])
+    with Workspace(tree, policy=policy) as ws:
+        answer = ws.read_many([glob])
+        assert {file.path for file in answer.files} == read
+        view = ws.view(workdir="public")
+        assert {file.path for file in view.read_many(["k*"]).files} == {"k.txt"}
+
+
+def test_globs_that_models_send_are_not_kept(tree):
+    """A model may name any number of globs; only those of rules are kept, compiled."""
+    policy = Policy(permission=lambda request: True, allow=["edit(src/**)"])
+    with Workspace(tree, policy=policy) as ws:
+        ws.read_many(["p*/k.txt"])
+        before = enforcement._compiled.cache_info().currsize
+        for number in range(20):
+            ws.read_many([f"p*/k.tx[t{number}]"])
+    assert enforcement._compiled.cache_info().currsize == before
+    assert enforcement._compiled.cache_info().maxsize is not None
