@@ -16,13 +16,11 @@ _MASK = (
 ARRIVES = MOVED_TO | CREATE
 RENAMES = ARRIVES | MOVED_FROM | DELETE
 ENDS = DELETE_SELF | UNMOUNT | IGNORED
-_HEADER, _LENGTH = struct.Struct("iII"), struct.Struct("I")  # of an event, before its name
-_NAME = _HEADER.size + _LENGTH.size
+_HEADER = struct.Struct("iIII")  # of an event: its watch, mask, cookie, and the length of its name
 _BUFFER_SIZE = 64 * 1024
+_USUAL_LIMIT = 8192
 
-# What happened to each name of a directory, b"" for itself: the mask and cookie of each event, in order. Both
-# sides of a rename have the same cookie. All that changes a file, and no name, is one `MODIFY`.
-Names = dict[bytes, list[tuple[int, int]]]
+Names = dict[bytes, int]  # the events of each name of a directory, in one mask; b"" is itself
 Changes = dict[int, Names]  # by the number of the watch
 
 
@@ -37,6 +35,10 @@ class Inotify:
         """Watch an open directory, whatever its path leads to by now; the same one has the same number."""
         return _call("inotify_add_watch", self._fd, b"/proc/self/fd/%d" % directory, _MASK)
 
+    def add_file(self, fd: int) -> int:
+        """Watch the attributes of an open file, of which the number of its links is one."""
+        return _call("inotify_add_watch", self._fd, b"/proc/self/fd/%d" % fd, ATTRIB)
+
     def remove(self, watch: int) -> None:
         """End a watch, if it has not ended by itself."""
         try:
@@ -47,7 +49,6 @@ class Inotify:
     def drain(self) -> tuple[Changes, bool]:
         """Return the events that are there now, and whether there were more than the queue holds."""
         changes: Changes = {}
-        seen: set[bytes] = set()  # since a name changed: a later write is one to the same file
         remaining = self._waiting()  # not those that come meanwhile, of which there may be no end
         while remaining > 0:
             try:
@@ -57,22 +58,13 @@ class Inotify:
             remaining -= len(data)
             at = 0
             while at < len(data):
-                (length,) = _LENGTH.unpack_from(data, at + _HEADER.size)
-                event = data[at : at + _NAME + length]
-                at += len(event)
-                if event in seen:
-                    continue
-                watch, mask, cookie = _HEADER.unpack_from(event)
-                name = event[_NAME:].rstrip(b"\0")
-                if mask & RENAMES:
-                    seen.clear()
-                else:
-                    seen.add(event)
-                    mask = mask if not name else MODIFY | mask & IS_DIRECTORY
-                events = changes.setdefault(watch, {}).setdefault(name, [])
-                if not events or events[-1] != (mask, cookie):
-                    events.append((mask, cookie))
-        lost = any(mask & OVERFLOW for mask, _ in changes.pop(-1, {}).get(b"", ()))
+                watch, mask, _, length = _HEADER.unpack_from(data, at)
+                at += _HEADER.size
+                name = data[at : at + length].rstrip(b"\0")
+                at += length
+                names = changes.setdefault(watch, {})
+                names[name] = names.get(name, 0) | mask
+        lost = bool(changes.pop(-1, {}).get(b"", 0) & OVERFLOW)
         return changes, lost
 
     def _waiting(self) -> int:
@@ -91,6 +83,15 @@ class Inotify:
 
     def __del__(self) -> None:
         self.close()
+
+
+def watch_limit() -> int:
+    """Return how many watches a user may have in all processes."""
+    try:
+        with open("/proc/sys/fs/inotify/max_user_watches", "rb") as setting:
+            return int(setting.read())
+    except (OSError, ValueError):
+        return _USUAL_LIMIT
 
 
 def _call(name: str, *arguments: object) -> int:

@@ -82,7 +82,7 @@ class KeptEntry:
 class KeptFile(KeptEntry):
     """A regular file, and what is kept of its content."""
 
-    __slots__ = ("block", "content", "index", "signature")
+    __slots__ = ("block", "content", "index", "signature", "watch")
 
     type = "f"
 
@@ -92,6 +92,7 @@ class KeptFile(KeptEntry):
         self.index = 0
         self.content = ""  # what a search has found its text to be
         self.signature = 0  # of the status with which it was read; 0 when nothing is kept
+        self.watch = -1  # the number of its own watch; -1 for none
 
     @property
     def is_kept(self) -> bool:

@@ -147,7 +147,7 @@ class Root:
         """Keep listings, and texts up to so many bytes, from now on; see `watching`."""
         from agentfs.fs.watch import Watch  # noqa: PLC0415 - loaded when it is needed
 
-        self.watch = Watch(self.unrestricted._context, self.path, max_bytes, max_file)  # noqa: SLF001 - its own
+        self.watch = Watch(self.unrestricted._context, max_bytes, max_file)  # noqa: SLF001 - its own
 
     @contextmanager
     def watching(self) -> Generator[Self]:

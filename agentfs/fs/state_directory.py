@@ -2,18 +2,17 @@
 
 import errno
 import os
-import re
 import stat
 from contextlib import suppress
 
 from agentfs.errors import AgentFSError, BusyError, FileIOError, InvalidArgumentError, RefusedError
 from agentfs.fs import oserrors
 from agentfs.fs.lock import try_lock
+from agentfs.fs.mounts import mount_table
 from agentfs.fs.own_directories import STATE_MARK
 from agentfs.fs.path import quote
 from agentfs.fs.syscalls import open_flags
 
-_MOUNTS = "/proc/self/mountinfo"
 _CREATED_BY_THE_SYSTEM = {"lost+found"}
 _FLAGS = open_flags("O_NOFOLLOW", "O_CLOEXEC", "O_NONBLOCK")
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
@@ -182,23 +181,20 @@ def _is_below(path: str, top: str) -> bool:
 def _is_mounted_below(path: str, top: str) -> bool:
     """Return whether a mount in a tree leads to a directory, by what Linux lists; False on other systems."""
     try:
-        with open(_MOUNTS, "rb") as table:
-            rows = [os.fsdecode(line).split(" ") for line in table]
+        mounts = mount_table()
     except OSError:
         return False
-    # The number of a file system, the part of it that is mounted, and where.
-    mounts = [(row[2], _unescape(row[3]), _unescape(row[4])) for row in rows]
 
     def locate(path: str) -> tuple[str, str] | None:
         """Return the file system of a path, and the path in it."""
-        over = [mount for mount in mounts if _starts_with(path, mount[2])]
+        over = [mount for mount in mounts if _starts_with(path, mount.point)]
         if not over:
             return None
-        device, part, point = max(reversed(over), key=lambda mount: len(mount[2]))  # the later one hides
-        return device, part.rstrip("/") + path[len(point.rstrip("/")) :] or "/"
+        found = max(reversed(over), key=lambda mount: len(mount.point))  # the later one hides
+        return found.device, found.part.rstrip("/") + path[len(found.point.rstrip("/")) :] or "/"
 
     target = locate(path)
-    trees = [locate(top), *((device, part) for device, part, point in mounts if _starts_with(point, top))]
+    trees = [locate(top), *((each.device, each.part) for each in mounts if _starts_with(each.point, top))]
     return target is not None and any(
         tree is not None and target[0] == tree[0] and _starts_with(target[1], tree[1]) for tree in trees
     )
@@ -206,10 +202,6 @@ def _is_mounted_below(path: str, top: str) -> bool:
 
 def _starts_with(path: str, top: str) -> bool:
     return path == top or path.startswith(top.rstrip("/") + "/")
-
-
-def _unescape(text: str) -> str:
-    return re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), text)
 
 
 def _invalid(message: str, path: str) -> InvalidArgumentError:

@@ -4,6 +4,9 @@ A directory is watched before it is listed, and listed before its files are read
 that is among the events of a later search. Where no event can come, a directory is listed again by each
 search, and the text of a file is used only while the file has the status with which it was read; where a
 status may come from a cache too, no text is kept.
+
+The watch of a directory tells of changes by the names in it. A kept file has a watch of its own too, because
+only that tells of a new hard link, through which the file can be changed under any name.
 """
 
 import errno
@@ -38,6 +41,9 @@ _MAX_PATH = 1024  # characters of a directory's, which are kept too
 _MAX_HANDLES = 32  # directories that are open at a time
 _WAIT_SECONDS = 0.05  # for another thread's search, between two checks
 _FILES_PER_CHECK = 32
+_FILE_WATCHES_SHARE = 4  # files take at most one part in so many of the watches that a user may have
+_COARSE_CLOCK = 5  # Linux's CLOCK_REALTIME_COARSE, from which the times of files are taken
+_TICK = 20_000_000  # nanoseconds, longer than one step of that clock
 _TOO_MANY = "too many names"
 _STATUS = struct.Struct("QQqqqqq")
 
@@ -47,9 +53,8 @@ _O = TypeVar("_O")
 class Watch:
     """The kept tree of a root. Its methods are called within `call`."""
 
-    def __init__(self, context: RootContext, path: str, max_bytes: int, max_file: int) -> None:
+    def __init__(self, context: RootContext, max_bytes: int, max_file: int) -> None:
         self._context = context
-        self._path = path
         self.max_file = max_file  # bytes of the largest text that is kept
         self._lock = threading.RLock()
         self._depth = 0
@@ -94,10 +99,19 @@ class Watch:
                 self.forget()
 
     def begin_in_child(self) -> None:
-        """Begin anew in a forked process, in which the thread that has the lock may not be."""
+        """Begin anew in a forked process, in which the thread that has the lock may not be.
+
+        Both queues of events belong to the parent.
+        """
         self._lock = threading.RLock()
         self._depth = 0
         self._broken = True
+        self._close_queues()
+
+    def _close_queues(self) -> None:
+        for queue in (self._inotify, self._mounts):
+            if queue is not None:
+                queue.close()
 
     def close(self) -> None:
         """Give everything back; a call under way ends in peace."""
@@ -118,18 +132,21 @@ class Watch:
         self._close_handles()
         self.texts.clear()
         self.memo = Memo()
-        if self._inotify is not None:
-            self._inotify.close()
-        if self._mounts is not None:
-            self._mounts.close()
+        self._close_queues()
         self._inotify = self._mounts = None
         self._handles: dict[KeptDirectory, int] = {}
         self._by_watch: dict[int, KeptDirectory] = {}
+        self._file_by_watch: dict[int, KeptFile] = {}
         self._stale: set[KeptDirectory] = set()
         self._suspect: set[KeptDirectory] = set()  # may have become inaccessible
-        self._linked: set[KeptFile] = set()  # those with several links, of which something is kept
-        self._appeared: set[tuple[KeptDirectory, str]] = set()  # new names
-        self._compares_texts = False  # whether a text may have changed without an event
+        # Files of which something is kept: with several links; without a watch of their own; read so soon
+        # after a change that a second change may have left the status as it was.
+        self._linked: set[KeptFile] = set()
+        self._unwatched: set[KeptFile] = set()
+        self._unsettled: set[KeptFile] = set()
+        self._rule_files: dict[str, int] = {}  # the signature of each rule file, or 0 if it is unsettled
+        self._names_changed = False  # so an unwatched file may have had another name
+        self._events_lost = False  # so any file may have changed
         self._remote: dict[int, str] = {}  # why a device cannot be watched; "" where it can
         self._names = 0
         self._top = KeptDirectory("", None, self)
@@ -143,8 +160,9 @@ class Watch:
         self._began = time.time_ns()
         self._cause = ""
         try:
-            self._mounts = Mounts(self._path)
+            self._mounts = Mounts(self._context.handle.fd)
             self._inotify = inotify.Inotify()
+            self._max_file_watches = inotify.watch_limit() // _FILE_WATCHES_SHARE
         except OSError as error:
             self._inotify = None
             self._cause = (
@@ -173,8 +191,7 @@ class Watch:
     # Bringing the tree up to date
 
     def _refresh(self) -> bool:
-        mounts_changed = self._mounts is not None and self._mounts.changed()
-        if self._broken or mounts_changed or self._user != _user():
+        if self._broken or self._user != _user() or (self._mounts is not None and self._mounts.changed()):
             self._reset()
         self.calls += 1
         self.texts.search += 1
@@ -195,82 +212,65 @@ class Watch:
                 except OSError:
                     self._drop(directory)
             self._stale.discard(directory)
-        self._check_new_names()
-        self._compare_texts()
+        self._compare_files()
         self.texts.compact()
         return True
 
     def _take_events(self, changes: inotify.Changes, lost: bool) -> None:
         """Drop what has changed; `lost` is whether there were more events."""
         if lost:  # list every directory again, and compare every file
-            self._compares_texts = True
-            self._appeared.clear()
-            known = list(self._top.below())
-            self._stale.update(each for each in known if each.entries is not None)
-            self._suspect.update(known)
-        watched = [(self._by_watch[each], names) for each, names in changes.items() if each in self._by_watch]
-        events = [event for _, names in watched for each in names.values() for event in each]
-        arrived = {cookie for mask, cookie in events if mask & inotify.MOVED_TO}
-        for directory, names in watched:
-            self._apply(directory, names, arrived)
+            self._events_lost = True
+            for each in list(self._top.below()):
+                if each.entries is None:
+                    self._drop(each)
+                else:
+                    self._stale.add(each)
+                    self._suspect.add(each)
+        for watch, names in changes.items():
+            if (directory := self._by_watch.get(watch)) is not None:
+                self._apply(directory, names)
+            elif (file := self._file_by_watch.get(watch)) is not None:
+                self.discard(file)
 
-    def _apply(self, directory: KeptDirectory, names: inotify.Names, arrived: set[int]) -> None:
-        """Drop what has changed in a directory, given the cookies of what has arrived in watched ones."""
+    def _apply(self, directory: KeptDirectory, names: inotify.Names) -> None:
+        """Drop what has changed in a directory."""
         by_name = {entry.name: entry for entry in directory.entries or ()}
         for raw_name, events in names.items():
             name = os.fsdecode(raw_name)
-            every = 0
-            for mask, _ in events:
-                every |= mask
             if not name:
                 self.memo.clear()
-                if every & inotify.ENDS:
+                if events & inotify.ENDS:
                     self._drop(directory)
                 else:
                     self._suspect.add(directory)
                 continue
-            renamed = every & inotify.RENAMES
-            if name in RULE_FILES or (every & inotify.IS_DIRECTORY and not renamed):
+            renamed = events & inotify.RENAMES
+            if name in RULE_FILES or (events & inotify.IS_DIRECTORY and not renamed):
                 self.memo.clear()
-            if renamed and directory.entries is not None:
-                self._stale.add(directory)
-            # What came with a directory may be second names of known files.
-            self._compares_texts |= bool(renamed & inotify.ARRIVES and every & inotify.IS_DIRECTORY)
+            if renamed:
+                self._names_changed = True
+                if directory.entries is not None:
+                    self._stale.add(directory)
             if (entry := by_name.get(name)) is not None:
                 if renamed or isinstance(entry, KeptFile):
                     self._drop_entry(entry)
-            elif not renamed and not every & inotify.IS_DIRECTORY and (directory, name) not in self._appeared:
+            elif not renamed and not events & inotify.IS_DIRECTORY:
                 # The system may know the name in another case, or it was removed from a file that is open.
-                self._compares_texts = True
-            for mask, cookie in events:
-                if mask & inotify.ARRIVES and not mask & inotify.IS_DIRECTORY:
-                    self._appeared.add((directory, name))
-                elif mask & inotify.RENAMES and (directory, name) in self._appeared:
-                    self._appeared.remove((directory, name))
-                    # It may have been one of any file.
-                    self._compares_texts |= cookie not in arrived
+                self._events_lost = True
 
-    def _check_new_names(self) -> None:
-        """Find out whether a new name leads to a known file, which may be, or have been, changed by it."""
-        listed = {each: {entry.name for entry in each.entries or ()} for each, _ in self._appeared}
-        for directory, name in list(self._appeared):
-            status = self._lstat(directory.prefix + name)
-            if status is None and self._is_listed(directory):
-                continue  # what becomes of it is among the events that are still to come
-            # One that is not listed may be known in another case.
-            self._compares_texts |= status is None or status.st_nlink > 1 or name not in listed[directory]
-            self._appeared.remove((directory, name))
-
-    def _compare_texts(self) -> None:
-        """Drop the files that have another status, of which no event may have told."""
-        changed = list(self._linked)
-        if self._compares_texts:
-            self.memo.clear()  # a rule file may have changed so
-            changed = self._all_kept()
-        for file in changed:
-            if not self.is_current(file, certainly=self._compares_texts):
+    def _compare_files(self) -> None:
+        """Drop the files that have another status, if there may have been no event of their change."""
+        suspected = self._events_lost or self._names_changed
+        files = set(self._all_kept()) if self._events_lost else set(self._linked)
+        if suspected:
+            files |= self._unwatched
+        for file in files:
+            if (suspected and file in self._unsettled) or not self.is_current(file):
                 self.discard(file)
-        self._compares_texts = False
+        if suspected and any(self._signature_of(path) != known for path, known in self._rule_files.items()):
+            self._rule_files.clear()
+            self.memo.clear()
+        self._events_lost = self._names_changed = False
 
     def _is_listed(self, directory: KeptDirectory) -> bool:
         """Return whether a directory is still in the tree."""
@@ -367,19 +367,37 @@ class Watch:
         if parent is not directory and parent.watch < 0:
             return "below a directory that is not watched", -1
         try:
-            watch = self._inotify.add(handle)
+            watch = self._add_watch(handle)
         except OSError as error:
             return "no watches left" if error.errno == errno.ENOSPC else f"no watch: {error.strerror}", -1
         if self._by_watch.setdefault(watch, directory) is not directory:
             return "the same directory under two paths", -1
         return "", watch
 
+    def _add_watch(self, handle: int) -> int:
+        """Watch a directory; watches of files give way if none is left. Raises OSError."""
+        if self._inotify is None:
+            return -1
+        try:
+            return self._inotify.add(handle)
+        except OSError as error:
+            if error.errno != errno.ENOSPC or not self._file_by_watch:
+                raise
+        for file in [*self._file_by_watch.values()]:
+            self._end_watch(file)
+            self._unwatched.add(file)
+        self._max_file_watches = 0
+        self._names_changed = True  # the events of these watches are lost
+        return self._inotify.add(handle)
+
     def _list(self, directory: KeptDirectory) -> bool:
         """List a directory; entries of the same name and type stay the same. False for too many."""
         handle = self.handle(directory)
         if directory.watch >= 0:
             status = os.fstat(handle)
-            if (status.st_dev, status.st_ino) != (directory.device, directory.inode):
+            same = (status.st_dev, status.st_ino) == (directory.device, directory.inode)
+            # One that was deleted and made again may have the same inode, but not the same watch.
+            if not same or (directory.entries is not None and self._add_watch(handle) != directory.watch):
                 raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
         before = directory.entries or []
         old = {(entry.name, entry.type): entry for entry in before}
@@ -475,26 +493,63 @@ class Watch:
 
     def load(self, file: KeptFile, fd: int, status: os.stat_result) -> bool:
         """Keep the text of an open file; False where that is not possible now."""
-        size, linked = status.st_size, status.st_nlink > 1
-        if size > self.max_file or self._remote.get(file.directory.device):
+        size, linked, directory = status.st_size, status.st_nlink > 1, file.directory
+        if size > self.max_file or self._remote.get(directory.device):
+            return False
+        if self.has_no_events(directory.prefix + file.name):
             return False
         changed = max(status.st_mtime_ns, status.st_ctime_ns)
         # It may be a second name, since then, of another kept file.
-        self._compares_texts |= linked and changed > self._began - TIME_RESOLUTION
-        compared = linked or file.directory.watch < 0
-        if compared and time.time_ns() - changed < TIME_RESOLUTION:
+        self._names_changed |= linked and changed > self._began - TIME_RESOLUTION
+        settled = self._is_settled(status)
+        if not settled and (linked or directory.watch < 0):
             return False
         block = self.texts.reserve(size)
         if block is None:
             return False
-        # One byte more than the size that is claimed: a file that grows is noticed.
-        if read_start(fd, memoryview(block.data)[block.end : block.end + size + 1]) != size:
+        signature = _signature(status)
+        if not linked and directory.watch >= 0:
+            self._watch_file(file, fd)
+        # One byte more than the size that is claimed: a file that grows is noticed. One that was changed or
+        # linked before it was watched has another status.
+        read = read_start(fd, memoryview(block.data)[block.end : block.end + size + 1])
+        if read != size or (file.watch >= 0 and _signature(os.fstat(fd)) != signature):
+            self._end_watch(file)
             return False
         self.texts.add(file, block, size)
-        file.signature = _signature(status)
+        file.signature = signature
         if linked:
             self._linked.add(file)
+        elif file.watch < 0:
+            self._unwatched.add(file)
+        if not settled:
+            self._unsettled.add(file)
         return True
+
+    def _watch_file(self, file: KeptFile, fd: int) -> None:
+        """Watch an open file, unless there are too many watches."""
+        if self._inotify is None or len(self._file_by_watch) >= self._max_file_watches:
+            return
+        try:
+            watch = self._inotify.add_file(fd)
+        except OSError:
+            return
+        # Another entry has the watch if the file was moved after that entry was read.
+        if self._file_by_watch.setdefault(watch, file) is file:
+            file.watch = watch
+
+    def _end_watch(self, file: KeptFile) -> None:
+        if file.watch >= 0 and self._file_by_watch.pop(file.watch, None) is not None and self._inotify:
+            self._inotify.remove(file.watch)
+        file.watch = -1
+
+    def has_no_events(self, real_path: str) -> bool:
+        """Return True if a file is a mount point: its events have the name of the mounted file."""
+        return self._mounts is not None and self._mounts.covers(real_path)
+
+    def keep_rule_file(self, real_path: str, status: os.stat_result) -> None:
+        """Note the status of a rule file before it is read."""
+        self._rule_files[real_path] = _signature(status) if self._is_settled(status) else 0
 
     def discard(self, entry: KeptFile) -> None:
         """Drop what is kept of a file's content."""
@@ -502,17 +557,25 @@ class Watch:
             return
         self.texts.discard(entry)
         entry.signature = 0
-        self._linked.discard(entry)
+        self._end_watch(entry)
+        for some in (self._linked, self._unwatched, self._unsettled):
+            some.discard(entry)
 
-    def is_current(self, entry: KeptFile, *, certainly: bool = False) -> bool:
-        """Return whether a file has the status with which it was read.
+    def is_current(self, entry: KeptFile) -> bool:
+        """Return True if a file has the status with which it was read."""
+        return self._signature_of(entry.directory.prefix + entry.name) == entry.signature
 
-        `certainly` is False for one that may have been changed again at the time of that status, unnoticed.
-        """
-        status = self._lstat(entry.directory.prefix + entry.name)
-        if status is None or _signature(status) != entry.signature:
-            return False
-        return not certainly or max(status.st_mtime_ns, status.st_ctime_ns) < self._began - TIME_RESOLUTION
+    def _is_settled(self, status: os.stat_result) -> bool:
+        """Return True if a later change of a file will give it another time than this status has."""
+        changed = max(status.st_mtime_ns, status.st_ctime_ns)
+        if self._inotify is not None and changed % 1_000_000:  # the file system has more than milliseconds
+            return time.clock_gettime_ns(_COARSE_CLOCK) - changed >= min(_TICK, TIME_RESOLUTION)
+        return time.time_ns() - changed >= TIME_RESOLUTION
+
+    def _signature_of(self, real_path: str) -> int:
+        """Return the signature of a path; -1, which no signature is, if nothing is there."""
+        status = self._lstat(real_path)
+        return -1 if status is None else _signature(status)
 
     def _lstat(self, real_path: str) -> os.stat_result | None:
         """Return a status only to compare it: a link on the way may lead outside."""
@@ -535,9 +598,9 @@ if hasattr(os, "register_at_fork"):  # agentfs can be imported on Windows too
     os.register_at_fork(after_in_child=_begin_in_child)
 
 
-def _user() -> tuple[int, int, list[int]]:
-    """Return what decides what may be read."""
-    return os.geteuid(), os.getegid(), os.getgroups()
+def _user() -> tuple[int, int, int, list[int]]:
+    """Return the process, whose events are its own, and what decides what may be read."""
+    return os.getpid(), os.geteuid(), os.getegid(), os.getgroups()
 
 
 def _half_of_time_left() -> float:
@@ -555,7 +618,7 @@ def _signature(status: os.stat_result) -> int:
         status.st_mtime_ns,
         status.st_ctime_ns,
     )
-    return hash(packed) or 1
+    return abs(hash(packed)) or 1
 
 
 def _new_entry(name: str, type_: str, directory: KeptDirectory) -> KeptEntry:

@@ -135,8 +135,11 @@ class RuleReader:
         """Return a rule file; a link, a FIFO or a giant is none and counts as unreadable."""
         try:
             with directory.open_file(name) as opened:
+                tree, real_path = self._root.tree, with_slash(directory.real_path) + name
+                if tree is not None:
+                    tree.keep_rule_file(real_path, opened.stat)
+                    self._linked |= opened.stat.st_nlink > 1 or tree.has_no_events(real_path)
                 content = opened.read(MAX_RULE_BYTES + 1)
-                self._linked |= opened.stat.st_nlink > 1
         except NotFoundError:
             return None
         except (AgentFSError, OSError):

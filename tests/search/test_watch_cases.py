@@ -217,28 +217,29 @@ def test_own_changes_and_those_of_a_transaction_are_found(ws):
 
 
 @linux
-def test_events_of_a_file_are_taken_together_and_those_of_names_in_order(tmp_path):
+def test_events_are_taken_together_by_watch_and_name(tmp_path):
     queue = inotify.Inotify()
-    directory = os.open(tmp_path, os.O_RDONLY)
-    watch_number = queue.add(directory)
+    (tmp_path / "b").touch()
+    directory, file = os.open(tmp_path, os.O_RDONLY), os.open(tmp_path / "b", os.O_RDONLY)
+    watches = queue.add(directory), queue.add_file(file)
     os.close(directory)
+    os.close(file)
     for name in "ab" * 1000:
-        with (tmp_path / name).open("ab") as file:
-            file.write(b"x")
+        with (tmp_path / name).open("ab") as opened:
+            opened.write(b"x")
     (tmp_path / "a").rename(tmp_path / "c")
-    for name in "ac":
-        (tmp_path / name).write_text("x")
+    os.link(tmp_path / "b", tmp_path / "d")
     changes, lost = queue.drain()
     queue.close()
-    events = changes[watch_number]
-    kinds = {name.decode(): [mask for mask, _ in events[name]] for name in events}
+    written = inotify.MODIFY | inotify.CLOSE_WRITE
     assert not lost
-    assert kinds == {
-        "a": [inotify.CREATE, inotify.MODIFY, inotify.MOVED_FROM, inotify.CREATE, inotify.MODIFY],
-        "b": [inotify.CREATE, inotify.MODIFY],
-        "c": [inotify.MOVED_TO, inotify.MODIFY],
+    assert changes[watches[0]] == {
+        b"a": inotify.CREATE | written | inotify.MOVED_FROM,
+        b"b": written,
+        b"c": inotify.MOVED_TO,
+        b"d": inotify.CREATE,
     }
-    assert events[b"a"][2][1] == events[b"c"][0][1] != 0
+    assert changes[watches[1]] == {b"": inotify.ATTRIB}
 
 
 @linux
@@ -266,6 +267,25 @@ def test_where_events_were_lost_a_second_change_within_one_tick_of_the_clock_is_
         assert lines(ws, "first") == 4
         (root / "a/one.txt").write_text("other in a\n")
         assert lines(ws, "other") == 1
+
+
+@linux
+def test_a_directory_remade_with_its_inode_while_events_were_lost_is_watched_anew(root, monkeypatch):
+    drain, inode = inotify.Inotify.drain, (root / "c").stat().st_ino
+    with Workspace(root, watch=True) as ws:
+        lines(ws, "first")
+        for _ in range(50):
+            shutil.rmtree(root / "c")
+            (root / "c").mkdir()
+            if (root / "c").stat().st_ino == inode:
+                break
+        else:
+            pytest.skip("the file system does not use an inode again")
+        monkeypatch.setattr(inotify.Inotify, "drain", lambda queue: overflow(drain(queue)))
+        lines(ws, "first")
+        monkeypatch.undo()
+        (root / "c/new.txt").write_text("needle\n")
+        assert lines(ws, "needle") == 1
 
 
 def overflow(drained):
@@ -363,6 +383,84 @@ def test_what_is_mounted_or_bound_in_the_tree_is_noticed(root):
         (root / "a/b/one.txt").write_text("nothing")
         assert found() == 3, found()
     """
+    run_with_own_mounts(code, root)
+
+
+@linux
+@needs_root
+def test_a_file_that_is_a_mount_point_is_never_stale(root, tmp_path):
+    (tmp_path / "outside").write_text("needle\n")
+    (root / ".gitignore").write_text("nothing\n")
+    (tmp_path / "rules").write_text("nothing\n")
+    code = """
+        import subprocess, sys
+        from pathlib import Path
+        from agentfs import Workspace
+        root = Path(sys.argv[1])
+        for name, over in (("outside", "a/one.txt"), ("rules", ".gitignore")):
+            subprocess.run(["mount", "--bind", root.parent / name, root / over], check=True)
+        ws = Workspace(root, watch=True)
+        found = lambda pattern: ws.grep(pattern, context=0).total_lines
+        assert found("needle") == 1
+        (root / "a/one.txt").write_text("other")
+        assert (found("needle"), found("other")) == (0, 1)
+        (root.parent / "outside").write_text("needle")
+        assert (found("needle"), found("other")) == (1, 0)
+        (root / ".gitignore").write_text("a")
+        assert found("needle") == 0
+    """
+    run_with_own_mounts(code, root)
+
+
+@linux
+@needs_root
+@pytest.mark.parametrize("name", ["a\r\rb", "new\nline", "sp ace", "b\\040"])
+def test_any_name_of_a_mount_point_and_of_the_root_is_understood(root, tmp_path, name):
+    (tmp_path / name).mkdir()
+    root = root.rename(tmp_path / f"root {name}")
+    code = """
+        import subprocess, sys
+        from pathlib import Path
+        from agentfs import Workspace
+        root = Path(sys.argv[1])
+        name = root.name.removeprefix("root ")
+        ws = Workspace(root, watch=True)
+        found = lambda: ws.glob("*").total
+        assert found() == 8
+        subprocess.run(["mount", "-t", "tmpfs", "none", root.parent / name], check=True)
+        Workspace(root, watch=True).close()
+        assert (found(), ws.watch.resets) == (8, 0)
+        root = root.rename(root.parent / f"renamed {name}")
+        subprocess.run(["mount", "-t", "tmpfs", "none", root / "a"], check=True)
+        assert (found(), ws.watch.resets) == (4, 1)
+        subprocess.run(["mount", "-t", "tmpfs", "none", root / "c"], check=True)
+        assert (found(), ws.watch.resets) == (2, 2)
+    """
+    run_with_own_mounts(code, root)
+
+
+@linux
+@needs_root
+def test_a_forked_process_does_not_take_the_news_of_a_mount(root):
+    code = """
+        import os, subprocess, sys
+        from pathlib import Path
+        from agentfs import Workspace
+        root = Path(sys.argv[1])
+        ws = Workspace(root, watch=True)
+        found = lambda: ws.glob("*").total
+        assert found() == 8
+        subprocess.run(["mount", "-t", "tmpfs", "none", root / "a"], check=True)
+        child = os.fork()
+        if child == 0:
+            os._exit(0 if found() == 4 else 1)
+        assert os.waitpid(child, 0)[1] == 0
+        assert found() == 4
+    """
+    run_with_own_mounts(code, root)
+
+
+def run_with_own_mounts(code, root):
     command = ["unshare", "-m", sys.executable, "-c", textwrap.dedent(code), str(root)]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
@@ -618,6 +716,22 @@ def test_a_forked_process_has_events_of_its_own(ws, root):
     assert lines(ws, "needle") == 1
 
 
+@linux
+def test_a_process_forked_within_a_search_does_not_end_the_watches_of_its_parent(ws, root):
+    with ws._root.watching() as current:
+        child = os.fork()
+        if child == 0:
+            for file in current.tree._all_kept():
+                current.tree.discard(file)
+            ws.close()
+            os._exit(0)
+        assert os.waitpid(child, 0)[1] == 0
+    (root / "a/one.txt").write_text("needle\n")
+    os.link(root / "a/b/one.txt", root.parent / "outside")
+    (root.parent / "outside").write_text("needle\n")
+    assert lines(ws, "needle") == 2
+
+
 def test_a_closed_workspace_answers_as_a_closed_one_does(root):
     watched, cold = Workspace(root, watch=True), Workspace(root)
     lines(watched, "first")
@@ -683,7 +797,8 @@ def test_a_mount_is_noticed_where_no_descriptor_is_left(tmp_path, monkeypatch):
     table = tmp_path / "mountinfo"
     monkeypatch.setattr(mounts, "_MOUNTS", str(table))
     table.write_text("1 1 0:1 / / rw - ext4 none rw\n")
-    watched = mounts.Mounts(str(root))
+    directory = os.open(root, os.O_RDONLY)
+    watched = mounts.Mounts(directory)
     table.write_text(f"1 1 0:1 / / rw - ext4 none rw\n2 1 0:2 / {root}/a rw - tmpfs none rw\n")
     monkeypatch.setattr(watched, "_poll", SimpleNamespace(poll=lambda _: True))
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -693,6 +808,7 @@ def test_a_mount_is_noticed_where_no_descriptor_is_left(tmp_path, monkeypatch):
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, limits)
         watched.close()
+        os.close(directory)
 
 
 def test_nothing_is_reported_where_nothing_is_watched(root):
