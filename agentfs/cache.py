@@ -5,6 +5,8 @@ from collections.abc import Callable
 from threading import Lock
 from typing import Generic, NamedTuple, TypeVar
 
+from agentfs.forks import watch_forks
+
 MAX_FILES = 16
 MAX_OUTPUTS = 64
 MAX_CHARS = 16 * 1024 * 1024
@@ -51,6 +53,11 @@ class FileCache(Generic[V]):
     def __init__(self) -> None:
         self._lock = Lock()
         self._values: LRUCache[tuple[str, str | None], tuple[str, V]] = LRUCache(MAX_FILES)
+        watch_forks(self)
+
+    def after_fork(self) -> None:
+        """Replace the lock, which a thread of the parent may hold."""
+        self._lock = Lock()
 
     def get(self, key: tuple[str, str | None], revision: str, make: Callable[[], V]) -> V:
         """Return the value for a path and an encoding; `make` is not called under the lock."""
@@ -83,6 +90,11 @@ class OutputStore:
         self._outputs: LRUCache[str, Output] = LRUCache(
             MAX_OUTPUTS, lambda output: len(output.text), MAX_CHARS
         )
+        watch_forks(self)
+
+    def after_fork(self) -> None:
+        """Replace the lock, which a thread of the parent may hold."""
+        self._lock = Lock()
 
     def keep(self, output: Output, kind: str = "out") -> str:
         """Return a new name for an output, or the one that it has; `kind` is what the name begins with."""

@@ -12,6 +12,7 @@ from contextlib import AbstractContextManager
 from threading import Lock
 from typing import Literal
 
+from agentfs.forks import watch_forks
 from agentfs.line_ranges import (
     Hunk,
     Range,
@@ -134,6 +135,11 @@ class ReadTracker:
         self._cache = TextCache()
         self._unchanged_replies: OrderedDict[str, str] = OrderedDict()
         self._skip_reports: OrderedDict[tuple[str, ...], str] = OrderedDict()  # by method and paths
+        watch_forks(self)
+
+    def after_fork(self) -> None:
+        """Replace the lock, which a thread of the parent may hold."""
+        self._lock = Lock()
 
     def record_read(
         self, real_path: str, revision: str, text: str | None, first: int, last: int, total: int

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias, Type
 
 from agentfs import call_context
 from agentfs.enforcement import check_rules, guard_methods
-from agentfs.errors import InvalidArgumentError, NotAFileError, UnknownToolError
+from agentfs.errors import InvalidArgumentError, NotAFileError, RefusedError, UnknownToolError
 from agentfs.events import OnEvent
 from agentfs.limits import Limits
 from agentfs.messages import Joined, Message, call
@@ -997,21 +997,28 @@ class Workspace:
         from agentfs.history import Journal, Timeline
         from agentfs.history.report import conflict_error
 
+        if isinstance(self._root, OverlayRoot):
+            raise RefusedError(
+                "A transaction is open already, and there is none within another.",
+                hint="Make the changes through the one that is open, and undo what is to be taken back.",
+            )
+        process = os.getpid()
         staged = OverlayRoot(self._root)
         journal = staged.recorder = Journal(timeline=Timeline(bounded=False))
         read_tracker = self._read_tracker.fork(staged.is_staged)
         inner = copy(self)
         inner.__dict__.update(
-            _root=staged,
-            _journal=journal,
-            _read_tracker=read_tracker,
-            _state=None,
-            _guarded_by="",
+            _root=staged, _journal=journal, _read_tracker=read_tracker, _state=None, _guarded_by=""
         )
         committed = False
 
         def commit() -> None:
             nonlocal committed
+            if os.getpid() != process:
+                raise RefusedError(
+                    "This transaction belongs to the process that this one is a copy of.",
+                    hint="Nothing was changed. Begin a transaction in this process.",
+                )
             changes = journal.since(None).changes
             if changes:
                 with call_context.limited(self.limits.timeout):

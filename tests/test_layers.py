@@ -9,7 +9,7 @@ PACKAGE = Path(__file__).parents[1] / "agentfs"
 
 # From the bottom up; packages on one line are siblings and may not import one another.
 LAYERS = [
-    {"visible"},
+    {"visible", "forks"},
     {"messages"},
     {"errors", "values"},
     {"call_context", "permissions"},

@@ -17,7 +17,7 @@ from agentfs.errors import (
 )
 from agentfs.fs import Change, Directory, DirectoryNode, FileNode, Node, Root, display_name, entry_type, quote
 from agentfs.fs.oserrors import write_protected
-from agentfs.history.store import MemoryStore
+from agentfs.history.store import Store
 from agentfs.limits import Limits
 from agentfs.messages import Joined, Message, ParameterName, Retry, ToolName, call, plural
 from agentfs.read_tracker import ReadTracker
@@ -113,7 +113,7 @@ def _subtree(root: Root, limits: Limits, entry: Entry, real_path: str) -> list[t
         raise _conflict(Change(real_path, node, None), node)
     found = [("", node)]
     if entry.type == "directory":
-        store = MemoryStore()  # what is moved need not fit in memory
+        store = Store()  # what is moved need not fit in memory
         with root.open_directory(entry.path) as top:
             if top.real_path != real_path:
                 raise _conflict(Change(real_path, node, None), None)

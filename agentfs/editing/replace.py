@@ -30,7 +30,7 @@ from agentfs.errors import (
 from agentfs.fs import Change, Current, FileNode, Root, quote, watched
 from agentfs.fs.oserrors import read_only
 from agentfs.history.report import conflict_error, name_paths, patch_lines
-from agentfs.history.store import MemoryStore
+from agentfs.history.store import Store
 from agentfs.limits import Limits
 from agentfs.line_ranges import Hunk
 from agentfs.messages import FirstOf, Joined, Message, ParameterName, Retry
@@ -159,7 +159,7 @@ def _changed_files(
     found: Found,
 ) -> list[_ChangedFile]:
     """Return what becomes of each file; raise where one of them cannot be changed."""
-    store = MemoryStore()  # what is changed need not fit in memory
+    store = Store()  # what is changed need not fit in memory
     changed: dict[str, _ChangedFile] = {}
     faults: dict[str, AgentFSError] = {}
     diff_chars = 0

@@ -1,7 +1,7 @@
 """Access to the disk, confined to one root: path rules, reading, and changes, whole or not at all."""
 
 from agentfs.fs.directory import Directory, DirEntry, unicode_duplicates_among
-from agentfs.fs.file import BINARY, KeptText, OpenFile, ReadBuffer, Spool
+from agentfs.fs.file import BINARY, KeptText, OpenFile, ReadBuffer
 from agentfs.fs.lock import ATTEMPTS
 from agentfs.fs.node import (
     Change,
@@ -41,7 +41,6 @@ __all__ = [
     "OpenFile",
     "ReadBuffer",
     "Root",
-    "Spool",
     "display_name",
     "entry_type",
     "kept_changing",

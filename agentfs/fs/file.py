@@ -4,7 +4,6 @@ import errno
 import os
 import stat
 from collections.abc import Hashable, Sequence
-from threading import Lock
 from typing import Final, Protocol, Self
 
 from agentfs import call_context
@@ -14,7 +13,6 @@ from agentfs.fs.context import RootContext
 BINARY: Final = "binary"  # the content of a file whose text is not kept, as it is never searched
 _CHUNK = 64 * 1024  # read at once: a slow file is left after no more than this
 _BUFFER_SIZE = 256 * 1024
-_SPOOL = "the journal's temporary file"
 
 
 class KeptText(Hashable, Protocol):
@@ -223,63 +221,6 @@ def write_all(fd: int, content: bytes) -> None:
     view = memoryview(content)
     while view:
         view = view[os.write(fd, view) :]
-
-
-class Spool:
-    """Bytes appended to a temporary file outside the tree, which is gone when it is closed. Thread-safe.
-
-    `append` and `read` raise FileIOError (io) where the disk is full or fails; earlier bytes stay.
-    """
-
-    def __init__(self) -> None:
-        self._lock = Lock()
-        self._fd = -1
-        self._end = 0
-
-    @property
-    def size(self) -> int:
-        """Bytes appended so far."""
-        return self._end
-
-    def append(self, data: bytes) -> int:
-        """Append bytes, and return their offset."""
-        with self._lock:
-            try:
-                if self._fd < 0:
-                    import tempfile  # noqa: PLC0415 - it takes a tenth of an import of agentfs
-
-                    with tempfile.TemporaryFile(prefix="agentfs-") as file:
-                        self._fd = os.dup(file.fileno())
-                offset = self._end
-                os.lseek(self._fd, offset, os.SEEK_SET)
-                write_all(self._fd, data)
-            except OSError as error:
-                raise oserrors.from_oserror(error, _SPOOL) from None
-            self._end += len(data)
-            return offset
-
-    def read(self, offset: int, size: int) -> bytes:
-        """Return bytes that were appended."""
-        parts: list[bytes] = []
-        with self._lock:
-            try:
-                os.lseek(self._fd, offset, os.SEEK_SET)
-                while size > 0 and (part := os.read(self._fd, size)):
-                    parts.append(part)
-                    size -= len(part)
-            except OSError as error:
-                raise oserrors.from_oserror(error, _SPOOL) from None
-        return b"".join(parts)
-
-    def close(self) -> None:
-        """Free the space; calling it again does nothing."""
-        with self._lock:
-            fd, self._fd = self._fd, -1
-            if fd >= 0:
-                os.close(fd)
-
-    def __del__(self) -> None:
-        self.close()
 
 
 def _pread_into(fd: int, views: Sequence[memoryview], position: int) -> int:

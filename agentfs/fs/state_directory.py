@@ -6,6 +6,7 @@ import stat
 from contextlib import suppress
 
 from agentfs.errors import AgentFSError, BusyError, FileIOError, InvalidArgumentError, RefusedError
+from agentfs.forks import watch_forks
 from agentfs.fs import oserrors
 from agentfs.fs.lock import try_lock
 from agentfs.fs.mounts import mount_table
@@ -31,12 +32,12 @@ class StateDirectory:
         self, path: str | os.PathLike[str], root_path: str, main_file: str, other_files: tuple[str, ...]
     ) -> None:
         self._lock_fd = -1
-        self._process = os.getpid()
         self.path = _real_path(path)
         self.file = os.path.join(self.path, main_file)
         self._main_file = main_file
         self._allowed = {STATE_MARK, *other_files}
         _check_apart(self.path, root_path)
+        watch_forks(self)
         try:
             self._create()
             self._lock_fd = self._lock()
@@ -58,13 +59,12 @@ class StateDirectory:
         if fd >= 0:
             os.close(fd)
 
+    def after_fork(self) -> None:
+        """Release the child's copy of the lock, which else would outlive the parent."""
+        self.close()
+
     def check_usable(self) -> None:
-        """Refuse to write from a forked copy of the process, or after the directory was removed."""
-        if os.getpid() != self._process:
-            raise FileIOError(
-                "The state directory of this workspace belongs to the process that this one is a copy of.",
-                hint="Nothing was changed. Open a workspace of its own in this process.",
-            )
+        """Refuse to write after the directory was removed."""
         if self._lock_fd >= 0 and not os.fstat(self._lock_fd).st_nlink:
             raise FileIOError(
                 "The state directory of this workspace was removed while it was in use.",

@@ -1,4 +1,4 @@
-"""The SQLite database of a state directory: opening it, and transactions whose failures are typed errors."""
+"""The SQLite database of a history: opening it, and transactions whose failures are typed errors."""
 
 import errno
 import json
@@ -6,12 +6,16 @@ import os
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager, suppress
 from threading import RLock
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 from zlib import crc32
 
 from agentfs.errors import AgentFSError, FileIOError, InvalidArgumentError
+from agentfs.forks import watch_forks
 from agentfs.fs import quote
 from agentfs.fs.state_directory import StateDirectory, no_locks
+
+if TYPE_CHECKING:
+    import sqlite3
 
 FILE = "history.db"
 SIDE_FILES = (FILE + "-wal", FILE + "-shm", FILE + "-journal")
@@ -48,28 +52,46 @@ class Damage(Exception):  # noqa: N818 - it becomes an error that says what to d
 
 
 class Database:
-    """The database of one state directory, with its lock; without one only to read. Thread-safe."""
+    """The database of a state directory, or without a path a temporary one. Thread-safe.
 
-    def __init__(self, path: str, directory: StateDirectory | None, durability: Durability) -> None:
-        import sqlite3  # noqa: PLC0415 - it takes a tenth of what an import of agentfs may, and few need it
+    With a path and without a directory, which has the lock, it is only read. A temporary one is opened when
+    it is first used. It is in memory and in a file without a name, which is gone when it is closed.
+    """
 
+    def __init__(
+        self, path: str = "", directory: StateDirectory | None = None, durability: Durability = "fast"
+    ) -> None:
         self.path = path
-        self._sqlite3 = sqlite3
+        self.temporary = not path
         self._directory = directory
         self._syncs = durability != "fast"
         self._lock = RLock()
         self._opening = True
+        self._closed = False
+        self._forked = False
         self._deferred: list[Statement] = []
         self._connection: sqlite3.Connection | None = None
-        try:
-            with self._typed_errors():
-                self._open(os.path.join(path, FILE), durability)
-        except BaseException:
-            self.close()
-            raise
+        watch_forks(self)
+        if path:
+            try:
+                with self._typed_errors():
+                    self._open(os.path.join(path, FILE), durability)
+            except BaseException:
+                self.close()
+                raise
 
     def __del__(self) -> None:
         self.close()
+
+    def after_fork(self) -> None:
+        """Refuse every use in a forked child: SQLite allows none, closing included."""
+        connection, self._connection = self._connection, None
+        self._lock = RLock()
+        self._forked = True
+        if connection is not None:
+            import ctypes  # noqa: PLC0415 - only a forked child needs it
+
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))  # so that it is never closed
 
     def opened(self) -> None:
         """From now on leave the path out of errors: where the directory is, is not for a model to know."""
@@ -153,9 +175,12 @@ class Database:
 
     def close(self) -> None:
         """Close the database; calling it again does nothing."""
-        connection, self._connection = getattr(self, "_connection", None), None
+        self._closed = True
+        connection, self._connection = self._connection, None
         if connection is not None:
-            with suppress(self._sqlite3.Error):
+            import sqlite3  # noqa: PLC0415 - as in `_typed_errors`
+
+            with suppress(sqlite3.Error):
                 connection.close()
 
     def damaged(self, what: str) -> FileIOError:
@@ -172,20 +197,45 @@ class Database:
             details={"path": self.path, "file": FILE, "error": what},
         )
 
-    def _usable(self) -> Any:
+    def _usable(self) -> "sqlite3.Connection":
+        if self._forked:
+            raise FileIOError(
+                "The history of this workspace belongs to the process that this one is a copy of.",
+                hint="Nothing was changed. Open a workspace of its own in this process.",
+            )
         if self._directory is not None:
             self._directory.check_usable()
+        if self._closed:
+            raise FileIOError("The history of this workspace is closed.")
         connection = self._connection
         if connection is None:
-            raise FileIOError("The state directory of this workspace is closed.")
+            connection = self._connection = self._open_temporary()
         if connection.in_transaction:  # an interrupt came before it was rolled back
             self._roll_back(connection)
         return connection
 
-    def _roll_back(self, connection: Any) -> None:
+    def _roll_back(self, connection: "sqlite3.Connection") -> None:
+        import sqlite3  # noqa: PLC0415 - as in `_typed_errors`
+
         if connection.in_transaction:
-            with suppress(self._sqlite3.Error):
+            with suppress(sqlite3.Error):
                 connection.execute("ROLLBACK")
+
+    def _open_temporary(self) -> "sqlite3.Connection":
+        connection = self._connect("")
+        try:
+            connection.execute("PRAGMA auto_vacuum=INCREMENTAL")
+            connection.execute("PRAGMA journal_mode=MEMORY")
+            self._create_tables(connection)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _connect(self, name: str, *, uri: bool = False) -> "sqlite3.Connection":
+        import sqlite3  # noqa: PLC0415 - as in `_typed_errors`
+
+        return sqlite3.connect(name, uri=uri, isolation_level=None, check_same_thread=False, timeout=_TIMEOUT)
 
     def _open(self, file: str, durability: Durability) -> None:
         size, log_size = (
@@ -194,13 +244,8 @@ class Database:
         if 0 < size < _SMALLEST or (not size and log_size):  # which SQLite would take for a new database
             raise self.damaged("its content is missing")
         mode = "ro" if self._directory is None else "rw"
-        self._connection = connection = self._sqlite3.connect(
-            f"file:{''.join(f'%{byte:02x}' for byte in os.fsencode(file))}?mode={mode}",
-            uri=True,
-            isolation_level=None,
-            check_same_thread=False,
-            timeout=_TIMEOUT,
-        )
+        name = f"file:{''.join(f'%{byte:02x}' for byte in os.fsencode(file))}?mode={mode}"
+        self._connection = connection = self._connect(name, uri=True)
         self._check_identity(connection)
         if self._directory is not None:
             connection.execute(f"PRAGMA synchronous={'NORMAL' if self._syncs else 'OFF'}")
@@ -236,6 +281,9 @@ class Database:
         (mode,) = connection.execute("PRAGMA journal_mode=WAL").fetchone()
         if mode != "wal":
             raise no_locks(self.path, f"SQLite cannot use a write-ahead log there, only {mode!r}")
+        self._create_tables(connection)
+
+    def _create_tables(self, connection: "sqlite3.Connection") -> None:
         try:
             connection.execute("BEGIN IMMEDIATE")
             for statement in _SCHEMA.split(";"):
@@ -249,11 +297,13 @@ class Database:
 
     @contextmanager
     def _typed_errors(self) -> Generator[None]:
+        import sqlite3  # noqa: PLC0415 - it takes a tenth of what an import of agentfs may, and few need it
+
         try:
             yield
         except AgentFSError:  # several of them are also an OSError
             raise
-        except self._sqlite3.Error as error:
+        except sqlite3.Error as error:
             raise self._typed(error) from None
         except OSError as error:
             raise self._failed(error.errno or errno.EIO, error.strerror or str(error)) from None
@@ -272,11 +322,10 @@ class Database:
         return self._failed(errno.EACCES if code in {_PERM, _READONLY} else errno.EIO, str(error))
 
     def _failed(self, number: int, text: str) -> FileIOError:
-        where = (
-            f"The state directory {quote(self.path)}"
-            if self._opening
-            else "The state directory of this workspace"
-        )
+        where = "The temporary file with the history of this workspace"
+        if not self.temporary:
+            named = quote(self.path) if self._opening else "of this workspace"
+            where = f"The state directory {named}"
         action = "free disk space there" if number == errno.ENOSPC else "look at it"
         return FileIOError(
             f"{where} failed: {text}.",

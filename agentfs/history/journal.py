@@ -9,9 +9,10 @@ from typing import NamedTuple
 
 from agentfs import call_context
 from agentfs.errors import AgentFSError, BusyError, InvalidArgumentError, NotFoundError, StaleError
+from agentfs.forks import watch_forks
 from agentfs.fs import Change, DirectoryNode, Node, Root, quote
 from agentfs.history.report import conflict_error, name_paths
-from agentfs.history.store import MemoryStore
+from agentfs.history.store import Store
 from agentfs.history.timeline import Move, NetChanges, Step, Timeline
 from agentfs.messages import Joined, Message, ParameterName, ToolName, call
 from agentfs.text import plural
@@ -36,15 +37,25 @@ class Journal:
 
     def __init__(
         self,
-        store: MemoryStore | None = None,
+        store: Store | None = None,
         read_node: NodeReader | None = None,
         timeline: Timeline | None = None,
     ) -> None:
-        self.store = store or MemoryStore()
+        self.store = store or Store()
         self._read_node = read_node
         self._lock = RLock()  # taken after the locks of files, never before
+        self._forked = False
         self.timeline = timeline or Timeline()
         self._merge()
+        watch_forks(self)
+
+    def after_fork(self) -> None:
+        """Begin anew in a forked child; with a state directory every use of it is refused there."""
+        self._lock = RLock()
+        if self.store.database.temporary:
+            self.store, self.timeline, self._forked = Store(), Timeline(), True
+        else:
+            self.store = Store(self.store.database)
 
     def close(self) -> None:
         """Drop or release everything that is kept."""
@@ -137,8 +148,9 @@ class Journal:
         """Undo the last steps, all of them or none."""
 
         def target() -> int:
-            position, merged = self.timeline.position, self.timeline.merged
-            return position - _available(position - merged, steps, "undo", merged)
+            position = self.timeline.position
+            count = position - self.timeline.merged
+            return position - _available(count, steps, "undo", self._out_of_reach)
 
         return self._move(root, target, max_bytes)
 
@@ -192,12 +204,24 @@ class Journal:
         if position is None:
             names = list(self.timeline.checkpoints)[-_NAMES_SHOWN:]
             hint = f"There are {', '.join(map(quote, names))}." if names else "There is none yet."
-            if merged := self.timeline.merged:
-                hint += f" The first {merged} steps were merged; checkpoints among them are gone."
             raise NotFoundError(
-                f"There is no checkpoint {quote(checkpoint)}.", hint=hint, details={"checkpoints": names}
+                f"There is no checkpoint {quote(checkpoint)}.",
+                hint=hint + self._out_of_reach,
+                details={"checkpoints": names},
             )
         return position
+
+    @property
+    def _out_of_reach(self) -> str:
+        """A sentence about the steps that cannot be undone, if there are any."""
+        if self._forked:
+            return " What was changed before this process was forked, only the parent process can undo."
+        if merged := self.timeline.merged:
+            return (
+                f" The first {plural(merged, 'step')} are too long ago: they were merged,"
+                " and checkpoints among them are gone."
+            )
+        return ""
 
     def _made_before(self, error: BaseException, changes: tuple[Change, ...]) -> tuple[Change, ...]:
         """Return the changes that were made before an error: none, unless it is an interrupt."""
@@ -276,7 +300,7 @@ def _removes_directory(change: Change) -> bool:
     return isinstance(change.before, DirectoryNode) and change.after is None
 
 
-def _available(count: int, steps: int, verb: str, merged: int = 0) -> int:
+def _available(count: int, steps: int, verb: str, out_of_reach: str = "") -> int:
     """Return the number of steps; raise if it is below 1 or over the count that there is."""
     if steps < 1:
         raise InvalidArgumentError(
@@ -287,10 +311,8 @@ def _available(count: int, steps: int, verb: str, merged: int = 0) -> int:
         message = (
             f"Only {plural(count, 'step')} can be {verb}ne." if count else f"There is nothing to {verb}."
         )
-        if merged:
-            message += f" The first {plural(merged, 'step')} are too long ago: they were merged."
         raise InvalidArgumentError(
-            message,
+            message + out_of_reach,
             hint=Message("Call ", call(verb, steps=count), ".") if count else "",
             details={"parameter": "steps", "steps": count},
         )

@@ -13,11 +13,10 @@ from agentfs.history.database import FILE, SIDE_FILES, Damage, Database, Durabil
 from agentfs.history.journal import MAX_FILE_BYTES, Journal, RecoveryState, node_reader
 from agentfs.history.read_history import PersistentReadTracker
 from agentfs.history.report import name_paths
-from agentfs.history.sqlite_store import Loaded, SQLiteStore
+from agentfs.history.store import Loaded, Store
 from agentfs.history.timeline import Step
 
 _MOVE_ROOT = "UPDATE meta SET value = '{}' WHERE key = 'root'"
-_SLACK = 1024 * 1024  # bytes of free pages that are not worth returning to the file system
 
 
 class StateSession(NamedTuple):
@@ -44,12 +43,12 @@ def open_state(path: str | os.PathLike[str], root: Root, durability: Durability)
     try:
         database = Database(directory.path, directory, durability)
         _check_root(database, root.path, new=True)
-        store = SQLiteStore(database)
+        store = Store(database)
         loaded = _load(store, database)
         messages = _recover(loaded, store, root)
         store.flush()
         tracker, note = _read_tracker(database)
-        store.remove_unneeded(_SLACK)
+        store.remove_unneeded()
         database.opened()
         journal = Journal(store, node_reader(root), loaded.timeline)
         return StateSession(journal, tracker, (*messages, *note), database, directory)
@@ -68,7 +67,7 @@ def read_journal(path: str | os.PathLike[str], root: str | None = None) -> Journ
     database = _existing(path)
     if root is not None:
         _check_root(database, os.path.realpath(root))
-    store = SQLiteStore(database)
+    store = Store(database)
     return Journal(store, timeline=_load(store, database).timeline)
 
 
@@ -114,7 +113,7 @@ def _check_root(database: Database, root: str, *, new: bool = False) -> None:
         )
 
 
-def _load(store: SQLiteStore, database: Database) -> Loaded:
+def _load(store: Store, database: Database) -> Loaded:
     try:
         return store.load()
     except Damage as damage:
@@ -134,7 +133,7 @@ def _read_tracker(database: Database) -> tuple[PersistentReadTracker, tuple[str,
         raise database.damaged(reason) from None
 
 
-def _recover(loaded: Loaded, store: SQLiteStore, root: Root) -> tuple[str, ...]:
+def _recover(loaded: Loaded, store: Store, root: Root) -> tuple[str, ...]:
     """Finish what was under way when a process died, by what the tree shows; return messages."""
     timeline, step, target = loaded
     position = timeline.position

@@ -1,140 +1,358 @@
-"""Where a journal keeps the contents of files: in memory, and in a temporary file."""
+"""A journal in a database, with the contents that its steps need.
 
+A change is written down before it is made, and its outcome afterwards. A content stays as long as anything
+references its `Content`.
+"""
+
+import json
 import zlib
-from collections import OrderedDict
+from collections import deque
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from threading import Lock
-from weakref import WeakValueDictionary, ref
+from typing import Any, NamedTuple
+from weakref import WeakSet, ref
 
-from agentfs.fs import Change, FileNode, Node, Spool
-from agentfs.history.timeline import Step, Timeline
+from agentfs import call_context
+from agentfs.errors import AgentFSError, FileIOError
+from agentfs.fs import Change, FileNode, Node, node_from_json, node_to_json, revision_of
+from agentfs.history.database import (
+    Damage,
+    Database,
+    Statement,
+    checksum,
+    from_bytes,
+    put_meta,
+    to_bytes,
+    to_json,
+)
+from agentfs.history.timeline import NetChanges, Step, Timeline
 
-_MEMORY = 8 * 1024 * 1024
-UNCOMPRESSED = 512  # bytes; compressing less is not worth it
-_MAX_IN_MEMORY = 2_000  # contents, however small
+_UNCOMPRESSED = 512  # bytes; compressing less is not worth it
+_UNCOMPRESSED_IN_TEMPORARY = 64 * 1024  # there speed counts more than space
+_UNWRITTEN_BYTES = 1024 * 1024  # of contents in memory that no step has brought to the database
+_SLACK = 1024 * 1024  # bytes of free pages that are not worth returning to the file system
+_BEGUN = 0  # the number of the step that is under way
+_META_KEYS = {"root", "position", "base", "move", "generation"}
+_NO_CHANGES = NetChanges((), ())
+_DROP_BEGUN: Statement = ("DELETE FROM steps WHERE number = ?", (_BEGUN,))
+_END_MOVE: Statement = ("DELETE FROM meta WHERE key = 'move'", ())
+_DROP_UNDONE = (  # only as long as there is a step under way: an interrupt may have it carried out twice
+    "DELETE FROM steps WHERE number > ? AND EXISTS (SELECT 1 FROM steps WHERE number = 0)",
+    "DELETE FROM checkpoints WHERE position > ? AND EXISTS (SELECT 1 FROM steps WHERE number = 0)",
+)
+# By the key of a call: whether its change was made, NULL while it is under way, and the answer to the call.
+OUTCOMES_TABLE = "CREATE TABLE IF NOT EXISTS outcomes (key TEXT PRIMARY KEY, made INTEGER, answer BLOB)"
+MADE = 1
+_UNCERTAIN = 2
+_NOTE_KEY = "INSERT OR REPLACE INTO outcomes (key) VALUES (?)"
+_FORGET: tuple[Statement, ...] = (  # a key far later than an answer: it must outlive any pause of its client
+    ("UPDATE outcomes SET answer = NULL WHERE rowid = (SELECT max(rowid) FROM outcomes) - 100", ()),
+    ("DELETE FROM outcomes WHERE rowid <= (SELECT max(rowid) FROM outcomes) - 100000", ()),
+)
+_SETTLE_KEY: dict[bool | None, Statement] = {  # by whether all of the change was made; None for a part
+    True: ("UPDATE outcomes SET made = ? WHERE made IS NULL", (MADE,)),
+    None: ("UPDATE outcomes SET made = ? WHERE made IS NULL", (_UNCERTAIN,)),
+    False: ("DELETE FROM outcomes WHERE made IS NULL", ()),
+}
+_READ_JOURNAL = (
+    "SELECT key, value, checksum FROM meta",
+    "SELECT number, payload, checksum FROM steps ORDER BY number",
+    "SELECT name, position, checksum FROM checkpoints ORDER BY number",
+    "SELECT digest FROM contents",
+    "SELECT max(number) FROM checkpoints",
+    "SELECT count(*) FROM sqlite_master WHERE name = 'outcomes'",
+)
+
+
+class Loaded(NamedTuple):
+    """A journal as a database has it, with the step, or the target of an undo or redo, that is unfinished."""
+
+    timeline: Timeline
+    begun: Step | None
+    target: int | None
 
 
 class Content:
     """One content that is kept for as long as this object is referenced; calling it returns the bytes."""
 
-    __slots__ = ("__weakref__", "_store", "data", "digest", "location")
+    __slots__ = ("__weakref__", "_store", "digest", "unwritten")
 
-    def __init__(self, store: "MemoryStore", digest: str) -> None:
+    def __init__(self, store: "Store", digest: str) -> None:
         self._store = store
         self.digest = digest
-        self.data: bytes | None = None  # in memory; for a persistent store packed, until it is written
-        self.location: tuple[int, int] = (0, 0)  # offset and size in the spool
+        self.unwritten: bytes | None = None  # the row of the database that is still to be written
 
     def __call__(self) -> bytes:
-        """Return the bytes."""
+        """Return the bytes; raises FileIOError if they are not as they were kept."""
         return self._store.read(self)
 
 
-class MemoryStore:
-    """Keeps the contents of a journal: the latest in memory, the others in a temporary file. Thread-safe.
+class Store:
+    """Keeps a journal and its contents in a database. Thread-safe.
 
-    The other methods are for a store that persists; here they do nothing. What is begun is finished before
-    anything else is begun, under the lock of the journal.
+    What is begun is finished before anything else is begun, under the lock of the journal.
     """
 
-    def __init__(self, memory: int = _MEMORY) -> None:
-        self._adding, self._lock = Lock(), Lock()
-        self._memory = memory
-        self._contents: WeakValueDictionary[str, Content] = WeakValueDictionary()
-        # Those in memory with their sizes, the latest used last; one that is not referenced goes in its turn.
-        self._loaded: OrderedDict[str, tuple[ref[Content], int]] = OrderedDict()
-        self._loaded_bytes = 0
-        self._spool = Spool()
-
-    @property
-    def bytes_in_memory(self) -> int:
-        """Bytes of the contents in memory."""
-        with self._lock:
-            loaded = [content() for content, _ in self._loaded.values()]
-        return sum(len(content.data or b"") for content in loaded if content is not None)
-
-    @property
-    def bytes_on_disk(self) -> int:
-        """Bytes of the temporary file."""
-        return self._spool.size
+    def __init__(self, database: Database | None = None) -> None:
+        self.database = database or Database()
+        self._lock = Lock()
+        self._contents: dict[str, ref[Content]] = {}
+        self._unneeded = deque[str]()  # digests of contents that nothing references any more
+        self._unwritten = WeakSet[Content]()
+        self._unwritten_bytes = 0  # at least
+        self._deleted = False  # contents, since the database was shrunk
+        self._checkpoint_number = 0
+        self._was_moved = True  # since the last step: then there may be undone steps, or an unfinished move
+        self._key_noted = False  # of the step or move that is under way
 
     def keep(self, change: Change) -> Change:
         """Keep the contents of a change, and return the change with its contents loaded from here."""
         return Change(change.path, self._keep_node(change.before), self._keep_node(change.after))
 
+    def load(self) -> Loaded:
+        """Read the journal; raises Damage where it is not as it was written."""
+        meta_rows, step_rows, checkpoint_rows, digest_rows, last, outcomes = self.database.read_checked(
+            ("meta", "steps", "checkpoints"), *_READ_JOURNAL
+        )
+        self._checkpoint_number = last[0][0] or 0
+        self._key_noted = outcomes[0][0] > 0
+        try:
+            return self._from_rows(
+                meta_rows, step_rows, checkpoint_rows, {bytes(row[0]) for row in digest_rows}
+            )
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+            raise Damage("a row holds what no journal writes") from None
+
+    def _from_rows(self, meta_rows: Any, step_rows: Any, checkpoint_rows: Any, digests: set[bytes]) -> Loaded:
+        meta: dict[str, Any] = {}
+        for key, value, check in meta_rows:
+            if key not in _META_KEYS or (key != "root" and check != checksum(key, value)):
+                raise Damage(f'the row {key!r} of "meta" is not as it was written')
+            meta[key] = json.loads(value)
+        needed: set[str] = set()
+        base, merged = _NO_CHANGES, 0
+        if "base" in meta:
+            merged, omitted, external, changes = meta["base"]
+            base = NetChanges(
+                tuple(self._change(c, needed) for c in changes), tuple(map(str, external)), omitted
+            )
+        steps: list[Step] = []
+        begun: Step | None = None
+        for number, payload, check in step_rows:
+            if check != checksum(payload) or (number != _BEGUN and number != merged + len(steps) + 1):
+                raise Damage(f"step {number} is not as it was written, or steps before it are missing")
+            step = self._step(json.loads(payload), needed)
+            if number == _BEGUN:
+                begun = step
+            else:
+                steps.append(step)
+        position, end = int(meta["position"]), merged + len(steps)
+        start, target = meta.get("move", (position, position))
+        checkpoints: dict[str, int] = {}
+        for name, at, check in checkpoint_rows:
+            if check != checksum(name, at) or not merged <= at <= end:
+                raise Damage("a checkpoint is not as it was written")
+            checkpoints[from_bytes(name)] = at
+        if start != position or not (merged <= position <= end and merged <= target <= end):
+            raise Damage("it has a position where there are no steps")
+        if not {bytes.fromhex(digest) for digest in needed} <= digests:
+            raise Damage("a content that a step needs is missing")
+        self._unneeded.extend(digest.hex() for digest in digests - {bytes.fromhex(each) for each in needed})
+        timeline = Timeline()
+        timeline.restore(base, merged, steps, position, checkpoints)
+        return Loaded(timeline, begun, target if "move" in meta else None)
+
+    def remove_unneeded(self) -> None:
+        """Delete the contents that no step needed when the journal was loaded, and shrink the file."""
+        self._drop_unneeded()
+        self._deleted = True
+        self.flush()
+
     def read(self, content: Content) -> bytes:
-        """Return the bytes of a content."""
-        with self._lock:
-            data = content.data
-            if data is not None:
-                if content.digest in self._loaded:
-                    self._loaded.move_to_end(content.digest)
-                return data
-        return zlib.decompress(self._spool.read(*content.location))
+        """Return the bytes of a content; raises FileIOError where they are not as they were kept."""
+        packed = content.unwritten
+        if packed is None:
+            digest = bytes.fromhex(content.digest)
+            (rows,) = self.database.read(("SELECT data FROM contents WHERE digest = ?", (digest,)))
+            packed = rows[0][0] if rows and isinstance(rows[0][0], bytes) else b""
+        try:
+            data = zlib.decompress(packed[1:]) if packed[:1] == b"z" else packed[1:]
+        except zlib.error:
+            data = b""
+        if revision_of(data) != content.digest:
+            where = "temporary file" if self.database.temporary else "state directory"
+            raise FileIOError(
+                f"A content that the journal kept is damaged in the {where}; nothing was done.",
+                hint="Undo fewer steps, or edit the file.",
+                details={"digest": content.digest},
+            )
+        return data
 
     def begin_step(self, step: Step) -> None:
-        """Write down a step that is about to be made; raises FileIOError where that fails."""
+        """Write down a step that is about to be made, with its contents; raises FileIOError if that fails."""
+        nodes = [node for change in step.changes for node in (change.before, change.after)]
+        loads = [node.load for node in nodes if isinstance(node, FileNode)]
+        statements: list[Statement] = [_END_MOVE] if self._was_moved else []
+        statements.append(("INSERT OR REPLACE INTO steps VALUES (?, ?, ?)", (_BEGUN, *_step_row(step))))
+        statements += self._note_key()
+        self._write([content for content in loads if isinstance(content, Content)], statements, sync=True)
 
     def begin_move(self, start: int, end: int) -> None:
         """Write down that steps are about to be undone or redone; raises as `begin_step`."""
+        self._was_moved = True
+        self.database.write([_DROP_BEGUN, put_meta("move", [start, end]), *self._note_key()], sync=True)
 
     def finish_step(self, made: Step | None, position: int, *, whole: bool | None) -> None:
-        """Write down what was made of a step, and the position before it; never fails."""
+        """Write down, with the next transaction, what was made of a step: until then the tree shows it.
+
+        `whole` is whether all of it was made; None where that is a part, or not known.
+        """
+        self.database.defer(self._settle_key(whole))
+        if made is None:
+            self.database.defer([_DROP_BEGUN])
+            self._drop_unneeded()
+            return
+        statements: list[Statement] = []
+        if not whole:
+            statements.append(
+                ("UPDATE steps SET payload = ?, checksum = ? WHERE number = 0", _step_row(made))
+            )
+        if self._was_moved:
+            statements += [(sql, (position,)) for sql in _DROP_UNDONE]
+        statements.append(("UPDATE steps SET number = ? WHERE number = ?", (position + 1, _BEGUN)))
+        self.database.defer([*statements, put_meta("position", position + 1)])
+        self._was_moved = False
+        self._drop_unneeded()
 
     def finish_move(self, position: int, *, whole: bool | None) -> None:
-        """Write down the position after steps were undone or redone, or were not; never fails."""
+        """Write down, with the next transaction, the position after an undo or redo; `whole` as above."""
+        self.database.defer([*self._settle_key(whole), _END_MOVE, put_meta("position", position)])
 
     def set_checkpoint(self, name: str, position: int) -> None:
-        """Write down a checkpoint; raises as `begin_step`."""
+        """Write down a checkpoint; a later step brings it to the disk."""
+        self._checkpoint_number += 1
+        key = to_bytes(name)
+        row = (key, position, self._checkpoint_number, checksum(key, position))
+        add: Statement = ("INSERT OR REPLACE INTO checkpoints VALUES (?, ?, ?, ?)", row)
+        self.database.write([add, *self._note_key(), *self._settle_key(whole=True)])
 
     def merge(self, timeline: Timeline) -> None:
-        """Write down that steps were merged into the base; never fails."""
+        """Write down, with the next transaction, that steps were merged into the base."""
+        base, merged = timeline.base, timeline.merged
+        plain = [merged, base.omitted, list(base.external), _plain(base.changes)]
+        delete_steps: Statement = ("DELETE FROM steps WHERE number BETWEEN 1 AND ?", (merged,))
+        delete_checkpoints: Statement = ("DELETE FROM checkpoints WHERE position < ?", (merged,))
+        self.database.defer([put_meta("base", plain), delete_steps, delete_checkpoints])
+        self._drop_unneeded()
 
     def flush(self) -> None:
-        """Write down what is left of a change that was finished; never fails."""
+        """Write down the outcome of the last change, if nothing was written since; never fails."""
+        self.database.flush()
+        if self._deleted:
+            self._deleted = False
+            with suppress(AgentFSError):
+                self.database.shrink(_SLACK)
 
     def close(self) -> None:
-        """Drop everything."""
-        with self._lock:
-            for content in list(self._contents.values()):
-                content.data = None
-            self._contents.clear()
-            self._loaded.clear()
-            self._loaded_bytes = 0
-        self._spool.close()
+        """Write down what could not be written before, if there is space; drop a temporary database."""
+        self.database.flush()
+        if self.database.temporary:
+            self.database.close()
+
+    def _note_key(self) -> list[Statement]:
+        """Return what notes the key of the call under way, if it has one."""
+        call = call_context.current.get()
+        if call is None or call.key is None:
+            return []
+        self._key_noted = True
+        return [(_NOTE_KEY, (call.key,)), *_FORGET]
+
+    def _settle_key(self, whole: bool | None) -> list[Statement]:
+        noted, self._key_noted = self._key_noted, False
+        return [_SETTLE_KEY[whole]] if noted else []
 
     def _keep_node(self, node: Node | None) -> Node | None:
         if not isinstance(node, FileNode):
             return node
-        with self._adding:
-            content = self._contents.get(node.digest)
+        with self._lock:
+            content = self._known(node.digest)
             if content is None:
-                content = Content(self, node.digest)
-                self._add(content, node.load())
-                self._contents[node.digest] = content
+                data = node.load()
+                content = self._add(node.digest)
+                content.unwritten = self._pack(data)
+                self._unwritten.add(content)
+                self._unwritten_bytes += len(content.unwritten)
+                if self._unwritten_bytes > _UNWRITTEN_BYTES:
+                    self._write(list(self._unwritten), [])
+                    self._unwritten_bytes = 0
         return replace(node, load=content)
 
-    def _add(self, content: Content, data: bytes) -> None:
-        with self._lock:
-            content.data = data
-            self._unload(content.digest)
-            self._loaded[content.digest] = (ref(content), len(data))
-            self._loaded_bytes += len(data)
-            try:
-                while self._loaded_bytes > self._memory or len(self._loaded) > _MAX_IN_MEMORY:
-                    self._spill(next(iter(self._loaded)))
-            except BaseException:
-                self._unload(content.digest)
-                raise
+    def _known(self, digest: str) -> Content | None:
+        found = self._contents.get(digest)
+        return None if found is None else found()
 
-    def _spill(self, digest: str) -> None:
-        content = self._loaded[digest][0]()
-        if content is not None and content.data is not None:
-            compressed = zlib.compress(content.data, 1 if len(content.data) > UNCOMPRESSED else 0)
-            content.location = (self._spool.append(compressed), len(compressed))
-            content.data = None
-        self._unload(digest)
+    def _add(self, digest: str) -> Content:
+        content, unneeded = Content(self, digest), self._unneeded
+        self._contents[digest] = ref(content, lambda _: unneeded.append(digest))
+        return content
 
-    def _unload(self, digest: str) -> None:
-        _, size = self._loaded.pop(digest, (None, 0))
-        self._loaded_bytes -= size
+    def _pack(self, data: bytes) -> bytes:
+        most = _UNCOMPRESSED_IN_TEMPORARY if self.database.temporary else _UNCOMPRESSED
+        packed = zlib.compress(data, 1) if len(data) > most else data
+        return b"z" + packed if len(packed) < len(data) else b"-" + data
+
+    def _write(
+        self, contents: Iterable[Content], statements: Sequence[Statement], *, sync: bool = False
+    ) -> None:
+        """Write contents that the database does not have, before some statements in one transaction."""
+        new = [content for content in contents if content.unwritten is not None]
+        add = "INSERT OR IGNORE INTO contents VALUES (?, ?)"
+        rows: list[Statement] = [(add, (bytes.fromhex(each.digest), each.unwritten)) for each in new]
+        self.database.write([*rows, *statements], sync=sync)
+        for content in new:
+            content.unwritten = None
+            self._unwritten.discard(content)
+
+    def _drop_unneeded(self) -> None:
+        """Delete the contents that nothing references, after the steps that had them; see `defer`."""
+        with self._lock:  # so that a content that is kept again is written after it was deleted
+            while self._unneeded:
+                digest = self._unneeded.popleft()
+                if self._known(digest) is None:
+                    self._contents.pop(digest, None)
+                    delete = "DELETE FROM contents WHERE digest = ?"
+                    self.database.defer([(delete, (bytes.fromhex(digest),))])
+                    self._deleted = True
+
+    def _step(self, plain: Any, needed: set[str]) -> Step:
+        return Step(tuple(self._change(change, needed) for change in plain["changes"]), float(plain["time"]))
+
+    def _change(self, plain: Any, needed: set[str]) -> Change:
+        path, before, after = plain
+        if "\0" in path or {"", ".", ".."} & set(path.split("/")):
+            raise ValueError(path)
+        return Change(path, self._node(before, needed), self._node(after, needed))
+
+    def _node(self, plain: Any, needed: set[str]) -> Node | None:
+        match plain:
+            case None:
+                return None
+            case ["link", str(), *_] | ["directory", int() | None, *_] | ["file", int(), str(), int(), *_]:
+                node = node_from_json(list(plain))
+            case _:
+                raise ValueError(plain)
+        if not isinstance(node, FileNode):
+            return node
+        needed.add(node.digest)
+        return replace(node, load=self._known(node.digest) or self._add(node.digest))
+
+
+def _plain(changes: Iterable[Change]) -> list[Any]:
+    return [[change.path, node_to_json(change.before), node_to_json(change.after)] for change in changes]
+
+
+def _step_row(step: Step) -> tuple[bytes, int]:
+    payload = to_json({"time": step.time, "changes": _plain(step.changes)})
+    return payload, checksum(payload)

@@ -12,7 +12,7 @@ from typing import Any
 
 from agentfs.errors import AgentFSError, DisconnectedError
 from agentfs.history.database import Database
-from agentfs.history.sqlite_store import MADE, OUTCOMES_TABLE
+from agentfs.history.store import MADE, OUTCOMES_TABLE
 
 _MAX_ANSWER = 1024 * 1024  # bytes; of a longer one only the outcome is kept
 

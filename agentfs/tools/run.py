@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from agentfs import call_context
 from agentfs.errors import InvalidArgumentError
+from agentfs.forks import watch_forks
 from agentfs.tools.docstrings import write_docstring
 from agentfs.tools.spec import Tool
 from agentfs.tools.types import Parameter, plain_hint
@@ -24,7 +25,12 @@ class Runner:
         if type(concurrency) is not int or concurrency < 1:
             raise InvalidArgumentError(f"`concurrency` must be a positive integer, not {concurrency!r}.")
         self._concurrency = concurrency
-        self._slots = threading.Semaphore(concurrency)
+        self.after_fork()
+        watch_forks(self)
+
+    def after_fork(self) -> None:
+        """Begin with free slots and without threads: those of the parent are not in a forked child."""
+        self._slots = threading.Semaphore(self._concurrency)
         self._lock = threading.Lock()
         self._pool: Any = None
 

@@ -1,7 +1,9 @@
 """The journal's memory is bounded by number too: the oldest steps are merged, and undo says so."""
 
 import gc
+import os
 import shutil
+import sqlite3
 import tracemalloc
 
 import pytest
@@ -130,9 +132,9 @@ def test_what_is_too_long_ago_is_not_undone_and_is_still_in_the_patch(few, opene
 
 
 def test_a_file_of_the_journal_that_is_written_anew_keeps_what_was_put_together(few, tmp_path, monkeypatch):
-    from agentfs.history import state as history_state
+    from agentfs.history import store as history_store
 
-    monkeypatch.setattr(history_state, "_SLACK", 0)
+    monkeypatch.setattr(history_store, "_SLACK", 0)
     top, state = tmp_path / "root", tmp_path / "state"
     top.mkdir()
     patches = []
@@ -192,3 +194,49 @@ def test_checkpoints_are_bounded(tmp_path, monkeypatch):
         ws.rollback("turn-149")
         with pytest.raises(NotFoundError):
             ws.rollback("turn-1")
+
+
+def test_contents_that_no_step_needs_leave_the_database_while_it_is_open(tmp_path):
+    """The steps are undone, and the next one takes their place; both the file and its log stay small."""
+    root, state = tmp_path / "root", tmp_path / "state"
+    root.mkdir()
+    most: dict[str, int] = {}
+    with Workspace(root, policy=POLICY, state=state) as ws:
+        for _ in range(40):
+            (root / "a").write_bytes(last := os.urandom(300_000))
+            ws.delete("a")
+            ws.undo()
+            for path in state.iterdir():
+                most[path.name] = max(most.get(path.name, 0), path.stat().st_size)
+        ((count,),) = ws._journal.store.database.read("SELECT count(*) FROM contents")[0]
+        assert count == 1, "that of the step that can be redone"
+        assert most["history.db"] < 2_500_000, "40 contents of 300,000 bytes"
+        assert most["history.db-wal"] <= 4 * 1024 * 1024 + 100_000
+        ws.redo()
+        ws.undo()
+        assert (root / "a").read_bytes() == last
+
+
+def test_the_temporary_database_reuses_the_pages_of_contents_that_no_step_needs(tmp_path):
+    with Workspace(tmp_path, policy=POLICY) as ws:
+        for _ in range(40):
+            (tmp_path / "a").write_bytes(os.urandom(300_000))
+            ws.delete("a")
+            ws.undo()
+        ((pages,),) = ws._journal.store.database.read("PRAGMA page_count")[0]
+        assert pages * 4096 < 2_500_000
+
+
+def test_a_content_that_is_kept_again_while_it_is_dropped_stays(tmp_path):
+    """The step that had it is replaced by one that has it too."""
+    content = os.urandom(300_000)
+    (tmp_path / "root").mkdir()
+    (tmp_path / "root" / "a").write_bytes(content)
+    for kept in (tmp_path / "state", None):
+        with Workspace(tmp_path / "root", policy=POLICY, state=kept) as ws:
+            for _ in range(3):
+                ws.move("a", "b")
+                ws.undo()
+                ws.delete("a")
+                ws.undo()
+            assert (tmp_path / "root" / "a").read_bytes() == content

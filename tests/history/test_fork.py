@@ -1,0 +1,181 @@
+"""A forked child never uses what belongs to its parent: databases, locks, threads."""
+
+import asyncio
+import contextlib
+import multiprocessing
+import os
+import threading
+
+import pytest
+
+from agentfs import AgentFSError, Policy, Workspace
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are not copied here")
+ONLY_PARENT = "What was changed before this process was forked, only the parent process can undo."
+
+
+@pytest.fixture
+def ws(tmp_path):
+    with Workspace(tmp_path, policy=Policy(overwrite="always")) as workspace:
+        yield workspace
+
+
+def in_a_copy(act) -> str:
+    """Run a function in a forked child; return what it returned, or its error, as text."""
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(read)
+        try:
+            text = str(act())
+        except BaseException as error:  # noqa: BLE001 - the parent looks at it
+            text = f"{type(error).__name__}: {error}"
+        os.write(write, text.encode())
+        os._exit(0)
+    os.close(write)
+    with open(read, encoding="utf-8") as output:
+        text = output.read()
+    os.waitpid(child, 0)
+    return text
+
+
+def error_of(act) -> str:
+    try:
+        return str(act())
+    except AgentFSError as error:
+        return f"{error.code}: {error}"
+
+
+def random_text() -> str:
+    return os.urandom(30_000).hex()
+
+
+def test_each_process_undoes_only_what_it_changed_itself(ws, tmp_path):
+    """Both go on after the fork, with more than stays in memory."""
+    versions = {name: [random_text() for _ in range(30)] for name in ("parent", "child")}
+    go, told = os.pipe(), os.pipe()
+    for text in versions["parent"][:10]:
+        ws.write("parent.txt", text)
+    ws.checkpoint("before")
+
+    def child():
+        said = [error_of(ws.undo), error_of(lambda: ws.rollback("before"))]
+        for text in versions["child"]:
+            ws.write("child.txt", text)
+        os.write(told[1], b"x")
+        os.read(go[0], 1)  # the parent has written and undone meanwhile
+        for text in reversed(versions["child"][:-1]):
+            ws.undo()
+            assert (tmp_path / "child.txt").read_text() == text
+        ws.undo()
+        return "\n".join([*said, error_of(ws.undo), ws.changes().text])
+
+    def parent():
+        os.read(told[0], 1)
+        for text in versions["parent"][10:]:
+            ws.write("parent.txt", text)
+        for text in reversed(versions["parent"][:-1]):
+            ws.undo()
+            assert (tmp_path / "parent.txt").read_text() == text
+        os.write(go[1], b"x")
+
+    thread = threading.Thread(target=parent)
+    thread.start()
+    said = in_a_copy(child)
+    thread.join()
+    assert said.split("\n") == [
+        f"invalid_argument: There is nothing to undo. {ONLY_PARENT}",
+        'not_found: There is no checkpoint "before".',
+        f"There is none yet. {ONLY_PARENT}",
+        f"invalid_argument: There is nothing to undo. {ONLY_PARENT}",
+        "Nothing is changed.",
+    ]
+
+
+@pytest.mark.parametrize("kept", [False, True])
+def test_a_child_that_ends_leaves_the_history_of_its_parent_alone(tmp_path, kept):
+    """It ends as multiprocessing does, and by the interpreter's own end, which closes what is left."""
+    root, state = tmp_path / "root", tmp_path / "state"
+    root.mkdir()
+    with Workspace(root, policy=Policy(overwrite="always"), state=state if kept else None) as ws:
+        texts = [random_text() for _ in range(20)]
+        for text in texts:
+            ws.write("a.txt", text)
+        process = multiprocessing.get_context("fork").Process(target=ws.close)
+        process.start()
+        process.join()
+        assert process.exitcode == 0
+        said = in_a_copy(ws.undo)
+        assert ("nothing to undo" in said) is not kept
+        assert ("is a copy of" in said) is kept
+        for text in reversed(texts[:-1]):
+            ws.undo()
+            assert (root / "a.txt").read_text() == text
+
+
+def test_a_child_does_not_hold_the_lock_of_a_state_directory(tmp_path):
+    (tmp_path / "root").mkdir()
+    hold, held = os.pipe()
+    with Workspace(tmp_path / "root", state=tmp_path / "state"):
+        child = os.fork()
+        if child == 0:
+            os.close(held)
+            os.read(hold, 1)
+            os._exit(0)
+    Workspace(tmp_path / "root", state=tmp_path / "state").close()
+    os.close(held)
+    os.waitpid(child, 0)
+
+
+def test_a_transaction_is_committed_only_by_its_own_process(ws, tmp_path):
+    with contextlib.ExitStack() as stack:
+        tx = stack.enter_context(ws.transaction())
+        tx.write("new.txt", "one\n")
+        said = in_a_copy(stack.close)
+        assert "belongs to the process that this one is a copy of" in said
+        assert not (tmp_path / "new.txt").exists()
+    assert (tmp_path / "new.txt").read_text() == "one\n"
+
+
+def test_a_child_does_not_wait_for_threads_and_locks_of_its_parent(ws):
+    tools = ws.tools("all")
+    ws.write("a.txt", "one\n")
+    asyncio.run(tools.acall("read", {"path": "a.txt"}))
+    with ws._journal.alone(), ws._read_tracker._lock, ws._outputs._lock, ws._indexes._lock:
+        done = threading.Event()
+
+        def child():
+            result = asyncio.run(tools.acall("write", {"path": "b.txt", "content": "two\n"}))
+            return f"{result.success} {ws.undo().steps}"
+
+        def fork():
+            said.append(in_a_copy(child))
+            done.set()
+
+        said: list[str] = []
+        threading.Thread(target=fork).start()
+        assert done.wait(20)
+    assert said == ["True 1"]
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "UPDATE contents SET data = CAST('z' || substr(data, 2) AS BLOB)",
+        "UPDATE contents SET data = x'2d00'",
+        "UPDATE contents SET data = 'x' || CAST(data AS TEXT)",
+        "UPDATE contents SET data = 5",
+        "DELETE FROM contents",
+    ],
+)
+def test_a_content_that_changed_in_the_temporary_file_is_never_written(ws, tmp_path, damage):
+    texts = [random_text() for _ in range(3)]
+    for text in texts:
+        ws.write("a.txt", text)
+    database = ws._journal.store.database
+    database.write([(damage, ())])
+    with pytest.raises(AgentFSError, match="damaged in the temporary file"):
+        ws.undo()
+    with pytest.raises(AgentFSError, match="damaged in the temporary file"):
+        ws.changes()
+    assert (tmp_path / "a.txt").read_text() == texts[-1]
