@@ -16,7 +16,7 @@ from agentfs.fs.node import (
     revision_of,
     revision_of_stat,
 )
-from agentfs.fs.oserrors import kept_changing, link_note, typed
+from agentfs.fs.oserrors import kept_changing, link_note, too_large, typed
 from agentfs.fs.path import MAX_NAME_BYTES, MAX_PARTS, MAX_PATH_BYTES, display_name, quote
 from agentfs.fs.protect import name_matcher
 from agentfs.fs.replace import Changed, ConcurrentChange, Current
@@ -55,6 +55,7 @@ __all__ = [
     "revision_of",
     "revision_of_stat",
     "size_of",
+    "too_large",
     "typed",
     "unicode_duplicates_among",
     "watched",
