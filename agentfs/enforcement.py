@@ -419,7 +419,11 @@ def _denying(rules: Sequence[Rule], paths: Sequence[str], ignores_case: Callable
     for rule in rules:
         glob = rule.glob or ""
         for path in paths if glob else ():
-            if _matches(glob, path) or (_matches(_fold(glob), _fold(path)) and ignores_case(path)):
+            if (
+                _matches(glob, path)
+                or _matches(unicodedata.normalize("NFC", glob), unicodedata.normalize("NFC", path))
+                or (_matches(_fold(glob), _fold(path)) and ignores_case(path))
+            ):
                 return rule
     return None
 
@@ -457,7 +461,9 @@ def _compiled(glob: str) -> Callable[[str], bool]:
 
 
 def _fold(text: str) -> str:
-    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).casefold())
+    from agentfs.fs.protect import fold_letters  # noqa: PLC0415 - a workspace loads it when it is opened
+
+    return fold_letters(text)
 
 
 async def _coroutine(awaitable: Awaitable[Any]) -> Any:

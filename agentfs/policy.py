@@ -43,14 +43,15 @@ NO_DIALECT = DialectOptions()
 class Protect(Value):
     """The names that are protected, wherever they lie in the tree.
 
-    A pattern is a name, or several with `/` between them; `*` matches any characters of one name. It
-    covers the file or directory of that name, and with a `/` at its end everything below it too. One that
-    begins with `!` makes an exception; the last that matches decides. To protect more or fewer names:
-    `Protect(read=[*Protect.READ, "*.secret", "!.npmrc"])`.
+    A pattern is a name, or several with `/` between them; `*` matches any characters of one name, and a
+    name `**` any number of names. It covers the file or directory of that name, and with a `/` at its end
+    everything below it too. One that begins with `!` makes an exception; the last that matches decides. To
+    protect more or fewer names: `Protect(read=[*Protect.READ, "*.secret", "!.npmrc"])`.
 
     Attributes:
         read: Names that are listed, while contents are neither shown nor changed; backups of such a name too,
-            as editors write them: `NAME~`, `#NAME#`, `NAME.bak`, `NAME.orig`, `.NAME.swp`.
+            as editors write them: `NAME~`, `#NAME#`, `NAME.bak`, `NAME.orig`, `NAME.lock`,
+            `.NAME.swp`.
         write: Names that are shown and never changed.
     """
 
@@ -62,7 +63,11 @@ class Protect(Value):
         *("id_rsa*", "id_dsa*", "id_ecdsa*", "id_ed25519*", "!id_*.pub"),
         *(".ssh/", ".gnupg/", ".aws/", ".azure/", ".config/gcloud/", ".config/gh/", ".config/hub", ".s3cfg"),
         *(".kube/config", "kubeconfig", "*.kubeconfig", ".docker/config.json", ".dockercfg"),
-        *(".git/config", ".git/config.worktree", ".git/modules/*/config", ".git/credentials"),
+        *(".git/**/config", ".git/**/credentials", "*.git/config", "*.git/modules/**/config"),
+        *("*.git/**/config.worktree", ".git/remotes/*", ".git/branches/*", ".git/git-crypt/"),
+        *(".git/annex/creds/", ".config/git/credentials", ".hg/hgrc*", ".hgrc", ".config/hg/hgrc"),
+        *(".subversion/auth/", ".subversion/servers", ".jj/**/config", ".jj/**/*.toml", ".bzr/**/*.conf"),
+        *(".bazaar/authentication.conf", ".config/breezy/authentication.conf", ".cvspass", "CVS/Root"),
         *(".netrc", "_netrc", ".npmrc", ".pypirc", ".git-credentials", ".pgpass", ".my.cnf", ".htpasswd"),
         *(".vault-token", ".cargo/credentials*", "*.tfstate*", "*.tfvars", "local.settings.json"),
         *("credentials.json", "service-account*.json", "application_default_credentials.json"),
@@ -71,7 +76,8 @@ class Protect(Value):
         *("secrets.cfg", "secrets.conf", "secrets.properties", "secrets.xml", "secrets.txt"),
     )
     WRITE: ClassVar[tuple[str, ...]] = (
-        *(".git/", ".hg/", ".svn/", ".vscode/", "*.code-workspace", ".idea/", ".windsurf/", ".zed/"),
+        *(".git/", "*.git/hooks/", ".hg/", ".svn/", ".jj/", ".bzr/", ".config/git/", ".vscode/"),
+        *("*.code-workspace", ".idea/", ".windsurf/", ".zed/"),
         *(".claude/", ".cursor/", ".gemini/", ".codex/", ".roo/", ".mcp.json", ".envrc", ".husky/"),
         *(".devcontainer/", ".gitconfig", ".profile", ".bashrc", ".bash_profile", ".vimrc"),
         *(".zshrc", ".zshenv", ".zprofile"),

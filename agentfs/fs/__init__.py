@@ -15,7 +15,7 @@ from agentfs.fs.node import (
     revision_of,
     revision_of_stat,
 )
-from agentfs.fs.oserrors import kept_changing, link_note, typed
+from agentfs.fs.oserrors import kept_changing, link_note, too_large, typed
 from agentfs.fs.path import MAX_NAME_BYTES, MAX_PARTS, MAX_PATH_BYTES, display_name, quote
 from agentfs.fs.protect import name_matcher
 from agentfs.fs.replace import Changed, ConcurrentChange, Current
@@ -51,6 +51,7 @@ __all__ = [
     "quote",
     "revision_of",
     "revision_of_stat",
+    "too_large",
     "typed",
     "unicode_duplicates_among",
     "watched",

@@ -187,9 +187,10 @@ def write_protected(path: str, mode: int) -> RefusedError:
 
 
 def too_large(path: str, size: int, limit: int) -> TooLargeError:
-    """Return too_large for a file that is to be changed."""
+    """Return too_large for a file that is to be searched or changed."""
     return TooLargeError(
-        f"{quote(path)} has {size} bytes, and {limit} is the most that a file to be changed may have.",
+        f"{quote(path)} has {size} bytes; a file that is searched or changed has at most {limit}.",
+        hint=Message("Read it by pages: call ", call("read", path=path, offset=1), "."),
         details={"path": path, "size": size, "limit": limit},
     )
 

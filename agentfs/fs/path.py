@@ -12,7 +12,7 @@ MAX_PATH_BYTES = 4096
 MAX_NAME_BYTES = 255
 MAX_PARTS = 256
 
-_SIMPLE = re.compile(r"(?![./])[ !#-9;=@-\[\]-{}~]{1,255}(?<!/)\Z").match
+_SIMPLE = re.compile(r"(?![./])[ !#-9;=@-\[\]-{}]{1,255}(?<!/)\Z").match
 _DRIVE = re.compile(r"[A-Za-z]:\\")
 
 
@@ -28,8 +28,13 @@ class ParsedPath(NamedTuple):
 
 
 def is_simple(path: str) -> bool:
-    """Return whether a path needs no parsing: short, relative, ASCII, and none of its names special."""
+    """Return whether a path needs no parsing: short, relative, and its names plain and not special."""
     return "//" not in path and "/." not in path and _SIMPLE(path) is not None
+
+
+def is_plain(text: str) -> bool:
+    """Return whether no file system takes a name for another one, except for its case, dots and spaces."""
+    return text.isascii() and "~" not in text
 
 
 def split_path(path: str, roots: Sequence[tuple[str, ...]]) -> ParsedPath:

@@ -6,17 +6,20 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import cache, cached_property
 from typing import NamedTuple
 
-# Code points that HFS+ leaves out when it compares names.
-_IGNORABLE = re.compile("[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]")
+# Unicode's default ignorable code points, which folding file systems leave out when they compare names.
+_IGNORABLE = re.compile(
+    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164"
+    "\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
+)
 _SHORT_GIT = re.compile(r"git~[0-9]+")
-# How editors and other programs name the copy of a file: Emacs, Vim and nano, patch and merge tools.
-_BACKUP_ENDS = (".bak", ".backup", ".old", ".orig", ".save", ".swp", ".swo", ".swn")
+# How editors and other programs name the copy of a file: Emacs, Vim and nano, git, patch and merge tools.
+_BACKUP_ENDS = (".bak", ".backup", ".lock", ".old", ".orig", ".save", ".swp", ".swo", ".swn")
 _BACKUP = re.compile(rf"#(.+)#|(.+?)(?:\.~[0-9]+~|~|{'|'.join(map(re.escape, _BACKUP_ENDS))})", re.DOTALL)
 _MAX_CACHED = 65_536  # names, and directories, that are known to be ordinary
 
 
 class _Rule(NamedTuple):
-    """One pattern: its names from the last one up, folded; each may have `*`."""
+    """One pattern: its names from the last one up, folded; each may have `*`, and `**` is any number."""
 
     exception: bool
     below: bool
@@ -28,10 +31,21 @@ class _Rule(NamedTuple):
         return any(self._ends(parts[:count]) for count in counts)
 
     def _ends(self, parts: Sequence[str]) -> bool:
-        return len(self.names) <= len(parts) and all(
-            name == part if "*" not in name else _regex(name).fullmatch(part) is not None
-            for name, part in zip(self.names, reversed(parts), strict=False)
-        )
+        return _ends_with(parts[::-1], self.names)
+
+
+def _ends_with(parts: Sequence[str], names: Sequence[str]) -> bool:
+    """Return whether the first of some parts match all names; both run from the last name up."""
+    for at, name in enumerate(names):
+        if name == "**":
+            rest = names[at + 1 :]
+            first = at or 1  # below the other names there must be something
+            return any(_ends_with(parts[start:], rest) for start in range(first, len(parts) + 1))
+        if at >= len(parts):
+            return False
+        if name != parts[at] if "*" not in name else _regex(name).fullmatch(parts[at]) is None:
+            return False
+    return True
 
 
 class NameMatcher:
@@ -44,7 +58,9 @@ class NameMatcher:
         self._rules = tuple(map(_rule, patterns))
         names = [rule.names for rule in self._rules if not rule.exception]
         ends = _BACKUP_ENDS if backups else ()
-        self._is_ordinary = _ordinary_test([each[0] for each in names], ends)
+        # A pattern of several names is met in a directory on the way, which is not ordinary then.
+        alone = [each[0] for each in names if not any(name.strip("*") for name in each[1:])]
+        self._is_ordinary = _ordinary_test(alone, ends)
         # What lies below is decided from the first name on that is more than stars.
         self._is_ordinary_above = _ordinary_test(
             [next((name for name in reversed(each) if name.strip("*")), each[-1]) for each in names], ends
@@ -105,12 +121,17 @@ class NameMatcher:
 
 def fold(name: str) -> str:
     """Return a name as the least exact of file systems compares it."""
-    if not name.isascii():
-        name = unicodedata.normalize("NFC", _IGNORABLE.sub("", name))
-        name = unicodedata.normalize("NFC", name.casefold())
-    name = name.lower()
+    name = fold_letters(name).lower()
     name = name.rstrip(". ") or name
     return ".git" if _SHORT_GIT.fullmatch(name) else name
+
+
+def fold_letters(text: str) -> str:
+    """Return a text without the differences in case, composition and ignorable characters."""
+    if text.isascii():
+        return text.casefold()
+    text = unicodedata.normalize("NFC", _IGNORABLE.sub("", text))
+    return unicodedata.normalize("NFC", text.casefold())
 
 
 @cache

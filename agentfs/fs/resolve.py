@@ -10,19 +10,30 @@ import os
 import stat
 import unicodedata
 from collections.abc import Callable
+from contextlib import suppress
 from itertools import islice
 from typing import Self
 
+from agentfs import call_context
 from agentfs.errors import AgentFSError, LinkLoopError, NameTooLongError, RefusedError
 from agentfs.fs import oserrors, own_directories, syscalls
 from agentfs.fs.context import RootContext, RootHandle
 from agentfs.fs.node import FileNode, LinkNode
-from agentfs.fs.path import MAX_PARTS, ParsedPath, display_name, parse_display_name, quote, split_link
-from agentfs.fs.protect import fold
+from agentfs.fs.path import (
+    MAX_PARTS,
+    ParsedPath,
+    display_name,
+    is_plain,
+    parse_display_name,
+    quote,
+    split_link,
+)
+from agentfs.fs.protect import NameMatcher, fold
 
 MAX_LINKS = 40
 _MAX_RETRIES = 128
 _SIMILAR_NAMES = 5000
+_IGNORED = "\u00ad"  # a character that folding file systems leave out
 # What systems say when O_NOFOLLOW meets a link: Linux and macOS, FreeBSD, NetBSD; ENOTDIR with O_DIRECTORY.
 _MAY_BE_LINK = {errno.ELOOP, errno.ENOTDIR, errno.EMLINK, getattr(errno, "EFTYPE", errno.ELOOP)}
 
@@ -213,7 +224,7 @@ class ResolvedPath:
             if name == "..":
                 self._go_up()
                 continue
-            if self._parsed.escaped:
+            if self._parsed.escaped or not is_plain(name):
                 name = self._spelling(name)
             last = not pending and not self._directory_meant
             if self._context.only is not None:
@@ -372,18 +383,20 @@ class ResolvedPath:
             return False
 
     def _spelling(self, written: str) -> str:
-        """Return the name that is meant where one may be written as it is displayed, with escapes."""
-        name, unescaped = written, parse_display_name(written)
-        if unescaped != written and not self.missing:
-            for spelling in (written, unescaped):
+        """Return the name in the parent that is meant, which may be written or spelled in another way."""
+        name = written
+        if not self.missing:
+            unescaped = parse_display_name(written) if self._parsed.escaped else written
+            for spelling in dict.fromkeys((written, unescaped)):
                 try:
-                    syscalls.lstat(self.parent, spelling)
+                    status = syscalls.lstat(self.parent, spelling)
                 except OSError:
                     continue
-                name = spelling
+                name = _listed_name(self.parent, spelling, status)
                 break
-        parts = tuple(name if part == written else part for part in self._parsed.parts)
-        self._parsed = self._parsed._replace(parts=parts)
+        if name != written:
+            parts = tuple(name if part == written else part for part in self._parsed.parts)
+            self._parsed = self._parsed._replace(parts=parts)
         return name
 
     def _similar(self, name: str) -> tuple[str, ...]:
@@ -403,6 +416,38 @@ class ResolvedPath:
             close = [other for other in folded if sorted(other) == sorted(wanted)][:2]
         paths = [self._real_path(folded[key]) for key in close]
         return tuple(self._context.display_path(path) for path in paths if self._context.is_usable(path))
+
+
+def _listed_name(handle: int, name: str, status: os.stat_result) -> str:
+    """Return the name that the listing of a directory has for what a file system found by a name.
+
+    Only file systems that fold names find one by another spelling. On others no spelling but the name itself
+    leads there, so that nothing need be listed.
+    """
+    if is_plain(name) or not _has_other_spelling(handle, name, status):
+        return name
+    same_file, same_name = "", ""
+    with suppress(OSError):
+        for listed, inode in syscalls.names(handle):
+            call_context.check()
+            if listed == name:
+                return name
+            if inode == status.st_ino:
+                same_file = listed
+            if fold(listed) == fold(name):
+                same_name = listed
+    return same_name or same_file or name
+
+
+def _has_other_spelling(handle: int, name: str, status: os.stat_result) -> bool:
+    if name == name.swapcase() and "~" in name:  # a short name without letters
+        return True
+    forms = (unicodedata.normalize(form, name) for form in ("NFC", "NFD"))
+    for spelling in {name.swapcase(), *forms, f"{name}{_IGNORED}"} - {name}:
+        with suppress(OSError):
+            if os.path.samestat(syscalls.lstat(handle, spelling), status):
+                return True
+    return False
 
 
 def resolve_real(context: RootContext, real_path: str, *, create_parents: bool = False) -> ResolvedPath:

@@ -26,7 +26,7 @@ from agentfs.fs.directory import Directory, Outcome, entry_of, node_at
 from agentfs.fs.file import OpenFile, open_regular
 from agentfs.fs.lock import ATTEMPTS, file_locks, lock_directory
 from agentfs.fs.node import Change, Conflict, Node, Recorder
-from agentfs.fs.path import ParsedPath, absolute_parts, display_name, is_simple, quote, split_path
+from agentfs.fs.path import ParsedPath, absolute_parts, display_name, is_plain, is_simple, quote, split_path
 from agentfs.fs.protect import name_matcher
 from agentfs.fs.replace import FileUpdate, check_may_change, check_not_linked, check_replaceable
 from agentfs.fs.resolve import ResolvedPath, resolve_real
@@ -469,8 +469,9 @@ class Root:
 
 
 def _direct_path(parsed: ParsedPath) -> str:
-    """Return the path for the system, where it may be walked by no more than its names; else ""."""
-    return "" if parsed.climbs or parsed.escaped else "/".join(parsed.parts)
+    """Return the path for the system, if it may be walked by no more than its names; else ""."""
+    path = "" if parsed.climbs or parsed.escaped else "/".join(parsed.parts)
+    return path if is_plain(path) else ""
 
 
 def watched(search: Callable[Concatenate[Root, _P], _R]) -> Callable[Concatenate[Root, _P], _R]:

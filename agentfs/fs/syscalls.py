@@ -90,18 +90,24 @@ def readlink(handle: int, name: str) -> str:
     return os.readlink(name, dir_fd=handle)
 
 
-def first_names(handle: int) -> Iterator[str]:
-    """Yield names in a directory, as many as the system gives in a tenth of a second."""
-    end = time.monotonic() + _LIST_SECONDS
+def names(handle: int) -> Iterator[tuple[str, int]]:
+    """Yield the names in a directory with their inodes."""
     directory = open_directory(handle, ".")
     try:
         with os.scandir(directory) as entries:
             for entry in entries:
-                yield entry.name
-                if time.monotonic() > end:
-                    return
+                yield entry.name, entry.inode()
     finally:
         close(directory)
+
+
+def first_names(handle: int) -> Iterator[str]:
+    """Yield names in a directory, as many as the system gives in a tenth of a second."""
+    end = time.monotonic() + _LIST_SECONDS
+    for name, _ in names(handle):
+        yield name
+        if time.monotonic() > end:
+            return
 
 
 def access_errno(handle: int, name: str, mode: int) -> int:

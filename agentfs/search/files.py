@@ -122,7 +122,7 @@ class FileSource:
         files: list[str] = []
         for path in self._paths:
             (directories if self._root.entry(path).is_dir else files).append(path)
-        if self._options.sort == "path":
+        if self._options.sort == "path" or len(files) == len(self._paths) == 1:
             yield from self._single(files)
             yield from self._tree(directories)
         else:

@@ -210,6 +210,10 @@ class GrepOptions:
             return limits.file_bytes
         return min(parse_filesize(self.max_filesize), HARD_FILE_BYTES)
 
+    def wants_size(self, limit: int) -> bool:
+        """Return True if the caller asked to leave out files over this size."""
+        return self.max_filesize is not None and parse_filesize(self.max_filesize) == limit
+
     def compile(self, *, captures: bool = False) -> Pattern:
         """Compile the pattern; its matches have groups only with `captures`."""
         pattern = escape(self.pattern) if self.fixed_strings else self.pattern

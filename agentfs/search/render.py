@@ -39,23 +39,31 @@ _REASONS = (
     ("long_lines", "with lines too long for a pattern that repeats groups"),
 )
 _NEVER_SEARCHED = frozenset({"vcs", "binary"})
+# What a search was to look into and could not: an incomplete answer says so every time.
+_NOT_SEARCHED = frozenset({"too_large", "undecodable", "unreadable", "long_lines"})
 _REACHED = {
     "walk_entries": "the most entries that one walk looks at",
     "memory": "the most memory that one call may take",
 }
 
 
-def skip_report(skipped: Skipped, *, can_open: bool, found: bool = False) -> str:
+def skip_report(skipped: Skipped, *, can_open: bool, found: bool = False, repeated: bool = False) -> str:
     """Say what was skipped, and with `can_open` how to search what is hidden or ignored; "" for nothing.
 
-    Where something was `found`, what is never searched anyway is not worth a word.
+    If something was `found`, names that are never searched are not mentioned. If the last report is
+    `repeated`, only what makes the answer incomplete is.
     """
+    reasons = [
+        (name, words)
+        for name, words in _REASONS
+        if name in _NOT_SEARCHED or not (repeated or (found and name in _NEVER_SEARCHED))
+    ]
     counted: list[str] = []
-    for name, words in _REASONS:
-        if (count := getattr(skipped, name)) and not (found and name in _NEVER_SEARCHED):
+    for name, words in reasons:
+        if count := getattr(skipped, name):
             counted.append(f"{count} {words}{_rules(skipped.rules) if name == 'ignored' else ''}")
     report = f"left out: {', '.join(counted)}" if counted else ""
-    if can_open and (skipped.hidden or skipped.ignored):
+    if can_open and not repeated and (skipped.hidden or skipped.ignored):
         report = Joined(" ", report, Message("(", OPEN_IGNORED, " for hidden and ignored)"))
     unread = first_names([one_line(display_name(file)) for file in skipped.unread_rules], _MAX_RULES)
     if unread:
@@ -93,11 +101,12 @@ def path_lines(paths: Sequence[tuple[str, str]], of: int = 0) -> list[str]:
 
 
 def report_of(options: SearchOptions, skipped: Skipped, tracker: ReadTracker | None, *, found: bool) -> str:
-    """Return the skip report of a search; "" where it found something and the report is that of the last."""
+    """Return the skip report of a search, shorter if it found something and the last report was the same."""
     report = skip_report(skipped, can_open=not options.include_ignored, found=found)
     paths = paths_of(options.path)
-    repeated = tracker is not None and tracker.is_repeated_report(options.method, paths, str(report))
-    return "" if found and repeated else report
+    if tracker is not None and tracker.is_repeated_report(options.method, paths, str(report)) and found:
+        return skip_report(skipped, can_open=False, found=True, repeated=True)
+    return report
 
 
 def _rules(rules: dict[str, int]) -> str:

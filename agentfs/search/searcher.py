@@ -9,7 +9,7 @@ from typing import Any, get_args
 
 from agentfs import call_context
 from agentfs.errors import AccessError, AgentFSError
-from agentfs.fs import BINARY, KeptText, ReadBuffer, Root, typed
+from agentfs.fs import BINARY, KeptText, ReadBuffer, Root, too_large, typed
 from agentfs.limits import Limits
 from agentfs.patterns.bulk import BulkCount
 from agentfs.patterns.line_search import Counts, LineMatch, LineSearch
@@ -217,6 +217,10 @@ class _Searcher:
                 self.found.ended_in = batch.path(name)
                 raise
         elif not isinstance(outcome, bytes):
+            limit = self.buffer.limit
+            if batch.named and outcome == "too_large" and not self.options.wants_size(limit):
+                path = batch.path(name)
+                raise too_large(path, max(self.root.entry(path).size or 0, limit + 1), limit)
             if batch.named and not isinstance(outcome, str):
                 raise typed(outcome, batch.prefix + name) from None
             self._skip(outcome)

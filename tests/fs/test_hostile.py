@@ -436,7 +436,9 @@ def test_46_a_line_of_200_mb(arena, one_line):
     assert page.truncated_by == "line"
     assert len(page.text) < 10_000
     assert page.text.splitlines()[-1].startswith("[")
-    assert arena.ws.grep("x", "line").skipped.too_large == 1
+    assert arena.ws.grep("x").skipped.too_large == 1
+    with pytest.raises(AgentFSError, match="209715200 bytes"):
+        arena.ws.grep("x", "line")
 
 
 @pytest.fixture(scope="module")

@@ -5,6 +5,7 @@ import unicodedata
 from pathlib import Path
 
 import pytest
+import regex
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -71,7 +72,36 @@ def code_of(call, *arguments, **options) -> str:
         ".Git/config",
         "sub/.git/config.worktree",
         ".git/modules/lib/config",
+        ".git/modules/libs/foo/config",
+        ".git/modules/a/modules/b/modules/c/config",
+        ".git/modules/a/modules/b/config.worktree",
+        ".git/worktrees/w/config.worktree",
+        ".git/config.lock",
+        ".git/config.worktree.lock",
+        ".git/modules/libs/foo/config.lock",
+        ".GIT/Modules/x/y/CONFIG",
+        "bare.git/config",
+        "srv/bare.git/config.lock",
+        "bare.git/modules/a/b/config",
+        "bare.git/worktrees/w/config.worktree",
         ".git/credentials",
+        ".git/modules/x/credentials",
+        ".git/remotes/origin",
+        ".git/git-crypt/keys/default",
+        ".git/annex/creds/x",
+        ".config/git/credentials",
+        ".hg/hgrc",
+        ".hg/hgrc-not-shared",
+        "sub/.hg/hgrc~",
+        ".hgrc",
+        ".subversion/auth/svn.simple/0123",
+        ".jj/repo/store/git/config",
+        ".jj/repo/config.toml",
+        ".bzr/branch/branch.conf",
+        "CVS/Root",
+        ".e\u00adnv",
+        ".npm\ufe0frc",
+        "id_\u3164rsa",
         ".envrc",
         "prod.env",
         "deploy/Prod.ENV",
@@ -158,6 +188,14 @@ def test_what_lies_below_a_backup_of_a_protected_directory_is_not_shown():
         "credentials.py",
         "a/b.c/keys.py",
         ".cargo/config.toml",
+        ".git/refs/heads/main",
+        ".git/modules/lib/description",
+        "bare.git/src/config",
+        "bare.git/HEAD",
+        "poetry.lock",
+        "config.lock",
+        "a.conf",
+        "pyproject.toml",
     ],
 )
 def test_contents_that_are_shown(path):
@@ -170,6 +208,9 @@ def test_contents_that_are_shown(path):
         ".git",
         ".git/config",
         ".Git/hooks/pre-commit",
+        "bare.git/hooks/pre-receive",
+        ".jj/repo/config.toml",
+        ".config/git/config",
         ".git./config",
         ".GIT::$INDEX_ALLOCATION/config",
         "GIT~1/config",
@@ -217,6 +258,23 @@ def test_the_last_pattern_that_matches_decides():
     assert [path for path in covered if guard.covers(path)] == ["a.txt", "keep.me.txt", "dir/x", "b/dir/c/x"]
 
 
+def test_two_stars_are_any_number_of_names():
+    guard = name_matcher(("a/**/b", "c/**", "**/d/e", "f/**/g/**/h/"))
+    covered = ["a/b", "a/x/b", "a/x/y/b", "z/a/x/b", "c/x", "c/x/y", "d/e", "x/d/e", "f/g/h", "f/x/g/y/h/z"]
+    assert [path for path in covered if not guard.covers(path)] == []
+    assert [
+        path for path in ("a", "b", "x/b", "c", "a/x/bb", "d", "f/h", "g/h/x") if guard.covers(path)
+    ] == []
+
+
+def test_every_default_ignorable_character_is_left_out_of_a_name():
+    ignorable = regex.compile(r"\p{Default_Ignorable_Code_Point}")
+    for code in range(0x80, 0x110000):
+        character = chr(code)
+        if ignorable.match(character):
+            assert fold(f".e{character}nv") == ".env", hex(code)
+
+
 NAMES = st.sampled_from([
     *(".env", ".git", ".ssh", "id_rsa", "id_rsa.pub", "a", "config", ".kube", "x.pem", "README.md"),
     *("modules", ".git~", "config.bak", "#.env#", ".kubeconfig.swp", ".ssh.orig", "gh", ".config"),
@@ -251,6 +309,7 @@ MATCHERS = [
     *(READ, WRITE, name_matcher(("*",)), name_matcher(("*a*",))),
     name_matcher(("!*", "a*b"), backups=True),
     name_matcher(("a/**", "b*/.env", "*x/", "!x/y")),
+    name_matcher((".git/**/config", "**/src/.env", "bx/**/.ssh/"), backups=True),
 ]
 
 

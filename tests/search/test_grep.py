@@ -406,3 +406,45 @@ def test_the_dict_is_ready_for_json_and_empty_means_here(tree, search):
     tree({"a": "hit\n"})
     result = search("hit", path="")
     assert json.loads(json.dumps(result.to_dict()))["counts"] == {"a": {"lines": 1, "matches": 1}}
+
+
+MODES = ["content", "files_with_matches", "count", "summary", "total"]
+
+
+@pytest.mark.parametrize("watch", [False, True])
+@pytest.mark.parametrize("mode", MODES)
+def test_a_named_file_that_is_too_large_is_an_error_and_not_a_search_without_matches(tree, mode, watch):
+    top = tree({"large": "needle\n" * 200, "small": "needle\n"})
+    (top / "link").symlink_to("large")
+    with Workspace(top, limits=Limits(file_bytes=1000), watch=watch) as ws:
+        for path, more in [
+            *((path, {}) for path in ("large", "./large", ["large"], "link")),
+            *(("large", {"sort": sort}) for sort in ("modified", "oldest", "size")),
+            *(("large", more) for more in ({"encoding": "latin-1"}, {"glob": "*"}, {"limit": 1})),
+            (".", {"files": ["large"]}),
+        ]:
+            with pytest.raises(AgentFSError) as caught:
+                ws.grep("needle", path, output_mode=mode, **more)
+            error = caught.value
+            name = "link" if path == "link" else "large"
+            pages = [{"name": "read", "arguments": {"path": name, "offset": 1}}]
+            told = {"path": name, "size": 1400, "limit": 1000, "suggested_calls": pages}
+            assert (error.code, error.details) == ("too_large", told)
+            assert "has 1400 bytes" in error.message
+            assert "at most 1000" in error.message
+            assert "Read it by pages" in str(error)
+        assert ws.read("large", limit=1).content == "needle\n"
+        left_out = ws.grep("needle", "large", output_mode=mode, max_filesize=5)
+        assert left_out.skipped.too_large == 1, "the caller asked for that"
+
+
+@pytest.mark.parametrize("watch", [False, True])
+@pytest.mark.parametrize("mode", MODES)
+def test_a_directory_with_a_file_that_is_too_large_says_so_on_every_result(tree, mode, watch):
+    top = tree({"large": "needle\n" * 200, "small": "needle\n", ".hidden": ""})
+    with Workspace(top, limits=Limits(file_bytes=1000), watch=watch) as ws:
+        for pattern in ("needle", "needle", "nothing", "nothing", "needle"):
+            for more in ({}, {"path": ["large", "small"]}):
+                found = ws.grep(pattern, output_mode=mode, **more)
+                assert found.skipped.too_large == 1
+                assert "1 too large" in found.text
