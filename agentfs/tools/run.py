@@ -63,9 +63,7 @@ class Runner:
                 await _wait_uncancelled(done)
             raise
 
-    def run_side_by_side(
-        self, function: Callable[..., _R], arguments: Sequence[tuple[Any, ...]]
-    ) -> list[_R]:
+    def run_side_by_side(self, function: Callable[..., _R], arguments: Sequence[tuple[Any, ...]]) -> list[_R]:
         """Call a function with each of several tuples of arguments, and return the results in order."""
         if self._has_slot:
             return [function(*each) for each in arguments]

@@ -105,10 +105,10 @@ class Toolset:
         Returns:
             A toolset that shares the threads of this one.
         """
-        other = copy(self)
-        pairs = zip(self._tools.values(), specs, strict=True)
-        other._tools = {tool.name: tool._replace(spec=spec) for tool, spec in pairs}
-        other._aliases = {alias: other._tools[tool.name] for alias, tool in self._aliases.items()}
+        other, pairs = copy(self), zip(self._tools.values(), specs, strict=True)
+        tools = {tool.name: tool._replace(spec=spec) for tool, spec in pairs}
+        aliases = {alias: tools[tool.name] for alias, tool in self._aliases.items()}
+        other.__dict__.update(_tools=tools, _aliases=aliases)
         return other
 
     @property
