@@ -20,7 +20,7 @@ class Event(Value):
             not be done, or broke).
         tool: The name by which the tool was called.
         call: A number that the events of one call share.
-        code: The code of the error, or "".
+        code: The code of the error, "cancelled" for a call that was cancelled, or "".
         elapsed_ms: Milliseconds since the start.
         sent_chars: Characters of the arguments, when they came as text.
         content_chars: Characters of the answer.

@@ -194,6 +194,8 @@ def _numbered_lines(read: ReadResult, text: str) -> str:
     """Show a page as `cat -n` does: the lines as the workspace shows them, the numbers in their column."""
     lines = text.split("\n")
     count = read.end_line - read.start_line + 1 if read.total_lines else 0
+    if count and not _NUMBERED.fullmatch(lines[0]):
+        return text  # only what has changed since the last view (`Policy.reread`)
     numbered = [_NUMBERED.sub(lambda found: f"{found[1]:>6}\t{found[2]}", line) for line in lines[:count]]
     head = f"Here's the result of running `cat -n` on {one_line(read.path)}:"
     return "\n".join([head, *numbered, *lines[count:]])

@@ -19,6 +19,7 @@ from agentfs.results import Edit, EditResult, GrepResult, ListResult, ToolResult
 from agentfs.text import plural, visible
 from agentfs.tools.result import first_line
 from agentfs.tools.spec import RenderContext, ToolSpec
+from agentfs.tools.toolset import Toolset
 from agentfs.visible import literal
 from agentfs.workspace import Workspace
 
@@ -217,6 +218,10 @@ class ToolContext:
         for callback in (self.permission_manager, self.can_use_tool_callback):
             if callback is not None and not callable(callback):
                 raise InvalidArgumentError(f"A permission callback must be callable, not {callback!r}.")
+        for name in ("workdir", "permission_mode"):
+            value = getattr(self, name)
+            if not isinstance(value, str) and (value is not None or name == "workdir"):
+                raise InvalidArgumentError(f"ToolContext.{name} must be a string, not {value!r}.")
 
     @classmethod
     def of(cls, context: "ToolContext | Mapping[str, Any]") -> "ToolContext":
@@ -236,11 +241,13 @@ class ToolPlugin:
         name: Its name.
         config: `{"type": "function", "function": {name, description, parameters}}`.
         workspace: The workspace that it works on.
+        tools: All seven tools over that workspace, whose descriptions and threads each call uses.
     """
 
     name: str
     config: dict[str, Any]
     workspace: Workspace
+    tools: Toolset = field(repr=False)
 
     async def execute(self, args: Mapping[str, Any], context: ToolContext | Mapping[str, Any]) -> WaveResult:
         """Call the tool; no arguments that a model can send raise."""
@@ -254,7 +261,8 @@ class ToolPlugin:
             workspace = self.workspace.view(policy=policy, workdir=tool_context.workdir)
         except AgentFSError as error:
             return _failure(error.code, f"The workdir of the context cannot be used: {error.message}")
-        return cast("WaveResult", await DIALECT.tools(workspace).acall(self.name, args))
+        tools = self.tools.rebound(specs(DIALECT.view(workspace)))
+        return cast("WaveResult", await tools.acall(self.name, args))
 
     def format_compact_params(
         self, params: Mapping[str, Any], context: ToolContext | Mapping[str, Any]
@@ -276,8 +284,10 @@ class ToolPlugin:
 
 def plugins(workspace: Workspace) -> list[ToolPlugin]:
     """Return the tools of `wave` over a workspace as plugins."""
-    schemas = DIALECT.tools(workspace).schemas("openai")
-    return [ToolPlugin(schema["function"]["name"], schema, workspace) for schema in schemas]
+    tools = DIALECT.tools(workspace)
+    return [
+        ToolPlugin(schema["function"]["name"], schema, workspace, tools) for schema in tools.schemas("openai")
+    ]
 
 
 def _policy(policy: Policy, context: ToolContext, mode: Mode, call: tuple[str, Any]) -> Policy:

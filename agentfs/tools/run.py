@@ -3,7 +3,7 @@
 import inspect
 import threading
 from collections.abc import Callable, Sequence
-from contextvars import copy_context
+from contextvars import Context, ContextVar, copy_context
 from typing import Any, TypeVar
 
 from agentfs import call_context
@@ -16,6 +16,8 @@ from agentfs.tools.types import Parameter, plain_hint
 _R = TypeVar("_R")
 # There may be more threads than slots: a call that waits for an answer keeps its thread, and no slot.
 _THREADS_PER_SLOT = 8
+# The runners that have given a slot to the call under way, or to one around it.
+_slot_owners: ContextVar[frozenset["Runner"]] = ContextVar("agentfs_slot_owners", default=frozenset())
 
 
 class Runner:
@@ -54,10 +56,11 @@ class Runner:
         import asyncio  # noqa: PLC0415 - most programs that import agentfs never await it
 
         loop = asyncio.get_running_loop()
-        call = call_context.Call(name, loop=loop, slots=self._slots, on_progress=on_progress)
+        slots = None if self._has_slot else self._slots
+        call = call_context.Call(name, loop=loop, slots=slots, on_progress=on_progress)
         context = copy_context()
         context.run(call_context.current.set, call)
-        work = self._threads.submit(context.run, self._run_in_slot, function, name, *arguments)
+        work = self._submit(context, function, name, *arguments)
         done: asyncio.Future[Any] = asyncio.wrap_future(work, loop=loop)
         try:
             return await asyncio.shield(done)
@@ -66,17 +69,40 @@ class Runner:
                 await _wait_uncancelled(done)
             raise
 
-    def run_side_by_side(self, work: Sequence[tuple[Any, ...]]) -> list[Any]:
-        """Call several functions, each with its arguments, and return what each returns, in order."""
-        running = [self._threads.submit(self._run_in_slot, *each) for each in work]
+    def run_side_by_side(self, function: Callable[..., _R], arguments: Sequence[tuple[Any, ...]]) -> list[_R]:
+        """Call a function with each of several tuples of arguments, and return the results in order."""
+        if self._has_slot:
+            return [function(*each) for each in arguments]
+        running = [self._submit(copy_context(), function, *each) for each in arguments]
         return [each.result() for each in running]
+
+    @property
+    def _has_slot(self) -> bool:
+        """Whether this code is part of a call that has a slot: to wait for another could last for ever."""
+        return self in _slot_owners.get()
+
+    def _submit(self, context: Context, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Run a function in a thread, within a context; part of a call that has a slot needs none."""
+        if not self._has_slot:
+            return self._threads.submit(context.run, self._run_in_slot, function, *arguments)
+        from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - most programs need no threads
+
+        thread = ThreadPoolExecutor(1, "agentfs-inner")  # those of the pool may all wait for inner calls
+        work = thread.submit(context.run, _unless_cancelled, function, *arguments)
+        thread.shutdown(wait=False)
+        return work
 
     def _run_in_slot(self, function: Callable[..., _R], *arguments: Any) -> _R | None:
         with self._slots:
-            try:
-                return function(*arguments)
-            except call_context.Cancelled:
-                return None  # nobody looks at it
+            _slot_owners.set(_slot_owners.get() | {self})
+            return _unless_cancelled(function, *arguments)
+
+
+def _unless_cancelled(function: Callable[..., _R], *arguments: Any) -> _R | None:
+    try:
+        return function(*arguments)
+    except call_context.Cancelled:
+        return None  # nobody looks at it
 
 
 async def _wait_uncancelled(done: Any) -> None:

@@ -3,12 +3,12 @@
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
-from contextvars import copy_context
+from copy import copy
 from dataclasses import replace
 from functools import cache
 from itertools import groupby
 from string import Formatter
-from typing import Any
+from typing import Any, Self
 
 from agentfs import call_context
 from agentfs.errors import AgentFSError, InvalidArgumentError
@@ -95,6 +95,21 @@ class Toolset:
             self._aliases |= dict.fromkeys(spec.aliases, tool)
         if unknown := exposed.keys() - {tool.own_name for tool in self._tools.values()}:
             raise InvalidArgumentError(f"There is no {', '.join(sorted(unknown))} to expose parameters of.")
+
+    def rebound(self, specs: Iterable[ToolSpec]) -> Self:
+        """Return these tools over other callables of the same signatures, without describing them again.
+
+        Args:
+            specs: The specs of all tools, in order, each with another `target`.
+
+        Returns:
+            A toolset that shares the threads of this one.
+        """
+        other, pairs = copy(self), zip(self._tools.values(), specs, strict=True)
+        tools = {tool.name: tool._replace(spec=spec) for tool, spec in pairs}
+        aliases = {alias: tools[tool.name] for alias, tool in self._aliases.items()}
+        other.__dict__.update(_tools=tools, _aliases=aliases)
+        return other
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -222,9 +237,8 @@ class Toolset:
             if len(group) == 1:
                 results.append(self.call(group[0].name, self._arguments(group[0])))
                 continue
-            # Each in a copy of this context, which a thread would not have.
-            work = [(copy_context().run, self.call, each.name, self._arguments(each)) for each in group]
-            results += self._runner.run_side_by_side(work)
+            work = [(each.name, self._arguments(each)) for each in group]
+            results += self._runner.run_side_by_side(self.call, work)
         return replies(list(zip(sent, results, strict=True)))
 
     async def arun(self, calls: Iterable[Any]) -> list[Message]:
@@ -285,8 +299,12 @@ class Toolset:
         if not self._events.active:
             return self._execute(name, arguments)
         started, at = self._events.report_start(name, arguments), time.perf_counter()
-        result = self._execute(name, arguments)
-        self._events.report_end(started, time.perf_counter() - at, result)
+        # What is reported of a call that returns nothing: it was cancelled, or the program is ending.
+        result = ToolResult(False, "", error={"code": "cancelled", "message": "The call was cancelled."})
+        try:
+            result = self._execute(name, arguments)
+        finally:
+            self._events.report_end(started, time.perf_counter() - at, result)
         return result
 
     def _execute(self, name: str, arguments: str | Mapping[str, Any] | None) -> ToolResult:

@@ -3,6 +3,7 @@
 import asyncio
 import inspect
 import json
+import threading
 from dataclasses import replace
 
 import pytest
@@ -12,6 +13,7 @@ from agentfs.dialects.wave import DIALECT, ToolContext, WaveResult, plugins
 from agentfs.errors import InvalidArgumentError
 from agentfs.permissions import Allow, Deny
 from agentfs.results import Image
+from agentfs.tools import toolset
 from tests.dialects.trees import lay_out, lay_out_large
 
 TREE = {
@@ -547,3 +549,52 @@ def test_files_over_10_mib(call, tmp_path):
 
 def test_the_preset_changes_nothing():
     assert (DIALECT.limits, DIALECT.policy) == ({}, {})
+
+
+def test_a_plugin_describes_its_tools_once_and_keeps_its_threads(ws, monkeypatch):
+    """Each call had a toolset and a pool of its own, which took nine times the time of the call."""
+    found = {plugin.name: plugin for plugin in plugins(ws)}
+    described: list[object] = []
+    monkeypatch.setattr(toolset, "make_tool", lambda spec, **_: described.append(spec))
+    threads: set[str] = set()
+
+    def note(request):
+        threads.add(threading.current_thread().name)
+        return True
+
+    async def calls():
+        for number in range(20):
+            context = {"workdir": "src" if number % 2 else ".", "permissionManager": note}
+            assert (await found["LS"].execute({"path": "."}, context)).success
+            assert (await found["Grep"].execute({"pattern": "TODO"}, context)).success
+
+    asyncio.run(calls())
+    assert described == []
+    assert len(threads) <= 4
+
+
+def test_calls_of_one_plugin_under_several_contexts_do_not_mix(ws):
+    """Each call has the directory and the callback of its own context."""
+    read = next(plugin for plugin in plugins(ws) if plugin.name == "Read")
+    asked = []
+
+    async def one(number):
+        context = {
+            "workdir": "src" if number % 2 else ".",
+            "canUseToolCallback": lambda tool, args: asked.append(args["limit"]) or number % 3 > 0,
+        }
+        path = "main.py" if number % 2 else "README.md"
+        return await read.execute({"file_path": path, "limit": number + 1}, context)
+
+    async def main():
+        return await asyncio.gather(*map(one, range(12)))
+
+    results = asyncio.run(main())
+    assert [result.success for result in results] == [number % 3 > 0 for number in range(12)]
+    assert sorted(asked) == list(range(1, 13))
+
+
+@pytest.mark.parametrize("wrong", [{"workdir": 5}, {"workdir": None}, {"permission_mode": []}])
+def test_a_context_of_wrong_types_is_invalid_argument(wrong):
+    with pytest.raises(InvalidArgumentError):
+        ToolContext(**wrong)

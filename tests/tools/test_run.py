@@ -12,6 +12,7 @@ import pytest
 from agentfs import Event, Policy, Toolset, Workspace
 from agentfs.errors import InvalidArgumentError
 from agentfs.results import ReadResult, WriteResult
+from agentfs.tools.declaration import tool
 from agentfs.tools.spec import ToolSpec
 
 
@@ -262,3 +263,100 @@ def test_a_change_that_is_given_up_before_it_replaces_a_file_ends_soon(tmp_path,
         assert (tmp_path / "a.txt").read_bytes() == b"line\n" * 100_000
         assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]
         assert not ws.changes().files
+
+
+def texts(replies):
+    return [part["content"][0]["text"] for reply in replies for part in reply["content"]]
+
+
+def in_time(function, *arguments):
+    """Call a function in a thread that the tests do not wait for; a deadlock is a failure."""
+    answer = []
+    thread = threading.Thread(target=lambda: answer.append(function(*arguments)), daemon=True)
+    thread.start()
+    thread.join(10)
+    assert answer, "it waits for itself"
+    return answer[0]
+
+
+@pytest.mark.parametrize("concurrency", [1, 2])
+@pytest.mark.parametrize("inner", ["run", "arun", "acall"])
+def test_a_tool_may_call_the_tools_of_its_own_toolset(concurrency, inner):
+    """Each call within a call would wait for a slot that the calls around it hold."""
+
+    @tool(effect="read")
+    def leaf(number: int) -> str:
+        """Return a number.
+
+        Args:
+            number: It.
+        """
+        return str(number)
+
+    @tool(effect="read")
+    def several(depth: int) -> str:
+        """Call tools.
+
+        Args:
+            depth: How deep.
+        """
+        if depth == 0:
+            calls = [call("leaf", number=number) for number in range(3)]
+        else:
+            calls = [call("several", depth=depth - 1), call("several", depth=depth - 1)]
+        if inner == "run":
+            replies = tools.run(calls)
+        elif inner == "arun":
+            replies = asyncio.run(tools.arun(calls))
+        else:
+            return " ".join(asyncio.run(tools.acall(each["name"], each["input"])).content for each in calls)
+        return " ".join(texts(replies))
+
+    tools = Toolset([leaf, several], concurrency=concurrency)
+    calls = [call("several", depth=2) for _ in range(3)]
+    replies = in_time(tools.run, calls)
+    assert texts(replies) == [" ".join(["0 1 2"] * 4)] * 3
+    again = in_time(lambda: asyncio.run(tools.arun(calls)))
+    assert texts(again) == texts(replies)
+
+
+def test_a_call_that_is_cancelled_has_an_end_event(tmp_path):
+    for number in range(300):
+        (tmp_path / f"{number}.txt").write_text("x\n")
+    events: list[Event] = []
+
+    async def main():
+        under_way = asyncio.Event()
+        loop = asyncio.get_running_loop()
+
+        def report(entries):
+            loop.call_soon_threadsafe(under_way.set)
+            time.sleep(0.05)
+
+        with Workspace(tmp_path, on_event=events.append) as ws:
+            for number in range(2000):
+                (tmp_path / f"more{number}.txt").touch()
+            task = asyncio.create_task(ws.tools().acall("grep", {"pattern": "nothing"}, on_progress=report))
+            await under_way.wait()
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            for _ in range(100):
+                if len(events) == 2:
+                    break
+                await asyncio.sleep(0.02)
+
+    asyncio.run(main())
+    assert [(event.kind, event.code) for event in events] == [("started", ""), ("failed", "cancelled")]
+    assert events[0].call == events[1].call
+
+
+def test_a_call_that_an_interrupt_ends_has_an_end_event():
+    def stop() -> str:
+        """Stop."""
+        raise KeyboardInterrupt
+
+    events: list[Event] = []
+    with pytest.raises(KeyboardInterrupt):
+        Toolset([stop], on_event=events.append).call("stop")
+    assert [(event.kind, event.code) for event in events] == [("started", ""), ("failed", "cancelled")]
