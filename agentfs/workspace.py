@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias, Type
 
 from agentfs import call_context
 from agentfs.enforcement import guard_methods
-from agentfs.errors import InvalidArgumentError, NotAFileError, RefusedError, UnknownToolError
+from agentfs.errors import InvalidArgumentError, NotAFileError, RefusedError, StaleError, UnknownToolError
 from agentfs.events import OnEvent
 from agentfs.limits import Limits
 from agentfs.messages import Joined, Message, call
@@ -44,6 +44,7 @@ from agentfs.tools.declaration import ModelType, declared_tools, tool
 
 if TYPE_CHECKING:  # each is imported when it is first needed, which keeps `import agentfs` fast
     from agentfs.editing import EditTarget
+    from agentfs.fs import Change, Node
     from agentfs.history import Move
     from agentfs.history.state import StateSession
     from agentfs.tools.toolset import Toolset
@@ -985,14 +986,14 @@ class Workspace:
 
         What is called on the transaction sees what was changed through it before, whether it reads, lists or
         searches. Nothing is on disk before the end. What is called on the workspace meanwhile takes no part.
-        All together is one step of the journal.
+        All together is one step of the journal. There is no transaction within a transaction.
 
         Yields:
             The transaction, to be used as the workspace is.
 
         Raises:
             AgentFSError: `stale` at the end, with the diff, for a file that somebody else has changed since
-                the transaction first changed it; nothing is changed then.
+                the transaction first changed it; nothing is changed then. `refused` on a transaction.
         """
         from agentfs.fs.overlay import OverlayRoot
         from agentfs.history import Journal, Timeline
@@ -1023,8 +1024,13 @@ class Workspace:
             changes = journal.since(None).changes
             if changes:
                 with call_context.limited(self.limits.timeout):
-                    self._root.apply(changes, max_bytes=self.limits.file_bytes, conflict=conflict_error)
+                    self._root.apply(changes, max_bytes=self.limits.file_bytes, conflict=conflict)
             committed = True
+
+        def conflict(change: "Change", found: "Node | None") -> StaleError:
+            own = self._journal.timeline.left(change.path, found)
+            by = "another call of this workspace" if own else "somebody else"
+            return conflict_error(change, found, may_show=self._root.may_show_recorded, by=by)
 
         try:
             yield inner

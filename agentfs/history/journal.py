@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager, contextmanager
 from copy import copy
+from functools import partial
 from threading import RLock
 from typing import NamedTuple
 
@@ -181,9 +182,9 @@ class Journal:
                 remaining = root.apply(
                     net.changes,
                     max_bytes=max_bytes,
-                    conflict=lambda change, found: conflict_error(change, found, undoing=undoing),  # noqa: B023 - called within the round
+                    conflict=partial(conflict_error, undoing=undoing, may_show=root.may_show_recorded),
                     recorder=_MoveRecorder(self, generation, end),
-                    keep_non_empty=True,
+                    undoing=True,
                 )
             except (_Overtaken, AgentFSError):
                 # The conflict may be what another thread has just recorded: then the changes are others.

@@ -7,7 +7,7 @@ cannot be undone.
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from agentfs.fs import Change, DirectoryNode
+from agentfs.fs import Change, DirectoryNode, Node
 
 MAX_STEPS = 10_000
 MAX_CHANGES = 20_000  # of all steps that are kept, and of the base
@@ -119,6 +119,14 @@ class Timeline:
     def between(self, start: int, end: int) -> Sequence[Step]:
         """Return the steps between two positions, neither before `merged`."""
         return self._steps[start - self.merged : end - self.merged]
+
+    def left(self, path: str, node: Node | None) -> bool:
+        """Return whether the last done step that changed a path left this there."""
+        for step in reversed(self.done_steps):
+            for change in step.changes:
+                if change.path == path:
+                    return change.after == node
+        return False
 
     def since(self, start: int) -> NetChanges:
         """Return the net changes since a position: 0, or one that is not before `merged`."""
