@@ -308,6 +308,8 @@ def _show(arguments: argparse.Namespace, workspace: Workspace, result: ToolResul
 
 
 def _log(arguments: argparse.Namespace) -> int:
+    if arguments.limit is not None and arguments.limit < 1:
+        raise InvalidArgumentError(f"--limit must be 1 or more, not {arguments.limit}.")
     rows = list(_rows(read_journal(arguments.state, arguments.root).timeline))[: arguments.limit]
     if arguments.json:
         print(to_json([row for row, _ in rows]))

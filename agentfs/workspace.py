@@ -262,8 +262,9 @@ class Workspace:
             workdir: The directory inside the root in which relative paths start, and from which paths are
                 shown, with `..` where they lie elsewhere; by default the same. The boundary stays the root,
                 and rules and the history keep their paths from there.
-            only: Directories inside the root; nothing outside of them is read, listed, changed or named. All
-                else holds as before, so that this can only narrow. By default the same as now.
+            only: Directories inside the root; nothing outside of them is read, listed, changed or named. Steps
+                that changed anything outside are not undone, and texts that were kept before are not there.
+                All else holds as before, so that this can only narrow. By default the same as now.
 
         Raises:
             AgentFSError: `invalid_argument` where the policy differs in what a view may not change; for
@@ -273,7 +274,12 @@ class Workspace:
         other.limits = limits or self.limits
         other.policy = policy or self.policy
         root = self._root.with_policy(other.policy)
-        root = root if only is None else root.restricted_to([os.fspath(each) for each in only])
+        if only is not None:
+            from agentfs.cache import OutputStore
+
+            root = root.restricted_to([os.fspath(each) for each in only])
+            root.recovery_notes = ()  # they name files of all directories
+            other._outputs = OutputStore()  # noqa: SLF001 - its own
         other._root = root if workdir is None else root.starting_in(os.fspath(workdir))  # noqa: SLF001 - its own
         return other
 

@@ -9,7 +9,14 @@ from threading import RLock
 from typing import NamedTuple
 
 from agentfs import call_context
-from agentfs.errors import AgentFSError, BusyError, InvalidArgumentError, NotFoundError, StaleError
+from agentfs.errors import (
+    AgentFSError,
+    BusyError,
+    InvalidArgumentError,
+    NotFoundError,
+    RefusedError,
+    StaleError,
+)
 from agentfs.forks import watch_forks
 from agentfs.fs import Change, DirectoryNode, Node, Root, quote
 from agentfs.history.report import conflict_error, name_paths
@@ -176,6 +183,7 @@ class Journal:
                 end = target()
                 net = self.timeline.net_to(end)
             undoing = end < start
+            _check_usable(root, net)
             if net.external:
                 raise _changed_between(net)
             try:
@@ -318,6 +326,14 @@ def _available(count: int, steps: int, verb: str, out_of_reach: str = "") -> int
             details={"parameter": "steps", "steps": count},
         )
     return steps
+
+
+def _check_usable(root: Root, net: NetChanges) -> None:
+    if not all(map(root.is_usable, (*(change.path for change in net.changes), *net.external))):
+        raise RefusedError(
+            "These steps changed something outside of what may be used here; nothing was done.",
+            hint="Undo or redo fewer steps, or edit the files.",
+        )
 
 
 def _changed_between(net: NetChanges) -> StaleError:
