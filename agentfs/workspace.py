@@ -262,8 +262,8 @@ class Workspace:
             workdir: The directory inside the root in which relative paths start, and from which paths are
                 shown, with `..` where they lie elsewhere; by default the same. The boundary stays the root,
                 and rules and the history keep their paths from there.
-            only: Directories inside the root; nothing outside of them is read, listed, changed or named. Steps
-                that changed anything outside are not undone, and texts that were kept before are not there.
+            only: Directories inside the root; nothing outside of them is read, listed, changed or named.
+                Steps that changed anything outside are not undone; texts kept before are not there.
                 All else holds as before, so that this can only narrow. By default the same as now.
 
         Raises:
@@ -1065,9 +1065,8 @@ class Workspace:
         net = self._journal.since(since)
         changes = tuple(change for change in net.changes if self._root.is_usable(change.path))
         external = tuple(path for path in net.external if self._root.is_usable(path))
-        return changes_result(
-            net._replace(changes=changes, external=external), since, self._root.may_show_recorded
-        )
+        may_show = self._journal.visible_since(since, self._root.may_show_recorded)
+        return changes_result(net._replace(changes=changes, external=external), since, may_show)
 
     def keep(self, kept: Result | str, *, kind: str = "out") -> str:
         """Keep the full text of a result under a short name, which `read` and `grep` take for a path.

@@ -19,7 +19,7 @@ from agentfs.errors import (
 )
 from agentfs.forks import watch_forks
 from agentfs.fs import Change, DirectoryNode, Node, Root, quote
-from agentfs.history.report import conflict_error, name_paths
+from agentfs.history.report import MayShow, conflict_error, name_paths
 from agentfs.history.store import Store
 from agentfs.history.timeline import Move, NetChanges, Step, Timeline
 from agentfs.messages import Joined, Message, ParameterName, ToolName, call
@@ -141,16 +141,28 @@ class Journal:
     def since(self, checkpoint: str | None) -> NetChanges:
         """Return the net changes since a checkpoint; of all steps for None."""
         with self._lock:
-            start = 0 if checkpoint is None else self._position_of(checkpoint)
-            if start > self.timeline.position:
-                raise InvalidArgumentError(
-                    f"The checkpoint {quote(str(checkpoint))} lies ahead, among steps that were undone.",
-                    hint=Message(
-                        "Call ", Joined(" or ", ToolName("redo"), ToolName("rollback")), " to go there."
-                    ),
-                    details={"parameter": "since"},
-                )
-            return self.timeline.since(start)
+            return self.timeline.since(self._start(checkpoint))
+
+    def visible_since(self, checkpoint: str | None, may_show: MayShow) -> MayShow:
+        """Return a test of the paths whose recorded contents may be shown.
+
+        `may_show` judges a path. A file that was moved since is judged by the path where it is now.
+        """
+        with self._lock:
+            hidden = self.timeline.moved_to_hidden(self._start(checkpoint), lambda path: not may_show(path))
+        return lambda path: path not in hidden and may_show(path)
+
+    def _start(self, checkpoint: str | None) -> int:
+        start = 0 if checkpoint is None else self._position_of(checkpoint)
+        if start > self.timeline.position:
+            raise InvalidArgumentError(
+                f"The checkpoint {quote(str(checkpoint))} lies ahead, among steps that were undone.",
+                hint=Message(
+                    "Call ", Joined(" or ", ToolName("redo"), ToolName("rollback")), " to go there."
+                ),
+                details={"parameter": "since"},
+            )
+        return start
 
     def undo(self, root: Root, steps: int, *, max_bytes: int) -> Move:
         """Undo the last steps, all of them or none."""
