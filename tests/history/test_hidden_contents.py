@@ -111,16 +111,21 @@ def test_only_the_file_that_was_moved_is_hidden(tree, tmp_path):
     assert f"-{OLD} of h" in shown.text
 
 
+@pytest.mark.parametrize("deleted", [False, True])
 @pytest.mark.parametrize("kind", HIDDEN)
 @pytest.mark.parametrize("method", ["undo", "rollback"])
-def test_a_conflict_in_a_hidden_file_shows_nothing_of_it(tree, tmp_path, kind, method):
+def test_a_conflict_in_a_hidden_file_shows_nothing_of_it(tree, tmp_path, kind, method, deleted):
     path = HIDDEN[kind]
     with Workspace(tree, policy=LOOSE, state=tmp_path / "state") as ws:
+        ws.write(path, "ours, hidden\n")
         ws.checkpoint("start")
-        ws.write(path, "ours\n")
-    (tree / path).write_text("theirs, hidden\n")
+        ws.edit(path, "ours", "ours again")
+    if deleted:
+        (tree / path).unlink()
+    else:
+        (tree / path).write_text("theirs, hidden\n")
     with Workspace(tree, policy=STRICT, state=tmp_path / "state") as ws:
         error = answer_of(lambda: ws.undo() if method == "undo" else ws.rollback("start"))
+        assert isinstance(error, AgentFSError)
         assert "hidden" not in everything(error)
-        assert "ours" not in everything(error)
-    assert (tree / path).read_text() == "theirs, hidden\n"
+    assert (tree / path).exists() is not deleted
