@@ -308,6 +308,8 @@ def _show(arguments: argparse.Namespace, workspace: Workspace, result: ToolResul
 
 
 def _log(arguments: argparse.Namespace) -> int:
+    if arguments.limit is not None and arguments.limit < 1:
+        raise InvalidArgumentError(f"--limit must be 1 or more, not {arguments.limit}.")
     rows = list(_rows(read_journal(arguments.state, arguments.root).timeline))[: arguments.limit]
     if arguments.json:
         print(to_json([row for row, _ in rows]))
@@ -358,8 +360,9 @@ def _run_history(arguments: argparse.Namespace) -> int:
 def _diff(arguments: argparse.Namespace) -> int:
     # By the names that are protected now: the workspace that made the changes may have protected fewer.
     protected = name_matcher(Policy().protect.read).covers
-    total = read_journal(arguments.state, arguments.root).since(arguments.since)
-    changes = changes_result(total, arguments.since, lambda path: not protected(path))
+    journal = read_journal(arguments.state, arguments.root)
+    may_show = journal.visible_since(arguments.since, lambda path: not protected(path))
+    changes = changes_result(journal.since(arguments.since), arguments.since, may_show)
     for note in changes.notes:
         print_error(f"agentfs: {note}")
     if arguments.json:

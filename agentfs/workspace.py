@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias, Type
 
 from agentfs import call_context
 from agentfs.enforcement import check_rules, guard_methods
-from agentfs.errors import InvalidArgumentError, NotAFileError, RefusedError, UnknownToolError
+from agentfs.errors import InvalidArgumentError, NotAFileError, RefusedError, StaleError, UnknownToolError
 from agentfs.events import OnEvent
 from agentfs.limits import Limits
 from agentfs.messages import Joined, Message, call
@@ -44,6 +44,7 @@ from agentfs.tools.declaration import ModelType, declared_tools, tool
 
 if TYPE_CHECKING:  # each is imported when it is first needed, which keeps `import agentfs` fast
     from agentfs.editing import EditTarget
+    from agentfs.fs import Change, Node
     from agentfs.history import Move
     from agentfs.history.state import StateSession
     from agentfs.tools.toolset import Toolset
@@ -259,8 +260,9 @@ class Workspace:
             workdir: The directory inside the root in which relative paths start, and from which paths are
                 shown, with `..` where they lie elsewhere; by default the same. The boundary stays the root,
                 and rules and the history keep their paths from there.
-            only: Directories inside the root; nothing outside of them is read, listed, changed or named. All
-                else holds as before, so that this can only narrow. By default the same as now.
+            only: Directories inside the root; nothing outside of them is read, listed, changed or named.
+                Steps that changed anything outside are not undone; texts kept before are not there.
+                All else holds as before, so that this can only narrow. By default the same as now.
 
         Raises:
             AgentFSError: `invalid_argument` where the policy differs in what a view may not change; for
@@ -272,7 +274,12 @@ class Workspace:
         other.policy = policy or self.policy
         check_rules(other.policy, type(self))
         root = self._root.with_policy(other.policy)
-        root = root if only is None else root.restricted_to([os.fspath(each) for each in only])
+        if only is not None:
+            from agentfs.cache import OutputStore
+
+            root = root.restricted_to([os.fspath(each) for each in only])
+            root.recovery_notes = ()  # they name files of all directories
+            other._outputs = OutputStore()  # noqa: SLF001 - its own
         other._root = root if workdir is None else root.starting_in(os.fspath(workdir))  # noqa: SLF001 - its own
         return other
 
@@ -984,14 +991,14 @@ class Workspace:
 
         What is called on the transaction sees what was changed through it before, whether it reads, lists or
         searches. Nothing is on disk before the end. What is called on the workspace meanwhile takes no part.
-        All together is one step of the journal.
+        All together is one step of the journal. There is no transaction within a transaction.
 
         Yields:
             The transaction, to be used as the workspace is.
 
         Raises:
             AgentFSError: `stale` at the end, with the diff, for a file that somebody else has changed since
-                the transaction first changed it; nothing is changed then.
+                the transaction first changed it; nothing is changed then. `refused` on a transaction.
         """
         from agentfs.fs.overlay import OverlayRoot
         from agentfs.history import Journal, Timeline
@@ -1022,8 +1029,13 @@ class Workspace:
             changes = journal.since(None).changes
             if changes:
                 with call_context.limited(self.limits.timeout):
-                    self._root.apply(changes, max_bytes=self.limits.file_bytes, conflict=conflict_error)
+                    self._root.apply(changes, max_bytes=self.limits.file_bytes, conflict=conflict)
             committed = True
+
+        def conflict(change: "Change", found: "Node | None") -> StaleError:
+            own = self._journal.timeline.left(change.path, found)
+            by = "another call of this workspace" if own else "somebody else"
+            return conflict_error(change, found, may_show=self._root.may_show_recorded, by=by)
 
         try:
             yield inner
@@ -1052,9 +1064,8 @@ class Workspace:
         net = self._journal.since(since)
         changes = tuple(change for change in net.changes if self._root.is_usable(change.path))
         external = tuple(path for path in net.external if self._root.is_usable(path))
-        return changes_result(
-            net._replace(changes=changes, external=external), since, self._root.may_show_recorded
-        )
+        may_show = self._journal.visible_since(since, self._root.may_show_recorded)
+        return changes_result(net._replace(changes=changes, external=external), since, may_show)
 
     def keep(self, kept: Result | str, *, kind: str = "out") -> str:
         """Keep the full text of a result under a short name, which `read` and `grep` take for a path.

@@ -60,7 +60,7 @@ def apply_changes(
     max_bytes: int,
     conflict: Conflict,
     recorder: Recorder | None,
-    keep_non_empty: bool,
+    undoing: bool,
 ) -> tuple[str, ...]:
     """Do the work of `Root.apply`."""
     paths = [change.path for change in changes if not change.of_directory]
@@ -73,13 +73,14 @@ def apply_changes(
             gone.add(Change(change.path, change.before, None))
     cleared = replace(context, staged=gone)
     with _lock_files(cleared, root_path, paths), alone:
-        wanted = _checked(context, cleared, _with_parents(cleared, changes, max_bytes), max_bytes, conflict)
+        changes = _with_parents(cleared, changes, max_bytes)
+        wanted = _checked(context, cleared, changes, max_bytes, conflict, undoing=undoing)
         recording: AbstractContextManager[object] = nullcontext()
         if recorder is not None:
             recording = recorder.recording(tuple(wanted))
         plans = plan_changes(wanted)
         with recording, recovery_log(context, root_path, plans) as log:
-            return Batch(context, plans, max_bytes, conflict, keep_non_empty=keep_non_empty).apply(log)
+            return Batch(context, plans, max_bytes, conflict, undoing=undoing).apply(log)
 
 
 def repair(context: RootContext, root_path: str) -> list[str]:
@@ -170,11 +171,29 @@ def _directories_above(path: str) -> Iterator[str]:
         yield path
 
 
+def _already_made(changes: Sequence[Change], node: Callable[[str], Node | None]) -> set[str]:
+    """Return the paths that are as the changes would leave them; of a moved file, both or neither."""
+    present = {change.path: node(change.path) for change in changes}
+    missing = {each.after for each in changes if each.before is None and present[each.path] != each.after}
+    return {
+        each.path
+        for each in changes
+        if present[each.path] == each.after and not (each.after is None and each.before in missing)
+    }
+
+
 def _checked(
-    context: RootContext, cleared: RootContext, changes: Sequence[Change], max_bytes: int, conflict: Conflict
+    context: RootContext,
+    cleared: RootContext,
+    changes: Sequence[Change],
+    max_bytes: int,
+    conflict: Conflict,
+    *,
+    undoing: bool,
 ) -> list[Change]:
     """Return the changes that are still to be made, after checking that each may and can be."""
     wanted: list[Change] = []
+    made: set[str] | None = None
     for change in changes:
         path, before, after = change.path, change.before, change.after
         present = node_at(cleared, path, max_bytes)
@@ -184,7 +203,11 @@ def _checked(
         elif present is None and after is None and change.of_directory:
             continue  # removed already
         elif present != before:
-            raise conflict(change, present)
+            if undoing and made is None:
+                made = _already_made(changes, lambda path: node_at(cleared, path, max_bytes))
+            if made is None or path not in made:
+                raise conflict(change, present)
+            continue
         check_may_change_at(cleared if present is None else context, path)
         if isinstance(before, FileNode) and isinstance(present, FileNode):
             if isinstance(after, FileNode):
@@ -252,13 +275,13 @@ class Batch:
         max_bytes: int,
         conflict: Conflict,
         *,
-        keep_non_empty: bool = False,
+        undoing: bool = False,
     ) -> None:
         self._context = context
         self._plans = plans
         self._max_bytes = max_bytes
         self._conflict = conflict
-        self._keep_non_empty = keep_non_empty
+        self._undoing = undoing
         self._kept_directories: list[str] = []
         self._begun: set[str] = set()  # the paths whose change may have been made
         self._renamed: set[str] = set()  # those whose temporary was renamed, as there are no hard links
@@ -279,7 +302,7 @@ class Batch:
             with call_context.uncounted():
                 self.undo(self._begun)
                 self.keep_log_if_needed(log)
-            path = self._plans[0].change.path
+            path = self._plans[0].change.path if self._plans else "."
             known = oserrors.from_oserror(error, path) if isinstance(error, OSError) else error
             if self.not_undone and isinstance(known, AgentFSError):
                 paths = ", ".join(map(quote, sorted(self.not_undone)))
@@ -435,7 +458,7 @@ class Batch:
             except OSError as error:
                 if error.errno not in _NOT_EMPTY:
                     raise target.error(error) from None
-                if plan.change.after is not None or not self._keep_non_empty:
+                if plan.change.after is not None or not self._undoing:
                     raise self._conflict(plan.change, plan.change.before) from None  # an entry has been added
                 self._kept_directories.append(plan.change.path)
 

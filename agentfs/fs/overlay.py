@@ -4,7 +4,7 @@ import os
 import stat
 import tempfile
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from itertools import chain, islice
 from typing import cast
@@ -240,12 +240,13 @@ class OverlayRoot(Root):
         if self.policy.read_only:
             raise oserrors.read_only(path)
         displayed, real_path = self.resolve(path)
-        node = self.node(real_path, max_bytes=max_bytes)
-        if isinstance(node, DirectoryNode | LinkNode):
-            raise oserrors.not_a_file(path)
-        check_may_change_at(self._context, real_path, path)
-        data = None if node is None else node.load()
-        yield StagedUpdate(self, path, Current(displayed, real_path, data), node)
+        with self._alone():
+            node = self.node(real_path, max_bytes=max_bytes)
+            if isinstance(node, DirectoryNode | LinkNode):
+                raise oserrors.not_a_file(path)
+            check_may_change_at(self._context, real_path, path)
+            data = None if node is None else node.load()
+            yield StagedUpdate(self, path, Current(displayed, real_path, data), node)
 
     def check_replaceable(self, real_path: str, path: str) -> None:
         """Refuse to give a file a new content where that would fail when the transaction ends."""
@@ -262,10 +263,22 @@ class OverlayRoot(Root):
         max_bytes: int,
         conflict: Conflict,
         recorder: Recorder | None = None,
-        keep_non_empty: bool = False,
+        undoing: bool = False,
     ) -> tuple[str, ...]:
         """Stage several changes: all of them, or none; as `Root.apply`, which makes them at the end."""
         self._check_open()
+        with self._alone():
+            return self._apply(changes, max_bytes, conflict, recorder, undoing=undoing)
+
+    def _apply(
+        self,
+        changes: Sequence[Change],
+        max_bytes: int,
+        conflict: Conflict,
+        recorder: Recorder | None,
+        *,
+        undoing: bool,
+    ) -> tuple[str, ...]:
         removed = {change.path for change in changes if change.after is None}
         wanted: list[Change] = []
         kept: list[str] = []
@@ -279,7 +292,7 @@ class OverlayRoot(Root):
             if present != change.before:
                 raise conflict(change, present)
             if isinstance(present, DirectoryNode) and self._has_others(change.path, removed):
-                if not keep_non_empty:
+                if not undoing:
                     raise conflict(change, present)
                 removed.discard(change.path)
                 kept.append(change.path)
@@ -303,6 +316,10 @@ class OverlayRoot(Root):
         staged = self._staged
         unknown = path not in staged.nodes and staged.is_directory(path)
         return unknown and super().node(path, max_bytes=0) is None
+
+    def _alone(self) -> AbstractContextManager[object]:
+        """Return a context in which no other thread changes anything in the transaction."""
+        return nullcontext() if self.recorder is None else self.recorder.alone()
 
     def stage(self, *changes: Change, recorder: Recorder | None = None) -> None:
         """Stage changes that were checked, and record them."""

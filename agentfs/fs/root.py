@@ -384,13 +384,13 @@ class Root:
         max_bytes: int,
         conflict: Conflict,
         recorder: Recorder | None = None,
-        keep_non_empty: bool = False,
+        undoing: bool = False,
     ) -> tuple[str, ...]:
         """Make several changes, at most one for each path, as one: all of them, or none.
 
         What is there must be what each has as `before`; `conflict` makes the error where it is not. Missing
-        directories above what is created are made. Returned are the directories that were to be removed and
-        stay, because something else is in them; without `keep_non_empty` that is an error.
+        directories above what is created are made. With `undoing` a path that is already as wanted counts as
+        changed, and a directory stays if something else is in it. Returns those directories.
         """
         if self.policy.read_only:
             raise oserrors.read_only()
@@ -404,7 +404,7 @@ class Root:
                 max_bytes=max_bytes,
                 conflict=conflict,
                 recorder=recorder or self.recorder,
-                keep_non_empty=keep_non_empty,
+                undoing=undoing,
             )
         except OSError as error:
             raise oserrors.from_oserror(error, changes[0].path if changes else ".") from None

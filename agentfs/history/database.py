@@ -178,9 +178,7 @@ class Database:
         self._closed = True
         connection, self._connection = self._connection, None
         if connection is not None:
-            import sqlite3  # noqa: PLC0415 - as in `_typed_errors`
-
-            with suppress(sqlite3.Error):
+            with suppress(Exception):  # nothing can be imported when the interpreter ends
                 connection.close()
 
     def damaged(self, what: str) -> FileIOError:

@@ -4,14 +4,22 @@ import time
 from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager, contextmanager
 from copy import copy
+from functools import partial
 from threading import RLock
 from typing import NamedTuple
 
 from agentfs import call_context
-from agentfs.errors import AgentFSError, BusyError, InvalidArgumentError, NotFoundError, StaleError
+from agentfs.errors import (
+    AgentFSError,
+    BusyError,
+    InvalidArgumentError,
+    NotFoundError,
+    RefusedError,
+    StaleError,
+)
 from agentfs.forks import watch_forks
 from agentfs.fs import Change, DirectoryNode, Node, Root, quote
-from agentfs.history.report import conflict_error, name_paths
+from agentfs.history.report import MayShow, conflict_error, name_paths
 from agentfs.history.store import Store
 from agentfs.history.timeline import Move, NetChanges, Step, Timeline
 from agentfs.messages import Joined, Message, ParameterName, ToolName, call
@@ -133,16 +141,28 @@ class Journal:
     def since(self, checkpoint: str | None) -> NetChanges:
         """Return the net changes since a checkpoint; of all steps for None."""
         with self._lock:
-            start = 0 if checkpoint is None else self._position_of(checkpoint)
-            if start > self.timeline.position:
-                raise InvalidArgumentError(
-                    f"The checkpoint {quote(str(checkpoint))} lies ahead, among steps that were undone.",
-                    hint=Message(
-                        "Call ", Joined(" or ", ToolName("redo"), ToolName("rollback")), " to go there."
-                    ),
-                    details={"parameter": "since"},
-                )
-            return self.timeline.since(start)
+            return self.timeline.since(self._start(checkpoint))
+
+    def visible_since(self, checkpoint: str | None, may_show: MayShow) -> MayShow:
+        """Return a test of the paths whose recorded contents may be shown.
+
+        `may_show` judges a path. A file that was moved since is judged by the path where it is now.
+        """
+        with self._lock:
+            hidden = self.timeline.moved_to_hidden(self._start(checkpoint), lambda path: not may_show(path))
+        return lambda path: path not in hidden and may_show(path)
+
+    def _start(self, checkpoint: str | None) -> int:
+        start = 0 if checkpoint is None else self._position_of(checkpoint)
+        if start > self.timeline.position:
+            raise InvalidArgumentError(
+                f"The checkpoint {quote(str(checkpoint))} lies ahead, among steps that were undone.",
+                hint=Message(
+                    "Call ", Joined(" or ", ToolName("redo"), ToolName("rollback")), " to go there."
+                ),
+                details={"parameter": "since"},
+            )
+        return start
 
     def undo(self, root: Root, steps: int, *, max_bytes: int) -> Move:
         """Undo the last steps, all of them or none."""
@@ -175,15 +195,16 @@ class Journal:
                 end = target()
                 net = self.timeline.net_to(end)
             undoing = end < start
+            _check_usable(root, net)
             if net.external:
                 raise _changed_between(net)
             try:
                 remaining = root.apply(
                     net.changes,
                     max_bytes=max_bytes,
-                    conflict=lambda change, found: conflict_error(change, found, undoing=undoing),  # noqa: B023 - called within the round
+                    conflict=partial(conflict_error, undoing=undoing, may_show=root.may_show_recorded),
                     recorder=_MoveRecorder(self, generation, end),
-                    keep_non_empty=True,
+                    undoing=True,
                 )
             except (_Overtaken, AgentFSError):
                 # The conflict may be what another thread has just recorded: then the changes are others.
@@ -317,6 +338,14 @@ def _available(count: int, steps: int, verb: str, out_of_reach: str = "") -> int
             details={"parameter": "steps", "steps": count},
         )
     return steps
+
+
+def _check_usable(root: Root, net: NetChanges) -> None:
+    if not all(map(root.is_usable, (*(change.path for change in net.changes), *net.external))):
+        raise RefusedError(
+            "These steps changed something outside of what may be used here; nothing was done.",
+            hint="Undo or redo fewer steps, or edit the files.",
+        )
 
 
 def _changed_between(net: NetChanges) -> StaleError:

@@ -155,8 +155,15 @@ def patch_lines(patch: bytes) -> list[str]:
     return shown
 
 
-def conflict_error(change: Change, found: Node | None, *, undoing: bool | None = None) -> StaleError:
-    """Return the error for a path that something else has changed."""
+def conflict_error(
+    change: Change,
+    found: Node | None,
+    *,
+    undoing: bool | None = None,
+    may_show: MayShow = lambda _: True,
+    by: str = "somebody else",
+) -> StaleError:
+    """Return the error for a path that something else has changed; contents only if they may be shown."""
     path = quote(change.path)
     doing = {True: "undone", False: "redone", None: "made"}[undoing]
     if found is None:
@@ -168,13 +175,14 @@ def conflict_error(change: Change, found: Node | None, *, undoing: bool | None =
         what = f"The mode of {path} has changed" if same else f"{path} has changed since"
     else:
         what = f"There is something else at {path} by now"
-    diff = _git_patch(Change(change.path, change.before, found))
+    shown = may_show(change.path)
+    diff = _git_patch(Change(change.path, change.before, found)) if shown else b""
     lines = patch_lines(diff)
     read, action = call("read", path=display_name(change.path)), "change what is to be different."
     return StaleError(
-        f"{what}, by somebody else; nothing was {doing}." + (" This is what changed:" if lines else ""),
+        f"{what}, by {by}; nothing was {doing}." + (" This is what changed:" if lines else ""),
         hint=Message("Call ", read, f" to see it, and {action}")
-        if isinstance(found, FileNode)
+        if shown and isinstance(found, FileNode)
         else f"Look at what is there now, and {action}",
         details={
             "path": display_name(change.path),

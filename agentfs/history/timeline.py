@@ -4,10 +4,10 @@ Memory is bounded by number: the oldest steps are merged into one base, which ke
 cannot be undone.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from agentfs.fs import Change, DirectoryNode
+from agentfs.fs import Change, DirectoryNode, FileNode, Node
 
 MAX_STEPS = 10_000
 MAX_CHANGES = 20_000  # of all steps that are kept, and of the base
@@ -120,6 +120,14 @@ class Timeline:
         """Return the steps between two positions, neither before `merged`."""
         return self._steps[start - self.merged : end - self.merged]
 
+    def left(self, path: str, node: Node | None) -> bool:
+        """Return whether the last done step that changed a path left this there."""
+        for step in reversed(self.done_steps):
+            for change in step.changes:
+                if change.path == path:
+                    return change.after == node
+        return False
+
     def since(self, start: int) -> NetChanges:
         """Return the net changes since a position: 0, or one that is not before `merged`."""
         return self._net(start, self.position)
@@ -130,6 +138,35 @@ class Timeline:
         if end >= self.position:
             return net
         return net._replace(changes=tuple(change.reversed() for change in net.changes))
+
+    def moved_to_hidden(self, start: int, is_hidden: Callable[[str], bool]) -> set[str]:
+        """Return the paths whose files were moved, since a position, to where they are hidden now.
+
+        One step may edit a file, move it and write another in its place. So if a step creates a hidden file
+        whose content is new, each file that it changed may be that one.
+        """
+        hidden: dict[str, bool] = {}
+
+        def ends_hidden(path: str) -> bool:
+            return hidden[path] if path in hidden else is_hidden(path)
+
+        steps = [step.changes for step in self.between(max(start, self.merged), self.position)]
+        for changes in reversed([self.base.changes, *steps] if start < self.merged else steps):
+            changed = [each for each in changes if isinstance(each.before, FileNode)]
+            created = [each for each in changes if isinstance(each.after, FileNode) and each.before is None]
+            if not changed or not created:
+                continue
+            targets: dict[Node | None, list[str]] = {}
+            for each in created:
+                targets.setdefault(each.after, []).append(each.path)
+            removed = {each.before for each in changed if each.after is None}
+            new_hidden = any(ends_hidden(each.path) for each in created if each.after not in removed)
+            hidden |= {
+                each.path: any(map(ends_hidden, targets[each.before])) if moved else new_hidden
+                for each in changed
+                if (moved := each.after is None and each.before in targets) or new_hidden
+            }
+        return {path for path, is_so in hidden.items() if is_so}
 
     def _net(self, start: int, end: int) -> NetChanges:
         total = _Accumulator(self.base if start < self.merged else None)

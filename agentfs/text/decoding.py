@@ -33,6 +33,8 @@ _DECLARED = (  # compiled when it is first searched for
     rf"|\A@charset{_NAME}"  # CSS
 )
 _ASCII = "\t\n\r" + "".join(map(chr, range(32, 127)))
+# Text to bytes for Python, but what they make of a text is an escaped form of it.
+_NOT_PLAIN = {"idna", "punycode", "unicode-escape", "raw-unicode-escape"}
 # These codecs write a mark of their own, or read one as no text; without a mark they mean the plain form.
 _PLAIN = {"utf-8-sig": "utf-8", "utf-16": "utf-16-le", "utf-32": "utf-32-le"}
 
@@ -182,11 +184,13 @@ def codec_name(encoding: str) -> str:
         name = codecs.lookup(encoding).name
         "".encode(name)
     except (LookupError, ValueError, TypeError):
+        name = ""
+    if not name or name in _NOT_PLAIN:
         raise InvalidArgumentError(
             f"No text encoding is called {literal(encoding)}.",
             hint="Pass a name such as utf-8, latin-1 or shift_jis.",
             details={"argument": "encoding", "encoding": encoding},
-        ) from None
+        )
     return _PLAIN.get(name, name)
 
 

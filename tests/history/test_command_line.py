@@ -182,3 +182,18 @@ def test_what_had_to_be_put_right_is_told(root, over):
         'agentfs: a change of "a.txt" was made when a process died, and is in the journal now\n'
     )
     assert (root / "a.txt").read_text() == "one\ntwo\n"
+
+
+@pytest.mark.parametrize(
+    ("command", "number"),
+    [(command, number) for command in ("log --limit", "undo", "redo") for number in ("0", "-1", "-5", "x")],
+)
+def test_a_number_below_one_is_an_error(session, root, command, number):
+    name, *option = command.split()
+    before = snapshot(root)
+    given = [f"{option[0]}={number}"] if option else [number]
+    done = run(name, *session, *given)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert number in done.stderr
+    assert snapshot(root) == before

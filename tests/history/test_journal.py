@@ -18,7 +18,7 @@ from agentfs.errors import (
     StaleError,
 )
 from agentfs.fs import Change, DirectoryNode, FileNode, LinkNode, syscalls
-from agentfs.history import Journal, report
+from agentfs.history import report
 from agentfs.history.store import Store
 from tests.conftest import needs
 from tests.history.judges import git_applied, snapshot
@@ -432,7 +432,8 @@ def test_the_number_of_a_checkpoint_is_none_that_is_taken(ws):
     ],
 )
 def test_what_is_there_instead_is_in_the_error(ws, tmp_path, other, message):
-    ws.write("f", "ours\n")
+    ws.write("f", "old\n")
+    ws.edit("f", "old", "ours")
     other(tmp_path / "f")
     with pytest.raises(StaleError) as caught:
         ws.undo()
@@ -447,3 +448,49 @@ def test_a_patch_that_would_be_too_large_says_how_much_is_not_in_it(ws, monkeypa
     assert changes.patch.count(b"diff --git") == 1
     assert changes.notes == ("not in the patch, as it would be too large or take too long: 2 paths",)
     assert [file.path for file in changes.files] == ["a", "b", "c"]
+
+
+def _changed(ws, tmp_path):
+    """Change, create, delete and move a file in one step."""
+    for name in ("changed", "deleted", "moved"):
+        (tmp_path / name).write_text(f"{name}\n")
+    with ws.transaction() as tx:
+        tx.edit("changed", "changed", "now")
+        tx.write("d/created", "new\n")
+        tx.delete("deleted")
+        tx.move("moved", "to")
+
+
+BACK = {
+    "changed": lambda top: (top / "changed").write_text("changed\n"),
+    "created": lambda top: (top / "d" / "created").unlink(),
+    "deleted": lambda top: (top / "deleted").write_text("deleted\n"),
+    "moved": lambda top: (top / "to").rename(top / "moved"),
+}
+
+
+@pytest.mark.parametrize("names", [*([name] for name in BACK), list(BACK)], ids=" ".join)
+@pytest.mark.parametrize("way", ["undo", "rollback"])
+def test_a_file_that_is_already_as_before_counts_as_undone(ws, tmp_path, names, way):
+    ws.checkpoint("start")
+    _changed(ws, tmp_path)
+    after = snapshot(tmp_path)
+    for name in names:
+        BACK[name](tmp_path)
+    result = ws.rollback("start") if way == "rollback" else ws.undo()
+    assert {file.path for file in result.files} >= {"changed", "d/created", "deleted", "moved", "to"}
+    before = {f"{name}": f"{name}\n" for name in ("changed", "deleted", "moved")}
+    assert {path.name: path.read_text() for path in tmp_path.iterdir() if path.is_file()} == before
+    ws.redo()
+    assert snapshot(tmp_path) == after
+
+
+def test_a_file_that_is_already_as_after_counts_as_redone(ws, tmp_path):
+    _changed(ws, tmp_path)
+    after = snapshot(tmp_path)
+    ws.undo()
+    (tmp_path / "changed").write_text("now\n")
+    (tmp_path / "deleted").unlink()
+    (tmp_path / "moved").rename(tmp_path / "to")
+    assert ws.redo().steps == 1
+    assert snapshot(tmp_path) == after

@@ -1,11 +1,14 @@
 """Transactions: several changes as one, that see one another and nobody else sees."""
 
+import contextlib
 import os
+import threading
+import time
 
 import pytest
 
 from agentfs import AgentFSError, LineChange, Policy, Workspace
-from agentfs.errors import ReadOnlyError, StaleError
+from agentfs.errors import ReadOnlyError, RefusedError, StaleError
 from tests.history.judges import snapshot
 
 
@@ -369,3 +372,79 @@ def test_a_view_of_a_transaction_ends_with_it_and_sees_its_links(tmp_path):
         with pytest.raises(AgentFSError, match="has ended"):
             view.write("late", "x\n")
     assert (tmp_path / "d" / "f").read_text() == "two\n"
+
+
+def test_a_transaction_within_a_transaction_is_refused(ws, tmp_path):
+    """It would not see the outer one, and then take its changes for somebody else's."""
+    (tmp_path / "a").write_text("one\n")
+    with ws.transaction() as tx:
+        tx.edit("a", "one", "two")
+        for outer in (tx, tx.view(), tx.view(only=["."])):
+            with pytest.raises(RefusedError, match="A transaction is open already"), outer.transaction():
+                pass
+        tx.edit("a", "two", "three")
+    assert (tmp_path / "a").read_text() == "three\n"
+
+
+def test_a_conflict_with_another_call_of_the_workspace_says_so(ws, tmp_path):
+    (tmp_path / "a").write_text("one\n")
+    (tmp_path / "b").write_text("one\n")
+
+    def change(path, act):
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(ws.transaction()).edit(path, "one", "two")
+            act()
+            with pytest.raises(StaleError) as caught:
+                stack.close()
+        return caught.value.message
+
+    def inner():
+        with ws.transaction() as other:
+            other.edit("a", "one", "three")
+
+    said = "has changed since, by another call of this workspace; nothing was made."
+    assert change("a", inner) == f'"a" {said} This is what changed:'
+    ws.undo()
+    thread = threading.Thread(target=inner)
+    assert change("a", lambda: (thread.start(), thread.join())) == f'"a" {said} This is what changed:'
+    assert "by somebody else" in change("b", lambda: (tmp_path / "b").write_text("theirs\n"))
+
+
+def test_threads_lose_no_change_in_a_transaction(ws, tmp_path):
+    (tmp_path / "a").write_text("\n")
+
+    def at_the_start(_):
+        time.sleep(0.001)
+        return [(0, 0, "one more\n")]
+
+    def add():
+        for _ in range(10):
+            tx.splice("a", at_the_start)
+
+    with ws.transaction() as tx:
+        threads = [threading.Thread(target=add) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert tx.undo(80).undoable == 0
+        tx.redo(80)
+    lines = (tmp_path / "a").read_text().split()
+    assert len(lines) == 2 * 80
+
+
+def test_undo_and_views_within_a_transaction_see_what_is_staged(ws, tmp_path):
+    (tmp_path / "a").write_text("one\n")
+    ws.edit("a", "one", "two")
+    with ws.transaction() as tx:
+        view = tx.view()
+        view.edit("a", "two", "three")
+        assert tx.read("a").content == "three\n"
+        tx.undo()
+        assert view.read("a").content == "two\n"
+        with pytest.raises(AgentFSError, match="nothing to undo"):
+            tx.undo()
+        view.write("b", "new\n")
+    assert (tmp_path / "a").read_text() == "two\n"
+    assert (tmp_path / "b").read_text() == "new\n"
+    assert ws.undo(2).undoable == 0
