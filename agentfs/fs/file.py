@@ -24,6 +24,10 @@ class KeptText(Hashable, Protocol):
         """Drop the text, and keep that it is binary."""
         ...
 
+    def stat(self) -> os.stat_result:
+        """Return its status as it is now."""
+        ...
+
     @property
     def text(self) -> memoryview:
         """Its bytes."""

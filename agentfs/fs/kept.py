@@ -128,7 +128,7 @@ class KeptOther(KeptEntry):
 class KeptDirectory(KeptEntry):
     """A directory, and what is in it."""
 
-    __slots__ = ("device", "entries", "inode", "prefix", "reason", "tree", "watch")
+    __slots__ = ("changed", "device", "entered", "entries", "inode", "prefix", "reason", "tree", "watch")
 
     type = "d"
 
@@ -140,6 +140,8 @@ class KeptDirectory(KeptEntry):
         self.watch = -1  # the number of its watch; -1 for none
         self.reason = ""  # why there is none
         self.device, self.inode = UNKNOWN, 0
+        # How many listings of the tree had changed when this one was made and when it last changed.
+        self.entered = self.changed = 0
 
     @property
     def real_path(self) -> str:
@@ -261,6 +263,11 @@ class Memo:
     def drop(self, key: Hashable) -> None:
         """Drop what is kept under a key."""
         self._size -= self._values.pop(key, (None, 0))[1]
+
+    def drop_made_of(self, key: Hashable) -> None:
+        """Drop the values whose keys begin with a key."""
+        for each in [each for each in self._values if isinstance(each, tuple) and each[0] == key]:
+            self.drop(each)
 
     def clear(self) -> None:
         """Drop all."""

@@ -45,6 +45,7 @@ _FILE_WATCHES_SHARE = 4  # files take at most one part in so many of the watches
 _COARSE_CLOCK = 5  # Linux's CLOCK_REALTIME_COARSE, from which the times of files are taken
 _TICK = 20_000_000  # nanoseconds, longer than one step of that clock
 _TOO_MANY = "too many names"
+_DECIDING = {*RULE_FILES, ".git"}  # names that decide which others are ignored
 _STATUS = struct.Struct("QQqqqqq")
 
 _O = TypeVar("_O")
@@ -62,6 +63,7 @@ class Watch:
         self._inotify: inotify.Inotify | None = None
         self._mounts: Mounts | None = None
         self.calls = 0
+        self.changes = 0  # of listings
         self._resets = -1
         self._max_bytes = max_bytes
         self._max_names = max_bytes // (2 * _NAME_BYTES)
@@ -172,21 +174,20 @@ class Watch:
     @property
     def report(self) -> WatchReport:
         """What is kept, and how it is kept current."""
-        with self._lock:
-            known = list(self._top.below())
-            directories = [each for each in known if each.device != UNKNOWN]
-            return WatchReport(
-                current_by="status" if self._inotify is None else "events",
-                directories=len(directories),
-                watched=sum(each.watch >= 0 for each in directories),
-                names=self._names,
-                texts=self.texts.count,
-                text_bytes=self.texts.text_bytes,
-                kept_bytes=self.texts.kept_bytes,
-                max_bytes=self._max_bytes,
-                resets=self._resets,
-                not_watched=dict(Counter(each.reason for each in known if each.reason)),
-            )
+        known = list(self._top.below())  # while another thread searches: no lists of the tree are changed
+        directories = [each for each in known if each.device != UNKNOWN]
+        return WatchReport(
+            current_by="status" if self._inotify is None else "events",
+            directories=len(directories),
+            watched=sum(each.watch >= 0 for each in directories),
+            names=self._names,
+            texts=self.texts.count,
+            text_bytes=self.texts.text_bytes,
+            kept_bytes=self.texts.kept_bytes,
+            max_bytes=self._max_bytes,
+            resets=self._resets,
+            not_watched=dict(Counter(each.reason for each in known if each.reason)),
+        )
 
     # Bringing the tree up to date
 
@@ -237,12 +238,12 @@ class Watch:
         by_name = {entry.name: entry for entry in directory.entries or ()}
         for raw_name, events in names.items():
             name = os.fsdecode(raw_name)
+            if not name and events & inotify.ENDS:
+                self._drop(directory)
+                continue
             if not name:
                 self.memo.clear()
-                if events & inotify.ENDS:
-                    self._drop(directory)
-                else:
-                    self._suspect.add(directory)
+                self._suspect.add(directory)
                 continue
             renamed = events & inotify.RENAMES
             if name in RULE_FILES or (events & inotify.IS_DIRECTORY and not renamed):
@@ -293,7 +294,7 @@ class Watch:
 
     def _drop(self, directory: KeptDirectory) -> None:
         """Drop what is in a directory, and all below it; it is entered again when it is needed."""
-        self.memo.clear()
+        self.changes += 1
         for each in list(directory.below()):
             for entry in each.entries or ():
                 if isinstance(entry, KeptFile):
@@ -411,8 +412,13 @@ class Watch:
             self._drop(directory)
             directory.reason = _TOO_MANY
             return False
-        if directory.entries is not None and before != entries:
-            self.memo.clear()
+        if directory.entries is None or before != entries:
+            self.changes += 1
+            directory.changed = self.changes
+            if directory.entries is None:
+                directory.entered = self.changes
+            elif any(entry.name in _DECIDING for entry in set(before).symmetric_difference(entries)):
+                self.memo.clear()
             for entry in set(before).difference(entries):
                 self._drop_entry(entry)
         directory.entries = entries

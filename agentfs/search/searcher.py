@@ -153,7 +153,9 @@ class _Searcher:
         if isinstance(source, int):
             return self.classify(self.buffer.fill(source))
         if source.content == BINARY:
-            return BINARY
+            tree = self.root.tree
+            may_be_large = tree is not None and self.buffer.limit < tree.max_file
+            return "too_large" if may_be_large and source.stat().st_size > self.buffer.limit else BINARY
         if source in self.candidates and source.content in _PLAIN_KINDS:
             if not self.only_counts:
                 return bytes(source.text)

@@ -120,6 +120,12 @@ class RuleReader:
         """Whether all rule files were read, and those that no event is about can be compared."""
         return not self.unreadable and not self._linked
 
+    def add(self, other: "RuleReader") -> None:
+        """Add what another reader has read in other directories."""
+        self.unreadable += other.unreadable
+        self._repositories.update(other._repositories)  # noqa: SLF001 - its own
+        self._linked |= other._linked  # noqa: SLF001 - its own
+
     def is_current(self) -> bool:
         """Return whether what no event is about is as it was read: rules outside, and of repositories."""
         if self._outer is not None and read_outer_rules(self._root.path) != self._outer:

@@ -4,7 +4,7 @@ import math
 import time
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from heapq import nsmallest
 from itertools import groupby
 from operator import attrgetter
@@ -23,7 +23,7 @@ MAX_BATCH = 1000  # entries of one directory that are taken at a time
 MAX_EXCLUDED = 1000  # of what was left out that is kept by name
 _MAX_MEMORY = 192 * 1024 * 1024  # bytes of the names of all directories that a walk is inside of
 _ENTRY_BYTES, _NAME_BYTES = 160, 32  # of an entry without its name, and of a usual name
-_KEEP_SECONDS = 4.0  # for a walk that is to be kept, before the one that was asked for
+_WALK_SHARE = 0.9  # of the time left, for a walk that is made as a whole before its entries are used
 _SAFE_LENGTH = min(2 * (MAX_PARTS - 3), MAX_PATH_BYTES // 4 - 2 * MAX_NAME_BYTES)
 
 Select = Callable[[Directory, str, list[DirEntry]], list[DirEntry]]
@@ -60,26 +60,77 @@ class Excluded(NamedTuple):
 
 
 @dataclass(slots=True)
+class _LeftOut:
+    """Counts of the names that were left out, and the names that need a second look."""
+
+    counts: Counter[str] = field(default_factory=Counter[str])
+    rules: Counter[Rule] = field(default_factory=Counter["Rule"])
+    excluded: list[Excluded] = field(default_factory=list[Excluded])  # the first that are hidden or ignored
+    # Whether each link leads to a directory, which decides about the order of a listing.
+    links: list[tuple[DirEntry, bool]] = field(default_factory=list[tuple[DirEntry, bool]])
+
+    room: int = MAX_EXCLUDED  # how many excluded names there may be
+    is_cut: bool = False  # whether there were more
+
+    def __bool__(self) -> bool:
+        return bool(self.counts or self.rules or self.excluded or self.links or self.is_cut)
+
+    def add(self, other: "_LeftOut") -> None:
+        """Add what was left out in another part of the walk."""
+        self.counts.update(other.counts)
+        self.rules.update(other.rules)
+        self.excluded += other.excluded[: self.room - len(self.excluded)]
+        self.links += other.links
+
+
+class _Piece(NamedTuple):
+    """The part of a kept walk that lies in one directory."""
+
+    rules: IgnoreRules  # that apply in it
+    entries: list[Any]  # in the order of the walk
+    has_directories: bool
+    left_out: _LeftOut
+
+
+_NOTHING = _LeftOut()
+
+
+@dataclass(slots=True)
 class KeptWalk:
-    """A whole walk of a watched tree, which holds until a listing or a rule changes."""
+    """A whole walk of a watched tree; after a change only pieces are made again."""
 
     key: Hashable
-    entries: list[Any]  # of the kept tree, in the order of the walk
-    looked_at: int  # how many names
-    counts: Counter[str]
-    rules: Counter[Rule]
-    excluded: list[Excluded]
-    links: list[tuple[Any, bool]]  # whether each leads to a directory, which decides about the order
     reader: RuleReader
     checked: int  # the call in which it was last known to hold
+    _: KW_ONLY
     path: str  # of the start
     start: int  # characters of a real path that come before the part below the start
     direct: bool  # whether paths are displayed as they are
+    pieces: dict[Any, _Piece] = field(default_factory=dict[Any, _Piece])  # by kept directory
+    entries: list[Any] = field(default_factory=list[Any])  # of the kept tree, in the order of the walk
+    looked_at: int = 0  # how many names
+    left_out: _LeftOut = field(default_factory=_LeftOut)
+    lacks_excluded: bool = False  # whether a piece has more excluded names, which were not kept
+    changes: int = 0  # of listings, before it was made
+    reached: str | None = None  # what ended it early; then it is not kept
+
+    def add(self, directory: Any, piece: _Piece) -> None:
+        """Add the piece of a directory, without its entries."""
+        self.pieces[directory] = piece
+        self.looked_at += len(directory.entries)
+        if piece.left_out:
+            self.left_out.add(piece.left_out)
+            self.lacks_excluded |= piece.left_out.is_cut and len(self.left_out.excluded) < MAX_EXCLUDED
+
+    def paths_of(self, directory: Any) -> tuple[str, str]:
+        """Return the path of a kept directory below the start, with a `/` at its end, and its path."""
+        below = directory.prefix[self.start :]
+        return below, (with_slash(self.path) + display_name(below)).removesuffix("/")
 
     def once(self, root: Root, key: Hashable, make: Callable[[], list[Any]]) -> list[Any]:
         """Return what is made of the entries, which is kept under a key if there is one."""
         tree = root.tree
-        if tree is None or key is None:
+        if tree is None or key is None or self.reached:
             return make()
         made: list[Any] | None = tree.memo.get((self.key, key))
         if made is None:
@@ -156,28 +207,31 @@ class Walk:
     def __post_init__(self) -> None:
         self._starts = [self.path] if isinstance(self.path, str) else self.path
         self._entries_left = self.max_entries
-        self._counts: Counter[str] = Counter()
-        self._rules: Counter[Rule] = Counter()
+        self._left_out = _LeftOut()
         self._counted: set[str] = set()  # with several starts: the directories whose names have been counted
         self._counting = True
         self._reader = RuleReader(self.root, self.deadline)
         self._reached: str | None = None
         self._memory = 0
-        self.excluded: list[Excluded] = []  # the first that are hidden or ignored
-        self._links: list[tuple[DirEntry, bool]] = []  # whether each leads to a directory, with `listing`
+        self._pieces: dict[Any, _Piece] = {}  # of the directories that were visited, by kept directory
         # Whether the walk can be kept, as it is before `select`, and whether this one still may be.
         filtered = self.enter or self.exclude or self.follow or callable(self.hidden)
         self._keepable = not (filtered or self.stops or len(self._starts) > 1) and self.key is entry_name
         self._recording = self._keepable and not self.select and not self.keep
 
     @property
+    def excluded(self) -> list[Excluded]:
+        """The first names that are hidden or ignored."""
+        return self._left_out.excluded
+
+    @property
     def skipped(self) -> Skipped:
         """What the walk has left out so far."""
         display = self.root.display_path_if_usable
         rules: Counter[str] = Counter()
-        for rule, count in self._rules.items():
+        for rule, count in self._left_out.rules.items():
             rules[rule.text(display)] += count
-        counts = dict(self._counts)
+        counts = dict(self._left_out.counts)
         counts["unreadable"] = counts.get("unreadable", 0) + self._reader.unreadable
         unread = tuple((file and display(file)) or OUTSIDE for file in self._reader.unread)
         return Skipped(**counts, rules=dict(rules), unread_rules=unread, reached=self._reached)
@@ -187,25 +241,21 @@ class Walk:
             yield from self._replay(kept)
             return
         stack: list[_Frame] = []
-        entries: list[DirEntry] = []
         try:
             for start in self._starts:
-                for visit in self._visits(stack, start):
-                    if self._recording:
-                        entries += visit.entries(directories_first=self.listing)
-                    yield visit
-            if not self.select and not self.keep:
-                self._keep(entries)
+                yield from self._visits(stack, start)
+            if self.root.tree is not None and self._keepable and not self.select and not self.keep:
+                counts = self._left_out.counts
+                failed = not self._recording or counts["unreadable"] or counts["too_deep"]
+                self._keep(None if failed else self.assembled(self._pieces))
         finally:
             for frame in stack:
                 if frame.directory is not None:
                     frame.directory.close()
 
     def _replay(self, kept: KeptWalk) -> Iterator[Visit]:
-        top = with_slash(kept.path)
         for kept_directory, entries in groupby(kept.entries, _directory_of):
-            below = kept_directory.prefix[kept.start :]
-            path = (top + display_name(below)).removesuffix("/")
+            below, path = kept.paths_of(kept_directory)
             directory = self.root.kept_directory(kept_directory, path)
             files: list[DirEntry] = []
             for entry in (*entries, None):
@@ -223,15 +273,22 @@ class Walk:
         tree = self.root.tree
         if tree is None or not self._keepable:
             return None
-        kept: KeptWalk | None = tree.memo.get(self._key())
-        if not kept or kept.looked_at > self.max_entries:
+        kept = tree.memo.get(self._key())
+        if not isinstance(kept, KeptWalk) or kept.looked_at > self.max_entries:
             return None
         if kept.checked != tree.calls:
-            if not kept.reader.is_current() or not all(map(self._is_same, kept.links)):
+            if not kept.reader.is_current() or not all(map(self._is_same, kept.left_out.links)):
                 tree.memo.clear()
                 return None
             kept.checked = tree.calls
-        self._counts, self._rules, self.excluded = kept.counts, kept.rules, kept.excluded
+        if kept.changes != tree.changes:
+            tree.memo.drop_made_of(kept.key)
+            changed = replace(self, select=None, keep=None)
+            kept = changed.assembled(kept.pieces, kept)
+            if kept is None or kept.reached or kept.looked_at > self.max_entries:
+                return None
+            self._keep(kept)
+        self._left_out = kept.left_out
         call_context.step(kept.looked_at)
         return kept
 
@@ -242,7 +299,7 @@ class Walk:
             return False
 
     def whole(self, *, only_again: bool = False) -> KeptWalk | None:
-        """Return the kept walk, made now where it can be, unless that takes too long.
+        """Return the kept walk, made now if it can be; if the time runs out, as far as it came.
 
         With `only_again` it is made if it was kept before: most of what it needs then still is.
         """
@@ -251,38 +308,97 @@ class Walk:
         if kept is not None or tree is None or not self._keepable:
             return kept
         key = self._key()
-        if tree.memo.get(key) is None and (tree.memo.had(key) or not only_again):
+        if tree.memo.get(key) != tree.changes and (tree.memo.had(key) or not only_again):
             now = time.monotonic()
-            deadline = now + min(_KEEP_SECONDS, (self.deadline - now) / 2)
-            for _ in replace(self, select=None, keep=None, deadline=deadline):
-                pass
-            kept = self.kept()
+            whole = replace(self, select=None, keep=None, deadline=now + (self.deadline - now) * _WALK_SHARE)
+            kept = whole.assembled({})
+            self._keep(kept)
+            if kept is None or (only_again and kept.reached):
+                return None
+            self._left_out, self._reached, self._reader = kept.left_out, kept.reached, kept.reader
         return kept
 
-    def _keep(self, entries: list[Any]) -> None:
-        """Keep the walk, if all of it is watched and could be read; else that it cannot be kept."""
-        tree, reader = self.root.tree, self._reader
-        if tree is None or not self._keepable or self._reached is not None:
-            return
+    def _keep(self, kept: KeptWalk | None) -> None:
+        """Keep a walk, or that it cannot be kept until a listing changes."""
+        tree = self.root.tree
+        if tree is not None and self._reached is None and (kept is None or not kept.reached):
+            tree.keep(self._key(), tree.changes if kept is None else kept, len(kept.entries) if kept else 0)
+
+    def assembled(self, pieces: dict[Any, _Piece], before: KeptWalk | None = None) -> KeptWalk | None:
+        """Put a kept walk together from pieces; make those that are missing or have changed since `before`.
+
+        Returns None if the walk cannot be kept because a directory is not watched or cannot be read.
+        """
+        tree = self.root.tree
         key = self._key()
-        kept: KeptWalk | None = None
-        if self._recording and reader.is_complete and not self._counts["unreadable"]:
-            _, path, real_path, display_path, *_ = key
-            kept = KeptWalk(
-                key,
-                [*entries],
-                self.max_entries - self._entries_left,
-                self._counts,
-                self._rules,
-                self.excluded,
-                self._links,
-                reader,
-                tree.calls,
-                path,
-                len(with_slash(real_path)),
-                path == ("" if display_path == "." else display_path),
-            )
-        tree.keep(key, kept or False, len(entries))
+        _, path, real_path, display_path, *_ = key
+        with self.root.enter_directory(self._starts[0]) as start:
+            top: Any = getattr(start, "kept", None)
+        if tree is None or top is None:
+            return None
+        is_direct = path == ("" if display_path == "." else display_path)
+        start_length = len(with_slash(real_path))
+        kept = KeptWalk(key, self._reader, tree.calls, path=path, start=start_length, direct=is_direct)
+        since = tree.changes if before is None else before.changes
+        stack: list[tuple[Any, _Piece, Iterator[Any]]] = []
+        directory, piece = top, self._piece_of(kept, top, pieces, since)
+        while piece is not None:
+            kept.add(directory, piece)
+            if piece.has_directories:
+                stack.append((directory, piece, iter(piece.entries)))
+            else:
+                kept.entries += piece.entries
+            child: Any = None
+            while stack and child is None:
+                goes_below = self._reached is None and (self.depth == 0 or len(stack) < self.depth)
+                for entry in stack[-1][2]:
+                    is_directory = entry.type == "d"
+                    if self.directories or not is_directory:
+                        kept.entries.append(entry)
+                    if is_directory and goes_below:
+                        child = entry
+                        break
+                else:
+                    stack.pop()
+            if child is None:
+                break
+            directory, piece = child, self._piece_of(kept, child, pieces, since, stack[-1])
+        if before is not None:
+            kept.reader = before.reader
+            kept.reader.add(self._reader)
+        if piece is None or not kept.reader.is_complete or kept.lacks_excluded:
+            return None
+        kept.changes, kept.reached = tree.changes, self._reached
+        return kept
+
+    def _piece_of(
+        self,
+        kept: KeptWalk,
+        directory: Any,
+        pieces: dict[Any, _Piece],
+        since: int,
+        parent: tuple[Any, _Piece, Iterator[Any]] | None = None,
+    ) -> _Piece | None:
+        """Return the piece of a directory, made again if it has changed; None if there can be none."""
+        piece = pieces.get(directory)
+        if piece is not None and directory.entries is not None and directory.changed <= since:
+            return piece
+        self._memory = 0
+        if piece is not None and directory.entries is not None and directory.entered <= since:
+            self._fill(self._kept_frame(kept, directory, piece.rules), rules_known=True)
+        elif parent is not None:
+            above, around, _ = parent
+            frame = self._kept_frame(kept, above, around.rules)
+            self._enter([frame], self.root.kept_directory(above, frame.path), directory)
+        else:
+            rules = IgnoreRules() if self.ignored else self._rules_above(directory.real_path)
+            self._fill(self._kept_frame(kept, directory, rules))
+        return self._pieces.get(directory) if self._recording else None
+
+    def _kept_frame(self, kept: KeptWalk, directory: Any, rules: IgnoreRules) -> _Frame:
+        below, path = kept.paths_of(directory)
+        opened = self.root.kept_directory(directory, path)
+        return _Frame(opened, path, below, directory.real_path, rules, [], [])
 
     def _key(self) -> tuple[Any, ...]:
         with self.root.enter_directory(self._starts[0]) as start:
@@ -294,7 +410,7 @@ class Walk:
         start = self.root.enter_directory(path)
         stack.append(_Frame(start, start.path, "", start.real_path, IgnoreRules(), [], []))
         if not self.ignored:
-            stack[0].rules = self._rules_above(start)
+            stack[0].rules = self._rules_above(start.real_path)
         self._fill(stack[0])
         self._recording &= start.is_watched
         while stack:
@@ -328,7 +444,7 @@ class Walk:
     def _skip(self, reason: str, count: int = 1) -> None:
         """Count names that are left out."""
         if self._counting:
-            self._counts[reason] += count
+            self._left_out.counts[reason] += count
 
     def _enter(self, stack: list[_Frame], directory: Directory, child: DirEntry) -> _Frame | None:
         frame, name = stack[-1], child.name
@@ -353,15 +469,15 @@ class Walk:
             return None
         entered = _Frame(opened, opened.path, f"{frame.below}{name}/", opened.real_path, frame.rules, [], [])
         if child.is_symlink() and not self.ignored:
-            entered.rules = self._rules_above(opened)
+            entered.rules = self._rules_above(opened.real_path)
         self._fill(entered)
         self._recording &= opened.is_watched
         return entered
 
-    def _rules_above(self, directory: Directory) -> IgnoreRules:
+    def _rules_above(self, real_path: str) -> IgnoreRules:
         """Return the rules of the directories above one that is not entered from its parent."""
         try:
-            return self._reader.above(directory.real_path)
+            return self._reader.above(real_path)
         except TimeoutError:
             self._reached = "timeout"
             return IgnoreRules()
@@ -383,9 +499,9 @@ class Walk:
                     if each.name in remaining
                 }
             except (AgentFSError, OSError):
-                self._counts["unreadable"] += len(remaining) + frame.more
+                self._left_out.counts["unreadable"] += len(remaining) + frame.more
             else:
-                self._counts["unreadable"] += len(remaining) - len(found)
+                self._left_out.counts["unreadable"] += len(remaining) - len(found)
                 for entries, start in (
                     (frame.files, frame.next_file),
                     (frame.directories, frame.next_directory),
@@ -393,15 +509,35 @@ class Walk:
                     entries[start:] = [found[each.name] for each in entries[start:] if each.name in found]
         return frame.directory
 
-    def _fill(self, frame: _Frame) -> None:
+    def _fill(self, frame: _Frame, *, rules_known: bool = False) -> None:
         """Scan the directory of a frame and leave out what the walk leaves out."""
         directory = frame.directory
         if self._reached is not None or directory is None:
             return
+        if not self._recording or not directory.is_watched:
+            self._scan(frame, directory, rules_known=rules_known)
+            return
+        around = self._left_out
+        self._left_out = own = _LeftOut(room=around.room - len(around.excluded))
+        self._scan(frame, directory, rules_known=rules_known)
+        around.add(own)
+        self._left_out = around
+        if own.counts["unreadable"]:
+            self._recording = False
+            return
+        directories, entries = frame.directories, [*frame.files]
+        if directories:
+            entries = (
+                [*directories, *entries] if self.listing else sorted(directories + entries, key=entry_name)
+            )
+        kept: Any = getattr(directory, "kept", None)
+        self._pieces[kept] = _Piece(frame.rules, entries, bool(directories), own or _NOTHING)
+
+    def _scan(self, frame: _Frame, directory: Directory, *, rules_known: bool) -> None:
         if len(self._starts) > 1:
             self._counting = directory.real_path not in self._counted
             self._counted.add(directory.real_path)
-        first = True
+        first = not rules_known
         try:
             for part in directory.scan_parts(MAX_BATCH):
                 call_context.step(len(part))
@@ -482,14 +618,17 @@ class Walk:
             self._add_excluded(frame, [entry for entry in entries[:decided] if id(entry) not in stay])
             self._skip("ignored", len(rules))
             if self._counting:
-                self._rules.update(rules)
+                self._left_out.rules.update(rules)
         return kept
 
     def _add_excluded(self, frame: _Frame, entries: list[DirEntry]) -> None:
         if self._counting:
             path, below = with_slash(frame.path), frame.below
-            for entry in entries[: MAX_EXCLUDED - len(self.excluded)]:
-                self.excluded.append(Excluded(path + entry.name, below + entry.name, entry))
+            left_out = self._left_out
+            room = left_out.room - len(left_out.excluded)
+            left_out.is_cut |= len(entries) > room
+            for entry in entries[:room]:
+                left_out.excluded.append(Excluded(path + entry.name, below + entry.name, entry))
 
     def _divide(self, frame: _Frame, directory: Directory, entries: list[DirEntry]) -> list[DirEntry]:
         """Add the directories to the frame and return the files."""
@@ -516,7 +655,7 @@ class Walk:
                 if is_link and (self.listing or self.follow):
                     is_dir = directory.entry(entry).is_dir
                     if self._recording:
-                        self._links.append((entry, is_dir))
+                        self._left_out.links.append((entry, is_dir))
                 if is_dir:
                     frame.directories.append(entry)
                 elif self.others or (is_link and self.follow and directory.target_status(entry) is not None):

@@ -10,6 +10,7 @@ import sys
 import tempfile
 import textwrap
 import threading
+import time
 import tracemalloc
 from functools import cache
 from pathlib import Path
@@ -18,7 +19,9 @@ from types import SimpleNamespace
 import pytest
 
 from agentfs import Limits, Policy, Workspace
-from agentfs.fs import ReadBuffer, inotify, mounts, syscalls, texts, watch
+from agentfs.fs import Directory, ReadBuffer, inotify, mounts, syscalls, texts, watch
+from agentfs.fs.kept import WatchedDirectory
+from agentfs.tree.walk import Walk
 from tests.search.watched import answer, check_same
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="it needs root")
@@ -63,8 +66,22 @@ def test_a_file_that_is_changed_in_place_at_the_same_size_and_time_is_searched_a
     assert (lines(ws, "first"), lines(ws, "other")) == (3, 1)
 
 
+@pytest.fixture(params=["a watch for each file", "watches for directories only"])
+def file_watches(request, monkeypatch):
+    """Let what holds for files with a watch of their own hold for others too."""
+    if request.param != "a watch for each file":
+        monkeypatch.setattr(inotify, "watch_limit", lambda: 0)
+
+
+@pytest.mark.usefixtures("file_watches")
 @pytest.mark.parametrize("then", ["stays", "removed", "replaces another and is removed", "moved out"])
-def test_a_change_through_a_new_name_of_a_file_is_noticed(ws, root, tmp_path, then):
+def test_a_change_through_a_new_name_of_a_file_is_noticed(root, tmp_path, then):
+    with Workspace(root, watch=True) as ws:
+        lines(ws, "first")
+        check_change_through_a_new_name(ws, root, tmp_path, then)
+
+
+def check_change_through_a_new_name(ws, root, tmp_path, then):
     name = root / "c/link.txt"
     os.link(root / "a/one.txt", name)
     name.write_text("needle\n")
@@ -89,6 +106,54 @@ def test_a_change_through_a_new_name_that_was_moved_away_before_is_noticed(ws, r
     assert lines(ws, "needle") == 1
 
 
+@linux
+def test_a_change_through_a_new_name_outside_of_the_tree_is_noticed(ws, root, tmp_path):
+    os.link(root / "a/one.txt", tmp_path / "outside")
+    (tmp_path / "outside").write_text("needle\n")
+    (tmp_path / "outside").unlink()
+    assert lines(ws, "needle") == 1
+    os.link(root / "a/one.txt", tmp_path / "outside")
+    assert lines(ws, "needle") == 1
+    (tmp_path / "outside").write_text("other\n")
+    assert lines(ws, "needle") == 0
+
+
+@linux
+def test_watches_of_files_give_way_to_those_of_directories(root, monkeypatch):
+    left, refused = 6, []
+    add, add_file, remove = inotify.Inotify.add, inotify.Inotify.add_file, inotify.Inotify.remove
+
+    def limited(add):
+        def add_one(queue, fd):
+            nonlocal left
+            if not left:
+                refused.append(fd)
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            left -= 1
+            return add(queue, fd)
+
+        return add_one
+
+    def remove_one(queue, number):
+        nonlocal left
+        left += 1
+        remove(queue, number)
+
+    monkeypatch.setattr(inotify.Inotify, "add", limited(add))
+    monkeypatch.setattr(inotify.Inotify, "add_file", limited(add_file))
+    monkeypatch.setattr(inotify.Inotify, "remove", remove_one)
+    with Workspace(root, watch=True) as ws:
+        assert lines(ws, "first", path="a") == 2
+        assert lines(ws, "first") == 4
+        assert refused
+        assert (ws.watch.watched, ws.watch.not_watched) == (4, {})
+        os.link(root / "a/one.txt", root / "c/link.txt")
+        (root / "c/link.txt").write_text("needle\n")
+        (root / "c/link.txt").unlink()
+        assert lines(ws, "needle") == 1
+
+
+@pytest.mark.usefixtures("file_watches")
 def test_a_change_through_a_name_that_was_removed_while_open_is_noticed(root):
     os.link(root / "a/one.txt", root / "c/link.txt")
     with Workspace(root, watch=True) as ws, (root / "c/link.txt").open("r+") as file:
@@ -99,6 +164,7 @@ def test_a_change_through_a_name_that_was_removed_while_open_is_noticed(root):
         assert lines(ws, "needle") == 1
 
 
+@pytest.mark.usefixtures("file_watches")
 def test_a_rule_file_that_is_changed_through_another_name_decides_again(root):
     (root / ".ignore").write_text("nothing\n")
     with Workspace(root, watch=True) as ws:
@@ -663,6 +729,106 @@ def test_what_is_kept_is_not_read_again(ws, root, monkeypatch, arguments):
     assert not [source for source in read if isinstance(source, int)]
 
 
+def test_a_binary_file_above_max_filesize_is_reported_as_in_a_cold_search(root):
+    (root / "a/binary").write_bytes(b"\0" * 5000)
+    calls = [("grep", {"pattern": "first", "max_filesize": size}) for size in (None, 100, 5000, 4999)]
+    with Workspace(root, watch=True) as ws:
+        for _ in range(2):
+            check_same(ws, root, calls)
+
+
+def test_a_first_watched_glob_near_the_deadline_finds_what_a_cold_one_finds(tmp_path, monkeypatch):
+    for number in range(100):
+        (tmp_path / f"{number}").mkdir()
+        (tmp_path / f"{number}/one.txt").touch()
+    monotonic, passed = time.monotonic, 0.0
+    monkeypatch.setattr(time, "monotonic", lambda: monotonic() + passed)
+
+    def slow(scan_parts):
+        def scan_slowly(directory, size):
+            nonlocal passed
+            passed += 0.1
+            yield from scan_parts(directory, size)
+
+        return scan_slowly
+
+    for kind in (Directory, WatchedDirectory):
+        monkeypatch.setattr(kind, "scan_parts", slow(kind.scan_parts))
+    found = []
+    for watched in (False, True):
+        with Workspace(tmp_path, watch=watched) as ws:
+            found.append(ws.glob("*.txt", timeout=5))
+    assert [each.skipped.reached for each in found] == ["timeout", "timeout"]
+    assert 0.8 * found[0].total <= found[1].total < 50
+
+
+CHANGES = {
+    "a temporary file that comes and goes": lambda top: ((top / "t").write_text("x"), (top / "t").unlink()),
+    "a new directory": lambda top: (top / "new").mkdir(),
+    "a new directory with a file": lambda top: ((top / "new").mkdir(), (top / "new/f").write_text("first")),
+    "a directory that goes": lambda top: shutil.rmtree(top.with_name("20")),
+    "a directory that is renamed": lambda top: top.with_name("20").rename(top / "moved"),
+    "an atomic save": lambda top: ((top / "t").write_text("first"), (top / "t").rename(top / "one.txt")),
+    "a new file": lambda top: (top / "new.txt").write_text("first"),
+    "a new file at the top": lambda top: (top.parent / "new.txt").write_text("first"),
+    "a file that is renamed": lambda top: (top / "one.txt").rename(top / "other.txt"),
+    "a link": lambda top: os.link(top / "one.txt", top / "link.txt"),
+    "object files": lambda top: [(top / f"{number}.o").write_bytes(b"\0") for number in range(20)],
+    "a file that goes": lambda top: (top / "one.txt").unlink(),
+    "a write in place": lambda top: (top / "one.txt").write_text("first of all"),
+}
+
+
+@linux
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_the_cost_of_the_next_search_is_in_proportion_to_the_change(tmp_path, monkeypatch, change):
+    (tmp_path / ".gitignore").write_text("nothing\n")
+    for number in range(300):
+        (tmp_path / f"{number}").mkdir()
+        (tmp_path / f"{number}/one.txt").write_text("first\n" if number < 10 else "second\n")
+    with Workspace(tmp_path, watch=True) as ws:
+        lines(ws, "first")
+        ws.glob("*.txt")
+        ws.ls(depth=0)
+        lines(ws, "first")
+        change(tmp_path / "10")
+        steps = []
+
+        def count(owner, name):
+            function = getattr(owner, name)
+            monkeypatch.setattr(
+                owner, name, lambda *given, **named: steps.append(name) or function(*given, **named)
+            )
+
+        for owner, names in (
+            (syscalls, ["lstat", "open_file", "open_directory", "open_beneath"]),
+            (watch.Watch, ["load", "_list"]),
+            (Walk, ["_scan"]),
+        ):
+            for name in names:
+                count(owner, name)
+        found = lines(ws, "first"), ws.glob("*.txt", limit=1).total
+        assert len(steps) < 150, steps  # 20 new files are opened, found to be binary, and kept
+        monkeypatch.undo()
+        with Workspace(tmp_path) as cold:
+            assert found == (lines(cold, "first"), cold.glob("*.txt").total)
+            assert answer(ws, "ls", {"depth": 0}) == answer(cold, "ls", {"depth": 0})
+
+
+@linux
+def test_an_unwatched_file_that_was_written_just_before_it_was_read_is_not_read_again(root, monkeypatch):
+    monkeypatch.setattr(inotify, "watch_limit", lambda: 0)
+    time.sleep(0.05)
+    loaded, load = [], watch.Watch.load
+    with Workspace(root, watch=True) as ws:
+        lines(ws, "first")
+        monkeypatch.setattr(watch.Watch, "load", lambda *given: loaded.append(given) or load(*given))
+        (root / "new").write_text("x")
+        (root / "new").unlink()
+        assert lines(ws, "first") == 4
+    assert loaded == []
+
+
 def test_views_share_what_is_kept_and_show_their_own_paths(ws, root):
     inside = ws.view(workdir="a")
     assert [match.path for match in inside.grep("first", context=0).matches] == ["b/one.txt", "one.txt"]
@@ -809,6 +975,28 @@ def test_a_mount_is_noticed_where_no_descriptor_is_left(tmp_path, monkeypatch):
         resource.setrlimit(resource.RLIMIT_NOFILE, limits)
         watched.close()
         os.close(directory)
+
+
+def test_what_is_kept_is_reported_while_another_thread_searches(ws):
+    began, ends = threading.Event(), threading.Event()
+
+    def search():
+        with ws._root.watching():
+            began.set()
+            ends.wait()
+
+    thread = threading.Thread(target=search)
+    thread.start()
+    began.wait()
+    reports = []
+    asking = threading.Thread(target=lambda: reports.append(ws.watch))
+    asking.start()
+    asking.join(10)
+    reported = list(reports)
+    ends.set()
+    thread.join()
+    asking.join()
+    assert [report.names for report in reported] == [11]
 
 
 def test_nothing_is_reported_where_nothing_is_watched(root):
