@@ -17,11 +17,25 @@ from agentfs.fs import name_matcher
 from agentfs.history import Timeline
 from agentfs.history.report import changes_result, describe_step, file_changes
 from agentfs.history.state import read_journal, root_of
+from agentfs.limits import MIB, Limits
 from agentfs.policy import Policy
 from agentfs.providers import FORMATS
 from agentfs.results import ToolResult
-from agentfs.terminal import COLOR_CHOICES, paint_diff, paint_result, print_error, print_text, progress
+from agentfs.terminal import (
+    COLOR_CHOICES,
+    OutputError,
+    data_of,
+    paint_diff,
+    paint_result,
+    print_error,
+    print_text,
+    progress,
+    split_footers,
+    wants_data,
+    write_output,
+)
 from agentfs.text import to_json
+from agentfs.tools.coerce import parse_arguments
 from agentfs.tools.spec import Tool, exposable, make_tool
 from agentfs.tools.toolset import Toolset
 from agentfs.tools.types import EnumOf, Kind, ListOf, OptionalOf, Parameter, Scalar, UnionOf
@@ -55,6 +69,8 @@ _COMMON: dict[str, dict[str, Any]] = {
     "--color": {"choices": COLOR_CHOICES, "default": "auto", "help": "colors (default: auto)"},
     "--dialect": {"default": "agentfs", "metavar": "NAME", "help": "whose names, arguments and output"},
 }
+_PATH_COMMANDS = {"ls", "glob", "find", "grep"}
+_LONGEST_LINE = 10 * MIB  # characters of a matching line that a pipe gets
 _OTHER_COMMANDS = {*_HISTORY_COMMANDS, "changes"}  # methods that are no commands by their own schema
 
 
@@ -75,17 +91,20 @@ def main(argv: Sequence[str] | None = None) -> int:
         reconfigure(errors="backslashreplace")  # what its encoding does not have
     try:
         status = _run(argv)
-        sys.stdout.flush()
+        write_output()
     except AgentFSError as error:
         print_error(f"agentfs: {error}")
         return FAILED
-    except BrokenPipeError:
-        # The reader has gone, as `| head` does; Python would complain again when it flushes at exit.
-        sys.stdout = None
-        return NOTHING_FOUND
+    except OutputError as failure:
+        sys.stdout = None  # Python would complain again when it flushes at exit
+        if isinstance(failure.__cause__, BrokenPipeError):  # the reader has gone, as `| head` does
+            return NOTHING_FOUND
+        reason = getattr(failure.__cause__, "strerror", None)
+        print_error(f"agentfs: Standard output cannot be written: {reason}.")
+        return FAILED
     except OSError as error:
-        sys.stdout = None
-        print_error(f"agentfs: Standard output cannot be written: {error.strerror}.")
+        name = "" if error.filename is None else f" on {error.filename!r}"
+        print_error(f"agentfs: The system failed{name}: {error.strerror or error}.")
         return FAILED
     except KeyboardInterrupt:
         return INTERRUPTED
@@ -199,6 +218,9 @@ def _add_tool(commands: Any, tool: Tool) -> None:
     for parameter in tool.parameters:
         _add_parameter(command, parameter)
     group = command.add_argument_group("about the command")
+    if tool.name in _PATH_COMMANDS:
+        null_help = "print data, with a NUL after each path instead of a line feed (for `xargs -0`)"
+        group.add_argument("-0", "--null", action="store_true", help=null_help)
     _add_common(group, "--json", "--color", "--root", "--state")
     command.set_defaults(run=_run_tool, tool=tool)
 
@@ -240,7 +262,9 @@ def _settings(kind: Kind, name: str) -> dict[str, Any]:
             return {"metavar": "JSON"}
 
 
-def _open(root: str | None, state: str | None, command: str | None = None) -> Workspace:
+def _open(
+    root: str | None, state: str | None, command: str | None = None, limits: Limits | None = None
+) -> Workspace:
     """Open a workspace, by default that of the state directory, and print what had to be recovered."""
     workspace: Workspace
     with progress() as report:
@@ -250,7 +274,7 @@ def _open(root: str | None, state: str | None, command: str | None = None) -> Wo
         else:
             if root is None and state is not None:
                 root = root_of(state)
-            workspace = Workspace(root or ".", state=state)
+            workspace = Workspace(root or ".", state=state, limits=limits)
     for note in workspace.recovery_notes:
         print_error(f"agentfs: {note}")
     return workspace
@@ -268,18 +292,24 @@ def _run_tool(arguments: argparse.Namespace) -> int:
     given = {p.name: getattr(arguments, p.name) for p in tool.parameters if hasattr(arguments, p.name)}
     if given.get("content") == "-":
         given["content"] = _standard_input()
-    with _open(arguments.root, arguments.state) as workspace:
+    limits = None
+    if not arguments.json and wants_data(arguments.color):
+        limits = Limits(grep_line_chars=_LONGEST_LINE)
+        if tool.name == "grep" and not given.keys() & {"context", "before", "after"}:
+            given["context"] = 0
+    with _open(arguments.root, arguments.state, limits=limits) as workspace:
         # All these are commands, so an error may advise any of them.
         expose = {tool.name: exposable(getattr(workspace, tool.name))}
         tools = workspace.tools(_names(workspace), expose=expose)
-        return _show(arguments, workspace, _call_with_progress(tools, tool.name, given))
+        return _show(arguments, workspace, _call_with_progress(tools, tool.name, given), given)
 
 
 def _call(arguments: argparse.Namespace) -> int:
     text = _standard_input() if arguments.arguments == "-" else arguments.arguments
     with _open(arguments.root, arguments.state, arguments.connect) as workspace:
         tools = workspace.tools(dialect=arguments.dialect)
-        return _show(arguments, workspace, _call_with_progress(tools, arguments.name, text))
+        result = _call_with_progress(tools, arguments.name, text)
+        return _show(arguments, workspace, result, parse_arguments(text) if result.success else None)
 
 
 def _call_with_progress(tools: Toolset, name: str, arguments: str | dict[str, Any]) -> ToolResult:
@@ -292,19 +322,46 @@ def _call_with_progress(tools: Toolset, name: str, arguments: str | dict[str, An
             call_context.current.reset(token)
 
 
-def _show(arguments: argparse.Namespace, workspace: Workspace, result: ToolResult) -> int:
+def _show(arguments: argparse.Namespace, workspace: Workspace, result: ToolResult, given: Any) -> int:
     facts: Any = result.data
     data = cast("dict[str, Any]", facts) if isinstance(facts, dict) else {}
     if arguments.json:
-        print(to_json(result.to_dict()))
-    elif result.success:
-        print_text(result.content, arguments.color, lambda text: paint_result(text, data, workspace))
-    else:
+        print_text(to_json(result.to_dict()))
+    elif not result.success:
         print_error(result.content)
+    elif getattr(arguments, "null", False) or wants_data(arguments.color):
+        _print_data(arguments, workspace, result, data, given)
+    else:
+        print_text(result.content, arguments.color, lambda text: paint_result(text, data, workspace))
     if not result.success:
         return FAILED
     found = data.get("total_matches", data.get("total") if "files" in data else None)
     return NOTHING_FOUND if found == 0 else 0
+
+
+def _print_data(
+    arguments: argparse.Namespace, workspace: Workspace, result: ToolResult, data: dict[str, Any], given: Any
+) -> None:
+    """Print the data of a result on standard output, and all else that it says on standard error."""
+    text, notes = split_footers(result.content)
+    found = None
+    # `call` prints the text that a model gets, except for a list of paths, which may have the form of a tree.
+    if hasattr(arguments, "tool") or data.keys() >= {"next", "skipped"}:
+        mode = given.get("output_mode", "content")
+        found = data_of(data, mode, str(workspace.root), null=getattr(arguments, "null", False))
+    if found:
+        write_output(found)
+        if "failed" in data:  # by `read_many`, whose files have footers of their own
+            notes += [f"{path}: {code}" for path, code in data["failed"].items()]
+            notes += [f"{path}: left out" for path in data["left"]]
+            notes += [f"{file['path']}: cut" for file in data["files"] if file["truncated_by"]]
+    elif found is None:
+        print_text(text)
+    else:
+        notes = [text, *notes]
+    for line in (*notes, *result.notes):
+        if line:
+            print_error(line)
 
 
 def _log(arguments: argparse.Namespace) -> int:
@@ -312,7 +369,7 @@ def _log(arguments: argparse.Namespace) -> int:
         raise InvalidArgumentError(f"--limit must be 1 or more, not {arguments.limit}.")
     rows = list(_rows(read_journal(arguments.state, arguments.root).timeline))[: arguments.limit]
     if arguments.json:
-        print(to_json([row for row, _ in rows]))
+        print_text(to_json([row for row, _ in rows]))
         return 0
     width = len(str(rows[0][0]["step"])) if rows else 1
     for row, description in rows:
@@ -351,7 +408,12 @@ def _run_history(arguments: argparse.Namespace) -> int:
     with _open(arguments.root, arguments.state) as workspace:
         result = getattr(workspace, arguments.method)(arguments.argument)
     if arguments.json:
-        print(to_json(result.to_dict()))
+        print_text(to_json(result.to_dict()))
+    elif wants_data("auto"):
+        text, footers = split_footers(result.text)
+        print_text(text)
+        for line in footers:
+            print_error(line)
     else:
         print_text(result.text)
     return 0
@@ -366,13 +428,12 @@ def _diff(arguments: argparse.Namespace) -> int:
     for note in changes.notes:
         print_error(f"agentfs: {note}")
     if arguments.json:
-        print(to_json(changes.to_dict()))
+        print_text(to_json(changes.to_dict()))
     elif sys.stdout.isatty() or arguments.color == "always":
         patch = changes.patch.decode("utf-8", "backslashreplace").removesuffix("\n")
         print_text(patch, arguments.color, paint_diff)
     else:
-        sys.stdout.flush()
-        sys.stdout.buffer.write(changes.patch)  # byte for byte
+        write_output(changes.patch)  # byte for byte
     return 0
 
 
@@ -380,7 +441,7 @@ def _schemas(arguments: argparse.Namespace) -> int:
     with Workspace(arguments.root) as workspace:
         tools = workspace.tools(dialect=arguments.dialect)
         schemas = tools.schemas(arguments.format, strict=arguments.strict)
-    print(to_json(schemas, indent=2))
+    print_text(to_json(schemas, indent=2))
     return 0
 
 

@@ -1,5 +1,9 @@
-"""What a terminal gets: texts in colour and without control characters, and the progress of a long call."""
+"""Standard output and standard error: a terminal gets texts in colour, a pipe or a file gets data alone.
 
+A terminal gets no control characters, and the progress of a long call.
+"""
+
+import json
 import os
 import re
 import sys
@@ -10,6 +14,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from agentfs.errors import AgentFSError
+from agentfs.fs.path import parse_display_name
 from agentfs.text import escape_controls, visible
 from agentfs.visible import one_line
 from agentfs.workspace import Workspace
@@ -27,15 +32,116 @@ _MOST_EXECUTABLES = 10_000
 _NUMBERED = re.compile(r"( *\d+)((?: [0-9a-f]+)?([|:-]))(.*)")
 
 
-def print_text(text: str, color: str = "never", paint: Callable[[str], str] | None = None) -> None:
-    """Print on standard output; `paint` adds the colours, where `color` or that output asks for them.
+class OutputError(Exception):
+    """Standard output cannot be written; the cause is the error of the system."""
 
-    Where colours may be, or a terminal is, a text has no other control characters.
+
+def print_text(text: str, color: str = "never", paint: Callable[[str], str] | None = None) -> None:
+    """Print on standard output; `paint` adds colours if `color` or a terminal asks for them.
+
+    A text has no other control characters if it has colours or goes to a terminal.
     """
     painted = paint is not None and _uses_color(color)
     if painted or sys.stdout.isatty():
         text = escape_controls(text)
-    print(paint(text) if paint is not None and painted else text)
+    write_output(encoded((paint(text) if paint is not None and painted else text) + "\n"))
+
+
+def encoded(text: str) -> bytes:
+    """Return a text in the encoding of standard output, with escapes for characters that it lacks."""
+    return text.encode(getattr(sys.stdout, "encoding", None) or "utf-8", "backslashreplace")
+
+
+def write_output(data: bytes = b"") -> None:
+    """Write to standard output, and bring to it all that was printed; OutputError if that fails."""
+    try:
+        sys.stdout.flush()
+        if (buffer := getattr(sys.stdout, "buffer", None)) is None:  # a program has put a text in its place
+            sys.stdout.write(data.decode(getattr(sys.stdout, "encoding", None) or "utf-8"))
+        else:
+            buffer.write(data)
+            buffer.flush()
+    except OSError as error:
+        raise OutputError from error
+
+
+def wants_data(color: str) -> bool:
+    """Return True if standard output is for a program: not a terminal, and not colours for one."""
+    return color != "always" and not sys.stdout.isatty()
+
+
+def split_footers(text: str) -> tuple[str, list[str]]:
+    """Return a text for a model without the footers at its end, and the footers."""
+    lines = text.split("\n")
+    end = len(lines)
+    while end and lines[end - 1].startswith("[") and lines[end - 1].endswith("]"):
+        with suppress(ValueError):
+            json.loads(lines[end - 1])
+            break  # a list is data
+        end -= 1
+    return "\n".join(lines[:end]), lines[end:]
+
+
+def data_of(facts: Mapping[str, Any], output_mode: str, root: str, *, null: bool) -> bytes | None:
+    """Return the data of a result as other programs take it; None for a result that only has a text.
+
+    Paths are one a line, or with `null` each before a NUL. Matches are as `rg -n -H --no-heading` prints
+    them, and files as `cat` does.
+    """
+    end = b"\0" if null else b"\n"
+
+    def name(path: str) -> bytes:
+        return _file_name(path, root, one_a_line=not null)
+
+    if "matches" in facts and "counts" in facts:
+        counts: Mapping[str, Mapping[str, int]] = facts["counts"]
+        if output_mode == "total":
+            return b"%d\n" % facts["total_matches"]
+        if output_mode == "files_with_matches" or (output_mode == "content" and not facts["matches"]):
+            return b"".join(name(path) + end for path in counts)
+        after = end if null else b":"
+        if output_mode == "count":
+            return b"".join(name(path) + after + b"%d\n" % each["lines"] for path, each in counts.items())
+        return b"".join(_match_lines(facts["matches"], name, null=null))
+    if "total" in facts and (entries := facts.get("entries", facts.get("files"))) is not None:
+        return b"".join(name(entry["path"]) + end for entry in entries)
+    files = facts["files"] if "left" in facts and "failed" in facts else [facts]
+    if all(file.get("kind") == "text" and not file["line_ids"] for file in files):
+        return b"".join(encoded(file["content"]) for file in files)
+    return None
+
+
+def _match_lines(
+    matches: Sequence[Mapping[str, Any]], name: Callable[[str], bytes], *, null: bool
+) -> Iterator[bytes]:
+    """Yield `path:line:text` for each line that matches, `path-line-text` for those around it."""
+    files: dict[str, dict[int, tuple[str, str]]] = {}
+    for match in matches:
+        rows = files.setdefault(match["path"], {})
+        first, found = match["line"], match["text"].split("\n")
+        for number, line in enumerate(match["before"], first - len(match["before"])):
+            rows.setdefault(number, ("-", line))
+        rows.update({number: (":", line) for number, line in enumerate(found, first)})
+        for number, line in enumerate(match["after"], first + len(found)):
+            rows.setdefault(number, ("-", line))
+    has_context = any(mark == "-" for rows in files.values() for mark, _ in rows.values())
+    previous: tuple[str, int] | None = None
+    for path, rows in files.items():
+        for number in sorted(rows):
+            if has_context and previous is not None and previous != (path, number - 1):
+                yield b"--\n"
+            mark, line = rows[number]
+            separator = b"\0" if null else mark.encode()
+            yield name(path) + separator + encoded(f"{number}{mark}{line}\n")
+            previous = path, number
+
+
+def _file_name(path: str, root: str, *, one_a_line: bool) -> bytes:
+    """Return the name of a displayed path; one with a line feed stays as it is displayed to a model."""
+    real = parse_display_name(path)
+    if real != path and os.path.lexists(os.path.join(root, path)):  # a name that looks like an escape
+        real = path
+    return encoded(one_line(path)) if one_a_line and "\n" in real else os.fsencode(real)
 
 
 def print_error(text: str) -> None:

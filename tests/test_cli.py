@@ -1,6 +1,9 @@
 """The command line as a shell sees it: exit status, standard output and standard error."""
 
+import errno
 import json
+import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -8,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from agentfs.providers import FORMATS
+from tests.conftest import needs, program
 
 
 def run(*arguments: str, cwd: Path, stdin: str = "") -> subprocess.CompletedProcess[str]:
@@ -72,8 +76,8 @@ def test_schemas_and_call_speak_a_dialect(tmp_path):
     done = run("schemas", "--dialect", "text-editor", "--format", "mcp", cwd=tmp_path)
     assert [tool["name"] for tool in json.loads(done.stdout)] == ["str_replace_based_edit_tool"]
     done = run("call", "Grep", '{"pattern": "one"}', "--dialect", "wave", cwd=tmp_path)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "a.txt" in done.stdout
+    assert (done.returncode, done.stdout) == (0, "a.txt\n")
+    assert done.stderr == "[1 matching line in 1 file]\n"
     done = run("call", "str_replace_based_edit_tool", '{"command": "insert"}', cwd=tmp_path)
     assert done.returncode == 2, "without it the tools are agentfs's own"
 
@@ -100,7 +104,7 @@ def test_a_reader_that_goes_away_is_no_traceback(tmp_path):
     (tmp_path / "many.txt").write_text("some line that is long enough\n" * 1500)
     command = f'{sys.executable} -m agentfs call read \'{{"path": "many.txt"}}\' | head -n 1'
     done = subprocess.run(command, shell=True, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.stderr == ""
+    assert re.fullmatch(r"(\[lines 1-\d+ of 1500, .*\]\n)?", done.stderr)
 
 
 def test_every_tool_is_a_command_but_changes_which_is_diff(tmp_path):
@@ -125,15 +129,15 @@ def tree(tmp_path):
 
 
 @pytest.mark.parametrize(("arguments", "status", "printed"), [
-    (["grep", "import", "--glob", "*.py"], 0, "1|import os"),
-    (["grep", "IMPORT", "--ignore-case", "--output-mode", "count"], 0, "b.txt: 1"),
-    (["grep", "import", "--glob", "*.py", "--glob", "*.txt", "--output-mode", "count"], 0, "b.txt: 1"),
-    (["grep", "absent"], 1, "No matches"),
+    (["grep", "import", "--glob", "*.py"], 0, "a.py:1:import os\n"),
+    (["grep", "IMPORT", "--ignore-case", "--output-mode", "count"], 0, "b.txt:1\n"),
+    (["grep", "import", "--glob", "*.py", "--glob", "*.txt", "--output-mode", "count"], 0, "b.txt:1\n"),
+    (["grep", "absent"], 1, ""),
     (["glob", "*.py"], 0, "a.py"),
     (["glob", "*.rs"], 1, ""),
     (["ls", "--depth", "2"], 0, "a.py"),
     (["ls", "sub"], 0, ""),
-    (["read", "a.py", "--offset", "2"], 0, "2|print(os)"),
+    (["read", "a.py", "--offset", "2"], 0, "print(os)"),
     (["read", "a.py", "--line-ids"], 0, "import os"),
     (["write", "new/c.txt", "text"], 0, "Created"),
     (["edit", "b.txt", "nothing", "something"], 0, "+import something"),
@@ -181,6 +185,147 @@ def test_a_tool_prints_json(tree):
     assert json.loads(done.stdout)["data"]["total_matches"] == 0
 
 
+DECOYS = ("a.tmp", "sub/b.tmp", "site/c.tmp", "a b.tmp", "\u00e9.tmp", "[1]", "x: 1 B", "sub/.hidden/d.tmp")
+
+
+@pytest.fixture
+def decoys(tmp_path):
+    """A tree whose ignored directory and counts each listing and each search names in its footer."""
+    root = tmp_path / "decoys"
+    for name in DECOYS:
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text("one TODO\ntwo\nthree TODO: x|1\n")
+    for number in range(30):  # a model gets so many as a tree, with the directory above them on a line
+        (root / "site" / f"{number}.txt").write_text("")
+        (root / "sub" / f"{number}.txt").write_text(f"{number}\n")
+    (root / ".gitignore").write_text("site/\n")
+    (root / ".git").mkdir()  # without it neither rg nor fd heeds the other
+    return root
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "glob '*.tmp'",
+        "find --glob '*.tmp'",
+        "glob '*.tmp' --color never",
+        'call glob \'{"pattern": "*.tmp"}\'',
+        'call Glob \'{"pattern": "*.tmp"}\' --dialect wave',
+    ],
+)
+def test_a_pipe_to_xargs_deletes_only_what_was_found(decoys, command):
+    """Attack: the footer names an ignored directory, and `xargs` takes each of its words for a path."""
+    before = {path.relative_to(decoys) for path in decoys.rglob("*")}
+    program = f"{sys.executable} -m agentfs {command} | grep -v ' ' | xargs rm -rf"
+    subprocess.run(["sh", "-c", program], cwd=decoys, capture_output=True, check=True)
+    gone = before - {path.relative_to(decoys) for path in decoys.rglob("*")}
+    assert gone == {Path("a.tmp"), Path("sub/b.tmp"), Path("\u00e9.tmp")}
+
+
+def test_a_name_with_a_line_feed_is_not_two_paths_in_a_pipe(tmp_path):
+    """Attack: a file is named so that its second line is the name of another one."""
+    (tmp_path / "x.tmp\nkept").write_text("")
+    (tmp_path / "kept").mkdir()
+    done = run("glob", "x*", cwd=tmp_path)
+    assert done.stdout == "x.tmp\u27e6U+000A\u27e7kept\n"
+    done = run("glob", "x*", "--null", cwd=tmp_path)
+    assert done.stdout == "x.tmp\nkept\0"
+
+
+def test_a_pipe_gets_the_bytes_of_a_name(tmp_path):
+    names = {b"caf\xe9.tmp", rb"caf\xe8.tmp", "\u202e.tmp".encode(), b"\x1b[2J.tmp"}
+    for name in names:
+        Path(os.fsdecode(os.path.join(os.fsencode(tmp_path), name))).write_text("")
+    command = [sys.executable, "-m", "agentfs", "glob", "*.tmp"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, check=True)
+    assert set(done.stdout.splitlines()) == names
+
+
+@needs("rg")
+@pytest.mark.parametrize(("ours", "theirs"), [
+    ("TODO", "TODO"),
+    ("TODO --context 1", "TODO -C1"),
+    ("two --before 1 --after 0", "two -B1"),
+    ("'[a-z]+ TODO' --ignore-case", "-i '[a-z]+ TODO'"),
+    ("TODO --output-mode files_with_matches", "-l TODO"),
+    ("TODO --output-mode count", "-c TODO"),
+    ("TODO --null", "-0 TODO"),
+    ("TODO --output-mode files_with_matches -0", "-l0 TODO"),
+    ("'TODO\\ntwo' --multiline", "-U 'TODO\\ntwo'"),
+    ("absent", "absent"),
+])  # fmt: skip
+def test_a_pipe_gets_what_ripgrep_prints(decoys, ours, theirs):
+    (decoys / "sub/long.tmp").write_text("x" * 5000 + " TODO " + "y" * 5000 + "\n")
+    ripgrep = f"{program('rg')} --no-heading -n -H --sort path {theirs} </dev/null | cat"
+    judge = subprocess.run(["sh", "-c", ripgrep], cwd=decoys, capture_output=True, check=False)
+    command = f"{sys.executable} -m agentfs grep {ours} | cat"
+    done = subprocess.run(["sh", "-c", command], cwd=decoys, capture_output=True, check=True)
+    assert done.stdout == judge.stdout
+    assert b"left out" in done.stderr
+
+
+@needs("fd")
+@pytest.mark.parametrize("options", ["", "-t f", "-t d"])
+def test_a_pipe_gets_what_fd_prints(decoys, options):
+    find = [program("fd"), "--strip-cwd-prefix", *options.split()]
+    judge = subprocess.run(find, cwd=decoys, capture_output=True, text=True, check=True)
+    done = run("find", *(["--types", options[-1]] if options else []), cwd=decoys)
+    assert sorted(done.stdout.splitlines()) == sorted(line.rstrip("/") for line in judge.stdout.splitlines())
+    listed = run("ls", "--depth", "0", cwd=decoys) if not options else done
+    assert sorted(listed.stdout.splitlines()) == sorted(done.stdout.splitlines())
+
+
+def test_read_in_a_pipe_prints_the_file_as_cat_does(decoys):
+    (decoys / "sub/end.txt").write_text("no line feed at the end\n\n x")
+    for names in (["sub/end.txt"], ["a.tmp"], ["sub/end.txt", "a.tmp"]):
+        ours = ["read", names[0]] if len(names) == 1 else ["read_many", json.dumps(names)]
+        judge = subprocess.run(["cat", *names], cwd=decoys, capture_output=True, text=True, check=True)
+        done = run(*ours, cwd=decoys)
+        assert (done.stdout, done.stderr) == (judge.stdout, "")
+    done = run("read", "a.tmp", "--limit", "1", cwd=decoys)
+    assert (done.stdout, done.stderr.startswith("[line 1 of 3; more: ")) == ("one TODO\n", True)
+    done = run("read_many", '["a.tmp", "missing"]', cwd=decoys)
+    assert (done.stdout, done.stderr) == ("one TODO\ntwo\nthree TODO: x|1\n", "missing: not_found\n")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["read", "a.tmp", "--offset", "2"],
+        ["read", "a.tmp", "--line-ids", "--limit", "1"],
+        ["ls"],
+        ["grep", "absent"],
+        ["grep", "TODO", "--output-mode", "total"],
+        ["grep", "TODO", "--output-mode", "summary"],
+        ["grep", "TODO", "--limit", "1"],
+        ["replace", "TODO", "DONE", "--preview"],
+        ["glob", "*.none"],
+        ["edit", "a.tmp", "two", "2", "--preview"],
+        ["write", "new.txt", "x", "--preview"],
+        ["move", "a.tmp", "b.tmp"],
+        ["call", "ls", "{}"],
+        ["call", "read", '{"path": "a.tmp", "limit": 1}'],
+        ["call", "grep", '{"pattern": "TODO"}'],
+        ["call", "LS", '{"path": "."}', "--dialect", "wave"],
+        ["call", "Grep", '{"pattern": "TODO"}', "--dialect", "wave"],
+        [
+            "call",
+            "str_replace_based_edit_tool",
+            '{"command": "view", "path": "."}',
+            "--dialect",
+            "text-editor",
+        ],
+        ["call", "list_files", '{"roots": ["."]}', "--dialect", "tree-sitter-analyzer"],
+    ],
+    ids=" ".join,
+)
+def test_a_pipe_gets_no_footer_and_no_advice(decoys, command):
+    done = run(*command, cwd=decoys)
+    assert done.returncode in (0, 1), done.stderr
+    for word in ("left out", "include_ignored", "more:", "of 3", "No matches", ".gitignore", "site"):
+        assert word not in done.stdout, word
+
+
 FULL = (2, "agentfs: Standard output cannot be written: No space left on device.\n")
 SHELLED = {
     "read a.py >/dev/full": FULL,
@@ -223,4 +368,24 @@ def test_what_the_encoding_of_a_stream_does_not_have_is_no_traceback(tree, monke
     monkeypatch.setenv("PYTHONIOENCODING", "ascii")
     (tree / "euro.txt").write_text("5 \u20ac\n")
     done = run("read", "euro.txt", cwd=tree)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "1|5 \\u20ac\n", "")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "5 \\u20ac\n", "")
+
+
+def test_an_error_of_the_system_is_not_one_of_standard_output(tmp_path, monkeypatch, capsys):
+    from agentfs import cli
+
+    def failing(*_):
+        raise OSError(errno.EMFILE, "Too many open files", "journal")
+
+    monkeypatch.setattr(cli, "read_journal", failing)
+    assert cli.main(["log", "--state", str(tmp_path)]) == 2
+    assert capsys.readouterr().err == "agentfs: The system failed on 'journal': Too many open files.\n"
+
+
+def test_few_descriptors_are_not_an_error_of_standard_output(tmp_path):
+    command = ["sh", "-c", 'ulimit -n 6; exec "$0" -m agentfs mcp', sys.executable]
+    done = subprocess.run(
+        command, cwd=tmp_path, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+    )
+    assert done.returncode != 0
+    assert "Standard output" not in done.stderr

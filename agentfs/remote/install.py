@@ -116,7 +116,7 @@ def _cache_directories() -> Iterator[str]:
 
 
 def _digest_of(path: str) -> str:
-    """Return the digest of a package; "" unless it is a regular file of this user that others cannot change."""
+    """Return the digest of a package; "" unless it is a file that only this user can change."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:
