@@ -190,6 +190,9 @@ def too_large(path: str, size: int, limit: int) -> TooLargeError:
     """Return too_large for a file that is to be changed."""
     return TooLargeError(
         f"{quote(path)} has {size} bytes, and {limit} is the most that a file to be changed may have.",
+        hint=Message(
+            "Call ", call("read", path=path), " to see it by pages; another program must change it."
+        ),
         details={"path": path, "size": size, "limit": limit},
     )
 
