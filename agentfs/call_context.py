@@ -141,21 +141,34 @@ _deadline: ContextVar[_Deadline | None] = ContextVar("agentfs_deadline", default
 
 @contextmanager
 def limited(seconds: float, requested: float | None = None) -> Generator[None]:
-    """Give what runs within a deadline, unless the call that it is part of has one.
+    """Set a deadline for the block, unless an enclosing call has set one.
 
-    Where the caller requested a time, that counts, also within a call that would have less left.
+    A time that a program requests wins, even over an enclosing deadline; a model's request only shortens it.
     """
     deadline = _deadline.get()
     if deadline is not None:
-        if requested is not None:
+        if requested is not None and not _is_models():
             deadline.at = max(deadline.at, time.monotonic() + requested)
         yield
         return
-    token = _deadline.set(_Deadline(seconds if requested is None else requested))
+    token = _deadline.set(_Deadline(granted(requested, seconds)))
     try:
         yield
     finally:
         _deadline.reset(token)
+
+
+def granted(requested: float | None, limit: float) -> float:
+    """Return the seconds that a call gets: a program as many as it requests, a model up to the limit."""
+    if requested is None:
+        return limit
+    return min(requested, limit) if _is_models() else requested
+
+
+def _is_models() -> bool:
+    """Return True if a model made the call under way, and not a program."""
+    call = current.get()
+    return call is not None and call.tool is not None
 
 
 @contextmanager

@@ -1,5 +1,6 @@
 """The limits of one workspace: what bounds an answer, a file and a search."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 
@@ -30,7 +31,7 @@ class Limits(Value):
         file_bytes: Size of the largest file that is searched or edited, at most 200 MiB.
         walk_entries: Directory entries that one walk looks at.
         watch_bytes: Bytes of the names and texts that a watched workspace keeps in memory.
-        timeout: Seconds that one call may take, at most 30; a change that has begun is completed.
+        timeout: Seconds that one call may take; a change that has begun is completed.
         output_tokens: Tokens of the text of one result; a longer text is cut, and says so.
         count_tokens: Counts the tokens of a text, as the model at hand does; None estimates them.
     """
@@ -70,7 +71,6 @@ class Limits(Value):
                 raise InvalidArgumentError(msg)
 
 
-# A caller may raise these two only so far: one file is in memory at once, and one search blocks a loop.
+# A program may raise this one only so far: a file is in memory whole.
 HARD_FILE_BYTES = 200 * MIB
-MAX_TIMEOUT = 30.0
-_CAPS = {"file_bytes": HARD_FILE_BYTES, "timeout": MAX_TIMEOUT}
+_CAPS = {"file_bytes": HARD_FILE_BYTES, "timeout": math.inf}

@@ -728,7 +728,7 @@ class Workspace:
             exclude: Globs of files and directories to leave out.
             anchored: Bind a pattern without `/` to the search directory too.
             types: Letters of what to find: f(ile), d(irectory), l(ink), (e)x(ecutable), e(mpty).
-            timeout: Seconds that the search may take, at most 30.
+            timeout: Seconds that the search may take.
 
         Returns:
             The files in order of path, and what was left out.
@@ -791,7 +791,7 @@ class Workspace:
             full_path: Look for `pattern` in the path relative to the root.
             case: How `pattern` takes letters; "smart" ignores case unless there is a capital in it.
             sort: The order: by path name by name, newest first or largest first.
-            timeout: Seconds that the search may take, at most 30.
+            timeout: Seconds that the search may take.
 
         Returns:
             The entries in order of path, and what was left out.
@@ -867,7 +867,7 @@ class Workspace:
             max_filesize: Size of the largest file that is searched: bytes, or such as `500K`, `1M`.
             encoding: Codec of files that are not UTF-8 and have no byte order mark.
             sort: The order of the files: by path, newest, oldest or largest first.
-            timeout: Seconds that the search may take, at most 30.
+            timeout: Seconds that the search may take.
             line_numbers: Whether the text numbers the lines.
             line_ids: Give each matching line an id before its `|`, for edit_lines.
 

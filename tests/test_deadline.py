@@ -285,3 +285,35 @@ def test_a_search_of_many_slow_files_ends_at_the_deadline(tmp_path, monkeypatch)
     assert result.skipped.reached == "timeout"
     assert not result.exact
     assert result.searched_files == result.total_files < 30
+
+
+def test_a_program_may_raise_the_timeout_without_a_ceiling(tmp_path):
+    (tmp_path / "f.txt").write_text("old\n")
+    for seconds in (31, 86_400, 1e300, float("inf")):
+        with Workspace(tmp_path, limits=Limits(timeout=seconds)) as ws:
+            assert ws.grep("old", timeout=seconds).total_matches == 1
+            assert ws.glob("*.txt", timeout=seconds).total == 1
+            assert ws.replace("old", "new", preview=True).replacements == 1
+            assert ws.edit("f.txt", "old", "new", preview=True).replacements == 1
+            assert ws.read("f.txt").total_lines == 1
+    with pytest.raises(AgentFSError):
+        Limits(timeout=float("nan"))
+
+
+def test_one_search_of_a_program_may_take_longer_than_the_limit(tmp_path):
+    (tmp_path / "f.txt").write_text("a" * 60 + "b\n")
+    with Workspace(tmp_path, limits=Limits(timeout=0.2)) as ws:
+        began = time.monotonic()
+        assert ws.grep("(a|aa)+$", timeout=1).skipped.reached == "timeout"
+        assert time.monotonic() - began > 0.8
+
+
+def test_a_model_cannot_raise_the_timeout(tmp_path):
+    (tmp_path / "f.txt").write_text("a" * 60 + "b\n")
+    with Workspace(tmp_path, limits=Limits(timeout=0.3)) as ws:
+        tools = ws.tools(["grep", "glob", "find"], expose={"grep": ["timeout"]})
+        began = time.monotonic()
+        result = tools.call("grep", {"pattern": "(a|aa)+$", "timeout": 60})
+        assert time.monotonic() - began < 3
+        assert "0.3 s" in result.content
+        assert tools.call("grep", {"pattern": "(a|aa)+$", "timeout": 0.1}).content.count("0.1 s") == 1

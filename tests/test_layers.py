@@ -13,7 +13,7 @@ LAYERS = [
     {"messages"},
     {"errors", "values"},
     {"call_context", "permissions"},
-    {"limits", "policy", "results", "line_ranges"},
+    {"limits", "policy", "results", "line_ranges", "nearest"},
     {"fs", "text"},
     {"tree", "patterns"},
     {"read_tracker", "cache"},

@@ -10,11 +10,13 @@ import re
 from array import array
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import accumulate, islice
 from math import fsum
+from operator import itemgetter
 from typing import NamedTuple
 
+from agentfs import call_context
 from agentfs.editing.match import BLANK, comparable, occurrences, tolerant_matches
 from agentfs.text import CUT_MARK, bodies_of, changed_lines, common_prefix, common_suffix
 
@@ -22,7 +24,7 @@ Span = tuple[int, int]
 
 _ID = r"(?: [0-9a-f]{6,})?"
 _NUMBERS = tuple(
-    re.compile(rf"[ ]*L?(\d+){_ID}{separator}")
+    re.compile(rf"[ ]*L?([0-9]{{1,18}}){_ID}{separator}")
     for separator in (r"\|", r"\t", "→", ": ", ":", "- ", "-", "  ", r"\. ", " ")
 )
 _ESCAPES = {"n": "\n", "t": "\t", "r": ""}
@@ -45,6 +47,9 @@ _COMMON = 50
 _LINE_CHARS = 100_000
 # Words that share less of their beginning and end are different words.
 _LEAST_SIMILARITY = 0.6
+# Pairs of words that one search compares, and distinct words of a file whose similar words are remembered.
+_MOST_COMPARISONS = 200_000
+_MOST_REMEMBERED = 100_000
 
 
 def without_escapes(view: str, old: str) -> list[Span]:
@@ -82,6 +87,7 @@ def with_cut_lines(view: str, old: str) -> list[Span]:
     line_starts = (0, *(found.end() for found in re.finditer("\n", view)))
     spans: list[Span] = []
     for start in occurrences(view, first) if first else line_starts:
+        call_context.check()
         end = start + len(first)
         for count, text in hidden:
             if view.find("\n", end, end + count) >= 0 or not view.startswith(text, end + count):
@@ -98,6 +104,7 @@ def without_line_numbers(view: str, old: str) -> list[Span]:
     if not any(character.isdigit() for character in lines[0] or old):
         return []
     for pattern in _NUMBERS:
+        call_context.check()
         matches = [pattern.match(line) for line in lines]
         if any(match is None and line.strip() for match, line in zip(matches, lines, strict=True)):
             continue
@@ -282,26 +289,26 @@ def part_of_line(line: str, old: str) -> Span:
     start, end = (line.find(body), line.find(body) + len(body)) if body else (0, len(line))
     if "\n" in line or "\n" in old or not old.strip() or max(len(line), len(old)) > _LONGEST_ALIGNED:
         return start, end
-    import difflib  # noqa: PLC0415 - loaded when first needed
-
     tokens = list(_TOKEN.finditer(line))
     words = [token[0].lower() for token in tokens]
-    old_words = [_most_similar_word(token.lower(), words) for token in _TOKEN.findall(old)]
-    blocks = difflib.SequenceMatcher(None, old_words, words, autojunk=False).get_matching_blocks()[:-1]
-    if sum(block.size for block in blocks) * 2 < len(old_words):
+    distinct = list(dict.fromkeys(words))
+    indexes = {word: index for index, word in enumerate(distinct)}
+    similarity = _Similarity()
+
+    def closest(word: str) -> str:
+        similar = similarity.among(word, indexes)
+        return distinct[max(similar, key=itemgetter(1))[0]] if similar else word
+
+    old_words = [closest(token.lower()) for token in _TOKEN.findall(old)]
+    pairs = _same_lines(old_words, words)
+    if len(pairs) * 2 < len(old_words):
         return start, end
-    first, last = blocks[0], blocks[-1]
-    if first.a == 0:
-        start = tokens[first.b].start()
-    if last.a + last.size == len(old_words):
-        end = tokens[last.b + last.size - 1].end()
+    (first_old, first), (last_old, last) = pairs[0], pairs[-1]
+    if first_old == 0:
+        start = tokens[first].start()
+    if last_old == len(old_words) - 1:
+        end = tokens[last].end()
     return start, end
-
-
-def _most_similar_word(word: str, words: Sequence[str]) -> str:
-    """Return the most similar of several words, or the word itself where none is similar."""
-    best = max(words, key=lambda each: word_similarity(word, each), default=word)
-    return best if word_similarity(word, best) else word
 
 
 def word_similarity(one: str, other: str) -> float:
@@ -317,29 +324,47 @@ def word_similarity(one: str, other: str) -> float:
     return shared / longest if shared >= _LEAST_SIMILARITY * longest else 0.0
 
 
+class _Similarity:
+    """Compares words, a bounded number of pairs; after these only equal words are similar."""
+
+    def __init__(self) -> None:
+        self._left = _MOST_COMPARISONS
+
+    def among(self, word: str, indexes: Mapping[str, int]) -> Sequence[tuple[int, float]]:
+        """Return the indexes of the words that are similar to one, each with its similarity."""
+        call_context.check()
+        if self._left < len(indexes):
+            return [(indexes[word], 1.0)] if word in indexes else ()
+        self._left -= len(indexes)
+        compared = ((index, word_similarity(other, word)) for other, index in indexes.items())
+        return [pair for pair in compared if pair[1]] or ()
+
+
 class _WordSearch:
     """The words of one line, to be compared with those of other lines."""
 
-    def __init__(self, line: str) -> None:
+    def __init__(self, line: str, similarity: _Similarity) -> None:
+        self._similarity = similarity
         self._words = list(_words(line))
+        self._indexes = {word: index for index, word in enumerate(self._words)}
         self.length = sum(map(len, self._words))
-        self._shared: dict[str, list[tuple[int, float]]] = {}  # by word: the words that it has in part
+        self._shared: dict[str, Sequence[tuple[int, float]]] = {}  # by word: the words that it is similar to
 
     def score(self, line: str) -> float:
         """Return how many characters of the words a line has, less a little for words of its own."""
+        call_context.check()
         best: dict[int, float] = {}
         extra = 0
         for word in _words(line):
             shared = self._shared.get(word)
             if shared is None:
-                shared = self._shared[word] = [
-                    (index, len(mine) * similarity)
-                    for index, mine in enumerate(self._words)
-                    if (similarity := word_similarity(mine, word))
-                ]
+                shared = self._similarity.among(word, self._indexes)
+                if len(self._shared) < _MOST_REMEMBERED:
+                    self._shared[word] = shared
             if not shared:
                 extra += 1
-            for index, characters in shared:
+            for index, similarity in shared:
+                characters = len(self._words[index]) * similarity
                 if characters > best.get(index, 0.0):
                     best[index] = characters
         # Rounded once: the order of the words does not count.
@@ -364,7 +389,8 @@ def closest_blocks(lines: Sequence[str], block: Sequence[str]) -> list[Span]:
     stripped = stripped[filled[0] : filled[-1] + 1]
     starts = _starts_by_lines(lines, stripped) or _starts_by_words(lines, stripped)
     if len(starts) > 1:
-        searches = [_WordSearch(line) for line in stripped]
+        similarity = _Similarity()
+        searches = [_WordSearch(line, similarity) for line in stripped]
         scores = {
             start: sum(
                 search.score(lines[number])
@@ -390,6 +416,7 @@ def _starts_by_lines(lines: Sequence[str], stripped: Sequence[str]) -> list[int]
             numbers.append(number)
     votes: Counter[int] = Counter()
     for line, numbers in found_at.items():
+        call_context.check()
         if len(numbers) <= _COMMON:
             for number in numbers:
                 for index in indexes[line][:_COMMON]:
@@ -400,7 +427,7 @@ def _starts_by_lines(lines: Sequence[str], stripped: Sequence[str]) -> list[int]
 
 def _starts_by_words(lines: Sequence[str], stripped: Sequence[str]) -> list[int]:
     longest = max(stripped, key=len)
-    search = _WordSearch(longest)
+    search = _WordSearch(longest, _Similarity())
     scores = array("d", map(search.score, lines))
     best = max(scores)
     if best < max(search.length / 2 - 0.5, 0.5):  # nothing is close
@@ -415,18 +442,24 @@ def _block_at(lines: Sequence[str], stripped: Sequence[str], start: int) -> Span
     margin = max(3, count // 2)
     low = max(0, start - margin)
     window = [line.strip() for line in lines[low : start + count + margin]]
-    end = (count, count, len(window), len(window))
-    pairs: list[tuple[int, int]] = []
-    old_at = new_at = 0
-    for old_start, old_end, new_start, new_end in (*changed_lines(stripped, window), end):
-        pairs += zip(range(old_at, old_start), range(new_at, new_start), strict=True)
-        old_at, new_at = old_end, new_end
-    pairs = [(index, number) for index, number in pairs if _WORD.search(stripped[index])]
+    pairs = [pair for pair in _same_lines(stripped, window) if _WORD.search(stripped[pair[0]])]
     if not pairs:
         return start, min(len(lines), start + count)
     (first_index, first), (last_index, last) = pairs[0], pairs[-1]
     begin = low + first - first_index
     return max(0, begin), min(len(lines), max(low + last + count - last_index, begin + 1))
+
+
+def _same_lines(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int]]:
+    """Pair the indexes of lines that a diff of two texts keeps."""
+    call_context.check()
+    end = (len(old), len(old), len(new), len(new))
+    pairs: list[tuple[int, int]] = []
+    old_at = new_at = 0
+    for old_start, old_end, new_start, new_end in (*changed_lines(old, new), end):
+        pairs += zip(range(old_at, old_start), range(new_at, new_start), strict=True)
+        old_at, new_at = old_end, new_end
+    return pairs
 
 
 def _with_blank_lines(lines: Sequence[str], block: Span, before: int, after: int) -> Span:

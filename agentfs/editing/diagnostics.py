@@ -37,6 +37,7 @@ _MOST_ELIDED = 60
 # A suggestion that is so many times longer than the old text is something else.
 _MOST_LONGER = 20
 _LINE_CHARS = 200
+_MOST_PAIRED = 4000  # characters of a line that are compared to find its counterpart
 _MOST_MATCHES = 10
 _MOST_ADDED = 8
 _MATCH_CHARS = 160
@@ -388,7 +389,9 @@ class _Diagnosis:
 def _paired(old: Sequence[str], lines: Sequence[str]) -> Iterator[tuple[str | None, str | None]]:
     """Pair the lines of an old text with those of the file, the shorter side where it shares most words."""
     shorter, longer = sorted((old, lines), key=len)
-    words = [[set(_WORD.findall(line)) for line in side[:_MOST_LINES]] for side in (shorter, longer)]
+    words = [
+        [set(_WORD.findall(line[:_MOST_PAIRED])) for line in side[:_MOST_LINES]] for side in (shorter, longer)
+    ]
 
     def shared(shift: int) -> int:
         return sum(len(one & other) for one, other in zip(words[0], words[1][shift:], strict=False))
@@ -469,6 +472,7 @@ def _unique(view: str, old: str, start: int, starts: Sequence[int]) -> Span | No
     after = _line_end(view, start + len(old))
     for added in range(_MOST_ADDED + 1):
         for low, high in ((before, start + len(old)), (start, after)):
+            call_context.check()
             longer = view[low:high]
             others = (other - (start - low) for other in starts if other != start)
             if not any(other >= 0 and view.startswith(longer, other) for other in others):

@@ -96,21 +96,21 @@ class LfView:
 
         Line ends that come in follow the first line replaced, or the line that whole lines are added to.
         """
-        shared: dict[tuple[str, str], tuple[int, int]] = {}  # most replacements of one edit are the same
+        last = ("", "")
+        head = tail = 0
         for start, end, new in replacements:
             old = self.text[start:end]
-            head_tail = shared.get((old, new))
-            if head_tail is None:
+            if (old, new) != last:  # most replacements of one edit are the same
+                last = (old, new)
                 head = common_prefix(old, new)
-                head_tail = shared[old, new] = head, common_suffix(old, new, min(len(old), len(new)) - head)
-            head, tail = head_tail
+                tail = common_suffix(old, new, min(len(old), len(new)) - head)
             inserted = new[head : len(new) - tail]
-            first, last = start + head, end - tail
+            first, stop = start + head, end - tail
             if "\n" in inserted:
                 # An insertion replaces no line: it continues the one before it in the old text.
-                line = first - 1 if first == last and head else first
+                line = first - 1 if first == stop and head else first
                 inserted = inserted.replace("\n", self._newline_at(self.offset(line)))
-            yield Replacement(self.offset(first), self.offset(last), inserted)
+            yield Replacement(self.offset(first), self.offset(stop), inserted)
 
     def _newline_at(self, offset: int) -> str:
         """Return the end of the line at an offset; where it has none, that of the line before, or LF."""
@@ -291,7 +291,7 @@ class Draft:
                 call_context.check()
             text.write(self.text[position : splice.start])
             text.write(splice.new)
-            self._check_size(text.tell())
+            self.check_size(text.tell())
             position = splice.end
             if count <= _MOST_SEGMENTS or not splices:
                 splices.append(splice)
@@ -306,7 +306,7 @@ class Draft:
         text = None
         if count > _MOST_SEGMENTS:
             # What is known before anything so large is made: the line ends of the file may be two characters.
-            self._check_size(len(self.text) + count * (len(new) - len(old) - old.count("\n")))
+            self.check_size(len(self.text) + count * (len(new) - len(old) - old.count("\n")))
             text = view.replaced_everywhere(old, new)
         if text is None:
             self.replace(view, _occurrences(view.text, old, new), count)
@@ -336,9 +336,9 @@ class Draft:
     def result(self, applied_via: str, lines: int | None = None) -> Edited:
         """Return what was made of the document."""
         before = self.document
-        self._check_size(len(self.text))
+        self.check_size(len(self.text))
         after = before.changed(self.text)
-        self._check_size(len(after.data))
+        self.check_size(len(after.data))
         if after.data == before.data:
             raise NoChangeError(
                 f"The change would leave {quote(self.path)} as it is.",
@@ -348,7 +348,8 @@ class Draft:
         hunks = hunks_of(before.text, self.text, self._segments)
         return Edited(after, self._replacements, applied_via, tuple(hunks), lines)
 
-    def _check_size(self, size: int) -> None:
+    def check_size(self, size: int) -> None:
+        """Refuse a size that the file may not reach."""
         if size > self._max_bytes:
             raise TooLargeError(
                 f"{quote(self.path)} would grow over the limit of {self._max_bytes} bytes.",

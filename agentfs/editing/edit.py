@@ -5,6 +5,7 @@ The old text proves what the caller means, so no earlier read is required.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from operator import itemgetter
 from typing import Any, cast
 
@@ -372,29 +373,26 @@ def _not_once(
 def _ordered(view: LfView, spans: Sequence[Span], path: str) -> Iterator[Replacement]:
     """Yield spans in order; what is inserted at one offset is one replacement."""
     size = len(view.text)
-    last: Replacement | None = None
-    for start, end, new in sorted(spans, key=itemgetter(0, 1)):
+    by_range = itemgetter(0, 1)
+    before = (0, 0)
+    for (start, end), same in groupby(sorted(spans, key=by_range), key=by_range):
         if not 0 <= start <= end <= size:
             raise InvalidArgumentError(
                 f"The span from {start} to {end} does not lie in {quote(path)}, which has {size} characters "
                 "with every line end as one.",
                 details={"path": path, "span": [start, end], "size": size},
             )
-        if last is not None and start < last.end:
+        texts = [to_lf(new, lone=view.lone) for _, _, new in same]
+        if start < end and len(texts) > 1:
+            before = (start, end)
+        if start < before[1]:
             raise OverlapError(
-                f"The spans {last.start}-{last.end} and {start}-{end} overlap.",
+                f"The spans {before[0]}-{before[1]} and {start}-{end} overlap.",
                 hint="Join them into one; nothing was written.",
-                details={"path": path, "spans": [[last.start, last.end], [start, end]]},
+                details={"path": path, "spans": [list(before), [start, end]]},
             )
-        text = to_lf(new, lone=view.lone)
-        if last is not None and start == end == last.start == last.end:
-            last = Replacement(start, end, last.new + text)
-            continue
-        if last is not None:
-            yield last
-        last = Replacement(start, end, text)
-    if last is not None:
-        yield last
+        before = (start, end)
+        yield Replacement(start, end, "".join(texts))
 
 
 def _failed(errors: Mapping[int, AgentFSError], tried: int, total: int) -> AgentFSError:
@@ -408,9 +406,11 @@ def _failed(errors: Mapping[int, AgentFSError], tried: int, total: int) -> Agent
         message = Message(f"Edit {number} of {total}: ", first.message)
         return type(first)(message, hint=Joined(" ", first.hint, none), details=details)
     places: list[str] = []
+    hints: set[str] = set()
     failures: list[dict[str, object]] = []
     for number, error in errors.items():
-        hint = () if error.hint in places else (error.hint,)
+        hint = () if error.hint in hints else (error.hint,)
+        hints.add(error.hint)
         places += [Message(f"Edit {number}: ", error.message), *error.places(), *hint]
         failures.append({"edit": number, "code": error.code, "message": str(error.message), **error.details})
     if tried < total:

@@ -2,18 +2,20 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import accumulate, pairwise
+from itertools import accumulate, chain, pairwise
 from typing import NoReturn
 
+from agentfs import call_context
 from agentfs.editing.document import Draft, Edited, LfView, Replacement, to_lf
 from agentfs.editing.edit import EditTarget, change_file
 from agentfs.errors import InvalidArgumentError, OverlapError, StaleError, UnknownLineError, UnreadError
 from agentfs.fs import Current, quote
 from agentfs.line_ranges import VersionWithIds
 from agentfs.messages import Joined, Message, ParameterName, ToolName, call
+from agentfs.nearest import closest
 from agentfs.read_tracker import ReadTracker
 from agentfs.results import EditResult, LineChange
-from agentfs.text import bodies_of, changed_lines, cut_line, visible
+from agentfs.text import bodies_of, changed_lines, cut_line, first_names, footer, visible
 
 _MOST_LISTED = 5000
 _MOST_SHOWN = 20
@@ -122,8 +124,6 @@ def _ranges(
                 hint="Swap start_line_id and end_line_id; nothing was written.",
                 details={**lines.details(), "lines": [first + 1, last + 1]},
             )
-        if first < last:
-            _check_between(lines, versions, first, last, number)
     order = sorted(range(len(ranges)), key=lambda number: ranges[number])
     for before, after in pairwise(order):
         at = ranges[after][0]
@@ -134,7 +134,17 @@ def _ranges(
                 hint="Join them into one; nothing was written.",
                 details={**lines.details(), "lines": [at + 1]},
             )
+    indexed = _indexed(versions) if any(first < last for first, last in ranges) else []
+    for number, (first, last) in enumerate(ranges, 1):
+        if first < last:
+            _check_between(lines, indexed, first, last, number)
     return ranges
+
+
+def _indexed(versions: Sequence[VersionWithIds]) -> list[tuple[VersionWithIds, dict[str, int]]]:
+    """Return versions, each with the index of each of its lines by its id."""
+    call_context.check()
+    return [(version, {line_id: at for at, line_id in enumerate(version.ids)}) for version in versions]
 
 
 def _ids_of(change: LineChange, number: int) -> tuple[str, str]:
@@ -151,21 +161,23 @@ def _ids_of(change: LineChange, number: int) -> tuple[str, str]:
 
 
 def _refuse_missing(lines: _Lines, versions: Sequence[VersionWithIds], missing: Sequence[str]) -> NoReturn:
+    indexed = _indexed(versions)[::-1]
     unknown: list[str] = []
-    changed: list[str] = []
+    lost: dict[int, list[int]] = {}  # by the number of a version: which of its lines are meant
     for line_id in missing:
-        version = next((v for v in reversed(versions) if line_id in v.ids), None)
-        if version is None:
+        number = next((n for n, (_, index) in enumerate(indexed) if line_id in index), None)
+        if number is None:
             unknown.append(line_id)
         else:
-            changed += _what_became(lines, version, line_id)
+            lost.setdefault(number, []).append(indexed[number][1][line_id])
     if not unknown:
         one = len(missing) == 1
+        became = (_what_became(lines, indexed[number][0], sorted(at)) for number, at in lost.items())
         raise StaleError(
             f"{quote(lines.path)} has changed since it was shown, and so "
             f"{'has a line' if one else 'have lines'} that would be replaced:",
             hint="Use the ids shown here, or read the file again; nothing was written.",
-            details={**lines.details(), "stale": list(missing), "places": changed},
+            details={**lines.details(), "stale": list(missing), "places": [*chain.from_iterable(became)]},
         )
     near = _nearest(lines, unknown)
     excerpt = near or lines.excerpt(0, _MOST_SHOWN)
@@ -173,8 +185,9 @@ def _refuse_missing(lines: _Lines, versions: Sequence[VersionWithIds], missing: 
     are = "is no id of a line" if len(unknown) == 1 else "are no ids of lines"
     listed = "the nearest ids are:" if near else "its lines are:" if excerpt else "it has no lines."
     places = [*excerpt, *([f"[and {more} more]"] if more else [])]
+    named = first_names([cut_line(visible(line_id), _LINE_CHARS) for line_id in unknown], _MOST_SHOWN)
     raise UnknownLineError(
-        f"{visible(', '.join(unknown))} {are} in {quote(lines.path)}; {listed}",
+        f"{named} {are} in {quote(lines.path)}; {listed}",
         hint=Joined(" ", _read_with_ids(lines.path), "Nothing was written."),
         details={**lines.details(), "unknown": unknown, "places": places},
     )
@@ -184,41 +197,49 @@ def _read_with_ids(path: str) -> Message:
     return Message("Call ", call("read", path=path, line_ids=True), ".")
 
 
-def _what_became(lines: _Lines, version: VersionWithIds, line_id: str) -> list[str]:
-    """Show what a line was, and the lines now in its place."""
-    at = version.ids.index(line_id)
-    was = f"{line_id} was: {visible(cut_line(version.lines[at], _LINE_CHARS))}"
-    for old_start, old_end, new_start, new_end in changed_lines(version.lines, lines.bodies):
-        if old_start <= at < old_end:
+def _what_became(lines: _Lines, version: VersionWithIds, lost: Sequence[int]) -> list[str]:
+    """Show what lines of a version were, given by index in order, and the lines now in their place."""
+    changes = iter(changed_lines(version.lines, lines.bodies))
+    places: list[str] = []
+    change = next(changes, None)
+    for at in lost[:_MOST_SHOWN]:
+        places.append(f"{version.ids[at]} was: {visible(cut_line(version.lines[at], _LINE_CHARS))}")
+        while change is not None and change[1] <= at:
+            change = next(changes, None)
+        if change is not None and change[0] <= at:
+            old_start, old_end, new_start, new_end = change
             # Of as many lines as before, one is known to be meant; otherwise all of them may be.
             same_count = old_end - old_start == new_end - new_start
             first = new_start + at - old_start if same_count else new_start
             end = first + 1 if same_count else min(new_end, new_start + _MOST_SHOWN)
-            return [was, *(lines.excerpt(first, end) or ["[and is gone]"])]
-    return [was]
+            places += lines.excerpt(first, end) or ["[and is gone]"]
+    more = len(lost) - _MOST_SHOWN
+    return [*places, footer(f"{more} more")] if more > 0 else places
 
 
 def _nearest(lines: _Lines, unknown: Sequence[str]) -> list[str]:
-    import difflib  # noqa: PLC0415 - loaded when first needed
-
     near: set[int] = set()
     for line_id in unknown[:5]:
-        matches = difflib.get_close_matches(line_id, lines.ids[:_MOST_LISTED], n=3, cutoff=0.6)
+        matches = closest(line_id, lines.ids[:_MOST_LISTED], 3, 0.6)
         near |= {lines.ids.index(match) for match in matches}
     return [line for at in sorted(near) for line in lines.excerpt(at, at + 1)]
 
 
 def _check_between(
-    lines: _Lines, versions: Sequence[VersionWithIds], start: int, end: int, number: int
+    lines: _Lines,
+    versions: Sequence[tuple[VersionWithIds, dict[str, int]]],
+    start: int,
+    end: int,
+    number: int,
 ) -> None:
     """Refuse a range into which lines have come, or from which lines have gone, since its ids were given."""
     first, last = lines.ids[start], lines.ids[end]
     now = tuple(lines.ids[start : end + 1])
     oldest = True
-    for version in versions:
-        if first not in version.ids or last not in version.ids:
+    for version, index in versions:
+        if first not in index or last not in index:
             continue
-        old_start, old_end = version.ids.index(first), version.ids.index(last)
+        old_start, old_end = index[first], index[last]
         # A later version counts too, but only where all lines of the range were read of it.
         read = any(low <= old_start + 1 and old_end + 1 <= high for low, high in version.ranges)
         if (oldest or read) and version.ids[old_start : old_end + 1] == now:

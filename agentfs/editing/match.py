@@ -43,6 +43,7 @@ def occurrences(text: str, old: str, start: int = 0) -> list[int]:
     found: list[int] = []
     start = text.find(old, start)
     while start >= 0 and len(found) < MOST_COUNTED:
+        call_context.check()
         found.append(start)
         start = text.find(old, start + 1)
     return found
@@ -86,6 +87,7 @@ def _trailing(view: str, old: str, new: str) -> list[Replacement]:
     matches: list[Replacement] = []
     for found in occurrences(text + added, wanted):
         found_end = found + len(wanted)
+        call_context.check()
         at_line_end = found_end >= len(text) or text[found_end] == "\n"
         if len(wanted) < len(old) and old[-1] in BLANK and not at_line_end:
             continue  # the blanks at the end of old_string would match something else
@@ -104,11 +106,13 @@ def _trailing(view: str, old: str, new: str) -> list[Replacement]:
 def _shifted(view: str, old: str, new: str) -> list[Replacement]:
     block = old.removesuffix("\n").split("\n")
     lines = view.split("\n")
+    starts = array("Q", accumulate((len(line) + 1 for line in lines), initial=0))
     matches: list[Replacement] = []
     for first in _candidates(lines, block):
+        call_context.check()
         actual = lines[first : first + len(block)]
         fitted = _shift_new(block, actual, new)
-        start = sum(map(len, lines[:first])) + first
+        start = starts[first]
         end = start + len("\n".join(actual)) + old.endswith("\n")
         if fitted is not None and end <= len(view):
             matches.append(Replacement(start, end, fitted))
@@ -127,8 +131,13 @@ def _candidates(lines: Sequence[str], block: Sequence[str]) -> list[int]:
     if counts[rarest] > _MOST_CANDIDATES:
         return []
     before = bodies.index(rarest)
-    starts = [index - before for index, line in enumerate(stripped) if line == rarest and index >= before]
-    return [start for start in starts if stripped[start : start + len(block)] == bodies]
+    starts = (index - before for index, line in enumerate(stripped) if line == rarest and index >= before)
+    found: list[int] = []
+    for start in starts:
+        call_context.check()
+        if stripped[start : start + len(block)] == bodies:
+            found.append(start)
+    return found
 
 
 def _shift_new(block: Sequence[str], actual: Sequence[str], new: str) -> str | None:
@@ -173,6 +182,7 @@ def _typographic(view: str, old: str, new: str) -> list[Replacement]:
         return []
     matches: list[Replacement] = []
     for start in occurrences(plain, wanted):
+        call_context.check()
         fitted = _keep_tokens(old, view[start : start + len(old)], new)
         if fitted is None:
             return []

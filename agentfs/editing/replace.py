@@ -5,6 +5,7 @@ A search as `grep` makes it finds the files, each is changed in memory, and all 
 
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -23,12 +24,13 @@ from agentfs.errors import (
     InvalidPatternError,
     NoChangeError,
     NoMatchError,
+    NotAFileError,
     NotFoundError,
     TooLargeError,
     must_be,
 )
 from agentfs.fs import Change, Current, FileNode, Root, quote, watched
-from agentfs.fs.oserrors import read_only
+from agentfs.fs.oserrors import read_only, too_large
 from agentfs.history.report import conflict_error, name_paths, patch_lines
 from agentfs.history.store import Store
 from agentfs.limits import Limits
@@ -55,6 +57,9 @@ _NARROW = Message(
 )  # fmt: skip
 _SHARED = {"pattern": "old_string", "path": "path", "glob": "glob"}  # parameters of grep, and here
 _SHELL_GROUP = re.compile(r"\$(?:[1-9]|\{\w+\})")
+# Groups of a template, and the text between them.
+_TEMPLATE_PARTS = re.compile(r"\\g<[^>]*>|\\[0-9]{1,3}|(?:[^\\]|\\[^g0-9])+|.", re.DOTALL)
+_MOST_UNCHECKED = 1024 * 1024  # characters that one match may expand to before their number is checked
 _GLOB_SPECIAL = re.compile(r"([\\*?\[\]{}!])")
 
 
@@ -134,6 +139,8 @@ def replace_in_files(
         files = _changed_files(root, tracker, limits, options, matcher, found)
     except TimeoutError as error:
         raise error if isinstance(error, AgentFSError) else _timed_out(limits) from None
+    if found.skipped.too_large:
+        _check_named(root, limits, options)
     if not files:
         raise _nothing_found(root, limits, options, found)
     total = sum(file.replacements for file in files)
@@ -206,7 +213,7 @@ def _changed_file(
     else:
         view = LfView(draft.text)
         new = to_lf(options.new_string, lone=view.lone)
-        draft.replace(view, _replacements(matcher, view.text, new, options), count)
+        draft.replace(view, _replacements(draft, matcher, view.text, new, options), count)
         edited = draft.result("exact")
     root.check_replaceable(real_path, path)
     external = None
@@ -219,15 +226,31 @@ def _changed_file(
     return _ChangedFile(path, change, edited.replacements, diff, hunks, external, links)
 
 
-def _replacements(matcher: LineSearch, text: str, new: str, options: ReplaceOptions) -> Iterator[Replacement]:
+def _replacements(
+    draft: Draft, matcher: LineSearch, text: str, new: str, options: ReplaceOptions
+) -> Iterator[Replacement]:
     """Yield the replacement of each match, with the groups that the new text names."""
-    template = options.regex and "\\" in new
+    parts = _TEMPLATE_PARTS.findall(new) if options.regex and "\\" in new else ()
     for offset, match in matcher.matches(text):
         start, end = match.span()
-        yield Replacement(offset + start, offset + end, _expanded(match, new) if template else new)
+        yield Replacement(offset + start, offset + end, _expanded(draft, match, new, parts) if parts else new)
 
 
-def _expanded(match: re.Match[str], template: str) -> str:
+def _expanded(draft: Draft, match: re.Match[str], template: str, parts: Sequence[str]) -> str:
+    """Return a template with the groups of a match; `too_large` before the text takes much memory."""
+    longest = max(end - start for start, end in map(match.span, range(match.re.groups + 1)))
+    if len(parts) * longest <= _MOST_UNCHECKED:
+        return _expand(match, template)
+    expanded: list[str] = []
+    size = 0
+    for part in parts:
+        expanded.append(_expand(match, part))
+        size += len(expanded[-1])
+        draft.check_size(size)
+    return "".join(expanded)
+
+
+def _expand(match: re.Match[str], template: str) -> str:
     try:
         return match.expand(template)
     except Exception as error:  # noqa: BLE001 - of the engine's own class, or IndexError for an unknown group
@@ -282,6 +305,14 @@ def _refused(options: ReplaceOptions, faults: dict[str, AgentFSError], total: in
             "places": [f"  {error.message}" for error in list(faults.values())[:_MOST_NAMED]],
         },
     )
+
+
+def _check_named(root: Root, limits: Limits, options: ReplaceOptions) -> None:
+    """Refuse a path that names a file which is too large to be changed, and so was not searched."""
+    for path in paths_of(options.path):
+        with suppress(NotAFileError), root.open_file(path) as file:
+            if file.stat.st_size > limits.file_bytes:
+                raise too_large(file.path, file.stat.st_size, limits.file_bytes)
 
 
 def _nothing_found(root: Root, limits: Limits, options: ReplaceOptions, found: Found) -> AgentFSError:

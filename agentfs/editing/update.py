@@ -31,9 +31,10 @@ _RUN_ENDS = 4
 _SENT_LINES = re.compile(r"^(?:\+.*+\n){13,}+|^(?:-.*+\n){13,}+", re.MULTILINE)
 _MOST_WARNINGS = 3
 _MOST_CANDIDATES = 1000
-# Each repeat is bounded: a line may have millions of blanks.
+# Each repeat is bounded, and those before the text possessive: a line may have millions of blanks.
 _COMMENT = re.compile(
-    r"^\+[ \t]{0,200}(?:(?:#{1,9}|/{2,9}|/\*{1,9}|<!--|\{/\*|--|;{1,9}|%{1,9}|[(\[<])[ \t]{0,9}|(?=\.\.\.|…))"
+    r"^\+[ \t]{0,200}+"
+    r"(?:(?:#{1,9}+|/{2,9}+|/\*{1,9}+|<!--|\{/\*|--|;{1,9}+|%{1,9}+|[(\[<])[ \t]{0,9}+|(?=\.\.\.|…))"
     r"(?=[^\n]{0,80}(?:exist|rest|remain|unchanged|omitted|previous|original|same))"
     r"([^\r\n]{4,80}?)[ \t]{0,9}(?:\*/\}?|-->|[)\]>])?[ \t]{0,9}\r?$",
     re.MULTILINE | re.IGNORECASE,

@@ -9,11 +9,12 @@ import re
 import stat
 import threading
 import time
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager, suppress
-from functools import cache
+from functools import cache, partial
 from weakref import WeakValueDictionary
 
+from agentfs import call_context
 from agentfs.fs import oserrors, syscalls
 from agentfs.fs.node import revision_of
 
@@ -22,6 +23,7 @@ ATTEMPTS = 20  # how often a change is begun anew because its path led to anothe
 STALE = 3600.0  # seconds after which a lock file is taken for that of a killed process: a change takes less
 _LOCK_NAME = re.compile("[0-9a-f]{12}")
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.0002, 0.01
+_CHECK_EVERY = 0.05  # seconds of waiting for a thread between two looks at the clock
 
 
 _guard = threading.Lock()
@@ -30,21 +32,32 @@ _thread_locks = WeakValueDictionary[str, threading.Lock]()  # each is there for 
 
 @contextmanager
 def file_locks(paths: Mapping[str, str], root_path: str) -> Generator[None]:
-    """Lock files, given the path of each by its `ResolvedPath.lock_key`; BusyError after `WAIT` seconds."""
+    """Lock files, given the path of each by its `ResolvedPath.lock_key`.
+
+    BusyError is raised after `WAIT` seconds for all of them, or at the deadline of the call.
+    """
+    began = time.monotonic()
+    end = call_context.deadline(WAIT)
+
+    def check(path: str) -> None:
+        call_context.step(0)
+        if (now := time.monotonic()) > end:
+            raise oserrors.locked(path, round(now - began, 1))
+
     locks: list[threading.Lock] = []
     files: dict[str, int] = {}  # the lock files, with the descriptor of each, or 0 for a link to the first
     try:
         for key in sorted(paths):
             with _guard:
                 lock = _thread_locks.setdefault(key, threading.Lock())
-            if not lock.acquire(timeout=WAIT):
-                raise oserrors.locked(paths[key], WAIT)
+            while not lock.acquire(timeout=min(max(end - time.monotonic(), 0), _CHECK_EVERY)):
+                check(paths[key])
             locks.append(lock)
         directory = lock_directory(root_path) if paths else None
         if directory is not None:
             names = {os.path.join(directory, revision_of(os.fsencode(key))[:12]): paths[key] for key in paths}
             for file in sorted(names):
-                files[file] = _wait_for(file, next(iter(files), None), names[file])
+                files[file] = _wait_for(file, next(iter(files), None), partial(check, names[file]))
         yield
     finally:
         # Removed while they are locked: whoever waits sees that the file has lost its name, and starts again.
@@ -57,16 +70,14 @@ def file_locks(paths: Mapping[str, str], root_path: str) -> Generator[None]:
             lock.release()
 
 
-def _wait_for(file: str, first: str | None, path: str) -> int:
+def _wait_for(file: str, first: str | None, check: Callable[[], None]) -> int:
     """Lock a lock file; one after the `first`, which is locked, becomes a link to it: no descriptor."""
-    deadline = time.monotonic() + WAIT
     pause = _FIRST_PAUSE
     while True:
         fd = open_locked(file, os.O_CREAT) if first is None else _link_or_open_locked(first, file)
         if fd is not None:
             return fd
-        if time.monotonic() > deadline:
-            raise oserrors.locked(path, WAIT)
+        check()
         time.sleep(pause)
         pause = min(pause * 2, _LONGEST_PAUSE)
 

@@ -29,6 +29,7 @@ from agentfs.fs.path import (
     split_link,
 )
 from agentfs.fs.protect import NameMatcher, fold
+from agentfs.nearest import closest
 
 MAX_LINKS = 40
 _MAX_RETRIES = 128
@@ -403,15 +404,13 @@ class ResolvedPath:
         """Return the paths of names in the parent that are spelled much like a missing one."""
         if self.missing:
             return ()
-        import difflib  # noqa: PLC0415 - only a missing name needs it
-
         try:
             names = list(islice(syscalls.first_names(self.parent), _SIMILAR_NAMES))
         except OSError:
             return ()
         folded = {unicodedata.normalize("NFC", other).casefold(): other for other in names}
         wanted = unicodedata.normalize("NFC", name).casefold()
-        close = difflib.get_close_matches(wanted, folded, n=2, cutoff=0.75)
+        close = closest(wanted, folded, 2, 0.75)
         if not close:  # in a short name, two letters that changed places are much
             close = [other for other in folded if sorted(other) == sorted(wanted)][:2]
         paths = [self._real_path(folded[key]) for key in close]

@@ -81,8 +81,8 @@ class Pdf:
 
     def section(self, number: int) -> Section:
         """Return a page, from 1; the lines of a broken one say what is wrong with it."""
-        in_time = int((call_context.deadline() - time.monotonic()) * _TOKENS_PER_SECOND)
-        max_tokens = max(1, min(_MAX_TOKENS, in_time))
+        in_time = (call_context.deadline() - time.monotonic()) * _TOKENS_PER_SECOND
+        max_tokens = max(1, int(min(_MAX_TOKENS, in_time)))
         try:
             with self._limited():
                 page = self._reader.pages[number - 1]

@@ -7,9 +7,10 @@ from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any, ClassVar, Literal
 
+from agentfs import call_context
 from agentfs.errors import InvalidArgumentError, must_be
 from agentfs.fs import Root
-from agentfs.limits import HARD_FILE_BYTES, MAX_TIMEOUT, Limits
+from agentfs.limits import HARD_FILE_BYTES, Limits
 from agentfs.messages import NextCall
 from agentfs.patterns.compile import Pattern, compile_pattern
 from agentfs.patterns.syntax import escape, has_capital
@@ -288,7 +289,7 @@ def as_list(value: OneOrMore | None) -> list[str]:
 
 def seconds_of(timeout: float | None, limits: Limits) -> float:
     """Return the seconds that a search may take."""
-    return limits.timeout if timeout is None else min(timeout, MAX_TIMEOUT)
+    return call_context.granted(timeout, limits.timeout)
 
 
 def _check_page_and_time(options: SearchOptions) -> None:
@@ -296,8 +297,7 @@ def _check_page_and_time(options: SearchOptions) -> None:
     _check_least("limit", options.limit, 1, "Leave it out for the usual number.")
     _check_least("offset", options.offset, 0, "It counts the entries to skip; 0 is the start.")
     if options.timeout is not None and not options.timeout > 0:
-        hint = f"Leave it out for the usual time; at most {MAX_TIMEOUT:g} are taken."
-        raise must_be("timeout", "more than 0 seconds", options.timeout, hint)
+        raise must_be("timeout", "more than 0 seconds", options.timeout, "Leave it out for the usual time.")
 
 
 def _check_least(name: str, value: int | None, least: int, hint: str) -> None:

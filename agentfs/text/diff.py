@@ -1,21 +1,22 @@
 """Which lines differ between two texts, and unified diffs that `git apply` takes."""
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate
 
 from agentfs.text.lines import lf_view
 from agentfs.text.render import cut_line, cut_mark
 from agentfs.visible import visible
 
 Change = tuple[int, int, int, int]  # start and end in old, start and end in new
-_Block = tuple[int, int, int]  # start in old, start in new, length
 
 # Lines of both texts that are compared one by one: a list of more would take more memory than a call may.
 MOST_LINES = 400_000
-# `difflib` compares all pairs of equal lines again for each block that it finds. A range that could take more
-# comparisons than this is first divided at the lines that occur exactly once in each text.
-_MAX_COMPARISONS = 2_000_000
+# `difflib` compares all pairs of equal lines again for each block that it finds. Texts that could take more
+# comparisons than this are divided at the lines that occur exactly once in each text. Only the cheapest parts
+# are compared: together they take no more comparisons than this.
+_MAX_COMPARISONS = 10_000_000
 # Lines further ahead than this are counted in steps of so many characters, nearer ones one by one.
 _NEAR = 64
 _STEP = 4096
@@ -95,21 +96,39 @@ def hunks(old: str, new: str, context: int = 3, changes: Sequence[Change] | None
         yield _marked(" ", following)
 
 
-def changed_lines(old: Sequence[str], new: Sequence[str]) -> list[Change]:
-    """Return which lines were replaced, in order and apart: `difflib`'s answer, in bounded time."""
-    shortest = min(len(old), len(new))
-    start = next((at for at in range(shortest) if old[at] != new[at]), shortest)
-    rest = shortest - start
-    tail = next((at for at in range(rest) if old[-1 - at] != new[-1 - at]), rest)
-    old_end, new_end = len(old) - tail, len(new) - tail
+def changed_lines(
+    old: Sequence[str], new: Sequence[str], within: Sequence[Change] | None = None
+) -> list[Change]:
+    """Return which lines were replaced, in order and apart: `difflib`'s answer, in bounded time.
+
+    If all changes are known to lie `within` some ranges, only these are compared.
+    """
+    parts = [_narrowed(old, new, part) for part in within or [(0, len(old), 0, len(new))]]
+    costs = [_comparisons(old[a:b], new[c:d]) for a, b, c, d in parts]
+    if sum(costs) > _MAX_COMPARISONS:
+        parts = [smaller for part in parts for smaller in _divided(old, new, part)]
+        costs = [_comparisons(old[a:b], new[c:d]) for a, b, c, d in parts]
+    # The cheapest parts first, so that a costly one does not leave the others out.
+    by_cost = sorted(range(len(parts)), key=costs.__getitem__)
+    sums = list(accumulate(costs[number] for number in by_cost))
+    compared = set(by_cost[: bisect_right(sums, _MAX_COMPARISONS)])
     changes: list[Change] = []
-    old_at = new_at = start
-    blocks = _equal_blocks(old[start:old_end], new[start:new_end])
-    for old_start, new_start, length in (*blocks, (old_end - start, new_end - start, 0)):
-        if start + old_start > old_at or start + new_start > new_at:
-            changes.append((old_at, start + old_start, new_at, start + new_start))
-        old_at, new_at = start + old_start + length, start + new_start + length
+    for number, part in enumerate(parts):
+        if number in compared:
+            changes += _difflib_changes(old, new, part)
+        elif part[0] < part[1] or part[2] < part[3]:
+            changes.append(part)
     return changes
+
+
+def _narrowed(old: Sequence[str], new: Sequence[str], part: Change) -> Change:
+    """Return a range of both texts without the lines that are the same at its start and its end."""
+    old_start, old_end, new_start, new_end = part
+    shortest = min(old_end - old_start, new_end - new_start)
+    head = next((at for at in range(shortest) if old[old_start + at] != new[new_start + at]), shortest)
+    rest = shortest - head
+    tail = next((at for at in range(rest) if old[old_end - 1 - at] != new[new_end - 1 - at]), rest)
+    return old_start + head, old_end - tail, new_start + head, new_end - tail
 
 
 def bounded_lines(lines: Iterable[str], max_chars: int) -> list[str]:
@@ -238,28 +257,30 @@ def _marked(mark: str, lines: str) -> str:
     return mark + lines.replace("\n", f"\n{mark}") + "\n\\ No newline at end of file\n"
 
 
-def _equal_blocks(old: Sequence[str], new: Sequence[str]) -> Iterator[_Block]:
-    if _comparisons(old, new) <= _MAX_COMPARISONS:
-        yield from _difflib_blocks(old, new, 0, 0)
-        return
-    old_from = new_from = 0
-    for old_to, new_to in (*_unique_common_lines(old, new), (len(old), len(new))):
-        part = old[old_from:old_to], new[new_from:new_to]
-        if _comparisons(*part) <= _MAX_COMPARISONS:
-            yield from _difflib_blocks(*part, old_from, new_from)
-        if old_to < len(old):
-            yield old_to, new_to, 1
-        old_from, new_from = old_to + 1, new_to + 1
+def _divided(old: Sequence[str], new: Sequence[str], part: Change) -> list[Change]:
+    """Return the ranges between the lines that occur exactly once in a range of both texts."""
+    old_from, old_end, new_from, new_end = part
+    pairs = _unique_common_lines(old[old_from:old_end], new[new_from:new_end])
+    parts: list[Change] = []
+    old_at, new_at = old_from, new_from
+    for old_line, new_line in pairs:
+        parts.append((old_at, old_from + old_line, new_at, new_from + new_line))
+        old_at, new_at = old_from + old_line + 1, new_from + new_line + 1
+    return [*parts, (old_at, old_end, new_at, new_end)]
 
 
-def _difflib_blocks(old: Sequence[str], new: Sequence[str], old_at: int, new_at: int) -> Iterator[_Block]:
-    if not old or not new:
+def _difflib_changes(old: Sequence[str], new: Sequence[str], part: Change) -> Iterator[Change]:
+    old_start, old_end, new_start, new_end = part
+    if old_start == old_end or new_start == new_end:
+        if old_end - old_start != new_end - new_start:
+            yield part
         return
     import difflib  # noqa: PLC0415 - loaded when first needed
 
-    for block in difflib.SequenceMatcher(None, old, new, autojunk=False).get_matching_blocks():
-        if block.size:
-            yield old_at + block.a, new_at + block.b, block.size
+    matcher = difflib.SequenceMatcher(None, old[old_start:old_end], new[new_start:new_end], autojunk=False)
+    for tag, a, b, c, d in matcher.get_opcodes():
+        if tag != "equal":
+            yield old_start + a, old_start + b, new_start + c, new_start + d
 
 
 def _comparisons(old: Sequence[str], new: Sequence[str]) -> int:

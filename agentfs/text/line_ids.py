@@ -44,14 +44,13 @@ def carry_line_ids(
 
     `changes` are the lines that were replaced, where that is known.
     """
-    if changes is None or not _is_consistent(changes, len(old), len(new)):
-        changes = [(0, len(old), 0, len(new))]
+    if changes is not None and not _is_consistent(changes, len(old), len(new)):
+        changes = None
     carried: list[str | None] = [None] * len(new)
     old_at = new_at = 0
-    for old_from, old_to, new_from, new_to in changes:
-        for a, b, c, d in changed_lines(old[old_from:old_to], new[new_from:new_to]):
-            carried[new_at : new_from + c] = ids[old_at : old_from + a]
-            old_at, new_at = old_from + b, new_from + d
+    for old_start, old_end, new_start, new_end in changed_lines(old, new, changes):
+        carried[new_at:new_start] = ids[old_at:old_start]
+        old_at, new_at = old_end, new_end
     carried[new_at:] = ids[old_at:]
     missing = [line for line, line_id in zip(new, carried, strict=True) if line_id is None]
     made = iter(new_line_ids(missing, taken, salt))

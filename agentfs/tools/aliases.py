@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from agentfs.errors import InvalidArgumentError
 from agentfs.messages import Joined, Message, call
+from agentfs.nearest import closest
 from agentfs.tools.types import Anything, ListOf, Parameter, has_type, short_repr
 
 # For a parameter of any tool, its other names. One counts only where exactly one parameter of the tool has it
@@ -411,11 +412,7 @@ def resolve_names(
 
 def nearest(name: str, names: Iterable[str]) -> str | None:
     """Return the name that is most like the one given, or None when none is."""
-    from difflib import SequenceMatcher  # noqa: PLC0415 - needed only where something was wrong
-
-    ratios = {each: SequenceMatcher(None, each, name[:60]).ratio() for each in names}
-    best = max(ratios, key=lambda each: ratios[each], default=None)  # the first of several that are as near
-    return best if best is not None and ratios[best] >= 0.55 else None
+    return next(iter(closest(name, names, 1, 0.55)), None)
 
 
 def _spellings(

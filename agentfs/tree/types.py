@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 
 from agentfs.errors import InvalidArgumentError
 from agentfs.messages import FirstOf, Joined, Message, ParameterName, Retry
+from agentfs.nearest import closest
 from agentfs.tree.globs import compile_globs
 from agentfs.visible import literal
 
@@ -109,9 +110,7 @@ def _find(name: str) -> str:
     key = _ALIASES.get(key, key)
     if key in _TYPES:
         return key
-    from difflib import get_close_matches  # noqa: PLC0415 - only for the error
-
-    near = get_close_matches(key, [*_TYPES, *_ALIASES], n=3, cutoff=0.5)
+    near = closest(key, [*_TYPES, *_ALIASES], 3, 0.5)
     nearest = f"Nearest: {', '.join(near)}." if near else ""
     by_name = Retry({"glob": "*.py"}, ("type",))
     otherwise = FirstOf(

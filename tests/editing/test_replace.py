@@ -5,6 +5,7 @@ import os
 import re
 import tempfile
 import threading
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,7 @@ from agentfs.errors import (
     StaleError,
     TooLargeError,
 )
+from agentfs.patterns.engine import engine
 from agentfs.text import estimate_tokens
 from tests.faults.calls import RepeatedChange, check_kills, count_failures
 from tests.history.judges import git_applied, snapshot
@@ -295,6 +297,40 @@ def test_a_file_that_would_grow_too_large_changes_none(tmp_path):
     put(tmp_path, {"a": "old", "b": "old " * 20})
     with Workspace(tmp_path, limits=Limits(file_bytes=100)) as ws:
         assert fails(lambda: ws.replace("old", "x" * 10), TooLargeError, tmp_path).details["paths"] == ["b"]
+
+
+def test_an_expansion_that_would_be_too_large_is_refused_before_it_takes_memory(ws, tmp_path):
+    put(tmp_path, {"a": "a" * 4_000_000})
+    tracemalloc.start()
+    try:
+        fails(lambda: ws.replace("(a+)", r"\1" * 300, regex=True), TooLargeError, tmp_path)
+        assert tracemalloc.get_traced_memory()[1] < 100 * 2**20
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize(
+    "template", [r"\2\1", r"\g<2>-\1\\1\x41\123\n\t", r"\101\\", r"\g<word>\g<0>é", r"\1\12", r"\\g<1>"]
+)
+def test_a_large_expansion_is_what_a_small_one_would_be(tmp_path, template, monkeypatch):
+    expected = engine().compile("(?P<word>a+)(b)()()()()()()()()()()").sub(template, "aab")
+    monkeypatch.setattr("agentfs.editing.replace._MOST_UNCHECKED", 0)
+    put(tmp_path, {"a": "aab"})
+    with Workspace(tmp_path) as ws:
+        ws.replace("(?P<word>a+)(b)()()()()()()()()()()", template, regex=True)
+    assert (tmp_path / "a").read_text() == expected
+
+
+def test_a_named_file_that_is_too_large_is_an_error_with_its_size(tmp_path):
+    put(tmp_path, {"large": "old " * 100, "dir/large": "old " * 100, "small": "old"})
+    with Workspace(tmp_path, limits=Limits(file_bytes=100)) as ws:
+        for path in ("large", ["small", "dir/large"], "dir/../large"):
+            error = fails(lambda path=path: ws.replace("old", "new", path), TooLargeError, tmp_path)
+            assert (error.details["size"], error.details["limit"]) == (400, 100)
+            assert "400 bytes" in str(error)
+            assert error.details["suggested_calls"][0]["name"] == "read"
+        assert fails(lambda: ws.replace("old", "new", "dir"), NoMatchError, tmp_path)
+        assert ws.replace("old", "new").files == {"small": 1}
 
 
 def test_a_long_text_and_one_of_several_lines_are_found(ws, tmp_path):

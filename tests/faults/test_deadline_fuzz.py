@@ -194,11 +194,56 @@ def edits(rng):
     ]
 
 
+def distinct_words(rng, count):
+    """Return words of which few are equal, with the similarity of most pairs anywhere from none to all."""
+    head, tail = ("".join(rng.choices("abc", k=rng.choice([0, 1, 8]))) for _ in range(2))
+    return [f"{head}{rng.randrange(10 ** rng.choice([1, 4, 9])):x}{tail}" for _ in range(count)]
+
+
+def varied(rng, text):
+    """Return a text with so many of its characters changed: from none to all."""
+    rate = rng.choice([0, 0.01, 0.1, 0.3, 0.6, 1])
+    return "".join(rng.choice("ab \n1_") if rng.random() < rate else each for each in text)
+
+
+def missed_edit(rng, top):
+    """Return a text to replace that is like the file to some degree, and write the file."""
+    words = distinct_words(rng, rng.choice([10, 500, 40_000]))
+    between = rng.choice([" ", "\n", "\n    ", ", "])
+    (top / "words.txt").write_text(between.join(words))
+    at, count = rng.randrange(len(words)), rng.choice([1, 30, 1000])
+    old = varied(rng, rng.choice([" ", "\n", between]).join(words[at : at + count]))[:60_000] or "none"
+    return {"path": "words.txt", "old_string": old, "new_string": varied(rng, old)}
+
+
+def similar_paths(rng, top):
+    """Return a path like those of many files, which are made."""
+    directory = top / f"names{rng.randrange(4)}"
+    if not directory.exists():
+        directory.mkdir()
+        length = rng.choice([5, 60, 190])
+        base = "".join(rng.choices("abcdef_", k=length))
+        for number in range(rng.choice([10, 2000])):
+            name = varied(rng, base).replace(" ", "-").replace("\n", "-")
+            (directory / f"{name}{number}").touch()
+        (directory / base).touch()
+    name = varied(rng, rng.choice(os.listdir(directory)))
+    return f"{directory.name}/{name}"
+
+
 def one_call(rng, top):
     """Return the kind of a random input, the tool, and its arguments."""
     big = rng.choice([5, 10**9])
     modes = ["content", "files_with_matches", "count", "summary", "total"]
-    match rng.randrange(10):
+    match rng.randrange(13):
+        case 10:
+            return "missed edit", "edit", missed_edit(rng, top)
+        case 11:
+            edit = missed_edit(rng, top)
+            path = edit.pop("path")
+            return "missed edits", "multi_edit", {"path": path, "edits": [edit] * rng.choice([1, 5])}
+        case 12:
+            return "similar path", "read", {"path": similar_paths(rng, top)}
         case 0 | 1:
             arguments = {
                 "pattern": pattern(rng),

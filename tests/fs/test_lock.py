@@ -4,10 +4,11 @@ import shutil
 import subprocess
 import sys
 import threading
+import time
 
 import pytest
 
-from agentfs import AgentFSError, Policy, Workspace
+from agentfs import AgentFSError, Limits, Policy, Toolset, Workspace
 from agentfs.errors import BusyError
 from agentfs.fs import Root, batch, lock
 from agentfs.fs.resolve import ResolvedPath
@@ -372,3 +373,47 @@ def test_a_change_of_directories_alone_makes_no_lock_file(tree, tmp_path, monkey
         ws.delete("empty")
     outside = [path for path, options in opened if "dir_fd" not in options]
     assert all(os.path.isabs(path) for path in outside), outside
+
+
+def test_a_call_waits_for_a_lock_no_longer_than_it_has_time(tree):
+    (tree / "n").write_bytes(b"0")
+    holder = subprocess.Popen([sys.executable, "-c", HOLD, str(tree)], stdout=subprocess.PIPE, text=True)
+    assert holder.stdout is not None
+    assert holder.stdout.readline() == "held\n"
+    try:
+        with Workspace(tree, limits=Limits(timeout=0.3)) as ws:
+            began = time.monotonic()
+            with pytest.raises(BusyError):
+                ws.write("n", "1", overwrite=True)
+            with pytest.raises(BusyError):
+                ws.edit("n", "0", "1")
+            assert time.monotonic() - began < lock.WAIT / 2
+    finally:
+        holder.kill()
+        holder.communicate()
+
+
+def test_a_cancelled_call_no_longer_waits_for_a_lock(tree):
+    (tree / "n").write_bytes(b"0")
+    holder = subprocess.Popen([sys.executable, "-c", HOLD, str(tree)], stdout=subprocess.PIPE, text=True)
+    assert holder.stdout is not None
+    assert holder.stdout.readline() == "held\n"
+
+    async def edit_and_cancel(ws):
+        arguments = {"path": "n", "old_string": "0", "new_string": "1"}
+        tools = Toolset([ws.edit, ws.read], concurrency=1)
+        call = asyncio.create_task(tools.acall("edit", arguments))
+        await asyncio.sleep(0.2)
+        call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+        assert (await tools.acall("read", {"path": "n"})).success  # once the thread is free
+
+    try:
+        began = time.monotonic()
+        with Workspace(tree) as ws:
+            asyncio.run(edit_and_cancel(ws))
+        assert time.monotonic() - began < lock.WAIT / 2
+    finally:
+        holder.kill()
+        holder.communicate()

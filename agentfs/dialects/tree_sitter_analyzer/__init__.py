@@ -88,7 +88,7 @@ def in_language(language: Language | None = None) -> Dialect:
     return Dialect(
         NAME,
         specs,
-        limits={"grep_line_chars": 2000, "output_tokens": UNBOUNDED},
+        limits={"grep_line_chars": 2000, "output_tokens": UNBOUNDED, "timeout": MAX_TIMEOUT_MS / 1000},
         options={"dot_all": False, "summary_samples": SAMPLES},
         render=render,
     )

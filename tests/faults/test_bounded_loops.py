@@ -1,0 +1,302 @@
+"""Every loop over data that a tree or a model controls takes a step count, or looks at the clock.
+
+Each row of `LOOPS` names a loop and its bound. The test gives the loop the input that keeps it busy longest,
+through the public surface, at `Limits(timeout=1)`.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from agentfs import AgentFSError, Edit, Limits, LineChange, Toolset, Workspace
+
+TIMEOUT = 1.0
+MOST = 3.0  # seconds of processor time in all; the aim is 1.3
+CLOCK, STEPS, LINEAR = "the clock", "a number of steps", "the size of the input"
+
+
+class Loop(NamedTuple):
+    """A function with a loop, what bounds it, and what prepares a workspace and returns the hostile call."""
+
+    where: str
+    bound: str
+    prepare: Callable[[Workspace, Path], Callable[[], Any]]
+
+
+def patient(ws: Workspace) -> Workspace:
+    """Return the workspace without its limits, for what comes before the hostile call."""
+    most = 2**40
+    return ws.view(limits=Limits(timeout=60, read_lines=most, read_bytes=most, output_tokens=most))
+
+
+def words(count: int, seed: int = 1) -> list[str]:
+    """Return distinct words that begin alike and end alike."""
+    return [f"value{(number * 7919 + seed) % 999_983:x}end" for number in range(count)]
+
+
+def alternating(parts: int, mark: str) -> str:
+    """Return lines of which every second is equal, in parts between lines that occur once."""
+    return "".join(
+        f"unique {part}\n" + "".join(f"a\n{mark}{part * 90 + line}\n" for line in range(90))
+        for part in range(parts)
+    )
+
+
+def edit(text: str, old: str, new: str = "x = 1", *, replace_all: bool = False):
+    def prepare(ws: Workspace, top: Path) -> Callable[[], Any]:
+        (top / "f.txt").write_text(text, encoding="utf-8")
+        return lambda: ws.edit("f.txt", old, new, replace_all)
+
+    return prepare
+
+
+def multi_edit(edits: list[Edit]):
+    def prepare(ws: Workspace, top: Path) -> Callable[[], Any]:
+        (top / "f.txt").write_text("line\n" * 10)
+        return lambda: ws.multi_edit("f.txt", edits)
+
+    return prepare
+
+
+def write(content: str, before: str | None = None):
+    def prepare(ws: Workspace, top: Path) -> Callable[[], Any]:
+        if before is not None:
+            (top / "f.txt").write_text(before)
+        return lambda: ws.write("f.txt", content, overwrite=True)
+
+    return prepare
+
+
+def edit_lines(changes: Callable[[list[str]], list[LineChange]], after: str | None = None):
+    """Prepare changes of lines by the ids of 100,000 lines; `after` is what the file has by then."""
+
+    def prepare(ws: Workspace, top: Path) -> Callable[[], Any]:
+        (top / "f.txt").write_text("".join(f"l{number}\n" for number in range(100_000)))
+        made = changes(list(patient(ws).read("f.txt", line_ids=True).line_ids))
+        if after is not None:
+            (top / "f.txt").write_text(after)
+        return lambda: ws.edit_lines("f.txt", made)
+
+    return prepare
+
+
+def after_a_read(before: str, after: str, call: Callable[[Workspace], Any], *, line_ids: bool = False):
+    def prepare(ws: Workspace, top: Path) -> Callable[[], Any]:
+        (top / "f.txt").write_text(before)
+        patient(ws).read("f.txt", line_ids=line_ids)
+        (top / "f.txt").write_text(after)
+        return lambda: call(ws)
+
+    return prepare
+
+
+def undo_after(mine: str, others: str):
+    def prepare(ws: Workspace, top: Path) -> Callable[[], Any]:
+        (top / "f.txt").write_text(alternating(250, "b"))
+        patient(ws).write("f.txt", mine, overwrite=True)
+        (top / "f.txt").write_text(others)
+        return ws.undo
+
+    return prepare
+
+
+def tool(dialect: str, name: str, text: str, **arguments: Any):
+    def prepare(ws: Workspace, top: Path) -> Callable[[], Any]:
+        (top / "f.txt").write_text(text)
+        tools = ws.tools(dialect=dialect)
+
+        def call() -> None:
+            result = tools.call(name, arguments)
+            assert result.error is None or result.error["code"] != "internal", result.content[:300]
+
+        return call
+
+    return prepare
+
+
+def names(count: int, name: Callable[[int], str], call: Callable[[Workspace], Any]):
+    def prepare(ws: Workspace, top: Path) -> Callable[[], Any]:
+        for number in range(count):
+            (top / name(number)).touch()
+        return lambda: call(ws)
+
+    return prepare
+
+
+PROSE = " ".join(words(60_000))
+INDENTED = "".join(f"        if x:\n            y{n}()\n" for n in range(20_000))
+PATCH = "*** Begin Patch\n*** Update File: f.txt\n{}\n*** End Patch"
+LOOPS = {
+    "names like a missing one": Loop(
+        "nearest.closest", CLOCK,
+        names(4000, lambda n: f"{n:04d}{'ab' * 93}", lambda ws: ws.read("ab" * 95)),
+    ),
+    "types like an unknown one": Loop(
+        "nearest.closest", LINEAR, names(1, str, lambda ws: ws.grep("a", type="py" * 500_000))
+    ),
+    "ids like an unknown one": Loop(
+        "nearest.closest", CLOCK,
+        edit_lines(lambda _: [LineChange(line_id="ab" * 500_000, new_content="x")] * 5),
+    ),
+    "places at another indentation": Loop(
+        "match._shifted", CLOCK,
+        edit(INDENTED + "        if deep:\n            work()\n" * 2000,
+             "if deep:\n    work()\n", "if deep:\n    w()\n"),
+    ),
+    "long blocks at another indentation": Loop(
+        "match._shift_new", CLOCK,
+        edit("    aaaa\n    b\n" * 1990, "aaaa\nb\n" * 1000, "aaaa\nc\n" * 1000),
+    ),
+    "overlapping occurrences": Loop(
+        "match.occurrences", CLOCK, edit("a" * 9_000_000, "a" * 4_500_000)
+    ),
+    "occurrences, all of which are replaced": Loop(
+        "document.Draft.replace_all", LINEAR, edit("ab" * 4_000_000, "a", "bc", replace_all=True)
+    ),
+    "what makes a place the only one": Loop(
+        "diagnostics._unique", CLOCK, edit("a" * 4_000_900, "a" * 4_000_000)
+    ),
+    "words of a long line": Loop(
+        "causes._WordSearch", STEPS, edit(PROSE[:240_000], " ".join(words(400, 5)))
+    ),
+    "words of a longer line": Loop(
+        "causes._WordSearch", STEPS, edit(PROSE[:400_000], " ".join(words(1200, 5)))
+    ),
+    "words of many lines": Loop(
+        "causes._WordSearch", STEPS, edit(PROSE.replace(" ", "\n"), " ".join(words(1200, 5)))
+    ),
+    "tokens of one line": Loop("causes.part_of_line", STEPS, edit("ab c! " * 330, "ab d! " * 330)),
+    "lines that vote": Loop(
+        "causes._starts_by_lines", CLOCK,
+        edit("".join(f"ab{n}\n" * 50 for n in range(2600)), "".join(f"ab{n}\n" * 49 for n in range(1200))),
+    ),
+    "equal starts, each with a costly diff": Loop(
+        "causes._block_at", CLOCK,
+        edit(("common line\n" + "".join(f"a\nb{n}\n" for n in range(100))) * 45,
+             "common line\n" + "\n".join(f"a\nc{n}" for n in range(20_000))),
+    ),
+    "marks of cut lines": Loop(
+        "causes.with_cut_lines", CLOCK, edit("a" * 1_000_000, "a" + "⟦+1 characters⟧" * 20_000)
+    ),
+    "digits of a line number": Loop(
+        "causes.without_line_numbers", STEPS, edit("abc\n" * 10, ("9" * 5000 + "|abc\n") * 2)
+    ),
+    "escapes": Loop("causes.without_escapes", LINEAR, edit("\\n" * 1_000_000, "a\\nb" * 50_000)),
+    "white space": Loop("causes.ignoring_white_space", LINEAR, edit(" a" * 2_000_000, "a  a" * 50_000)),
+    "blank lines": Loop(
+        "causes.widened", LINEAR,
+        edit("\n" * 300_000 + "foo bar baz\n" + "\n" * 90_000,
+             "\n" * 150_000 + "foo  bar baz" + "\n" * 150_000),
+    ),
+    "long lines that are paired": Loop(
+        "diagnostics._paired", STEPS,
+        edit("\n".join(["head line"] + [f"{n} " + " ".join(words(3000, n)) for n in range(20)]),
+             "\n".join(["head line"] + [f"k{n} " + " ".join(words(3000, n)) for n in range(10)])),
+    ),
+    "edits that fail": Loop(
+        "edit.apply_edits", CLOCK, multi_edit([Edit(f"none{n}", "x") for n in range(30_000)])
+    ),
+    "edits that could never be": Loop(
+        "edit._failed", LINEAR, multi_edit([Edit("", f"x{n}") for n in range(50_000)])
+    ),
+    "spans at one offset": Loop(
+        "edit._ordered", LINEAR,
+        lambda ws, top: (top / "f.txt").write_text("a\n") and (
+            lambda: ws.splice("f.txt", [(0, 0, "x" * 50)] * 100_000)
+        ),
+    ),
+    "unknown ids": Loop(
+        "line_ids._refuse_missing", LINEAR,
+        edit_lines(lambda _: [LineChange(line_id=f"{n:08x}", new_content="x") for n in range(50_000)]),
+    ),
+    "ids of lines that are gone": Loop(
+        "line_ids._what_became", STEPS,
+        edit_lines(lambda ids: [LineChange(line_id=each, new_content="x") for each in ids[1:50_000:2]],
+                   "".join(f"l{n}\nx{n}\n" for n in range(0, 100_000, 2))),
+    ),
+    "ranges that overlap": Loop(
+        "line_ids._check_between", LINEAR,
+        edit_lines(lambda ids: [
+            LineChange(start_line_id=ids[n], end_line_id=ids[-1 - n], new_content="x") for n in range(5000)
+        ]),
+    ),
+    "ranges that are apart": Loop(
+        "line_ids._check_between", LINEAR,
+        edit_lines(lambda ids: [
+            LineChange(start_line_id=ids[n], end_line_id=ids[n + 1], new_content="x")
+            for n in range(0, 50_000, 2)
+        ]),
+    ),
+    "parts of a diff": Loop(
+        "text.diff.changed_lines", STEPS, write(alternating(250, "c"), alternating(250, "b"))
+    ),
+    "parts of a diff that was not seen": Loop(
+        "text.diff.changed_lines", STEPS,
+        after_a_read(alternating(250, "b"), alternating(250, "c"),
+                     lambda ws: ws.edit("f.txt", "unique 7\n", "z\n")),
+    ),
+    "parts of a file with ids": Loop(
+        "text.line_ids.carry_line_ids", STEPS,
+        after_a_read(alternating(250, "b"), alternating(250, "c"),
+                     lambda ws: ws.read("f.txt", line_ids=True), line_ids=True),
+    ),
+    "comments": Loop(
+        "update.placeholder_notes", STEPS,
+        write((" " * 200 + "#" * 9 + " " * 9 + "rest " * 16 + "x\n") * 30_000),
+    ),
+    "parts of a merge": Loop(
+        "history, by changed_lines", STEPS, undo_after(alternating(250, "c"), alternating(250, "b") + "z\n")
+    ),
+    "hunks of a patch": Loop(
+        "dialects.apply_patch.locate_hunks", CLOCK,
+        tool("apply-patch", "apply_patch", "line\n" * 100_000,
+             input=PATCH.format("\n".join(["@@ line\n-line\n+x"] * 20_000))),
+    ),
+    "a hunk that is not there": Loop(
+        "causes._WordSearch", STEPS,
+        tool("apply-patch", "apply_patch", PROSE[:240_000],
+             input=PATCH.format("@@\n-" + " ".join(words(400, 5)) + "\n+x")),
+    ),
+    "a missed edit of a dialect": Loop(
+        "causes._WordSearch", STEPS,
+        tool("text-editor", "str_replace_based_edit_tool", PROSE[:240_000], command="str_replace",
+             path="f.txt", old_str=" ".join(words(400, 5)), new_str="x"),
+    ),
+    "anchors of a patch": Loop(
+        "dialects.apply_patch._after_anchor", CLOCK,
+        tool("apply-patch", "apply_patch", "line\n" * 100_000,
+             input=PATCH.format("\n".join(["@@ none"] * 2000) + "\n-line\n+x")),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_each_loop_ends_at_the_deadline(tmp_path, name):
+    loop = LOOPS[name]
+    with Workspace(tmp_path, limits=Limits(timeout=TIMEOUT)) as ws:
+        call = loop.prepare(ws, tmp_path)
+        begun = time.process_time()
+        with suppress(AgentFSError):
+            call()
+        took = time.process_time() - begun
+    assert took < MOST, f"{loop.where}, bounded by {loop.bound}: {took:.1f} s"
+
+
+async def test_a_cancelled_call_stops_looking_for_the_cause_of_a_missed_edit(tmp_path):
+    (tmp_path / "f.txt").write_text(PROSE)
+    with Workspace(tmp_path, limits=Limits(timeout=60)) as ws:
+        tools = Toolset([ws.edit, ws.read], concurrency=1)
+        arguments = {"path": "f.txt", "old_string": " ".join(words(1200, 5)), "new_string": "x"}
+        call = asyncio.create_task(tools.acall("edit", arguments))
+        await asyncio.sleep(0.1)
+        begun = time.monotonic()
+        call.cancel()
+        with suppress(asyncio.CancelledError):
+            await call
+        assert (await tools.acall("read", {"path": "f.txt"})).success  # once the thread is free
+    assert time.monotonic() - begun < MOST
