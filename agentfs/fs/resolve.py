@@ -28,7 +28,7 @@ from agentfs.fs.path import (
     quote,
     split_link,
 )
-from agentfs.fs.protect import NameMatcher, fold
+from agentfs.fs.protect import fold
 from agentfs.nearest import closest
 
 MAX_LINKS = 40
@@ -172,8 +172,8 @@ class ResolvedPath:
         if any(map(own_directories.is_mark, [*self.missing, self.name])):
             return True
         for fd in (self._root.fd, *self._directories):
-            status = syscalls.lstat(fd, ".")
-            if own_directories.is_own(status, own, fd) or context.is_hard_link_to(status, context.unwritable):
+            passed = syscalls.lstat(fd, ".")
+            if own_directories.is_own(passed, own, fd) or context.is_hard_link_to(passed, context.unwritable):
                 return True
         status = None if self.missing else self.stat()
         return status is not None and (status.st_dev, status.st_ino) in own
