@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from agentfs import AgentFSError, Policy, Workspace
-from agentfs.fs import digest_of, lock, recovery_log, syscalls
+from agentfs.fs import lock, recovery_log, revision_of, syscalls
 from tests.history.judges import snapshot
 
 NEW = {"made/x": "one\n", "made/y": "two\n", "z": "three\n"}
@@ -116,7 +116,7 @@ HOOK = "#!/bin/sh\ntouch planted\n"
 
 def forged_log(project: Path) -> str:
     """A recovery log by which a hook is brought back from a second name, which the model has written."""
-    second, node = ".agentfs-0123456789abcdef.part", ["file", 0o755, digest_of(HOOK.encode()), len(HOOK)]
+    second, node = ".agentfs-0123456789abcdef.part", ["file", 0o755, revision_of(HOOK.encode()), len(HOOK)]
     (project / second).write_text(HOOK)
     (project / second).chmod(0o755)
     rows = [[".git/hooks/pre-commit", node, None, "", second]]
