@@ -1,9 +1,9 @@
 """The only files outside of the root that are read: the rule files that git reads for a tree that is there.
 
 They come from the directories of a repository above the root, from the repository that a worktree belongs to,
-and from the user's global excludes. Their content is for matching names only and must never be displayed. The
-configuration of a repository is not followed. Neither is the user's if it lies in the root, or if the way to it
-leads through the root: whoever may write in the tree could name any file as rules.
+and from the user's global excludes. Their content is for matching names only and must never be displayed. No
+configuration of a repository is followed, nor one of the user that lies in the root or is reached through it:
+whoever may write in the tree could name any file as rules.
 """
 
 import errno
