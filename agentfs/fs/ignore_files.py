@@ -1,8 +1,9 @@
 """The only files outside of the root that are read: the rule files that git reads for a tree that is there.
 
 They come from the directories of a repository above the root, from the repository that a worktree belongs to,
-and from the user's global excludes. Their content is for matching names only and must never be displayed. The
-configuration of a repository is not followed, because whoever may write in the tree may write it.
+and from the user's global excludes. Their content is for matching names only and must never be displayed. No
+configuration of a repository is followed, nor one of the user that lies in the root or is reached through it:
+whoever may write in the tree could name any file as rules.
 """
 
 import errno
@@ -19,6 +20,7 @@ RULE_FILES = (".gitignore", ".ignore")  # of a directory
 REPOSITORY = ("HEAD", "objects", "refs")  # names that a `.git` must have to be a repository
 MAX_RULE_BYTES = 1024 * 1024
 _MAX_CONFIG_BYTES = 1024 * 1024
+_MAX_LINKS = 40
 _SECTION = re.compile(r'\s*\[\s*([^\]\s"]+)\s*(?:"[^"]*")?\s*\](.*)')
 _EXCLUDES_FILE = re.compile(r"\s*excludesfile\s*=(.*)", re.IGNORECASE)
 _VALUE = re.compile(r'"((?:[^"\\]|\\.)*)"|([^"#;]+)')
@@ -43,12 +45,10 @@ class OuterRules:
     excludes: bytes | None = None  # the user's global excludes
     unreadable: int = 0
 
-    def read(self, path: str | None, *, follow: bool = False) -> bytes | None:
+    def read(self, path: str) -> bytes | None:
         """Read a rule file, or count it as unreadable."""
-        if path is None:
-            return None
         try:
-            return read_bounded(path, MAX_RULE_BYTES, follow=follow)
+            return read_bounded(path, MAX_RULE_BYTES, follow=False)
         except (FileNotFoundError, NotADirectoryError):
             return None
         except (OSError, ValueError):
@@ -59,7 +59,12 @@ class OuterRules:
 def read_outer_rules(root: str) -> OuterRules:
     """Read the rule files outside of a root that apply in it."""
     rules = OuterRules()
-    rules.excludes = rules.read(_global_excludes(), follow=True)
+    try:
+        excludes = _global_excludes(root)
+    except OSError:
+        rules.unreadable += 1
+    else:
+        rules.excludes = None if excludes is None else rules.read(excludes)
     top = _repository_above(root)
     directory = root
     while top is not None and directory != top:
@@ -69,7 +74,7 @@ def read_outer_rules(root: str) -> OuterRules:
         above.ignore = rules.read(os.path.join(directory, ".ignore"))
         rules.directories.insert(0, above)
     if top is not None:
-        git = os.path.join(top, ".git")
+        git = _if_outside(os.path.join(top, ".git"), root) or ""
         if os.path.isdir(git):
             rules.directories[0].exclude = rules.read(os.path.join(git, "info", "exclude"))
         elif named := git_directory(top, _config(git) or b""):
@@ -175,7 +180,7 @@ def _is_top(directory: str, *, follow: bool = True) -> bool:
     return git_directory(directory, _config(git, follow=follow) or b"") is not None
 
 
-def _global_excludes() -> str | None:
+def _global_excludes(root: str) -> str | None:
     """Return the path of the user's global excludes: what their configuration names, or git's default."""
     environment = os.environ
     home = environment.get("HOME") or os.path.expanduser("~")
@@ -183,11 +188,52 @@ def _global_excludes() -> str | None:
     named = environment.get("GIT_CONFIG_GLOBAL")
     configs = [os.path.join(base, "config"), os.path.join(home, ".gitconfig")] if named is None else [named]
     path: str | None = os.path.join(base, "ignore")
-    for config in configs:
-        for value in _excludes_values(os.fsdecode(_config(config) or b"")):
+    for config in filter(None, (_if_outside(config, root) for config in configs)):
+        for value in _excludes_values(os.fsdecode(_config(config, follow=False) or b"")):
             path = os.path.join(home, value[2:]) if value.startswith("~/") else value
             path = path if os.path.isabs(path) and "\0" not in path else None
-    return path
+    return path and _outside(path, root)
+
+
+def _if_outside(path: str, root: str) -> str | None:
+    try:
+        return _outside(path, root)
+    except OSError:
+        return None
+
+
+def _outside(path: str, root: str) -> str | None:
+    """Return a path with its links resolved; None if nothing is there or the way leads into the root."""
+    root_status = os.stat(root)
+    if "\0" in path or os.path.samestat(os.stat("/"), root_status):
+        return None
+    names: list[str] = []
+    pending = os.path.join(os.getcwd(), path).split("/")[::-1]
+    links = 0
+    while pending:
+        name = pending.pop()
+        if name == "..":
+            del names[-1:]
+        if name in {"", ".", ".."}:
+            continue
+        here = f"/{'/'.join([*names, name])}"
+        try:
+            status = os.lstat(here)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        if stat.S_ISLNK(status.st_mode):
+            links += 1
+            if links > _MAX_LINKS:
+                raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
+            target = os.readlink(here)
+            if target.startswith("/"):
+                names.clear()
+            pending += target.split("/")[::-1]
+        elif os.path.samestat(status, root_status):
+            return None
+        else:
+            names.append(name)
+    return f"/{'/'.join(names)}"
 
 
 def _excludes_values(config: str) -> list[str]:

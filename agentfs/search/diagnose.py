@@ -75,7 +75,9 @@ def _other_readings(options: GrepOptions, nothing: Found) -> Iterator[tuple[str,
     pattern = options.pattern
     if not nothing.searched:
         yield from (
-            (f"Without {name} it", {name: None}) for name in ("glob", "type") if getattr(options, name)
+            (f"Without {name} it", {name: None})
+            for name in ("glob", "type", "exclude", "max_depth")
+            if getattr(options, name)
         )
     if options.fixed_strings:
         yield "As a regular expression it", {"fixed_strings": False}

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import partial
 from typing import Any, TypeVar
 
@@ -11,7 +11,7 @@ from agentfs import call_context
 from agentfs.errors import AgentFSError, NotFoundError
 from agentfs.fs import DirEntry, Root, unicode_duplicates_among, watched
 from agentfs.limits import Limits
-from agentfs.messages import Joined, Message, ParameterName, Retry, plural
+from agentfs.messages import FirstOf, Joined, Message, ParameterName, Retry, plural
 from agentfs.patterns.compile import compile_pattern
 from agentfs.patterns.line_search import untimed_length
 from agentfs.patterns.syntax import has_slash
@@ -55,6 +55,10 @@ from agentfs.visible import one_line
 _LEAST_SIZE = 10 * 1024  # of a file, to be shown in a listing of several levels
 
 _MAX_NAMED = 3
+# Arguments of `glob` and `find` that leave out entries whose name matches.
+_FILTERS = (
+    *("exclude", "types", "extensions", "min_depth", "max_depth", "size", "changed_within", "changed_before"),
+)
 _NameTest = Callable[[str], bool]
 _R = TypeVar("_R", ListResult, GlobResult)
 
@@ -95,13 +99,23 @@ def list_directory(
     nothing = ""
     if not entries:
         has, is_ = ("has", "is") if len(paths) == 1 else ("have", "are")
-        nothing = f"{has} nothing to show" if skipped else f"{is_} empty"
-        nothing = f"{', '.join(map(one_line, paths))} {nothing}."
+        left_out = _count_of_ignored(root, limits, options) if exclude and not found.total else ""
+        nothing = f"{has} nothing to show" if skipped or left_out else f"{is_} empty"
+        nothing = f"{', '.join(map(one_line, paths))} {nothing}{left_out}."
     alike = ", ".join(one_line(path) for path in unicode_duplicates_among(entry.path for entry in entries))
     if alike:
         alike = f"names that look the same, in two Unicode forms: {alike}"
     result = ListResult(entries, found.total, skipped)
     return _fitted_page(limits, options, page, result, lines, nothing, "entries", tracker, alike)
+
+
+def _count_of_ignored(root: Root, limits: Limits, options: ListOptions) -> str:
+    """Say how many entries `ignore` has left out, as a short search counts them; "" for none."""
+    brief = replace(limits, timeout=PROBE_SECONDS, walk_entries=min(PROBE_ENTRIES, limits.walk_entries))
+    listed = list_directory(root, brief, replace(options, ignore=None, limit=1, offset=0))
+    least = "" if listed.skipped.reached is None else "at least "
+    leaves = f": ignore leaves out {least}{plural(listed.total, 'entry', 'entries')}"
+    return leaves if listed.total else ""
 
 
 def _listed_names(walk: Walk, *, several: bool) -> Iterator[Names]:
@@ -169,9 +183,8 @@ def glob_files(
     hint = ""
     if any("[" in each.replace("\\[", "") for each in patterns):
         hint = "[ ] matches one character of a set: write \\[ for the bracket itself"
-    kind = Filter(types=parse_types(options.types), links_as_files=True)
     try:
-        return _search(root, limits, options, kind, patterns, None, patterns, hint, tracker)
+        return _search(root, limits, options, patterns, hint, tracker)
     except NotFoundError as error:
         _explain_glob_path(root, limits, options, error)
         raise
@@ -197,24 +210,37 @@ def find_files(
     root: Root, limits: Limits, options: FindOptions, tracker: ReadTracker | None = None
 ) -> GlobResult:
     """Find entries by name, type, size and time, as fd does."""
-    pattern, globs = options.pattern, as_list(options.glob)
-    by_name = _regex_test(root, limits, options) if pattern else None
-    if options.extensions is not None:
-        by_name = _both(_extension_test(parse_extensions(options.extensions)), by_name)
-    hint = ""
+    pattern, hint = options.pattern, ""
     if pattern and not options.full_path and has_slash(pattern):
         retry = Message(Retry({"full_path": True}), " to look in paths, or use ", ParameterName("glob"))
         hint = Joined(": ", "no name has a '/' in it", retry)
+    patterns = [*as_list(options.glob), *as_list(pattern)]
+    return _search(root, limits, options, patterns, hint, tracker)
+
+
+def _filter_of(options: GlobOptions | FindOptions) -> Filter:
+    """Return what an entry must be besides its name."""
+    if isinstance(options, GlobOptions):
+        return Filter(types=parse_types(options.types), links_as_files=True)
     within, before = options.changed_within, options.changed_before
     sizes = [options.size] if isinstance(options.size, str) else options.size or ()
-    kind = Filter(
+    return Filter(
         parse_types(options.types),
         tuple(map(parse_size, sizes)),
         after=None if within is None else parse_moment(within, "changed_within"),
         before=None if before is None else parse_moment(before, "changed_before"),
         follow=options.follow_symlinks,
     )
-    return _search(root, limits, options, kind, globs, by_name, [*globs, *as_list(pattern)], hint, tracker)
+
+
+def _name_test(root: Root, limits: Limits, options: GlobOptions | FindOptions) -> _NameTest | None:
+    """Return the test of a path for what `find` has besides globs."""
+    if isinstance(options, GlobOptions):
+        return None
+    by_pattern = _regex_test(root, limits, options) if options.pattern else None
+    if options.extensions is None:
+        return by_pattern
+    return _both(_extension_test(parse_extensions(options.extensions)), by_pattern)
 
 
 def _extension_test(ends: tuple[str, ...]) -> _NameTest:
@@ -258,46 +284,45 @@ def _search(
     root: Root,
     limits: Limits,
     options: GlobOptions | FindOptions,
-    kind: Filter,
-    globs: list[str],
-    by_name: _NameTest | None,
     patterns: Sequence[str],
     hint: str,
     tracker: ReadTracker | None,
 ) -> GlobResult:
-    """Search, then among hidden and ignored names when nothing was found, and render."""
+    """Search, then look for what was meant when nothing was found, and render."""
     began = time.monotonic()
     is_glob = isinstance(options, GlobOptions)
     noun = "files" if is_glob else "entries"
     argument = "pattern" if is_glob else "glob"
     paths = paths_of(options.path)
-    globs = bind_globs(root, globs, paths, argument)
-    exclude = bind_globs(root, as_list(options.exclude), paths, argument)
+    globs = bind_globs(root, as_list(options.pattern if is_glob else options.glob), paths, argument)
     opened = hidden_names(globs)
 
-    def query(*, everything: bool = False, any_case: bool = False) -> Query:
-        hidden = everything or opens_hidden(options)
+    def query(*, everything: bool = False, any_case: bool = False, without: Sequence[str] = ()) -> Query:
+        asked = replace(options, **{name: _default(options, name) for name in without})
+        kind, by_name = _filter_of(asked), _name_test(root, limits, asked)
+        exclude = bind_globs(root, as_list(asked.exclude), paths, argument)
+        hidden = everything or opens_hidden(asked)
         wanted = [glob.lower() for glob in globs] if any_case else globs
         # A walk that opens no hidden name meets none, so the matcher need not test for one either.
-        compiled = partial(compile_globs, wanted, anchored=options.anchored, hidden=hidden or opened is None)
+        compiled = partial(compile_globs, wanted, anchored=asked.anchored, hidden=hidden or opened is None)
         directories = "d" in kind.kinds and bool(globs)
         tests = (
             compiled() if globs or is_glob else None,
             compiled(directories=True) if directories else None,
-            compile_descent(wanted, anchored=options.anchored),
+            compile_descent(wanted, anchored=asked.anchored),
         )
         matches, matches_directory, enter = map(_of_lower, tests) if any_case else tests
         return Query(
-            options,
+            asked,
             paths,
             kind,
             matches=_both(matches, by_name),
             matches_directory=_both(matches_directory, by_name),
             hidden=hidden or opened or False,
-            ignored=everything or options.include_ignored,
+            ignored=everything or asked.include_ignored,
             enter=enter,
             exclude=compile_exclude(exclude) if exclude else None,
-            key=None if by_name else ("glob", *wanted, options.anchored, any_case),
+            key=None if by_name else ("glob", *wanted, asked.anchored, any_case),
         )
 
     page = page_of(options.limit, options.offset, limits.glob_results, limits)
@@ -314,6 +339,9 @@ def _search(
             other = _hint_of_skipped(root, query(everything=True), deadline)
         if not other and any(glob.lower() != glob.upper() for glob in globs):
             other = _hint_of_case(root, query(any_case=True), deadline)
+        given = [name for name in _FILTERS if getattr(options, name, None) != _default(options, name)]
+        for without in [*([name] for name in given), given][: len(given) + (len(given) > 1)]:
+            other = other or _hint_of_filters(root, query(without=without), without, deadline)
         hint = other or hint
         nothing = Joined("; ", nothing, hint) if hint else f"{nothing}."
     lines = path_lines([(each.path, "/" if each.type == "directory" else "") for each in found.entries])
@@ -325,6 +353,21 @@ def _search(
         elapsed_ms=int((time.monotonic() - began) * 1000),
     )
     return _fitted_page(limits, options, page, result, lines, nothing, noun, tracker)
+
+
+def _default(options: GlobOptions | FindOptions, name: str) -> Any:
+    return next((each.default for each in fields(options) if each.name == name), None)
+
+
+def _hint_of_filters(root: Root, query: Query, without: Sequence[str], deadline: float) -> str:
+    """Say how much a short search finds without some filters; "" for nothing."""
+    found = collect(root, query, Page(0, 1, PAGE_BYTES), max_entries=PROBE_ENTRIES, deadline=deadline)
+    if not found.total:
+        return ""
+    count = f"{found.total}{'' if found.skipped.reached is None else ' or more'}"
+    shown = f", as {one_line(found.entries[0].path)}" if found.entries else ""
+    fact = f"without {' and '.join(without)} {count}{shown}"
+    return FirstOf(Message(f"{fact}: ", Retry({}, tuple(without))), fact)
 
 
 def _hint_of_case(root: Root, query: Query, deadline: float) -> str:

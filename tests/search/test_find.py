@@ -241,3 +241,31 @@ def test_a_path_that_does_not_exist_is_looked_for_elsewhere(glob, tmp_path):
     with pytest.raises(AgentFSError) as caught:
         glob("*", "x/b")
     assert caught.value.code == "not_found"
+
+
+@pytest.mark.parametrize("watch", [False, True])
+@pytest.mark.parametrize(
+    ("method", "arguments", "said"),
+    [
+        ("glob", {"pattern": "*.py", "exclude": "*"}, "without exclude 3, as a.py: leave out exclude"),
+        ("glob", {"pattern": "*.py", "exclude": ["d/", "a*"]}, "without exclude 3"),
+        ("glob", {"pattern": "*.py", "types": "d"}, "without types 3"),
+        ("glob", {"pattern": "*.py", "types": "d", "exclude": "*"}, "without exclude and types 3"),
+        ("find", {"glob": "*.py", "min_depth": 5}, "without min_depth 3"),
+        ("find", {"pattern": "c", "max_depth": 1}, "without max_depth 1, as d/e/c.py"),
+        ("find", {"extensions": "rs"}, "without extensions 5"),
+        ("find", {"size": "+1M"}, "without size 5"),
+        ("find", {"changed_before": "10y"}, "without changed_before 5"),
+        ("find", {"glob": "*.py", "changed_within": "1h", "types": "l"}, "without types"),
+    ],
+)
+def test_nothing_found_says_which_argument_left_all_out(tmp_path, watch, method, arguments, said):
+    for name in ("a.py", "d/b.py", "d/e/c.py"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    with Workspace(tmp_path, watch=watch) as ws:
+        for _ in range(2):
+            found = getattr(ws, method)(**arguments)
+            assert found.total == 0
+            assert said in found.text
+        assert "without" not in ws.glob("x", exclude="y").text

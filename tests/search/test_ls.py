@@ -208,3 +208,19 @@ def test_a_directory_that_does_not_exist_is_looked_for_elsewhere(ls, tmp_path):
         ws.ls("c")
     assert caught.value.details["similar"] == ["b/c"]
     assert 'Did you mean "b/c"?' in str(caught.value)
+
+
+@pytest.mark.parametrize("watch", [False, True])
+def test_a_directory_whose_entries_are_all_left_out_is_not_called_empty(tmp_path, watch):
+    for name in ("d/a.py", "d/b.py", "d/sub/c.py"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    (tmp_path / "empty").mkdir()
+    with Workspace(tmp_path, watch=watch) as ws:
+        assert ws.ls("d", ignore="*").text == "d has nothing to show: ignore leaves out 3 entries."
+        assert ws.ls("d", depth=0, ignore=["*.py", "sub/"]).text.endswith("leaves out 4 entries.")
+        assert ws.ls("d/sub", ignore="c.*").text == "d/sub has nothing to show: ignore leaves out 1 entry."
+        assert ws.ls("empty", ignore="*").text == ws.ls("empty").text == "empty is empty."
+        assert ws.ls(["d", "empty"], ignore="*").text.startswith(
+            "d, empty have nothing to show: ignore leaves"
+        )

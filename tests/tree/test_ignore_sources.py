@@ -325,6 +325,70 @@ def test_the_users_global_excludes_hold_and_are_never_quoted(repository, tmp_pat
     assert "*.guess" not in result.text
 
 
+OUTSIDE = "[core]\n\texcludesFile = {outside}/secret\n"
+# Written in the root, which is the home directory: what the file is, what it leads to, and the environment.
+INSIDE = {
+    "config": ({".gitconfig": OUTSIDE}, {}),
+    "config of XDG": ({".config/git/config": OUTSIDE}, {}),
+    "another XDG": ({"xdg/git/config": OUTSIDE}, {"XDG_CONFIG_HOME": "{root}/xdg"}),
+    "a named one": ({"named": OUTSIDE}, {"GIT_CONFIG_GLOBAL": "{root}/named"}),
+    "default excludes": ({".config/git/ignore": "-> {outside}/secret"}, {}),
+    "excludes": ({"mine": "-> {outside}/secret"}, {"GIT_CONFIG_GLOBAL": "{outside}/names-mine"}),
+    "a directory on the way": ({"way": "-> {outside}"}, {"GIT_CONFIG_GLOBAL": "{outside}/names-way"}),
+    "a link back": ({"back": "-> {outside}/config"}, {"GIT_CONFIG_GLOBAL": "{outside}/link"}),
+    "another name of the root": ({"named": OUTSIDE}, {"GIT_CONFIG_GLOBAL": "{outside}/root/named"}),
+    "up and in": ({"named": OUTSIDE}, {"GIT_CONFIG_GLOBAL": "{outside}/../root/named"}),
+}
+
+
+@pytest.mark.parametrize("case", INSIDE)
+def test_configuration_in_the_root_names_no_file_as_rules(tmp_path, monkeypatch, case):
+    root, outside = tmp_path / "root", tmp_path / "outside"
+    make(root, "guess", "other")
+    (root / ".git").mkdir()
+    git("init", "-q", ".", cwd=root)
+    outside.mkdir()
+    (outside / "secret").write_text("guess\n")
+    (outside / "config").write_text(OUTSIDE.format(outside=outside))
+    (outside / "link").symlink_to(root / "back")
+    (outside / "root").symlink_to(root)
+    (outside / "names-mine").write_text(f"[core]\n\texcludesFile = {root}/mine\n")
+    (outside / "names-way").write_text(f"[core]\n\texcludesFile = {root}/way/secret\n")
+    files, environment = INSIDE[case]
+    for name, written in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        content = written.format(outside=outside)
+        if content.startswith("-> "):
+            (root / name).symlink_to(content[3:])
+        else:
+            (root / name).write_text(content)
+    monkeypatch.setenv("HOME", str(root))
+    for name in ("GIT_CONFIG_GLOBAL", "XDG_CONFIG_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value.format(root=root, outside=outside))
+    told = subprocess.run(
+        ["git", "check-ignore", "guess"], cwd=root, capture_output=True, check=False, text=True
+    )
+    assert told.stdout == "guess\n", "the naive way tells"
+    assert "guess" in listed(root)[0]
+
+
+def test_configuration_outside_is_followed_through_links(repository, tmp_path_factory, monkeypatch):
+    home = tmp_path_factory.mktemp("home")
+    make(home, "dotfiles/git/config", "dotfiles/excludes")
+    (home / "dotfiles/git/config").write_text("[core]\n\texcludesFile = ~/excludes\n")
+    (home / "dotfiles/excludes").write_text("guess\n")
+    (home / ".gitconfig").symlink_to("way/git/../git/config")
+    (home / "way").symlink_to("dotfiles")
+    (home / "excludes").symlink_to(home / "way/excludes")
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.delenv("GIT_CONFIG_GLOBAL")
+    monkeypatch.delenv("XDG_CONFIG_HOME")
+    make(repository, "guess", "other")
+    assert listed(repository)[0] == ["other"]
+
+
 def test_the_default_global_excludes_hold(tmp_path, monkeypatch, tmp_path_factory):
     home = tmp_path_factory.mktemp("home")
     make(home, "git/ignore")
