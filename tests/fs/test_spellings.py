@@ -18,7 +18,7 @@ from tests.fs.mechanisms import replace_calls
 
 SECRET = "hunter2"
 IGNORABLE = regex.compile(r"\p{Default_Ignorable_Code_Point}")
-TRANSLATED = ("lstat", "readlink", "enter", "open_directory", "open_file", "open_writing")
+TRANSLATED = ("lstat", "readlink", "enter", "open_directory", "open_file", "access_errno")
 
 
 def folded(name: str) -> str:
