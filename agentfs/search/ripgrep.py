@@ -37,7 +37,7 @@ def find_rg() -> str:
     if not found:
         raise InvalidArgumentError(
             'The engine "ripgrep" needs rg, and there is none.',
-            hint="Install agentfs-workspace[rg], set AGENTFS_RG to its path, or leave `engine` out.",
+            hint="Install ripgrep, set AGENTFS_RG to its path, or leave `engine` out.",
         )
     version = _version(found)
     if version < _LEAST_VERSION:
