@@ -34,7 +34,7 @@ from agentfs.history.store import MemoryStore
 from agentfs.limits import Limits
 from agentfs.line_ranges import Hunk
 from agentfs.messages import FirstOf, Joined, Message, ParameterName, Retry
-from agentfs.patterns.compile import MAX_CHARACTERS, escape
+from agentfs.patterns.compile import MAX_CHARACTERS
 from agentfs.patterns.line_search import LineSearch
 from agentfs.patterns.syntax import has_line_feed
 from agentfs.read_tracker import ReadTracker
@@ -88,8 +88,8 @@ class ReplaceOptions(NamedTuple):
     def search(self) -> GrepOptions:
         """The search that finds the files; a text too long for a pattern is found by a part of it."""
         text = self.old_string if self.regex else self.old_string.replace("\r\n", "\n")
-        if not self.regex and not self.word and len(escape(text)) > MAX_CHARACTERS:
-            text = max(text.split("\n"), key=len)[: MAX_CHARACTERS // 2] or "\n"
+        if not self.regex and not self.word and len(text) > MAX_CHARACTERS:
+            text = max(text.split("\n"), key=len)[:MAX_CHARACTERS] or "\n"
         return GrepOptions(
             pattern=text,
             path=self.path,
