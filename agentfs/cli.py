@@ -453,7 +453,7 @@ def _mcp(arguments: argparse.Namespace) -> int:
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] != "mcp":
             raise
-        print_error("agentfs: the server needs the official SDK: pip install 'agentfs-workspace[mcp]'")
+        print_error("agentfs: the server needs the official SDK: pip install 'mcp>=2.3,<3'")
         return FAILED
     server = WorkspaceServer(
         arguments.root,

@@ -80,7 +80,7 @@ class Workspace:
     * Linux 5.6 or newer ("openat2"): nothing outside is read, listed or changed while another process swaps
       directories for links, as the kernel confines each open. Processes of one user lose no update either.
     * Older or filtered Linux, macOS, BSD ("fd-walk"): the same, by a walk name by name on descriptors.
-      Tested on Linux with openat2 taken away; on macOS and BSD it has not been run by us.
+      Tested on Linux with openat2 taken away; macOS and BSD are expected to work, not run by us.
 
     Not on Windows, where opening a workspace is an error; importing agentfs and making schemas work there.
 

@@ -425,17 +425,18 @@ def _listed_name(handle: int, name: str, status: os.stat_result) -> str:
     """
     if is_plain(name) or not _has_other_spelling(handle, name, status):
         return name
-    same_file, same_name = "", ""
+    same_file, same_name, folded = "", "", fold(name)
     with suppress(OSError):
         for listed, inode in syscalls.names(handle):
             call_context.check()
             if listed == name:
                 return name
-            if inode == status.st_ino:
+            alike = fold(listed) == folded
+            if inode == status.st_ino and (alike or not same_file):  # of hard links the one that is alike
                 same_file = listed
-            if fold(listed) == fold(name):
+            elif alike:  # a mount point is listed with another inode
                 same_name = listed
-    return same_name or same_file or name
+    return same_file or same_name or name
 
 
 def _has_other_spelling(handle: int, name: str, status: os.stat_result) -> bool:

@@ -57,7 +57,7 @@ class Root:
         if sys.platform == "win32":
             raise UnsupportedSystemError(
                 "A workspace cannot be opened on Windows: it does not open files relative to a directory.",
-                hint="Run it on Linux (WSL or a container too), macOS or BSD.",
+                hint="Run it on Linux (WSL or a container too); macOS is expected to work.",
             )
         given = os.path.abspath(path)
         if "\0" in given:

@@ -12,7 +12,7 @@ from agentfs import call_context
 from agentfs.errors import DeadlineExceededError
 from agentfs.results import Image
 
-MEDIA_EXTRA = "pip install 'agentfs-workspace[media]'"
+MEDIA_EXTRA = "pip install pillow pypdf"
 # More are decoded nowhere without a GiB of memory; a JPEG that is stored row by row is decoded smaller.
 MAX_PIXELS = 40_000_000
 _MAX_SEQUENTIAL_PIXELS = 150_000_000

@@ -294,7 +294,9 @@ def _search(
     noun = "files" if is_glob else "entries"
     argument = "pattern" if is_glob else "glob"
     paths = paths_of(options.path)
-    globs = bind_globs(root, as_list(options.pattern if is_glob else options.glob), paths, argument)
+    globs = bind_globs(
+        root, as_list(options.pattern if isinstance(options, GlobOptions) else options.glob), paths, argument
+    )
     opened = hidden_names(globs)
 
     def query(*, everything: bool = False, any_case: bool = False, without: Sequence[str] = ()) -> Query:

@@ -8,6 +8,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from agentfs import Limits
 from agentfs.errors import AgentFSError
 from benchmarks import charts
 from scripts import diagrams
@@ -136,3 +137,18 @@ def test_each_picture_is_on_a_page_and_has_words_in_its_place():
             assert len(words_.split()) >= 3, f"{page.name}: {target}"
             shown.add(target.rpartition("/")[2])
     assert {path.name for path in IMAGES} - shown == set()
+
+
+def test_the_chart_of_the_start_page_shows_all_that_were_measured_and_what_is_kept():
+    result = json.loads((charts.RESULTS / "search-linux.json").read_text())
+    [measured] = [row["ms"] for row in result["rows"] if row["label"] == "rare literal"]
+    picture = charts.first_look()
+    for who, value in measured.items():
+        if who not in charts.VARIANTS:
+            assert f">{who} <" in picture or f">agentfs, {who} <" in picture
+            assert f">{charts.number(value)} ms<" in picture
+    assert {"deepagents with rg", "anthropic with rg"} <= measured.keys()
+    assert "agentfs" not in "".join(measured.keys() - charts.VARIANTS - {"agentfs"})
+    assert "watch_bytes of 2 GiB (default 512 MiB)" in charts.KEPT
+    assert Limits().watch_bytes == 512 * 2**20
+    assert "watch_bytes=2**31" in (ROOT / "benchmarks/search.py").read_text()

@@ -132,6 +132,27 @@ def test_a_file_is_shown_under_the_name_that_its_directory_lists(tmp_path):
     assert os.listdir(tmp_path) == ["Stra\u00dfe.md"]
 
 
+@pytest.mark.usefixtures("folding")
+def test_of_several_hard_links_the_one_that_is_spelled_so_is_judged(tmp_path):
+    (tmp_path / "key.pem").write_text(SECRET)
+    for name in ("a.txt", "z.txt"):
+        os.link(tmp_path / "key.pem", tmp_path / name)
+    with Workspace(tmp_path) as ws:
+        for spelling in ("k\u00adey.pem", "KE\u200bY.pem"):
+            with pytest.raises(AgentFSError) as caught:
+                ws.read(spelling)
+            assert caught.value.code == "protected"
+
+
+@pytest.mark.usefixtures("folding")
+def test_a_short_name_leads_to_its_own_file(tmp_path):
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "gi.t.d").mkdir()
+    (tmp_path / "gi.t.d/config").write_text("text\n")
+    with Workspace(tmp_path) as ws:
+        assert ws.read("GIT~1.D/config").path == "gi.t.d/config"
+
+
 def test_no_directory_is_listed_for_a_name_that_nothing_else_leads_to(tmp_path, monkeypatch):
     for name in ("a.txt", "\u00e9.txt", "\u65e5\u672c.txt", "b.txt~"):
         (tmp_path / name).write_text("text\n")

@@ -7,7 +7,8 @@ import pytest
 import regex
 
 from agentfs.errors import InvalidPatternError
-from agentfs.patterns.compile import compile_pattern, escape
+from agentfs.patterns.compile import compile_pattern
+from agentfs.patterns.syntax import escape
 
 
 def matched(pattern, text, **kwargs):

@@ -93,7 +93,7 @@ def test_without_the_extra_a_large_image_is_reported_and_not_sent(tmp_path, monk
     with Workspace(tmp_path, limits=Limits(image_bytes=1000)) as ws:
         result = ws.read("a")
     assert result.images == ()
-    assert "agentfs-workspace[media]" in result.text
+    assert "pip install pillow pypdf" in result.text
     with Workspace(tmp_path, limits=Limits(image_side=100)) as ws:
         assert base64.b64decode(ws.read("a").images[0].data) == data
 

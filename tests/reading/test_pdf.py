@@ -78,4 +78,4 @@ def test_without_the_extra_a_pdf_is_an_error_that_names_it(ws, tmp_path, monkeyp
     with pytest.raises(AgentFSError) as caught:
         ws.read("a.pdf")
     assert (caught.value.code, caught.value.details["extra"]) == ("binary", "media")
-    assert "agentfs-workspace[media]" in caught.value.hint
+    assert "pip install pillow pypdf" in caught.value.hint
