@@ -145,7 +145,6 @@ CASES = {
         "too_large",
         lambda top: (top / "d/f").write_text("old\n" * 100),
         limits=Limits(file_bytes=100),
-        others={"replace": "no_match"},  # which is left out, and counted
     ),
     "binary": Case(
         "binary",
