@@ -269,8 +269,8 @@ LOOPS = {
     ),
     "anchors of a patch": Loop(
         "dialects.apply_patch._after_anchor", CLOCK,
-        tool("apply-patch", "apply_patch", "line\n" * 100_000,
-             input=PATCH.format("\n".join(["@@ none"] * 2000) + "\n-line\n+x")),
+        tool("apply-patch", "apply_patch", "".join(f"  line {n}\n" for n in range(100_000)),
+             input=PATCH.format("\n".join(f"@@ line {n}" for n in range(500)) + "\n-line\n+x")),
     ),
 }  # fmt: skip
 
