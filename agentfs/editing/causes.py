@@ -201,6 +201,7 @@ def applied_with_few_changes(view: str, old: str, new: str) -> list[Span]:
     is_long = len(_without_white_space(new)) >= _LEAST_CHARACTERS
     spans: list[Span] = []
     for start in occurrences(view, new):
+        call_context.check()
         span = start, start + len(new)
         if _fills_lines(view, span) or (is_long and _is_whole(view, span, new)):
             spans.append(span)
