@@ -142,9 +142,7 @@ CASES = {
         policy=Policy(symlinks="never", overwrite="always"),
     ),
     "too large": Case(
-        "too_large",
-        lambda top: (top / "d/f").write_text("old\n" * 100),
-        limits=Limits(file_bytes=100),
+        "too_large", lambda top: (top / "d/f").write_text("old\n" * 100), limits=Limits(file_bytes=100)
     ),
     "binary": Case(
         "binary",
