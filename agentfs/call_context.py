@@ -143,7 +143,7 @@ _deadline: ContextVar[_Deadline | None] = ContextVar("agentfs_deadline", default
 def limited(seconds: float, requested: float | None = None) -> Generator[None]:
     """Set a deadline for the block, unless an enclosing call has set one.
 
-    A time that a program requests wins, even over an enclosing deadline; a model's request only shortens it.
+    A time that a program requests wins, even over an enclosing deadline; a model cannot raise it.
     """
     deadline = _deadline.get()
     if deadline is not None:

@@ -184,6 +184,10 @@ class PastEndError(ContentError, code="past_end"):
     """The offset is past the last line or entry."""
 
 
+class InvalidContentError(ContentError, ValueError, code="invalid_content"):
+    """The change would leave a file that can no longer be read as what it is, such as a notebook."""
+
+
 class ArgumentError(AgentFSError, ValueError):
     """The call itself is wrong."""
 

@@ -391,6 +391,7 @@ class Workspace:
         encoding: str | None = None,
         newline: Literal["keep", "given", "\n", "\r\n", "\r"] = "keep",
         preview: bool = False,
+        raw: bool = False,
     ) -> WriteResult:
         r"""Create a file, or replace one you have read whole; to change parts of a file, use edit.
 
@@ -404,6 +405,7 @@ class Workspace:
                 the content as it is, and a line end is what all of them become. With `given` and an encoding
                 nothing of the old file is kept, its byte order mark neither.
             preview: Return the result and write nothing.
+            raw: Write over a notebook even if the content is not a notebook.
 
         Returns:
             The change as a unified diff.
@@ -425,6 +427,7 @@ class Workspace:
             encoding=encoding,
             newline=newline,
             preview=preview,
+            raw=raw,
         )
 
     @tool(
@@ -444,6 +447,7 @@ class Workspace:
         match: Literal["tolerant", "exact"] | None = None,
         encoding: str | None = None,
         preview: bool = False,
+        raw: bool = False,
     ) -> EditResult:
         """Replace a piece of text in a file; everything else stays as it is.
 
@@ -459,6 +463,7 @@ class Workspace:
                 like, at one place only; None leaves it to the policy.
             encoding: The codec of the file; None to go by its byte order mark, else UTF-8.
             preview: Return the result and write nothing.
+            raw: Make the change even if it breaks a notebook, or if the file is an image or a PDF.
 
         Returns:
             The change as a unified diff.
@@ -471,7 +476,9 @@ class Workspace:
         from agentfs.editing import edit_file
 
         edits = [Edit(old_string, new_string, replace_all)]
-        return edit_file(self._edit_target(path, encoding, expect_revision, preview), edits, match, expect)
+        return edit_file(
+            self._edit_target(path, encoding, expect_revision, preview, raw), edits, match, expect
+        )
 
     @tool(effect="edit", default=True, advice="Several changes to one file go into one {multi_edit}.")
     def multi_edit(
@@ -483,6 +490,7 @@ class Workspace:
         match: Literal["tolerant", "exact"] | None = None,
         encoding: str | None = None,
         preview: bool = False,
+        raw: bool = False,
     ) -> EditResult:
         """Make several replacements in one file, in order, each on the outcome of the one before.
 
@@ -496,6 +504,7 @@ class Workspace:
                 like, at one place only; None leaves it to the policy.
             encoding: The codec of the file; None to go by its byte order mark, else UTF-8.
             preview: Return the result and write nothing.
+            raw: Make the change even if it breaks a notebook, or if the file is an image or a PDF.
 
         Returns:
             The change as a unified diff.
@@ -506,7 +515,7 @@ class Workspace:
         from agentfs.editing import edit_file
 
         made = cast("Sequence[Edit]", edits)
-        return edit_file(self._edit_target(path, encoding, expect_revision, preview), made, match)
+        return edit_file(self._edit_target(path, encoding, expect_revision, preview, raw), made, match)
 
     @tool(effect="edit", needs={"read": ("line_ids",), "grep": ("line_ids",)})
     def edit_lines(
@@ -517,6 +526,7 @@ class Workspace:
         expect_revision: str | None = None,
         encoding: str | None = None,
         preview: bool = False,
+        raw: bool = False,
     ) -> EditResult:
         """Replace lines of a file, named by the ids that read and grep show; all are replaced, or none.
 
@@ -526,6 +536,7 @@ class Workspace:
             expect_revision: The only version of the file to change, as `read` names it.
             encoding: The codec of the file; None to go by its byte order mark, else UTF-8.
             preview: Return the result and write nothing.
+            raw: Make the change even if it breaks a notebook, or if the file is an image or a PDF.
 
         Returns:
             The change as a unified diff.
@@ -536,7 +547,7 @@ class Workspace:
         """
         from agentfs.editing import edit_lines_file
 
-        target = self._edit_target(path, encoding, expect_revision, preview)
+        target = self._edit_target(path, encoding, expect_revision, preview, raw)
         made = cast("Sequence[LineChange]", changes)
         return edit_lines_file(target, made, fresh=self._dialect_options.fresh_line_ids)
 
@@ -549,6 +560,7 @@ class Workspace:
         expect_revision: str | None = None,
         encoding: str | None = None,
         preview: bool = False,
+        raw: bool = False,
     ) -> EditResult:
         r"""Replace ranges of characters; for programs, which know offsets. It is no tool for models.
 
@@ -561,6 +573,7 @@ class Workspace:
             expect_revision: The only version of the file to change, as `read` names it.
             encoding: The codec of the file; None to go by its byte order mark, else UTF-8.
             preview: Return the result and write nothing.
+            raw: Make the change even if it breaks a notebook, or if the file is an image or a PDF.
 
         Returns:
             The change as a unified diff.
@@ -571,7 +584,7 @@ class Workspace:
         """
         from agentfs.editing import splice_file
 
-        return splice_file(self._edit_target(path, encoding, expect_revision, preview), spans)
+        return splice_file(self._edit_target(path, encoding, expect_revision, preview, raw), spans)
 
     @tool(effect="edit", advice="The same change in many files is one {replace}.")
     def replace(
@@ -585,6 +598,7 @@ class Workspace:
         word: bool = False,
         regex: bool = False,
         preview: bool = False,
+        raw: bool = False,
     ) -> ReplaceResult:
         r"""Replace a text in all files that have it, such as a name; all files are changed, or none.
 
@@ -599,6 +613,7 @@ class Workspace:
                 one with `\n` in it is matched in the whole text, where `.` matches line ends too. In
                 `new_string`, `\1` and `\g<name>` are groups and `\\` is a backslash.
             preview: Return the result and write nothing.
+            raw: Make the change even if it breaks a notebook, or if the file is an image or a PDF.
 
         Returns:
             How many places were replaced in each file, and what was left out, as in grep. One undo takes all
@@ -612,16 +627,16 @@ class Workspace:
         """
         from agentfs.editing.replace import ReplaceOptions, replace_in_files
 
-        options = ReplaceOptions(old_string, new_string, texts(path), glob, expect, word, regex, preview)
+        options = ReplaceOptions(old_string, new_string, texts(path), glob, expect, word, regex, preview, raw)
         return replace_in_files(self._root, self._read_tracker, self.limits, options)
 
     def _edit_target(
-        self, path: Path, encoding: str | None, revision: str | None, preview: bool
+        self, path: Path, encoding: str | None, revision: str | None, preview: bool, raw: bool
     ) -> "EditTarget":
         from agentfs.editing import EditTarget
 
         root, tracker = self._root, self._read_tracker
-        return EditTarget(root, tracker, self.limits, fspath(path), encoding, revision, preview)
+        return EditTarget(root, tracker, self.limits, fspath(path), encoding, revision, preview, raw)
 
     @tool(effect="change")
     def delete(self, path: Path) -> DeleteResult:

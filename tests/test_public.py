@@ -31,6 +31,7 @@ PYTHON_ERRORS = {
     "read_only": PermissionError,
     "refused": PermissionError,
     "encoding": ValueError,
+    "invalid_content": ValueError,
     "invalid_argument": ValueError,
     "invalid_pattern": ValueError,
     "unknown_tool": ValueError,
@@ -44,8 +45,8 @@ PYTHON_ERRORS = {
 CODES = """
 outside_workspace not_found already_exists not_a_file not_a_directory not_regular link_loop invalid_path
 name_too_long protected read_only refused no_match ambiguous no_change unread stale unknown_line overlap
-binary encoding too_large past_end invalid_argument invalid_pattern unknown_tool timeout busy io unsupported
-disconnected
+binary encoding too_large past_end invalid_content invalid_argument invalid_pattern unknown_tool timeout busy
+io unsupported disconnected
 """.split()  # noqa: SIM905 - a list of strings would be five times as long
 
 SIGNATURES = {

@@ -286,6 +286,7 @@ def _locate(
 def _after_anchor(text: str, anchor: str, start: int, target: tuple[int, str]) -> int:
     """Return where the line after the next line that an anchor names begins."""
     for normalize in (str, str.rstrip, str.strip):
+        call_context.check()
         position = start
         while position < len(text):
             end = text.index("\n", position)

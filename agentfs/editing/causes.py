@@ -191,6 +191,32 @@ def already_applied(view: str, old: str, new: str) -> list[Span]:
     return [(start, start + len(new)) for start in occurrences(view, new)]
 
 
+def applied_with_few_changes(view: str, old: str, new: str) -> list[Span]:
+    """Find a new text that is much like the old one; a short one only if it fills whole lines."""
+    old, new = old.strip(), new.strip()
+    head = common_prefix(old, new)
+    shared = head + common_suffix(old, new, min(len(old), len(new)) - head)
+    if new in old or shared * 2 < max(len(old), len(new)):
+        return []
+    is_long = len(_without_white_space(new)) >= _LEAST_CHARACTERS
+    spans: list[Span] = []
+    for start in occurrences(view, new):
+        call_context.check()
+        span = start, start + len(new)
+        if _fills_lines(view, span) or (is_long and _is_whole(view, span, new)):
+            spans.append(span)
+    return spans
+
+
+def _fills_lines(view: str, span: Span) -> bool:
+    """Return whether nothing but blanks is before a span in its first line, and after it in its last."""
+    start, end = span
+    before = view[view.rfind("\n", 0, start) + 1 : start]
+    line_end = view.find("\n", end)
+    after = view[end:] if line_end < 0 else view[end:line_end]
+    return not before.strip() and not after.strip()
+
+
 def shared_lines(old: Sequence[str], lines: Sequence[str]) -> int:
     """Return how many characters the lines have that are in both texts, in order, but for white space."""
     stripped, others = ([line.strip() for line in each] for each in (old, lines))

@@ -81,6 +81,7 @@ def explain_no_match(
                 diagnosis.applied,
                 diagnosis.other_white_space,
                 diagnosis.other_case,
+                diagnosis.applied_with_few_changes,
                 diagnosis.near,
             ):
                 call_context.check()
@@ -208,6 +209,10 @@ class _Diagnosis:
                 for span, (first, last) in zip(spans, lines, strict=True)
                 if any(first <= end and last > start for start, end in blocks)
             ]
+        return self._already_applied(spans) if spans else None
+
+    def applied_with_few_changes(self) -> NoMatchError | None:
+        spans = causes.applied_with_few_changes(self.view, self.old, self.new)
         return self._already_applied(spans) if spans else None
 
     def _already_applied(self, spans: Sequence[Span]) -> NoMatchError:

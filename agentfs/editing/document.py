@@ -16,8 +16,10 @@ from typing import NamedTuple
 from agentfs import call_context
 from agentfs.errors import EncodingError, InvalidArgumentError, NoChangeError, TooLargeError
 from agentfs.fs import quote
+from agentfs.limits import Limits
 from agentfs.line_ranges import Hunk
 from agentfs.messages import Message, ParameterName
+from agentfs.reading.media import check_notebook, check_text
 from agentfs.text import (
     UNKNOWN_8BIT,
     Decoded,
@@ -271,13 +273,17 @@ class Edited(NamedTuple):
 
 
 class Draft:
-    """The text of a document while it is changed, limited to the size that the file may reach."""
+    """The text of a document while it is changed, limited to the size that the file may reach.
 
-    def __init__(self, document: Document, path: str, max_bytes: int) -> None:
+    Unless it is `raw`, the outcome must be readable as the same kind of file.
+    """
+
+    def __init__(self, document: Document, path: str, limits: Limits, *, raw: bool = False) -> None:
         self.document = document
         self.path = path
         self.text = document.text
-        self._max_bytes = max_bytes
+        self._limits = limits
+        self._raw = raw
         self._segments = [Segment(len(self.text), 0)] if self.text else []
         self._replacements = 0
 
@@ -345,16 +351,20 @@ class Draft:
                 hint="Pass as new text the text as it shall be.",
                 details={"path": self.path},
             )
+        if not self._raw:
+            check_text(self.path, before.data, self._limits)
+            check_notebook(self.path, before.data, after.data)
         hunks = hunks_of(before.text, self.text, self._segments)
         return Edited(after, self._replacements, applied_via, tuple(hunks), lines)
 
     def check_size(self, size: int) -> None:
         """Refuse a size that the file may not reach."""
-        if size > self._max_bytes:
+        limit = self._limits.file_bytes
+        if size > limit:
             raise TooLargeError(
-                f"{quote(self.path)} would grow over the limit of {self._max_bytes} bytes.",
+                f"{quote(self.path)} would grow over the limit of {limit} bytes.",
                 hint="Make the new text smaller, or write a second file.",
-                details={"path": self.path, "limit": self._max_bytes},
+                details={"path": self.path, "limit": limit},
             )
 
 

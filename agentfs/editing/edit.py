@@ -51,6 +51,7 @@ from agentfs.results import Edit, EditResult
 from agentfs.text import (
     count_lines,
     declared_encoding,
+    first_names,
     footer,
     lf_view,
     line_ranges,
@@ -67,12 +68,18 @@ _FOUND_BY = {
     "visible_escapes": Message(_OLD, " was found with ⟦U+…⟧ taken for the character shown so"),
 }
 
+# Edits made already that an error names one by one.
+_MOST_NUMBERS = 20
+
 Span = tuple[int, int, str]
 
 
 @dataclass(frozen=True)
 class EditTarget:
-    """A file, its codec, the only version of it that may be changed, and whether nothing is written."""
+    """A file, its codec, the only version of it that may be changed, and how the change is made.
+
+    With `preview` nothing is written, with `raw` the file may become unreadable as what it is.
+    """
 
     root: Root
     tracker: ReadTracker
@@ -81,6 +88,7 @@ class EditTarget:
     encoding: str | None = None
     expect_revision: str | None = None
     preview: bool = False
+    raw: bool = False
 
 
 def edit_file(
@@ -174,7 +182,7 @@ def change_file(
     def change(current: Current) -> tuple[bytes, tuple[Document, Edited, ExternalChanges | None, str]]:
         before = _decode(current, target.encoding)
         check_revision(current, before.text, tracker, target.expect_revision)
-        edited = compute(Draft(before, current.path, limits.file_bytes), current)
+        edited = compute(Draft(before, current.path, limits, raw=target.raw), current)
         # What takes time is done before the file is replaced: from then on nothing ends the call.
         known = tracker.knows(current.real_path)
         external = external_changes(tracker, current, before.text) if known else None
@@ -400,7 +408,13 @@ def _failed(errors: Mapping[int, AgentFSError], tried: int, total: int) -> Agent
     number, first = next(iter(errors.items()))
     if total == 1:
         return first
+    made = [number for number, error in errors.items() if error.details.get("cause") == "already_applied"]
     none = "None of the edits was applied; pass them all again."
+    if len(made) == total:
+        none = "All of the edits are made already."
+    elif made:
+        edits = f"edit{'s' * (len(made) > 1)} {first_names(list(map(str, made)), _MOST_NUMBERS)}"
+        none = f"None of the edits was applied; leave out {edits} and pass the others again."
     if len(errors) == 1 and tried == total:
         details = {**first.details, "edit": number, "edits": total}
         message = Message(f"Edit {number} of {total}: ", first.message)

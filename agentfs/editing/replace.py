@@ -74,6 +74,7 @@ class ReplaceOptions(NamedTuple):
     word: bool = False
     regex: bool = False
     preview: bool = False
+    raw: bool = False
 
     def check(self) -> None:
         """Refuse arguments that no tree could make right."""
@@ -207,7 +208,7 @@ def _changed_file(
     if not isinstance(node, FileNode):
         raise NotFoundError(f"{quote(path)} is no file any more.")
     before = Document.of(node.load())
-    draft = Draft(before, path, limits.file_bytes)
+    draft = Draft(before, path, limits, raw=options.raw)
     if matcher is None:
         edited = apply_edits(draft, [options.edit], "exact")
     else:

@@ -14,6 +14,7 @@ from agentfs.limits import Limits
 from agentfs.messages import ParameterName
 from agentfs.policy import Overwrite
 from agentfs.read_tracker import ReadTracker
+from agentfs.reading.media import check_notebook
 from agentfs.results import WriteResult
 from agentfs.text import (
     UNKNOWN_8BIT,
@@ -58,6 +59,7 @@ def write_file(
     encoding: str | None = None,
     newline: LineEnds = "keep",
     preview: bool = False,
+    raw: bool = False,
 ) -> WriteResult:
     """Create a file, or replace the whole content of one that has been read."""
     check_no_nul(content, ParameterName("content"))
@@ -73,6 +75,8 @@ def write_file(
             raise _too_large(current.path, limits.file_bytes)
         if current.data is not None and current.data != data:
             check_overwrite(current, tracker, replaced, limits)
+            if not raw:
+                check_notebook(current.path, current.data, data)
         call_context.check()
         diff = unified_diff(before, text, current.path)
         call_context.check()

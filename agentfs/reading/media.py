@@ -1,17 +1,17 @@
 """Files that are no plain text: images, PDFs, notebooks, and other bytes."""
 
-from typing import Literal
+from typing import Any, Literal
 
-from agentfs.errors import BinaryError, TooLargeError
+from agentfs.errors import BinaryError, InvalidContentError, TooLargeError
 from agentfs.fs import OpenFile, quote, revision_of, revision_of_stat
 from agentfs.limits import Limits
-from agentfs.messages import Joined, NextCall
+from agentfs.messages import Joined, Message, NextCall, Retry
 from agentfs.reading.images import MAX_PIXELS, ImageInfo, as_image, image_info, image_problem, scale_down
 from agentfs.reading.notebook import NotANotebookError, read_cell, read_cells
 from agentfs.reading.page import ReadRequest
 from agentfs.reading.sections import Document, Section, read_document
 from agentfs.results import Image, ReadResult
-from agentfs.text import Step, continuation, fitted, footer, is_binary
+from agentfs.text import HEAD, Step, continuation, fitted, footer, is_binary
 
 _HEX_ROWS = 32  # when no limit is given: a hex view is for a look at a header
 _PDF = b"%PDF-"
@@ -69,22 +69,96 @@ def read_media(
     binary = is_binary(head)
     if request.raw:
         return (_read_hex(file, limits, request) if binary or head.startswith(_PDF) else None), ""
-    image = image_info(head)
-    if image is not None and (binary or not _is_utf8(head)):
+    if (image := _image_of(head)) is not None:
         return _read_image(file, image, limits), ""
     if head.startswith(_PDF):
         try:
             return _read_pdf(file, limits, request), ""
         except BinaryError as error:
             # A text that begins like a PDF: a note on the format, a fixture of a test.
-            if binary or not _is_utf8(head) or file.path.lower().endswith(".pdf"):
+            if _is_surely_pdf(file.path, head):
                 raise
             return None, f"shown as text; {error.message}"
     if binary:
         return binary_result(file, head, limits), ""
-    if file.path.lower().endswith(".ipynb") and file.stat.st_size <= limits.file_bytes:
+    if _is_named_notebook(file.path) and file.stat.st_size <= limits.file_bytes:
         return _read_notebook(file, limits, request)
     return None, ""
+
+
+def check_text(path: str, data: bytes, limits: Limits) -> None:
+    """Refuse to edit what a read shows as an image or a PDF; one that is broken already is a text."""
+    head = data[:HEAD]
+    if (image := _image_of(head)) is not None and not image_problem(data, image):
+        kind = "an image"
+    elif head.startswith(_PDF) and _is_pdf(path, data, limits):
+        kind = "a PDF"
+    else:
+        return
+    raise BinaryError(
+        f"{quote(path)} is {kind}, and only text can be edited.",
+        hint=Message("To change its bytes as if they were text, ", Retry({"raw": True}), "."),
+        details={"path": path},
+    )
+
+
+def check_notebook(path: str, before: bytes, after: bytes) -> None:
+    """Refuse a change that would break a notebook, unless it is broken already."""
+    if not _is_named_notebook(path) or _notebook_problem(before):
+        return
+    if not (problem := _notebook_problem(after)):
+        return
+    raise InvalidContentError(
+        f"The change would break the notebook {quote(path)}: {problem}.",
+        hint=Joined(
+            " ",
+            r"It is stored as JSON: in a text, write \" for a quote, \n for a line end, \\ for a backslash.",
+            Message("To change it all the same, ", Retry({"raw": True}), "."),
+        ),
+        details={"path": path},
+    )
+
+
+def _image_of(head: bytes) -> ImageInfo | None:
+    """Return the image that a head is of; None for a text that only begins like one."""
+    return image_info(head) if is_binary(head) or not _is_utf8(head) else None
+
+
+def _is_surely_pdf(path: str, head: bytes) -> bool:
+    """Return False for a text that may only begin like a PDF: a note on the format, a fixture of a test."""
+    return is_binary(head) or not _is_utf8(head) or path.lower().endswith(".pdf")
+
+
+def _is_pdf(path: str, data: bytes, limits: Limits) -> bool:
+    from agentfs.reading.pdf import Pdf  # noqa: PLC0415 - it loads logging, and few calls need it
+
+    try:
+        Pdf(data, path, limits.read_bytes)
+    except BinaryError as error:  # it cannot be read here, or it is broken
+        unknown = {"extra", "encrypted"} & error.details.keys()
+        return bool(unknown) and _is_surely_pdf(path, data[:HEAD])
+    return True
+
+
+def _is_named_notebook(path: str) -> bool:
+    return path.lower().endswith(".ipynb")
+
+
+def _notebook_problem(data: bytes) -> str:
+    """Return why the content of a file is not a notebook, or ""."""
+    try:
+        _cells_of(data)
+    except NotANotebookError as error:
+        return str(error)
+    return ""
+
+
+def _cells_of(data: bytes) -> list[dict[str, Any]]:
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise NotANotebookError("it is not UTF-8") from None
+    return read_cells(text)
 
 
 def binary_result(file: OpenFile, head: bytes, limits: Limits) -> ReadResult:
@@ -177,11 +251,9 @@ def _read_pdf(file: OpenFile, limits: Limits, request: ReadRequest) -> ReadResul
 def _read_notebook(file: OpenFile, limits: Limits, request: ReadRequest) -> tuple[ReadResult | None, str]:
     data = file.read(limits.file_bytes)
     try:
-        cells = read_cells(data.decode("utf-8-sig"))
+        cells = _cells_of(data)
     except NotANotebookError as error:
         return None, f"shown as text, for it is no notebook: {error}"
-    except UnicodeDecodeError:
-        return None, "shown as text, for it is no notebook: it is not UTF-8"
 
     def section(number: int) -> Section:
         return read_cell(cells[number - 1], number, limits)

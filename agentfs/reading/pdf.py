@@ -76,7 +76,7 @@ class Pdf:
             raise BinaryError(
                 f"{quote(path)} is a PDF that is encrypted with a password.",
                 hint="Ask for a copy without one.",
-                details={"path": path},
+                details={"path": path, "encrypted": True},
             )
 
     def section(self, number: int) -> Section:

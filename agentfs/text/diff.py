@@ -271,9 +271,7 @@ def _divided(old: Sequence[str], new: Sequence[str], part: Change) -> list[Chang
 
 def _difflib_changes(old: Sequence[str], new: Sequence[str], part: Change) -> Iterator[Change]:
     old_start, old_end, new_start, new_end = part
-    if old_start == old_end or new_start == new_end:
-        if old_end - old_start != new_end - new_start:
-            yield part
+    if old_start == old_end and new_start == new_end:
         return
     import difflib  # noqa: PLC0415 - loaded when first needed
 

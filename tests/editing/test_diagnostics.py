@@ -2,7 +2,7 @@
 
 import pytest
 
-from agentfs import AgentFSError, Workspace
+from agentfs import AgentFSError, Edit, Workspace
 from agentfs.errors import NoMatchError
 
 THREE = "self.x = 0\nself.y = 0\nself.z = 0\n"
@@ -190,3 +190,64 @@ def test_a_text_with_other_white_space_is_not_found_inside_a_word_or_line(tmp_pa
     error = missed(tmp_path, text, old)
     assert (error.details["cause"], error.details["lines"]) == ("whitespace", [1, 1])
     assert error.details["suggestion"] == old.replace("  ", " ")
+
+
+@pytest.mark.parametrize(
+    ("text", "old", "new", "lines"),
+    [
+        ("x = 2\n", "x = 1", "x = 2", [1, 1]),
+        ("    x = 2\n", "x = 1", "x = 2", [1, 1]),
+        ("size = 22\nlimit = 21\nmax_size: 21\n", "size = 21", "size = 22", [1, 1]),
+        ("timeout = 22\nretries = 3\nconnect_timeout: 21\n", "timeout = 21", "timeout = 22", [1, 1]),
+        ("f(22, timeout=22)\nsize 21\n", "timeout=21", "timeout=22", [1, 1]),
+        ("a\nb = 2\nc = 4\n", "b = 1\nc = 4", "b = 2\nc = 4", [2, 3]),
+    ],
+)
+def test_a_small_edit_that_is_made_already_is_said_to_be(ws, tmp_path, text, old, new, lines):
+    (tmp_path / "f").write_text(text)
+    with pytest.raises(NoMatchError) as caught:
+        ws.edit("f", old, new)
+    assert (caught.value.details["cause"], caught.value.details["lines"]) == ("already_applied", lines)
+
+
+@pytest.mark.parametrize(
+    ("text", "old", "new", "cause"),
+    [
+        ("def f():\n    pass\n", "foo()", "pass", "absent"),  # it is there by chance
+        ("x  = 1\nx = 2\n", "x = 1", "x = 2", "whitespace"),
+        ("X = 1\nx = 2\n", "x = 1", "x = 2", "near"),
+        ("x = 21\n", "x = 1", "x = 2", "near"),  # a part of a word
+    ],
+)
+def test_an_edit_for_which_there_is_a_better_explanation_is_not_said_to_be_made(
+    ws, tmp_path, text, old, new, cause
+):
+    (tmp_path / "f").write_text(text)
+    with pytest.raises(NoMatchError) as caught:
+        ws.edit("f", old, new)
+    assert caught.value.details["cause"] == cause
+
+
+def test_leaving_out_the_edits_that_are_made_already_ends_a_multi_edit(ws, tmp_path):
+    edits = [Edit(f"name{n} = 'old'", f"name{n} = 'new'") for n in range(4)]
+    (tmp_path / "f").write_text("name0 = 'old'\nname1 = 'new'\nname2 = 'old'\nname3 = 'new'\n")
+    with pytest.raises(NoMatchError) as caught:
+        ws.multi_edit("f", edits[:3])
+    assert "leave out edit 2 and pass the others again" in str(caught.value)
+    with pytest.raises(NoMatchError) as caught:
+        ws.multi_edit("f", edits)
+    assert "leave out edits 2, 4 and pass the others again" in str(caught.value)
+    assert ws.multi_edit("f", edits[::2]).replacements == 2
+    with pytest.raises(NoMatchError) as caught:
+        ws.multi_edit("f", edits)
+    assert str(caught.value).endswith("All of the edits are made already.")
+
+
+def test_an_edit_that_failed_for_another_reason_is_passed_again(ws, tmp_path):
+    (tmp_path / "f").write_text("name = 'new'\nother = 1\n")
+    with pytest.raises(NoMatchError) as caught:
+        ws.multi_edit("f", [Edit("name = 'old'", "name = 'new'"), Edit("nowhere at all", "x")])
+    assert "leave out edit 1 and pass the others again" in str(caught.value)
+    with pytest.raises(NoMatchError) as caught:
+        ws.multi_edit("f", [Edit("nowhere at all", "x"), Edit("other = 1", "other = 2")])
+    assert "pass them all again" in str(caught.value)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from agentfs.editing.document import Document, Draft
 from agentfs.editing.edit import apply_edits
 from agentfs.errors import EditError
+from agentfs.limits import Limits
 from agentfs.results import Edit
 
 BOMS = {
@@ -20,7 +21,7 @@ BOMS = {
     "utf-32-be": codecs.BOM_UTF32_BE,
 }
 LETTERS = "ab €ä😀\t\u2028\x0c"
-MANY = 1 << 30
+MANY = Limits(file_bytes=100 * 2**20)
 
 
 def encode(text, encoding):

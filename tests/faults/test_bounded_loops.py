@@ -31,7 +31,7 @@ class Loop(NamedTuple):
 def patient(ws: Workspace) -> Workspace:
     """Return the workspace without its limits, for what comes before the hostile call."""
     most = 2**40
-    return ws.view(limits=Limits(timeout=60, read_lines=most, read_bytes=most, output_tokens=most))
+    return ws.view(limits=Limits(timeout=30, read_lines=most, read_bytes=most, output_tokens=most))
 
 
 def words(count: int, seed: int = 1) -> list[str]:
@@ -129,7 +129,7 @@ def names(count: int, name: Callable[[int], str], call: Callable[[Workspace], An
 
 
 PROSE = " ".join(words(60_000))
-INDENTED = "".join(f"        if x:\n            y{n}()\n" for n in range(20_000))
+INDENTED = "x\n" * 350_000
 PATCH = "*** Begin Patch\n*** Update File: f.txt\n{}\n*** End Patch"
 LOOPS = {
     "names like a missing one": Loop(
@@ -269,8 +269,8 @@ LOOPS = {
     ),
     "anchors of a patch": Loop(
         "dialects.apply_patch._after_anchor", CLOCK,
-        tool("apply-patch", "apply_patch", "line\n" * 100_000,
-             input=PATCH.format("\n".join(["@@ none"] * 2000) + "\n-line\n+x")),
+        tool("apply-patch", "apply_patch", "".join(f"  line {n}\n" for n in range(100_000)),
+             input=PATCH.format("\n".join(f"@@ line {n}" for n in range(500)) + "\n-line\n+x")),
     ),
 }  # fmt: skip
 

@@ -1,0 +1,181 @@
+"""Edits of files that `read` shows other than as their text: notebooks, PDFs, images, other binaries."""
+
+import json
+
+import pytest
+
+from agentfs import AgentFSError, LineChange, Workspace
+from agentfs.errors import BinaryError, InvalidContentError
+from tests.reading.conftest import make_image
+from tests.reading.test_pdf import pdf
+
+BREAKING = 'y = 2\nz = "q"'
+
+
+def notebook(*sources):
+    cells = [
+        {
+            "cell_type": "code",
+            "execution_count": None,
+            "metadata": {},
+            "outputs": [],
+            "source": source.splitlines(keepends=True),
+        }
+        for source in sources
+    ]
+    return json.dumps({"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 4}, indent=1) + "\n"
+
+
+@pytest.fixture
+def book(tmp_path):
+    path = tmp_path / "book.ipynb"
+    path.write_text(notebook("x = 1\ny = 2", "print(x)"))
+    return path
+
+
+def edit_lines(ws, **more):
+    page = ws.read("book.ipynb", raw=True, line_ids=True)
+    line = next(n for n, text in enumerate(page.content.split("\n")) if "y = 2" in text)
+    change = LineChange(line_id=page.line_ids[line], new_content=BREAKING)
+    return ws.edit_lines("book.ipynb", [change], **more)
+
+
+def write(ws, **more):
+    ws.read("book.ipynb")
+    return ws.write("book.ipynb", BREAKING, **more)
+
+
+WAYS = {
+    "edit": lambda ws, **more: ws.edit("book.ipynb", "y = 2", BREAKING, **more),
+    "edit, all": lambda ws, **more: ws.edit("book.ipynb", "y = 2", BREAKING, True, **more),
+    "multi_edit": lambda ws, **more: ws.multi_edit(
+        "book.ipynb", [{"old_string": "y = 2", "new_string": BREAKING}], **more
+    ),
+    "replace": lambda ws, **more: ws.replace("y = 2", BREAKING, **more),
+    "replace, a pattern": lambda ws, **more: ws.replace(r"y = (\d)", r'y = "\1"', regex=True, **more),
+    "edit_lines": edit_lines,
+    "splice": lambda ws, **more: ws.splice("book.ipynb", [(0, 1, "[")], **more),
+    "write": write,
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_change_that_would_break_a_notebook_is_refused_unless_raw_insists(ws, book, way):
+    before = book.read_bytes()
+    with pytest.raises(InvalidContentError) as caught:
+        WAYS[way](ws)
+    assert book.read_bytes() == before
+    assert "book.ipynb" in str(caught.value)
+    assert "raw=true" in str(caught.value)
+    with pytest.raises(InvalidContentError):
+        WAYS[way](ws, preview=True)
+    WAYS[way](ws, raw=True)
+    with pytest.raises(ValueError, match=r".+"):
+        json.loads(book.read_text())
+    assert book.read_bytes() != before
+
+
+def test_what_is_escaped_as_the_error_says_leaves_a_valid_notebook(ws, book):
+    escaped = json.dumps(BREAKING)[1:-1]
+    ws.edit("book.ipynb", "y = 2", escaped)
+    found = json.loads(book.read_text())
+    assert "".join(found["cells"][0]["source"]) == f"x = 1\n{BREAKING}"
+    assert ws.read("book.ipynb").kind == "notebook"
+
+
+def test_a_notebook_that_is_broken_already_may_be_mended_and_broken_in_another_way(ws, book):
+    good = book.read_text()
+    book.write_text(good.replace('"cells"', "cells"))
+    ws.edit("book.ipynb", "y = 2", BREAKING)
+    ws.edit("book.ipynb", BREAKING, "y = 2")
+    ws.edit("book.ipynb", "cells", '"cells"')
+    assert book.read_text() == good
+
+
+def test_a_replacement_in_several_files_names_the_notebook_that_it_would_break(ws, book, tmp_path):
+    (tmp_path / "a.py").write_text("y = 2\n")
+    with pytest.raises(InvalidContentError) as caught:
+        ws.replace("y = 2", BREAKING)
+    assert caught.value.details["paths"] == ["book.ipynb"]
+    assert (tmp_path / "a.py").read_text() == "y = 2\n"
+    assert "!/book.ipynb" in str(caught.value)
+
+
+CALLS = {
+    "agentfs": ("edit", {"path": "book.ipynb", "old_string": "y = 2", "new_string": BREAKING}),
+    "wave": ("Edit", {"file_path": "book.ipynb", "old_string": "y = 2", "new_string": BREAKING}),
+    "codescout": ("edit_file", {"path": "book.ipynb", "old_string": "y = 2", "new_string": BREAKING}),
+    "text-editor": (
+        "str_replace_based_edit_tool",
+        {"command": "str_replace", "path": "book.ipynb", "old_str": "y = 2", "new_str": BREAKING},
+    ),
+    "apply-patch": (
+        "apply_patch",
+        {
+            "input": "*** Begin Patch\n*** Update File: book.ipynb\n@@\n"
+            '-    "y = 2"\n+    "y = "2""\n*** End Patch'
+        },
+    ),
+}
+
+
+@pytest.mark.parametrize("dialect", CALLS)
+def test_no_dialect_breaks_a_notebook_or_is_told_of_a_parameter_that_it_does_not_have(book, dialect, ws):
+    before = book.read_bytes()
+    name, arguments = CALLS[dialect]
+    tools = ws.tools(dialect=dialect)
+    tools.call("Read" if dialect == "wave" else "read", {"file_path": "book.ipynb"})
+    result = tools.call(name, arguments)
+    assert not result.success
+    assert "would break the notebook" in result.content
+    assert "raw" not in result.content
+    assert book.read_bytes() == before
+
+
+def test_a_model_that_has_the_parameter_is_told_of_it_and_can_insist(ws, book):
+    tools = ws.tools(["edit"], expose={"edit": ["raw"]})
+    arguments = {"path": "book.ipynb", "old_string": "y = 2", "new_string": BREAKING}
+    result = tools.call("edit", arguments)
+    assert "raw=true" in result.content
+    assert tools.call("edit", {**arguments, "raw": True}).success
+    assert BREAKING in book.read_text()
+
+
+def test_an_edit_of_a_pdf_or_an_image_is_refused_unless_raw_insists(ws, tmp_path):
+    plain_gif = b"GIF89a\x01\x01\x01\x01\x01\xff\xff; and what follows it"
+    files = {"a.pdf": pdf(["one", "two"]), "a.gif": plain_gif}
+    texts = {"a.pdf": "(one)", "a.gif": "GIF89a"}
+    for name, content in files.items():
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(BinaryError) as caught:
+            ws.edit(name, texts[name], "x", replace_all=True)
+        assert "raw=true" in str(caught.value)
+        assert (tmp_path / name).read_bytes() == content
+        ws.edit(name, texts[name], "x", replace_all=True, raw=True)
+        assert (tmp_path / name).read_bytes() == content.replace(texts[name].encode(), b"x")
+
+
+def test_a_text_that_begins_like_a_pdf_or_an_image_may_be_edited(ws, tmp_path):
+    for name, content in {
+        "note.md": "%PDF-1.7 is how it begins\n",
+        "gif.txt": "GIF89a is a format\n",
+    }.items():
+        (tmp_path / name).write_text(content)
+        ws.edit(name, "is", "was")
+        assert "was" in (tmp_path / name).read_text()
+
+
+@pytest.mark.parametrize("content", [make_image("PNG"), b"a\x00b"])
+def test_no_parameter_makes_a_binary_file_editable(ws, tmp_path, content):
+    (tmp_path / "f").write_bytes(content)
+    with pytest.raises(AgentFSError) as caught:
+        ws.edit("f", "a", "b", raw=True)
+    assert caught.value.code == "binary"
+
+
+def test_over_a_view_the_rule_is_the_same(tmp_path, book):
+    with Workspace(tmp_path) as ws, ws.transaction() as inner:
+        with pytest.raises(InvalidContentError):
+            inner.edit("book.ipynb", "y = 2", BREAKING)
+        inner.edit("book.ipynb", "y = 2", "y = 3")
+    assert "y = 3" in book.read_text()
