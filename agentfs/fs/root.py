@@ -18,6 +18,7 @@ from agentfs.errors import (
     NotFoundError,
     OutsideWorkspaceError,
     UnsupportedSystemError,
+    closed,
 )
 from agentfs.fs import oserrors, syscalls
 from agentfs.fs.context import Access, RootContext, RootHandle, SharedHandle
@@ -92,7 +93,11 @@ class Root:
         if not policy.read_only:  # nobody may write through a root that is only read, repairs neither
             from agentfs.fs.batch import repair  # noqa: PLC0415 - it loads when a tree is opened
 
-            self.recovery_notes = tuple(repair(self._context, self.path))
+            try:
+                self.recovery_notes = tuple(repair(self._context, self.path))
+            except BaseException:
+                self.close()
+                raise
 
     def with_policy(self, policy: Policy) -> "Root":
         """Return the same root under another policy; they are closed together."""
@@ -204,6 +209,11 @@ class Root:
         self._context.shared_handle.handle = RootHandle(-1)
         if self.watch is not None:
             self.watch.close()
+
+    def check_open(self) -> None:
+        """Raise `closed` if the root is closed."""
+        if self._context.handle.fd == -1:
+            raise closed()
 
     def __enter__(self) -> Self:
         return self

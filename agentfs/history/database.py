@@ -9,7 +9,7 @@ from threading import RLock
 from typing import Any, Literal
 from zlib import crc32
 
-from agentfs.errors import AgentFSError, FileIOError, InvalidArgumentError
+from agentfs.errors import AgentFSError, ClosedError, FileIOError, InvalidArgumentError
 from agentfs.fs import quote
 from agentfs.fs.state_directory import StateDirectory, no_locks
 
@@ -177,7 +177,7 @@ class Database:
             self._directory.check_usable()
         connection = self._connection
         if connection is None:
-            raise FileIOError("The state directory of this workspace is closed.")
+            raise ClosedError("The state directory of this workspace is closed.")
         if connection.in_transaction:  # an interrupt came before it was rolled back
             self._roll_back(connection)
         return connection
