@@ -103,11 +103,14 @@ def check_rules(policy: Policy, cls: type[Any]) -> None:
 
 
 def check_arguments(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a method that checks the types of its arguments before it does anything."""
+    """Return a method that first checks that the workspace is open, and the types of its arguments."""
     checker = _checker_of(method)
+    needs_open = method.__name__ not in ("__init__", "close", "tool_names")
 
     @functools.wraps(method)
     def checked(self: Any, /, *args: Any, **kwargs: Any) -> Any:
+        if needs_open:
+            self._check_open()
         positional, named = checker().check(args, kwargs)
         return method(self, *positional, **named)
 

@@ -243,6 +243,15 @@ class FileIOError(OperationalError, OSError, code="io"):
         self.strerror = self.details.get("error")
 
 
+class ClosedError(OperationalError, ValueError, code="closed"):
+    """The workspace is closed, or the transaction has ended."""
+
+
+def closed() -> ClosedError:
+    """Return the error of a call of a workspace that is closed."""
+    return ClosedError("This workspace is closed.", hint="No call of it works any more: tell the user.")
+
+
 class UnsupportedSystemError(OperationalError, NotImplementedError, code="unsupported"):
     """This operating system cannot confine a workspace to its root."""
 

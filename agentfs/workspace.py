@@ -133,10 +133,14 @@ class Workspace:
         self.on_event = on_event
         self._dialect_options = NO_DIALECT
         self._root = Root(root, self.policy)
-        if watch:
-            self._root.keep_tree(self.limits.watch_bytes, self.limits.file_bytes)
         self._state: StateSession | None = None
-        self._open_history(state)
+        try:
+            if watch:
+                self._root.keep_tree(self.limits.watch_bytes, self.limits.file_bytes)
+            self._open_history(state)
+        except BaseException:
+            self._root.close()
+            raise
         self._indexes: FileCache[Any] = FileCache()
         self._outputs = OutputStore()
 
@@ -148,11 +152,13 @@ class Workspace:
     @property
     def containment(self) -> Containment:
         """What confines calls to the root at this moment, and what keeps writers apart."""
+        self._check_open()
         return self._root.containment
 
     @property
     def watch(self) -> WatchReport | None:
         """What is kept of a watched tree, and how it is kept current; None without `watch=True`."""
+        self._check_open()
         return None if self._root.watch is None else self._root.watch.report
 
     @property
@@ -167,7 +173,11 @@ class Workspace:
         if self._state is not None:
             self._state.close()
 
+    def _check_open(self) -> None:
+        self._root.check_open()
+
     def __enter__(self) -> Self:
+        self._check_open()
         return self
 
     def __exit__(
@@ -1108,12 +1118,8 @@ class Workspace:
         else:
             from agentfs.history.state import open_state
 
-            try:
-                durability = self._state_durability or self.policy.durability
-                self._state = open_state(state, self._root, durability)
-            except BaseException:
-                self._root.close()
-                raise
+            durability = self._state_durability or self.policy.durability
+            self._state = open_state(state, self._root, durability)
             self._journal, self._read_tracker = self._state.journal, self._state.read_tracker
             self._root.recovery_notes += self._state.messages
         self._root.recorder = self._journal

@@ -38,6 +38,7 @@ PYTHON_ERRORS = {
     "timeout": TimeoutError,
     "busy": OSError,
     "io": OSError,
+    "closed": ValueError,
     "unsupported": NotImplementedError,
     "disconnected": ConnectionError,
 }
@@ -46,7 +47,7 @@ CODES = """
 outside_workspace not_found already_exists not_a_file not_a_directory not_regular link_loop invalid_path
 name_too_long protected read_only refused no_match ambiguous no_change unread stale unknown_line overlap
 binary encoding too_large past_end invalid_content invalid_argument invalid_pattern unknown_tool timeout busy
-io unsupported disconnected
+io closed unsupported disconnected
 """.split()  # noqa: SIM905 - a list of strings would be five times as long
 
 SIGNATURES = {

@@ -1,12 +1,16 @@
 """The workspace as a whole: what its methods have in common."""
 
+import errno
+import inspect
 import json
+import os
 import threading
 
 import pytest
 
-from agentfs import AgentFSError, Limits, Policy, Workspace
-from agentfs.errors import InvalidPathError, NotDirectoryError, NotFoundError
+from agentfs import AgentFSError, Edit, Limits, Policy, Workspace, dialects
+from agentfs.errors import ClosedError, InvalidPathError, NotDirectoryError, NotFoundError
+from agentfs.fs import Root, batch
 from agentfs.text import estimate_tokens
 
 
@@ -79,12 +83,97 @@ def test_next_of_every_paged_method_is_accepted_and_goes_on(tmp_path):
             assert len(set(texts)) == len(texts), name
 
 
-def test_a_closed_workspace_fails_with_a_typed_error(tmp_path):
+ARGUMENTS: dict[str, tuple[object, ...]] = {
+    "read": ("f.txt",), "read_many": (["f.txt"],), "write": ("f.txt", "x"), "edit": ("f.txt", "one", "two"),
+    "multi_edit": ("f.txt", [Edit("one", "two")]), "edit_lines": ("f.txt", []), "splice": ("f.txt", []),
+    "replace": ("one", "two"), "delete": ("f.txt",), "move": ("f.txt", "g.txt"), "glob": ("*",),
+    "grep": ("one",), "rollback": ("here",), "keep": ("text",),
+}  # fmt: skip
+METHODS = [
+    name
+    for name, method in inspect.getmembers(Workspace, inspect.isfunction)
+    if not name.startswith("_") and name not in ("close", "tool_names")
+]
+
+
+@pytest.mark.parametrize("watch", [False, True])
+@pytest.mark.parametrize("name", METHODS)
+def test_each_method_of_a_closed_workspace_says_that_it_is_closed(tmp_path, name, watch):
+    (tmp_path / "f.txt").write_text("one\n")
+    ws = Workspace(tmp_path, watch=watch)
+    view = ws.view(workdir=".")
+    output = ws.keep("kept text")
+    ws.close()
+    ws.close()
+    for each in (ws, view):
+        with pytest.raises(ClosedError, match="closed") as caught:
+            getattr(each, name)(*ARGUMENTS.get(name, ()))
+        assert caught.value.code == "closed"
+        assert isinstance(caught.value, ValueError), "as of a closed file"
+    with pytest.raises(ClosedError):
+        ws.read(output)
+    assert (tmp_path / "f.txt").read_text() == "one\n"
+
+
+def test_each_property_that_needs_the_root_says_that_it_is_closed(tmp_path):
     ws = Workspace(tmp_path)
     ws.close()
-    ws.close()
-    with pytest.raises(AgentFSError):
-        ws.ls()
+    for name in ("containment", "watch", "__enter__"):
+        with pytest.raises(ClosedError):
+            assert not getattr(ws, name)()
+    assert (ws.root, ws.recovery_notes) == (str(tmp_path), ())
+
+
+@pytest.mark.parametrize("dialect", ["agentfs", *dialects.BUILT_IN])
+def test_each_tool_of_a_closed_workspace_says_that_it_is_closed(tmp_path, dialect):
+    (tmp_path / "f.txt").write_text("one\n")
+    with Workspace(tmp_path) as ws:
+        tools = ws.tools("all" if dialect == "agentfs" else None, dialect=dialect)
+    sent = {
+        "path": "f.txt", "file_path": "f.txt", "pattern": "one", "query": "one", "content": "x",
+        "old_string": "one", "new_string": "x", "command": "view", "to": "g", "paths": ["f.txt"],
+        "edits": [{"old_string": "one", "new_string": "x"}], "rg_args": "one", "roots": ["."],
+        "literal": "one",
+        "changes": [{"line_id": "abcdef", "new_content": "x"}],
+        "input": "*** Begin Patch\n*** Delete File: f.txt\n*** End Patch",
+    }  # fmt: skip
+    for schema in tools.schemas("anthropic"):
+        properties = schema["input_schema"]["properties"]
+        needed = {*schema["input_schema"].get("required", ()), "old_string", "roots"}
+        arguments = {name: sent[name] for name in properties if name in sent and name in needed}
+        result = tools.call(schema["name"], arguments)
+        assert "closed" in result.content, (schema["name"], result)
+        assert "descriptor" not in result.content
+
+
+def test_a_transaction_that_has_ended_says_closed(tmp_path):
+    with Workspace(tmp_path) as ws:
+        with ws.transaction() as changes:
+            changes.write("a.txt", "x")
+        with pytest.raises(ClosedError, match="has ended"):
+            changes.ls()
+        ws.read("a.txt")
+        closing = ws.transaction()
+        changes = closing.__enter__()
+        ws.close()
+        with pytest.raises(ClosedError):
+            changes.read("a.txt")
+
+
+@pytest.mark.parametrize("broken", ["keep_tree", "_open_history", "repair"])
+def test_a_workspace_that_cannot_be_opened_leaves_no_descriptor_open(tmp_path, monkeypatch, broken):
+    def fail(*_, **__):
+        raise OSError(errno.EMFILE, "no more")
+
+    Workspace(tmp_path).close()
+    if broken == "repair":
+        monkeypatch.setattr(batch, "repair", fail)
+    else:
+        monkeypatch.setattr(Root if broken == "keep_tree" else Workspace, broken, fail)
+    before = len(os.listdir("/dev/fd"))
+    with pytest.raises(OSError) as caught:
+        Workspace(tmp_path, watch=True)
+    assert len(os.listdir("/dev/fd")) == before, caught.value
 
 
 def test_read_only_refuses_every_change(tmp_path, tree_of):

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, TypeAlias, cast
 
 from agentfs.dialects import Dialect
-from agentfs.errors import AgentFSError, AlreadyExistsError, InvalidArgumentError
+from agentfs.errors import AgentFSError, AlreadyExistsError, ClosedError, InvalidArgumentError
 from agentfs.permissions import Allow, Deny, Mode, Permission, PermissionAnswer, PermissionRequest
 from agentfs.policy import Policy
 from agentfs.results import Edit, EditResult, GrepResult, ListResult, ToolResult, WriteResult
@@ -259,6 +259,8 @@ class ToolPlugin:
         policy = _policy(self.workspace.policy, tool_context, mode, (self.name, args))
         try:
             workspace = self.workspace.view(policy=policy, workdir=tool_context.workdir)
+        except ClosedError as error:
+            return _failure(error.code, error.message)
         except AgentFSError as error:
             return _failure(error.code, f"The workdir of the context cannot be used: {error.message}")
         tools = self.tools.rebound(specs(DIALECT.view(workspace)))

@@ -23,6 +23,7 @@ from agentfs.errors import (
     RefusedError,
     SpecialFileError,
     TooLargeError,
+    closed,
 )
 from agentfs.fs.path import display_name, quote
 from agentfs.messages import Joined, Message, call
@@ -59,6 +60,8 @@ def from_oserror(error: OSError, path: str, failed_at: str | None = None) -> Age
             return not_a_directory(path, failed_at)
         case errno.EISDIR:
             return not_a_file(path)
+        case errno.EBADF:  # only a root that was closed during the call
+            return closed()
         case number:
             where = quote(path if failed_at is None else failed_at)
             if number in _BY_ERRNO:

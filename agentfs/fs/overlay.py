@@ -9,7 +9,7 @@ from dataclasses import replace
 from itertools import chain, islice
 from typing import cast
 
-from agentfs.errors import AccessError, NotFoundError, RefusedError
+from agentfs.errors import AccessError, ClosedError, NotFoundError
 from agentfs.fs import oserrors, syscalls
 from agentfs.fs.batch import check_may_change_at
 from agentfs.fs.context import RootContext
@@ -266,7 +266,7 @@ class OverlayRoot(Root):
         undoing: bool = False,
     ) -> tuple[str, ...]:
         """Stage several changes: all of them, or none; as `Root.apply`, which makes them at the end."""
-        self._check_open()
+        self.check_open()
         with self._alone():
             return self._apply(changes, max_bytes, conflict, recorder, undoing=undoing)
 
@@ -336,9 +336,11 @@ class OverlayRoot(Root):
                 self._staged.add(change)
 
     def _split(self, path: str) -> ParsedPath:
-        self._check_open()
+        self.check_open()
         return super()._split(path)
 
-    def _check_open(self) -> None:
+    def check_open(self) -> None:
+        """Raise `closed` if the transaction has ended, or the workspace is closed."""
+        super().check_open()
         if self._staged.closed:
-            raise RefusedError("This transaction has ended.", hint="Begin another one.")
+            raise ClosedError("This transaction has ended.", hint="Begin another one.")

@@ -19,6 +19,7 @@ from agentfs.errors import (
     OutsideWorkspaceError,
     RefusedError,
     UnsupportedSystemError,
+    closed,
 )
 from agentfs.fs import oserrors, own_directories, syscalls
 from agentfs.fs.context import Access, RootContext, RootHandle, SharedHandle
@@ -101,7 +102,11 @@ class Root:
                 )
             from agentfs.fs.batch import repair  # noqa: PLC0415 - it loads when a tree is opened
 
-            self.recovery_notes = tuple(repair(self._context, self.path))
+            try:
+                self.recovery_notes = tuple(repair(self._context, self.path))
+            except BaseException:
+                self.close()
+                raise
 
     def with_policy(self, policy: Policy) -> "Root":
         """Return the same root under another policy; they are closed together."""
@@ -213,6 +218,11 @@ class Root:
         self._context.shared_handle.handle = RootHandle(-1)
         if self.watch is not None:
             self.watch.close()
+
+    def check_open(self) -> None:
+        """Raise `closed` if the root is closed."""
+        if self._context.handle.fd == -1:
+            raise closed()
 
     def __enter__(self) -> Self:
         return self

@@ -9,7 +9,7 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any, Literal
 from zlib import crc32
 
-from agentfs.errors import AgentFSError, FileIOError, InvalidArgumentError
+from agentfs.errors import AgentFSError, ClosedError, FileIOError, InvalidArgumentError
 from agentfs.forks import watch_forks
 from agentfs.fs import quote
 from agentfs.fs.state_directory import StateDirectory, no_locks
@@ -204,7 +204,7 @@ class Database:
         if self._directory is not None:
             self._directory.check_usable()
         if self._closed:
-            raise FileIOError("The history of this workspace is closed.")
+            raise ClosedError("The history of this workspace is closed.")
         connection = self._connection
         if connection is None:
             connection = self._connection = self._open_temporary()

@@ -18,7 +18,7 @@ from typing import Any, Self, cast
 
 from agentfs import call_context
 from agentfs.enforcement import check_arguments
-from agentfs.errors import InvalidArgumentError
+from agentfs.errors import InvalidArgumentError, closed
 from agentfs.events import OnEvent
 from agentfs.limits import Limits
 from agentfs.permissions import READING, PermissionRequest
@@ -103,6 +103,10 @@ class RemoteWorkspace(Workspace):
         """What serves at the far side, and how often the connection was made anew."""
         return RemoteReport(**self._link.answer["remote"], reconnects=self._link.connections - 1)
 
+    def _check_open(self) -> None:
+        if self._link.closed:
+            raise closed()
+
     def close(self) -> None:
         """End the far side and the connection; every later call fails."""
         self._link.close()
@@ -164,6 +168,7 @@ class RemoteWorkspace(Workspace):
     def _request(
         self, method: str, arguments: Mapping[str, Any], *, changes: bool = False
     ) -> tuple[Mapping[str, Any], Connection]:
+        self._check_open()
         functions = [*self._functions]
         request: dict[str, Any] = {"method": method, "arguments": protocol.encode(arguments, functions)}
         if self._views:

@@ -47,6 +47,7 @@ class Link:
         self._process = os.getpid()
         self._lock = threading.Lock()
         self._connection: Connection | None = None  # also one that is being opened, while the lock is taken
+        self.closed = False
         self._ended = ""  # why no connection is made any more
         self.connections = 0
         self.answer: Mapping[str, Any] = {}
@@ -98,6 +99,7 @@ class Link:
 
     def close(self) -> None:
         """End the connection, also one that is being opened; no other one is made."""
+        self.closed = True
         self._ended = self._ended or "the workspace is closed"
         if self._connection is not None and os.getpid() == self._process:
             self._connection.close()

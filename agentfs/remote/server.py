@@ -27,6 +27,7 @@ from agentfs import call_context
 from agentfs.errors import (
     AgentFSError,
     BusyError,
+    ClosedError,
     DisconnectedError,
     FileIOError,
     InvalidArgumentError,
@@ -405,7 +406,7 @@ class Server:
                 details={"made": False},
             )
         if workspace is None:
-            raise RefusedError("This transaction has ended.", hint="Begin another one.")
+            raise ClosedError("This transaction has ended.", hint="Begin another one.")
         if not views and options is None:
             return workspace
         return self._made_view(workspace, json.dumps(views), json.dumps(options))

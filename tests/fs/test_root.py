@@ -68,7 +68,7 @@ def test_a_closed_root_opens_nothing(tree):
     root = Root(tree, Policy())
     root.close()
     root.close()
-    assert code_of(root.open_file, "f") == "io"
+    assert code_of(root.open_file, "f") == "closed"
 
 
 # Rows of the acceptance table (research §3) that need no other file than the tree.

@@ -18,6 +18,7 @@ import pytest
 import agentfs
 from agentfs import Deny, Edit, Limits, Policy, Protect, Workspace, connect
 from agentfs.errors import (
+    ClosedError,
     DisconnectedError,
     InvalidArgumentError,
     InvalidPathError,
@@ -329,7 +330,7 @@ def test_closing_does_not_wait_for_ever_for_a_stream(tmp_path, monkeypatch):
 
 def test_a_closed_workspace_and_a_missing_root_are_errors(remote, tmp_path):
     remote.close()
-    with pytest.raises(DisconnectedError, match="the workspace is closed"):
+    with pytest.raises(ClosedError, match="This workspace is closed"):
         remote.ls()
     with pytest.raises(NotFoundError):
         connect(open_pipe(), tmp_path / "missing", push=False)
