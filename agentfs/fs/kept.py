@@ -14,6 +14,7 @@ from agentfs.fs.texts import Block, TextStore
 
 _MAX_DERIVED = 200  # values that were derived from listings
 _MAX_KNOWN = 1000  # keys of these, now or lately
+Key = tuple[Hashable, ...]  # of a value that was derived from listings
 UNKNOWN = -1  # the device of a directory that has not been opened
 
 _O = TypeVar("_O")
@@ -233,15 +234,15 @@ class Memo:
     """The newest of what was derived from listings, until one changes; its size is in names."""
 
     def __init__(self) -> None:
-        self._values: dict[Hashable, tuple[Any, int]] = {}
+        self._values: dict[Key, tuple[Any, int]] = {}
         self._size = 0
-        self._known: set[Hashable] = set()
+        self._known: set[Key] = set()
 
-    def had(self, key: Hashable) -> bool:
+    def had(self, key: Key) -> bool:
         """Return whether something was kept under a key, now or lately."""
         return key in self._known
 
-    def get(self, key: Hashable) -> Any:
+    def get(self, key: Key) -> Any:
         """Return what is kept under a key; None for nothing."""
         found = self._values.pop(key, None)
         if found is None:
@@ -249,7 +250,7 @@ class Memo:
         self._values[key] = found  # now the newest
         return found[0]
 
-    def keep(self, key: Hashable, value: Any, size: int, most: int) -> None:
+    def keep(self, key: Key, value: Any, size: int, most: int) -> None:
         """Keep something of a size, and drop the oldest until no more than `most` is kept, but for this."""
         self.drop(key)
         self._values[key] = value, size
@@ -260,13 +261,13 @@ class Memo:
         while (self._size > most or len(self._values) > _MAX_DERIVED) and len(self._values) > 1:
             self.drop(next(iter(self._values)))
 
-    def drop(self, key: Hashable) -> None:
+    def drop(self, key: Key) -> None:
         """Drop what is kept under a key."""
         self._size -= self._values.pop(key, (None, 0))[1]
 
-    def drop_made_of(self, key: Hashable) -> None:
+    def drop_made_of(self, key: Key) -> None:
         """Drop the values whose keys begin with a key."""
-        for each in [each for each in self._values if isinstance(each, tuple) and each[0] == key]:
+        for each in [each for each in self._values if each[0] == key]:
             self.drop(each)
 
     def clear(self) -> None:

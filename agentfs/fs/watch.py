@@ -17,7 +17,7 @@ import threading
 import time
 import weakref
 from collections import Counter
-from collections.abc import Callable, Generator, Hashable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import islice
 from typing import Any, TypeVar
@@ -28,7 +28,16 @@ from agentfs.fs import inotify, syscalls
 from agentfs.fs.context import TIME_RESOLUTION, RootContext
 from agentfs.fs.file import read_start
 from agentfs.fs.ignore_files import RULE_FILES
-from agentfs.fs.kept import UNKNOWN, KeptDirectory, KeptEntry, KeptFile, KeptOther, Memo, WatchedDirectory
+from agentfs.fs.kept import (
+    UNKNOWN,
+    KeptDirectory,
+    KeptEntry,
+    KeptFile,
+    KeptOther,
+    Key,
+    Memo,
+    WatchedDirectory,
+)
 from agentfs.fs.mounts import Mounts, without_events
 from agentfs.fs.path import ParsedPath
 from agentfs.fs.resolve import ResolvedPath
@@ -317,7 +326,7 @@ class Watch:
 
     # Listings
 
-    def keep(self, key: Hashable, value: Any, size: int) -> None:
+    def keep(self, key: Key, value: Any, size: int) -> None:
         """Keep what was derived from listings and has so many names, until one changes."""
         self.memo.keep(key, value, size, self._names * _LISTS)
 

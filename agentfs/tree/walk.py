@@ -99,7 +99,7 @@ _NOTHING = _LeftOut()
 class KeptWalk:
     """A whole walk of a watched tree; after a change only pieces are made again."""
 
-    key: Hashable
+    key: tuple[Any, ...]
     reader: RuleReader
     checked: int  # the call in which it was last known to hold
     _: KW_ONLY

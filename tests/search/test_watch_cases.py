@@ -1,10 +1,14 @@
 """What a watched workspace must notice, case by case; the limits of watching; attacks on what is kept."""
 
+import ctypes
 import errno
 import gc
+import mmap
 import os
+import platform
 import resource
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
@@ -522,6 +526,88 @@ def test_a_forked_process_does_not_take_the_news_of_a_mount(root):
             os._exit(0 if found() == 4 else 1)
         assert os.waitpid(child, 0)[1] == 0
         assert found() == 4
+    """
+    run_with_own_mounts(code, root)
+
+
+# Changes without events, as docs/how-to/watch.md lists them: these tests show the limit, and where it ends.
+
+
+@linux
+def test_a_write_through_a_mapping_is_noticed_when_the_file_is_closed(ws, root):
+    with (root / "a/one.txt").open("r+b") as file, mmap.mmap(file.fileno(), 0) as mapped:
+        mapped[:6] = b"needle"
+        assert lines(ws, "needle") == 0
+    assert lines(ws, "needle") == 1
+
+
+@linux
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="it has the numbers of system calls")
+def test_an_asynchronous_write_is_noticed_when_the_file_is_closed(ws, root):
+    with (root / "a/one.txt").open("r+b") as file:
+        write_asynchronously(file.fileno(), b"needle")
+        assert (root / "a/one.txt").read_bytes().startswith(b"needle")
+        assert lines(ws, "needle") == 0
+    assert lines(ws, "needle") == 1
+
+
+def write_asynchronously(fd, data):
+    """Write by `io_submit`, and wait until that is done."""
+    call = ctypes.CDLL(None, use_errno=True).syscall
+    context, event = ctypes.c_ulong(0), ctypes.create_string_buffer(32)
+    if call(206, 1, ctypes.byref(context)) != 0:  # io_setup
+        pytest.skip("the system has no asynchronous writes")
+    content = ctypes.create_string_buffer(data, len(data))
+    request = struct.pack("QIiHhIQQqQII", 0, 0, 0, 1, 0, fd, ctypes.addressof(content), len(data), 0, 0, 0, 0)
+    control = ctypes.create_string_buffer(request, len(request))
+    pointers = (ctypes.c_void_p * 1)(ctypes.addressof(control))
+    try:
+        assert call(209, context, ctypes.c_long(1), pointers) == 1  # io_submit
+        assert call(208, context, ctypes.c_long(1), ctypes.c_long(1), event, None) == 1  # io_getevents
+    finally:
+        call(207, context)  # io_destroy
+    assert struct.unpack_from("q", event, 16)[0] == len(data)
+
+
+@linux
+def test_a_write_through_a_removed_name_outside_is_noticed_with_the_next_event(
+    root, tmp_path
+):
+    os.link(root / "a/one.txt", tmp_path / "outside")
+    with (tmp_path / "outside").open("r+") as file:
+        (tmp_path / "outside").unlink()
+        with Workspace(root, watch=True) as ws:
+            assert lines(ws, "needle") == 0
+            file.write("needle")
+            file.flush()
+            assert lines(ws, "needle") == 0
+            (root / "a/one.txt").touch()
+            assert lines(ws, "needle") == 1
+
+
+@linux
+@needs_root
+def test_a_layer_that_is_changed_below_an_overlay_is_not_noticed(root):
+    code = """
+        import subprocess, sys
+        from pathlib import Path
+        from agentfs import Workspace
+        layer = Path(sys.argv[1])
+        root = layer.parent
+        subprocess.run(["mount", "-t", "tmpfs", "none", "/mnt"], check=True)
+        for name in ("upper", "work", "top"):
+            Path("/mnt", name).mkdir()
+        options = f"lowerdir={layer},upperdir=/mnt/upper,workdir=/mnt/work"
+        subprocess.run(["mount", "-t", "overlay", "none", "-o", options, "/mnt/top"], check=True)
+        ws = Workspace("/mnt/top", watch=True)
+        found = lambda: ws.grep("needle", context=0).total_lines
+        assert found() == 0
+        (layer / "a/one.txt").write_text("needle")
+        assert found() == 0
+        Path("/mnt/top/a/b/one.txt").write_text("needle")
+        assert found() == 1
+        ws.forget()
+        assert found() == 2
     """
     run_with_own_mounts(code, root)
 
