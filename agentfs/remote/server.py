@@ -214,7 +214,7 @@ class Server:
                 )
             protocol.check_fields(hello, protocol.Hello)
             workspace = self._workspace = self._make_workspace(hello)
-        except AgentFSError as error:
+        except Exception as error:  # noqa: BLE001 - the client raises it
             self._send({**answer, "error": protocol.encode_error(error)})
             return False
         report = {
