@@ -4,13 +4,19 @@ Catch a branch (PathError, AccessError, EditError, ContentError, ArgumentError, 
 kind of failure, a leaf for one, or the Python error that a leaf also is; `code` is what crosses a wire.
 """
 
+import errno
+import os
 from typing import Any, ClassVar, Self
 
 from agentfs.messages import Joined, Message, Names, ParameterName, calls_in, say
 
+_ERRNO_END = 4096  # of any system; a far side may send another
+
 
 class AgentFSError(Exception):
     """The root of all errors of agentfs; only its leaves are raised.
+
+    A leaf that is an OSError has `errno`, `strerror` (the system's text) and `filename` (the displayed path).
 
     Attributes:
         code: A stable, machine-readable name of the failure.
@@ -22,12 +28,15 @@ class AgentFSError(Exception):
     """
 
     code: ClassVar[str] = ""
+    _number: ClassVar[int] = 0
 
-    def __init_subclass__(cls, *, code: str = "") -> None:
-        """Set the code of a leaf; a branch has none."""
+    def __init_subclass__(cls, *, code: str = "", number: int = 0) -> None:
+        """Set the code of a leaf, and the `errno` of an OSError; a branch has no code."""
         super().__init_subclass__()
         if code:
             cls.code = code
+        if number:
+            cls._number = number
 
     def __init__(self, message: str, *, hint: str = "", details: dict[str, Any] | None = None) -> None:
         if not self.code:
@@ -38,6 +47,12 @@ class AgentFSError(Exception):
         self.details: dict[str, Any] = details or {}
         if calls := calls_in(hint):
             self.details["suggested_calls"] = calls
+        if isinstance(self, OSError):
+            number = self.details.get("errno")
+            known = type(number) is int and 0 < number < _ERRNO_END
+            self.errno = number if known else self._number
+            self.strerror = os.strerror(self.errno)
+            self.filename = self.details.get("path")
 
     def __str__(self) -> str:
         """Return what the model is shown: the message, the places it names, and the hint."""
@@ -80,31 +95,31 @@ class PathError(AgentFSError):
     """The path does not name what the call needs."""
 
 
-class OutsideWorkspaceError(PathError, PermissionError, code="outside_workspace"):
+class OutsideWorkspaceError(PathError, PermissionError, code="outside_workspace", number=errno.EACCES):
     """The path leads out of the root; whether anything exists there is not said."""
 
 
-class NotFoundError(PathError, FileNotFoundError, code="not_found"):
+class NotFoundError(PathError, FileNotFoundError, code="not_found", number=errno.ENOENT):
     """Nothing exists at the path."""
 
 
-class AlreadyExistsError(PathError, FileExistsError, code="already_exists"):
+class AlreadyExistsError(PathError, FileExistsError, code="already_exists", number=errno.EEXIST):
     """Something exists where a new file was to be made."""
 
 
-class NotAFileError(PathError, IsADirectoryError, code="not_a_file"):
+class NotAFileError(PathError, IsADirectoryError, code="not_a_file", number=errno.EISDIR):
     """A directory is where a file is needed."""
 
 
-class NotDirectoryError(PathError, NotADirectoryError, code="not_a_directory"):
+class NotDirectoryError(PathError, NotADirectoryError, code="not_a_directory", number=errno.ENOTDIR):
     """A file is where a directory is needed."""
 
 
-class SpecialFileError(PathError, OSError, code="not_regular"):
+class SpecialFileError(PathError, OSError, code="not_regular", number=errno.ENXIO):
     """A FIFO, socket or device is where a regular file is needed."""
 
 
-class LinkLoopError(PathError, OSError, code="link_loop"):
+class LinkLoopError(PathError, OSError, code="link_loop", number=errno.ELOOP):
     """The path goes through more symbolic links than are followed."""
 
 
@@ -112,7 +127,7 @@ class InvalidPathError(PathError, ValueError, code="invalid_path"):
     """The path is empty, has a NUL in it, or is one of another system."""
 
 
-class NameTooLongError(PathError, OSError, code="name_too_long"):
+class NameTooLongError(PathError, OSError, code="name_too_long", number=errno.ENAMETOOLONG):
     """The path or one of its names is longer than file systems allow."""
 
 
@@ -120,15 +135,15 @@ class AccessError(AgentFSError, PermissionError):
     """The policy does not allow the call."""
 
 
-class ProtectedError(AccessError, code="protected"):
+class ProtectedError(AccessError, code="protected", number=errno.EACCES):
     """The file is on a protected list, under its own name or another."""
 
 
-class ReadOnlyError(AccessError, code="read_only"):
+class ReadOnlyError(AccessError, code="read_only", number=errno.EROFS):
     """The workspace may only be read."""
 
 
-class RefusedError(AccessError, code="refused"):
+class RefusedError(AccessError, code="refused", number=errno.EPERM):
     """The permission callback or a rule refused the call."""
 
 
@@ -226,21 +241,16 @@ class OperationalError(AgentFSError):
     """The call is right, and could not be completed."""
 
 
-class DeadlineExceededError(OperationalError, TimeoutError, code="timeout"):
+class DeadlineExceededError(OperationalError, TimeoutError, code="timeout", number=errno.ETIMEDOUT):
     """The deadline passed."""
 
 
-class BusyError(OperationalError, OSError, code="busy"):
+class BusyError(OperationalError, OSError, code="busy", number=errno.EBUSY):
     """Another writer has locked the file."""
 
 
-class FileIOError(OperationalError, OSError, code="io"):
+class FileIOError(OperationalError, OSError, code="io", number=errno.EIO):
     """The operating system reported an error; `details` has its errno and text."""
-
-    def __init__(self, message: str, *, hint: str = "", details: dict[str, Any] | None = None) -> None:
-        super().__init__(message, hint=hint, details=details)
-        self.errno = self.details.get("errno")
-        self.strerror = self.details.get("error")
 
 
 class ClosedError(OperationalError, ValueError, code="closed"):
@@ -256,7 +266,7 @@ class UnsupportedSystemError(OperationalError, NotImplementedError, code="unsupp
     """This operating system cannot confine a workspace to its root."""
 
 
-class DisconnectedError(OperationalError, ConnectionError, code="disconnected"):
+class DisconnectedError(OperationalError, ConnectionError, code="disconnected", number=errno.ENOTCONN):
     """The far side of a remote workspace cannot be reached.
 
     `details["made"]` is True or False where it is known whether the call has changed anything, else None.

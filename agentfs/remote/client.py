@@ -96,7 +96,7 @@ class RemoteWorkspace(Workspace):
     @property
     def recovery_notes(self) -> tuple[str, ...]:
         """What was recovered on opening, because a process had died in the middle of a change."""
-        return tuple(map(protocol.shown, self._link.answer["notes"]))
+        return tuple(self._link.answer["notes"])
 
     @property
     def remote(self) -> RemoteReport:
@@ -187,7 +187,7 @@ class RemoteWorkspace(Workspace):
         seconds = max(0.0, float(asked)) if isinstance(asked, (int, float)) else self.limits.timeout
         left = call_context.deadline() - time.monotonic()
         if left < float("inf"):
-            request["seconds"] = left
+            request["seconds"] = max(left, 0.0)
         seen = 0
 
         def reply(question: Mapping[str, Any]) -> dict[str, Any]:

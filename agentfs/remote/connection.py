@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
-from agentfs.errors import AgentFSError, DisconnectedError
+from agentfs.errors import AgentFSError, DisconnectedError, InvalidArgumentError
 from agentfs.remote import protocol
 from agentfs.remote.transport import Stream, line_reader
 
@@ -180,14 +180,15 @@ class Connection:
                 asked = time.monotonic()
                 questions += 1
                 try:
+                    protocol.check_fields(message, protocol.Question)
                     reply = call.reply(message)
-                except protocol.ProtocolError as error:
+                except (protocol.ProtocolError, InvalidArgumentError) as error:
                     raise self._give_up(str(error)) from None
                 if questions > _MAX_QUESTIONS:
                     raise self._give_up("the far side asked too many questions")
                 self.send({"reply": number, "to": message["ask"], **reply})
                 call.until += time.monotonic() - asked
-            elif type(entries := message.get("entries")) is int:
+            elif protocol.is_instance(entries := message.get("entries"), int):
                 call.progress(entries)
 
     def _next(self, inbox: _Inbox, until: float) -> Mapping[str, Any]:

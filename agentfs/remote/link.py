@@ -136,6 +136,7 @@ class Link:
             error = error_of(answer) if "error" in answer else None
             if error is None and not protocol.is_instance(answer, _Opened):
                 error = disconnected("The far side does not say what it is.", made=False)
+            answer = protocol.shown(answer)
         except AgentFSError as failure:
             answer, error = {}, failure
         if error is not None:
@@ -167,4 +168,4 @@ def disconnected(message: str, *, made: bool | None) -> DisconnectedError:
     """Return the error of a call whose connection was lost, with what is known of its change."""
     known = "Nothing was changed by this call."
     hint = known if made is False else "Whether this call changed anything is not known."
-    return DisconnectedError(message, hint=hint, details={"made": made})
+    return DisconnectedError(protocol.shown(message), hint=hint, details={"made": made})

@@ -2,7 +2,8 @@
 
 A value is JSON, or an object whose key `$` says what it is: a list for a tuple, else the name of a class and
 its fields. Classes are those of results, policies, requests and messages; their type hints say what each
-field may be, so that what is decoded has the types that the program expects, whoever sent it.
+field may be, so that what is decoded has the types that the program expects, whoever sent it. The hints of
+messages do the same: a number is finite, and an integer from 0 to `LARGEST`.
 """
 # pyright: reportUnknownVariableType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
 # Of what a message has, the types are known only once it is decoded.
@@ -11,19 +12,19 @@ import base64
 import functools
 import inspect
 import json
+import re
 import types
 import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, fields, is_dataclass
-from typing import Any, Literal, Union
+from typing import Annotated, Any, Literal, TypedDict, Union
 
 from agentfs import errors, results
-from agentfs.errors import AgentFSError, TooLargeError, UnsupportedSystemError
-from agentfs.limits import MIB, Limits
+from agentfs.errors import AgentFSError, InvalidArgumentError, TooLargeError, UnsupportedSystemError
+from agentfs.limits import LARGEST, MIB, Limits
 from agentfs.messages import FirstOf, Joined, Message, NextCall, ParameterName, Part, Retry, ToolName
 from agentfs.permissions import Allow, Deny, PermissionRequest
 from agentfs.policy import DialectOptions, Policy, Protect
-from agentfs.results import TEXTS
 from agentfs.tools.checking import ArgumentChecker
 from agentfs.tools.declaration import declared_tools
 from agentfs.tools.types import SCALAR_TESTS
@@ -33,9 +34,35 @@ from agentfs.workspace import Workspace
 VERSION = 1  # of the messages; both sides must have the same
 MAX_LINE = 1 * MIB
 _LINE = MIB // 16  # of what is sent: each is a sign of life on a slow way
-MAX_MESSAGE = 256 * MIB
+MAX_MESSAGE = 64 * MIB
+MAX_MEMORY = 256 * MIB  # that a message takes once it is decoded
 _MAX_DEPTH = 40
-_TEXTS = TEXTS | {"notes", "applied_via"}  # fields of results that a model is shown
+# Fields that hold names or content of the tree, which programs need as they are. All other texts of results
+# and questions are for people and models.
+_NAMES = ("path", "paths", "name", "to", "target", "moved_from", "files", "counts", "failed", "left", "next")
+_CONTENT = (
+    "unread_rules",
+    "rules",
+    "since",
+    "arguments",
+    "content",
+    "diff",
+    "patch",
+    "before",
+    "after",
+    "data",
+)
+_EXACT = frozenset((*_NAMES, *_CONTENT, "newline"))
+_EXACT_OF: dict[type[Any], frozenset[str]] = {
+    results.Match: _EXACT | {"text"},
+    PermissionRequest: _EXACT - {"diff"},  # which a person reads
+    ParameterName: frozenset(),
+}
+# The largest numbers of some fields of classes.
+_MOST = {"line_overhead": 1000, "summary_samples": 100}
+# Bytes of memory, at most, for each token of JSON: an object takes more than an array.
+_MEMORY_OF = {b"{": 500, b"[": 160, b":": 70, b",": 60, b'"': 50}
+_TOKENS = re.compile(rb'"[^"]*"|[{\[:,]')
 _MORE, _LAST = b"+", b"="  # begin each line of a message that has several
 _MAX_SEPARATOR = 10  # characters of a separator, which is repeated for each part
 
@@ -47,12 +74,85 @@ _CLASSES: dict[str, type[Any]] = {
         *(ToolName, ParameterName, Retry, Message, Joined, FirstOf),
     )
 }
+_SETTINGS = {Policy, Protect, Limits, DialectOptions, Allow, Deny}
+_ANSWERS = {name: each for name, each in _CLASSES.items() if each not in _SETTINGS}
+# Classes of which the fields besides the exact ones are shown to people and models.
+_SHOWN = {each for each in vars(results).values() if isinstance(each, type) and is_dataclass(each)}
+_SHOWN |= {PermissionRequest, ToolName, ParameterName, Retry}
+_SHOWN -= {results.Edit, results.LineChange}
 _METHODS = declared_tools(Workspace)
 # Exceptions besides those of agentfs that a method may raise, each with a text.
 _EXCEPTIONS = (TypeError, ValueError, RuntimeError, MemoryError, RecursionError, NotImplementedError)
 
 _Function = Callable[..., Any]
 _Test = Callable[[Any], bool]
+
+
+def _is_identifier(value: str) -> bool:
+    return len(value) <= 64 and value.isascii() and value.isalnum()
+
+
+def _is_short(value: Sequence[Any]) -> bool:
+    return len(value) <= 200
+
+
+_Identifier = Annotated[str, _is_identifier]
+
+
+class Hello(TypedDict):
+    """The first message of the near side. In all messages, a field that may be None may be left out."""
+
+    nonce: _Identifier
+    client: _Identifier
+    protocol: int
+    root: str
+    state: str | None
+    session: str | None
+    policy: dict[str, Any]
+    limits: dict[str, Any]
+    watch: bool
+    again: bool | None
+    kept: bool | None
+    forget: bool | None
+
+
+class Request(TypedDict):
+    """A call of a method at the far side."""
+
+    call: int
+    method: Annotated[str, _is_short]
+    arguments: dict[str, Any]
+    views: Annotated[list[Any], _is_short] | None
+    dialect: dict[str, Any] | None
+    transaction: _Identifier | None
+    key: _Identifier | None
+    tool: Annotated[str, _is_short] | None
+    progress: bool | None
+    seconds: float | None
+    again: bool | None
+
+
+class Reply(TypedDict):
+    """The answer of the near side to a question."""
+
+    reply: int
+    to: int
+    raised: bool | None
+
+
+class Question(TypedDict):
+    """A call of a function of the near side."""
+
+    ask: int
+    function: int
+    arguments: list[Any]
+
+
+def check_fields(message: Mapping[str, Any], kind: Any) -> None:
+    """Raise `invalid_argument` unless each field of a message has its type and is in its range."""
+    for name, test in _members(kind).items():
+        if not test(message.get(name)):
+            raise InvalidArgumentError(f"The field {name!r} of a message is missing, or has a wrong value.")
 
 
 class RemoteFunction:
@@ -69,11 +169,15 @@ class ProtocolError(Exception):
 def to_lines(message: Mapping[str, Any]) -> bytes:
     """Return a message, whose values are encoded, as one line or several; `too_large` for too long a one."""
     text = json.dumps(message, separators=(",", ":")).encode()
-    if len(text) > MAX_MESSAGE:
-        raise TooLargeError(
-            f"A call or its result has {len(text):,} bytes as a message, of at most {MAX_MESSAGE:,}.",
-            hint="Ask for less at a time.",
-        )
+    for size, most, unit in (
+        (len(text), MAX_MESSAGE, "bytes"),
+        (_memory(text), MAX_MEMORY, "bytes of memory"),
+    ):
+        if size > most:
+            raise TooLargeError(
+                f"A call or its result has {size:,} {unit} as a message, of at most {most:,}.",
+                hint="Ask for less at a time.",
+            )
     if len(text) <= _LINE:
         return text + b"\n"
     *parts, last = (text[start : start + _LINE] for start in range(0, len(text), _LINE))
@@ -86,19 +190,39 @@ def messages(read_line: Callable[[], bytes]) -> Iterator[dict[str, Any]]:
     while line := read_line():
         if not line.endswith(b"\n"):
             raise ProtocolError("A line was cut off.")
-        if line.startswith(_MORE):
-            kept += line[1:-1]
-            if len(kept) > MAX_MESSAGE:
-                raise ProtocolError(f"A message has over {MAX_MESSAGE:,} bytes.")
+        is_part = line.startswith(_MORE)
+        kept += line[1:-1] if is_part else line.removeprefix(_LAST)
+        if len(kept) > MAX_MESSAGE:
+            raise ProtocolError(f"A message has over {MAX_MESSAGE:,} bytes.")
+        if is_part:
             continue
-        text, kept = bytes(kept) + line.removeprefix(_LAST), bytearray()
+        if _memory(kept) > MAX_MEMORY:
+            raise ProtocolError(f"A message takes over {MAX_MEMORY:,} bytes of memory.")
         try:
-            message: Any = json.loads(text.decode("ascii"))
+            text = kept.decode("ascii")
+            kept.clear()
+            message: Any = json.loads(text)
         except (ValueError, RecursionError):
             raise ProtocolError("A line is no JSON in ASCII.") from None
+        del text
         if not isinstance(message, dict):
             raise ProtocolError("A line is no JSON object.")
         yield message
+        del message
+
+
+def _memory(text: bytes | bytearray) -> int:
+    """Return how many bytes of memory a message takes, at most: while it is read, and once it is decoded."""
+    if len(text) * 200 <= MAX_MEMORY:
+        return 0
+    # A character takes as many bytes as the largest of its string: ASCII, of 16 bits, or with a surrogate.
+    width = 4 if b"\\ud" in text or b"\\uD" in text else 2 if b"\\u" in text else 1
+    memory = (2 + width) * len(text)
+    for token in _TOKENS.finditer(text.replace(b"\\\\", b"").replace(b'\\"', b"")):
+        memory += _MEMORY_OF[token[0][:1]]
+        if memory > MAX_MEMORY:
+            break
+    return memory
 
 
 def encode(value: Any, functions: list[_Function] | None = None) -> Any:
@@ -142,20 +266,23 @@ def encode(value: Any, functions: list[_Function] | None = None) -> Any:
     raise TypeError(f"{name} is no type of a message")
 
 
-def decode(value: Any, function: Callable[[int], _Function] | None = None) -> Any:
+def decode(value: Any, function: Callable[[int], _Function] | None = None, *, settings: bool = False) -> Any:
     """Return the value that was encoded; raise ProtocolError for anything else.
 
-    `function` returns what is called for a function of the other side; without it none is taken.
+    `function` returns what is called for a function of the other side; without it none is taken. A far side
+    also takes `settings`, such as a policy.
     """
-    return _decode(value, function, 0)
+    return _decode(value, function, _CLASSES if settings else _ANSWERS, 0)
 
 
-def _decode(value: Any, function: Callable[[int], _Function] | None, depth: int) -> Any:
+def _decode(
+    value: Any, function: Callable[[int], _Function] | None, classes: Mapping[str, type[Any]], depth: int
+) -> Any:
     if depth > _MAX_DEPTH:
         raise ProtocolError("A message is nested too deeply.")
     given: Any = value
     if isinstance(value, list):
-        return [_decode(each, function, depth + 1) for each in given]
+        return [_decode(each, function, classes, depth + 1) for each in given]
     if not isinstance(value, dict):
         # A method checks its arguments itself.
         if function is None and type(value) in (int, float) and not SCALAR_TESTS["number"](value):
@@ -163,27 +290,30 @@ def _decode(value: Any, function: Callable[[int], _Function] | None, depth: int)
         return value
     name: Any = given.get("$")
     if isinstance(name, list):
-        return tuple(_decode(each, function, depth + 1) for each in name)
-    made = {key: _decode(each, function, depth + 1) for key, each in given.items() if key != "$"}
+        return tuple(_decode(each, function, classes, depth + 1) for each in name)
+    made = {key: _decode(each, function, classes, depth + 1) for key, each in given.items() if key != "$"}
     if name is None:
         return made
     try:
-        return _make(str(name), made, function)
+        return _make(classes.get(str(name)), str(name), made, function)
     except (TypeError, ValueError, LookupError, AttributeError) as error:
         if isinstance(error, AgentFSError):  # what a policy or a limit does not take
             raise
         raise ProtocolError(f"A message has a wrong {str(name)[:40]!r}.") from None
 
 
-def shown(text: Any) -> Any:
-    """Return a text for a model, or a tuple of them, with its hidden characters visible."""
-    if type(text) is tuple:
-        return tuple(map(shown, text))
-    return escape_controls(text) if type(text) is str and visible(text) != text else text
+def shown(value: Any) -> Any:
+    """Return a value with the hidden characters of all its texts visible."""
+    if type(value) is str:
+        return escape_controls(value) if visible(value) != value else value
+    if type(value) in (tuple, list):
+        return type(value)(map(shown, value))
+    if type(value) is dict:
+        return {shown(name): shown(each) for name, each in value.items()}
+    return value
 
 
-def _make(name: str, given: dict[str, Any], function: Callable[[int], _Function] | None) -> Any:
-    cls: Any = _CLASSES.get(name)
+def _make(cls: Any, name: str, given: dict[str, Any], function: Callable[[int], _Function] | None) -> Any:
     if cls is None:
         if name == "bytes":
             return base64.b64decode(given["base64"], validate=True)
@@ -201,10 +331,16 @@ def _make(name: str, given: dict[str, Any], function: Callable[[int], _Function]
             raise TypeError(name)
         return cls(*map(shown, parts))
     tests = _tests(cls)
-    if not all(tests[key](each) for key, each in given.items()) or (cls is Retry and not _is_json(given)):
+    if not all(tests[key](each) for key, each in given.items()) or (cls is Retry and not _is_retry(given)):
         raise TypeError(name)
-    texts = _TEXTS if issubclass(cls, results.Result) else ()
-    return cls(**{key: shown(each) if key in texts else each for key, each in given.items()})
+    if cls in _SHOWN:
+        exact = _EXACT_OF.get(cls, _EXACT)
+        given = {key: each if key in exact else shown(each) for key, each in given.items()}
+    return cls(**given)
+
+
+def _is_retry(given: Mapping[str, Any]) -> bool:
+    return _is_json(given) and all(map(str.isidentifier, given["arguments"]))
 
 
 def _given(value: Any, cls: Any) -> dict[str, Any]:
@@ -231,7 +367,19 @@ def _defaults(cls: Any) -> dict[str, Any]:
 @functools.cache
 def _tests(cls: Any) -> dict[str, _Test]:
     hints = typing.get_type_hints(cls)
+    for name in _MOST.keys() & hints.keys():
+        hints[name] = Annotated[hints[name], _at_most(_MOST[name])]
     return {name: _test(hints[name]) for name in _defaults(cls)}
+
+
+def _at_most(most: int) -> _Test:
+    return lambda value: value is None or value <= most
+
+
+@functools.cache
+def _members(kind: Any) -> dict[str, _Test]:
+    """Return the tests of the fields of a TypedDict."""
+    return {name: _test(each) for name, each in typing.get_type_hints(kind, include_extras=True).items()}
 
 
 def is_instance(value: Any, hint: Any) -> bool:
@@ -245,6 +393,9 @@ def _test(hint: Any) -> _Test:
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if hint is Any:
         return lambda _: True
+    if origin is Annotated:
+        of_type, in_range = _test(arguments[0]), hint.__metadata__[0]
+        return lambda value: of_type(value) and in_range(value)
     if origin is Literal:
         return lambda value: type(value) in (str, int, bool) and value in arguments
     if origin in (Union, types.UnionType):
@@ -269,7 +420,7 @@ def _test(hint: Any) -> _Test:
     if origin is Callable:
         return callable
     if typing.is_typeddict(hint):
-        members = {name: _test(each) for name, each in typing.get_type_hints(hint).items()}
+        members = _members(hint)
         return lambda value: (
             isinstance(value, dict)
             and value.keys() == members.keys()
@@ -277,8 +428,10 @@ def _test(hint: Any) -> _Test:
             and (hint is not NextCall or _can_be_made(**value))
         )
     if hint is float:
-        return lambda value: type(value) in (int, float)
-    if hint in (int, bool, bytes):
+        return SCALAR_TESTS["number"]
+    if hint is int:
+        return lambda value: type(value) is int and 0 <= value <= LARGEST
+    if hint in (bool, bytes):
         return lambda value: type(value) is hint
     kind = type(None) if hint is None else hint
     return lambda value: isinstance(value, kind)  # a text may be a Message
@@ -334,7 +487,8 @@ def decode_error(value: Any) -> Exception:
     message, hint, details = found.get("message"), found.get("hint", ""), found.get("details", {})
     if not isinstance(message, str) or not isinstance(hint, str) or not _is_details(details):
         raise ProtocolError("An answer has a wrong error.")
-    message, hint, code = shown(message), shown(hint), found.get("code")
+    message, hint, details = shown(message), shown(hint), shown(details)
+    code = shown(found.get("code"))
     if isinstance(code, str):  # an unknown one is that of a newer version
         leaf = _leaves().get(code)
         return (

@@ -47,6 +47,7 @@ from agentfs.workspace import Workspace, view_for_dialect
 _THREADS = 64  # calls that wait for an answer keep theirs
 _MAX_CALLS = 1024
 _MAX_VIEWS = 64
+_MAX_WAITING = 16  # replies for one call that it has not taken
 
 
 @dataclass(frozen=True)
@@ -168,17 +169,20 @@ class Server:
             return
         for message in incoming:
             match message:
-                case {"call": int() as number}:
+                case {"call": number} if protocol.is_instance(number, int):
                     self._begin(number, message)
-                case {"reply": int() as number}:
+                case {"reply": number}:
+                    protocol.check_fields(message, protocol.Reply)
                     if request := self._requests.get(number):
+                        if request.replies.qsize() > _MAX_WAITING:
+                            raise protocol.ProtocolError("The client sends more than is taken.")
                         request.replies.put(message)
-                case {"cancel": int() as number}:
+                case {"cancel": number} if protocol.is_instance(number, int):
                     if (request := self._requests.get(number)) and request.call.abandon():
                         request.replies.put(None)
                 case {"abort": str() as name}:
                     self._workers.submit(self._abort, name)
-                case {"ping": int() as number}:
+                case {"ping": number} if protocol.is_instance(number, int):
                     self._send({"pong": number})
                 case {"bye": True}:
                     self._said_bye = True
@@ -209,8 +213,9 @@ class Server:
                     f"The far side has agentfs {agentfs.__version__}, whose messages are of another version.",
                     hint="Install the same version on both sides, or let it be pushed.",
                 )
+            protocol.check_fields(hello, protocol.Hello)
             workspace = self._workspace = self._make_workspace(hello)
-        except AgentFSError as error:
+        except Exception as error:  # noqa: BLE001 - the client raises it
             self._send({**answer, "error": protocol.encode_error(error)})
             return False
         report = {
@@ -226,18 +231,15 @@ class Server:
 
     def _make_workspace(self, hello: Mapping[str, Any]) -> Workspace:
         policy, limits = _decode(hello.get("policy")), _decode(hello.get("limits"))
-        watch, root = hello.get("watch"), hello.get("root")
-        state = hello.get("state")
-        if not isinstance(policy, Policy) or not isinstance(limits, Limits) or not isinstance(root, str):
-            raise InvalidArgumentError("The first message lacks a policy, limits or a root.")
+        watch, root, state = hello["watch"], hello["root"], hello.get("state")
+        if not isinstance(policy, Policy) or not isinstance(limits, Limits):
+            raise InvalidArgumentError("The first message lacks a policy or limits.")
         self._check(policy, limits)
-        if state is not None and not (isinstance(state, str) and self._options.any_policy):
+        if state is not None and not self._options.any_policy:
             raise RefusedError(
                 "The command line of the far side does not let the client choose a state directory."
             )
         policy = self._narrowed(policy)
-        if not isinstance(watch, bool):
-            raise InvalidArgumentError("The first message does not say whether to watch.")
         if "\0" in self._options.root + root:
             raise InvalidPathError("The root has a NUL in it.")
         top = os.path.realpath(self._options.root)
@@ -271,11 +273,9 @@ class Server:
         opened: Callable[[type[Workspace], str | None], Workspace],
         state: str | None,
     ) -> Workspace:
-        client, name, only = hello.get("client"), hello.get("session"), self._options.session
+        client, name, only = hello["client"], hello.get("session"), self._options.session
         if only is not None and name not in (None, only):
             raise RefusedError("The command line of the far side does not allow this session.")
-        if not isinstance(client, str) or not client.isalnum() or not isinstance(name, str | None):
-            raise InvalidArgumentError("The first message has a wrong session.")
         name, again = name or only, hello.get("again") is True
         kind = _ServedWorkspace if name is None and state is None else Workspace
         try:
@@ -303,22 +303,26 @@ class Server:
             own, given = getattr(Protect, each.name.upper()), getattr(policy.protect, each.name)
             if given[: len(own)] != own or any(name.startswith("!") for name in given[len(own) :]):
                 raise RefusedError("The command line of the far side does not allow to protect fewer names.")
+        if limits.count_tokens is not None:  # it could count none
+            raise RefusedError("The command line of the far side does not let the client count tokens.")
 
     def _begin(self, number: int, message: Mapping[str, Any]) -> None:
         if number in self._requests:
             raise protocol.ProtocolError("Two calls have one number.")
-        if len(self._requests) >= _MAX_CALLS:
-            error = BusyError(f"Over {_MAX_CALLS} calls are under way.")
+        try:
+            protocol.check_fields(message, protocol.Request)
+            if len(self._requests) >= _MAX_CALLS:
+                raise BusyError(f"Over {_MAX_CALLS} calls are under way.")
+        except AgentFSError as error:
             self._send({"answer": number, "error": protocol.encode_error(error)})
             return
 
         def progress(entries: int) -> None:
             self._send({"progress": number, "entries": entries})
 
-        tool, key = message.get("tool"), message.get("key")
         call = call_context.Call(
-            tool if isinstance(tool, str) else None,
-            key=key if isinstance(key, str) else None,
+            message.get("tool"),
+            key=message.get("key"),
             on_progress=progress if message.get("progress") is True else None,
         )
         request = self._requests[number] = _Request(number, message, call, queue.SimpleQueue())
@@ -358,18 +362,18 @@ class Server:
         return None
 
     def _run(self, message: Mapping[str, Any]) -> Any:
-        seconds = message.get("seconds")
-        with contextlib.ExitStack() as stack:
-            if isinstance(seconds, (int, float)):
-                stack.enter_context(call_context.limited(max(float(seconds), 0.0)))
-            workspace = self._view(message)
+        base = self._base(message)
+        with self._limited(message, base):
+            workspace = self._view(message, base)
+        with self._limited(message, workspace):
             if message.get("again") is True and workspace.policy.reread == "diff":
                 # What the first sending has noted as read has not come to the client.
                 workspace = workspace.view(policy=replace(workspace.policy, reread="full"))
-            arguments = _decode(message.get("arguments"))
-            method, name = message.get("method"), message.get("transaction")
-            if not isinstance(arguments, dict):
-                raise protocol.ProtocolError("A call has no arguments.")
+            arguments, method, name = (
+                self._arguments(message, workspace),
+                message["method"],
+                message.get("transaction"),
+            )
             match method:
                 case "view":
                     return None
@@ -387,29 +391,49 @@ class Server:
                 case _:
                     raise protocol.ProtocolError("There is no such method.")
 
+    def _limited(
+        self, message: Mapping[str, Any], workspace: Workspace
+    ) -> contextlib.AbstractContextManager[None]:
+        """Set the deadline of the client, at most that of the workspace; else the method sets its own."""
+        seconds = message.get("seconds")
+        if seconds is None:
+            return contextlib.nullcontext()
+        return call_context.limited(max(min(seconds, workspace.limits.timeout), 0.0))
+
+    def _arguments(self, message: Mapping[str, Any], workspace: Workspace) -> dict[str, Any]:
+        arguments = _decode(message["arguments"])
+        if not isinstance(arguments, dict):
+            raise protocol.ProtocolError("A call has no arguments.")
+        seconds, most = arguments.get("timeout"), workspace.limits.timeout
+        if isinstance(seconds, (int, float)) and not seconds <= most and not self._options.any_policy:
+            raise RefusedError(f"The command line of the far side does not allow a timeout over {most:g} s.")
+        return arguments
+
     def _abort(self, name: str) -> None:
         if transaction := self._transactions.pop(name, None):
             with contextlib.suppress(_Aborted):
                 transaction.context.__exit__(_Aborted, _Aborted(), None)
 
-    def _view(self, message: Mapping[str, Any]) -> Workspace:
-        """Return the workspace that a call is about, made by the views that it names."""
-        name, views, options = message.get("transaction"), message.get("views", []), message.get("dialect")
-        if name is None:
-            workspace = self._workspace
-        else:
-            transaction = self._transactions.get(name)
-            workspace = None if transaction is None else transaction.workspace
-        if workspace is None and message.get("again") is True:
+    def _base(self, message: Mapping[str, Any]) -> Workspace:
+        """Return the workspace, or that of the transaction, of which a call may name views."""
+        name = message.get("transaction")
+        transaction = self._transactions.get(name) if name is not None else None
+        workspace = self._workspace if name is None else transaction and transaction.workspace
+        if workspace is not None:
+            return workspace
+        if message.get("again") is True:
             raise DisconnectedError(
                 "The transaction was lost with the connection; nothing of it was made.",
                 details={"made": False},
             )
-        if workspace is None:
-            raise ClosedError("This transaction has ended.", hint="Begin another one.")
+        raise ClosedError("This transaction has ended.", hint="Begin another one.")
+
+    def _view(self, message: Mapping[str, Any], workspace: Workspace) -> Workspace:
+        """Return a workspace with the views that a call names."""
+        views, options = message.get("views"), message.get("dialect")
         if not views and options is None:
             return workspace
-        return self._made_view(workspace, json.dumps(views), json.dumps(options))
+        return self._made_view(workspace, json.dumps(views or []), json.dumps(options))
 
     def _make_view(self, workspace: Workspace, views: str, options: str) -> Workspace:
         for each in json.loads(views):
@@ -455,4 +479,4 @@ class _RemoteFunction(protocol.RemoteFunction):
 
 
 def _decode(value: Any) -> Any:
-    return protocol.decode(value, _RemoteFunction)
+    return protocol.decode(value, _RemoteFunction, settings=True)

@@ -1,14 +1,19 @@
 """A hostile client gets nothing beyond the root, nor beyond what the command line of the server allows."""
 
 import contextlib
+import copy
+import dataclasses
+import functools
 import json
 import os
 import threading
+import time
 
 import pytest
 
 from agentfs import Limits, Policy, Protect
 from agentfs.errors import AgentFSError
+from agentfs.policy import DialectOptions
 from agentfs.remote import protocol
 from agentfs.remote.server import Options, Server
 from agentfs.remote.transport import line_reader
@@ -331,3 +336,143 @@ def test_time_that_a_client_gives_is_bounded(start):
         assert "answer" in answer or "error" in answer
     client.send(b'{"call": 900, "method": "ls", "arguments": {}, "seconds": NaN}\n')
     assert client.receive()["answer"] == 900
+
+
+def test_a_client_cannot_lift_the_time_of_a_method_that_has_no_other_clock(tree, start):
+    (tree / "many.txt").write_text("".join(f"line {number}\n" for number in range(50_000)))
+    client = start(limits=protocol.encode(Limits(timeout=0.2)))
+    edits = [{"old_string": f"line {number}\n", "new_string": "x\n"} for number in range(49_000, 46_000, -1)]
+    arguments = {"path": "many.txt", "edits": edits, "preview": True}
+    for seconds in (1e9, 1e308):
+        began = time.monotonic()
+        answer = client.call("multi_edit", arguments, seconds=seconds)
+        assert code(answer) == "timeout"
+        assert time.monotonic() - began < 1.5
+    for seconds in (b"NaN", b"Infinity", b"1e999", b'"1"', b"true", b"[1]"):
+        line = b'{"call": 5, "method": "ls", "arguments": {}, "seconds": %b}\n' % seconds
+        assert code(client.ask(line)) == "invalid_argument"
+    (tree / "many.txt").unlink()
+
+
+@pytest.mark.parametrize("timeout", [30, 1e9, 10.5, float("nan"), float("inf")])
+def test_a_client_cannot_lift_the_time_of_a_search(start, timeout):
+    client = start()
+    assert "value" not in client.call("grep", {"pattern": "one", "timeout": timeout})
+    assert "value" in client.call("grep", {"pattern": "one", "timeout": 1})
+
+
+def test_a_client_cannot_count_the_tokens_of_an_answer(start):
+    limits = {"$": "Limits", "count_tokens": {"$": "function", "number": 0}}
+    assert code(start(limits=limits).answer) == "refused"
+    answer = start().call("read", {"path": "a.txt"}, views=[{"limits": limits}])
+    assert code(answer) == "refused"
+
+
+WRONG = [
+    -(10**9),
+    -1,
+    2**63,
+    10**30,
+    1.5,
+    "1",
+    True,
+    [1],
+    {"a": 1},
+    "x" * 10_000,
+    "\x1b[2J",
+    "\ud800",
+    "\u202e",
+]
+NOT_FINITE = [b"NaN", b"Infinity", b"-Infinity", b"1e999"]
+OPTION_NAMES = [each.name for each in dataclasses.fields(DialectOptions)]
+
+
+def lines_with(message, *place):
+    """Return a message with each wrong value at a place in it, as lines."""
+    for value in WRONG:
+        changed = copy.deepcopy(message)
+        inner = functools.reduce(lambda found, name: found[name], place[:-1], changed)
+        inner[place[-1]] = value
+        yield json.dumps(changed).encode() + b"\n"
+    changed = copy.deepcopy(message)
+    functools.reduce(lambda found, name: found[name], place[:-1], changed)[place[-1]] = "HERE"
+    for value in NOT_FINITE:
+        yield json.dumps(changed).encode().replace(b'"HERE"', value) + b"\n"
+
+
+@pytest.mark.parametrize("name", OPTION_NAMES)
+def test_no_option_of_a_dialect_widens_an_answer(tree, start, name):
+    """Attack: `line_overhead=-10**9` leaves out the limit of the bytes that a read returns."""
+    (tree / "long.txt").write_text(f"{'one line of a text ' * 15}\n" * 2000)
+    client = start()
+    call = {"method": "read", "arguments": {"path": "long.txt"}}
+    call["dialect"] = {"$": "DialectOptions"}
+    for number, line in enumerate(lines_with({"call": 1, **call}, "dialect", name)):
+        client.send(line.replace(b'"call": 1', b'"call": %d' % number))
+        answer = next(protocol.messages(client.input.readline))
+        assert len(json.dumps(answer)) < 300_000, line[-80:]
+    assert "value" in client.call("read", {"path": "a.txt"})
+    (tree / "long.txt").unlink()
+
+
+CALL_FIELDS = [
+    "method",
+    "arguments",
+    "views",
+    "dialect",
+    "transaction",
+    "key",
+    "tool",
+    "progress",
+    "seconds",
+    "again",
+]
+
+
+@pytest.mark.parametrize("name", CALL_FIELDS)
+def test_a_wrong_field_of_a_call_is_an_error_and_the_next_is_answered(start, name):
+    client = start()
+    message = {"call": 1, "method": "grep", "arguments": {"pattern": "one"}, name: None}
+    right = {"key": str, "tool": str, "method": str, "transaction": str, "progress": bool, "again": bool}
+    right |= {"arguments": dict, "views": list, "seconds": (int, float)}
+    for number, line in enumerate(lines_with(message, name)):
+        client.send(line.replace(b'"call": 1', b'"call": %d' % number))
+        answer = client.receive()
+        assert answer["answer"] == number
+        value = json.loads(line)[name]
+        if not isinstance(value, right.get(name, dict)) or (type(value) is bool and name == "seconds"):
+            assert "error" in answer, (name, value)
+    assert "value" in client.call("grep", {"pattern": "one"})
+
+
+HELLO_FIELDS = [
+    "nonce",
+    "client",
+    "protocol",
+    "root",
+    "state",
+    "session",
+    "policy",
+    "limits",
+    "watch",
+]
+
+
+@pytest.mark.parametrize("name", [*HELLO_FIELDS, "again", "kept", "forget"])
+def test_a_wrong_field_of_the_first_message_is_an_error(start, name):
+    for value in [*WRONG, None]:
+        start(**{name: value}).end()  # which fails if an exception ended the server
+
+
+@pytest.mark.parametrize("client", ["\u00e9", "\u4e2d", "a/b", "..", "", "a b", "x" * 65, 5, None])
+def test_a_client_with_a_wrong_name_is_answered(start, client):
+    assert code(start(client=client).answer) == "invalid_argument"
+
+
+def test_replies_that_nobody_takes_are_few(start):
+    policy = protocol.encode(Policy(permission=print), [])
+    client = start(policy=policy)
+    assert "ask" in client.call("write", {"path": "new.txt", "content": "x"}, call=1)
+    for number in range(1000):
+        client.send({"reply": 1, "to": 1000 + number, "value": None})
+    client.end()
