@@ -268,7 +268,11 @@ def run_to_end(work: Callable[[], _R]) -> _R:
             handler = signal.getsignal(number)
             if callable(handler):
                 handlers[number] = handler
-                signal.signal(number, lambda number, _: arrived.append(number))
+                try:
+                    signal.signal(number, lambda number, _: arrived.append(number))
+                except ValueError:  # in a subinterpreter, which runs no handlers
+                    handlers.clear()
+                    break
         return work()
     finally:
         restore()

@@ -30,8 +30,7 @@ from agentfs.history.database import (
 from agentfs.history.timeline import NetChanges, Step, Timeline
 
 _UNCOMPRESSED = 512  # bytes; compressing less is not worth it
-_UNCOMPRESSED_IN_TEMPORARY = 64 * 1024  # there speed counts more than space
-_UNWRITTEN_BYTES = 1024 * 1024  # of contents in memory that no step has brought to the database
+_UNWRITTEN_BYTES = 8 * 1024 * 1024  # of contents in memory that are not in the database yet
 _SLACK = 1024 * 1024  # bytes of free pages that are not worth returning to the file system
 _BEGUN = 0  # the number of the step that is under way
 _META_KEYS = {"root", "position", "base", "move", "generation"}
@@ -90,7 +89,7 @@ class Content:
 
 
 class Store:
-    """Keeps a journal and its contents in a database. Thread-safe.
+    """Keeps a journal and its contents in a database, of a temporary one only the contents. Thread-safe.
 
     What is begun is finished before anything else is begun, under the lock of the journal.
     """
@@ -100,6 +99,7 @@ class Store:
         self._lock = Lock()
         self._contents: dict[str, ref[Content]] = {}
         self._unneeded = deque[str]()  # digests of contents that nothing references any more
+        self._stored = set[str]()  # digests of contents in the database
         self._unwritten = WeakSet[Content]()
         self._unwritten_bytes = 0  # at least
         self._deleted = False  # contents, since the database was shrunk
@@ -159,7 +159,8 @@ class Store:
             raise Damage("it has a position where there are no steps")
         if not {bytes.fromhex(digest) for digest in needed} <= digests:
             raise Damage("a content that a step needs is missing")
-        self._unneeded.extend(digest.hex() for digest in digests - {bytes.fromhex(each) for each in needed})
+        self._stored = {digest.hex() for digest in digests}
+        self._unneeded.extend(self._stored - needed)
         timeline = Timeline()
         timeline.restore(base, merged, steps, position, checkpoints)
         return Loaded(timeline, begun, target if "move" in meta else None)
@@ -173,12 +174,14 @@ class Store:
     def read(self, content: Content) -> bytes:
         """Return the bytes of a content; raises FileIOError where they are not as they were kept."""
         packed = content.unwritten
-        if packed is None:
-            digest = bytes.fromhex(content.digest)
-            (rows,) = self.database.read(("SELECT data FROM contents WHERE digest = ?", (digest,)))
-            packed = rows[0][0] if rows and isinstance(rows[0][0], bytes) else b""
+        if packed is not None:  # in memory, so it is what its digest was made of
+            return _unpack(packed)
+        (rows,) = self.database.read(
+            ("SELECT data FROM contents WHERE digest = ?", (bytes.fromhex(content.digest),))
+        )
+        packed = rows[0][0] if rows and isinstance(rows[0][0], bytes) else b""
         try:
-            data = zlib.decompress(packed[1:]) if packed[:1] == b"z" else packed[1:]
+            data = _unpack(packed)
         except zlib.error:
             data = b""
         if revision_of(data) != content.digest:
@@ -192,6 +195,8 @@ class Store:
 
     def begin_step(self, step: Step) -> None:
         """Write down a step that is about to be made, with its contents; raises FileIOError if that fails."""
+        if self.database.temporary:
+            return
         nodes = [node for change in step.changes for node in (change.before, change.after)]
         loads = [node.load for node in nodes if isinstance(node, FileNode)]
         statements: list[Statement] = [_END_MOVE] if self._was_moved else []
@@ -201,6 +206,8 @@ class Store:
 
     def begin_move(self, start: int, end: int) -> None:
         """Write down that steps are about to be undone or redone; raises as `begin_step`."""
+        if self.database.temporary:
+            return
         self._was_moved = True
         self.database.write([_DROP_BEGUN, put_meta("move", [start, end]), *self._note_key()], sync=True)
 
@@ -209,10 +216,14 @@ class Store:
 
         `whole` is whether all of it was made; None where that is a part, or not known.
         """
+        if not self.database.temporary:
+            self._finish_step(made, position, whole=whole)
+        self._drop_unneeded()
+
+    def _finish_step(self, made: Step | None, position: int, *, whole: bool | None) -> None:
         self.database.defer(self._settle_key(whole))
         if made is None:
             self.database.defer([_DROP_BEGUN])
-            self._drop_unneeded()
             return
         statements: list[Statement] = []
         if not whole:
@@ -224,14 +235,16 @@ class Store:
         statements.append(("UPDATE steps SET number = ? WHERE number = ?", (position + 1, _BEGUN)))
         self.database.defer([*statements, put_meta("position", position + 1)])
         self._was_moved = False
-        self._drop_unneeded()
 
     def finish_move(self, position: int, *, whole: bool | None) -> None:
         """Write down, with the next transaction, the position after an undo or redo; `whole` as above."""
-        self.database.defer([*self._settle_key(whole), _END_MOVE, put_meta("position", position)])
+        if not self.database.temporary:
+            self.database.defer([*self._settle_key(whole), _END_MOVE, put_meta("position", position)])
 
     def set_checkpoint(self, name: str, position: int) -> None:
         """Write down a checkpoint; a later step brings it to the disk."""
+        if self.database.temporary:
+            return
         self._checkpoint_number += 1
         key = to_bytes(name)
         row = (key, position, self._checkpoint_number, checksum(key, position))
@@ -240,12 +253,16 @@ class Store:
 
     def merge(self, timeline: Timeline) -> None:
         """Write down, with the next transaction, that steps were merged into the base."""
+        if not self.database.temporary:
+            self._merge(timeline)
+        self._drop_unneeded()
+
+    def _merge(self, timeline: Timeline) -> None:
         base, merged = timeline.base, timeline.merged
         plain = [merged, base.omitted, list(base.external), _plain(base.changes)]
         delete_steps: Statement = ("DELETE FROM steps WHERE number BETWEEN 1 AND ?", (merged,))
         delete_checkpoints: Statement = ("DELETE FROM checkpoints WHERE position < ?", (merged,))
         self.database.defer([put_meta("base", plain), delete_steps, delete_checkpoints])
-        self._drop_unneeded()
 
     def flush(self) -> None:
         """Write down the outcome of the last change, if nothing was written since; never fails."""
@@ -299,8 +316,9 @@ class Store:
         return content
 
     def _pack(self, data: bytes) -> bytes:
-        most = _UNCOMPRESSED_IN_TEMPORARY if self.database.temporary else _UNCOMPRESSED
-        packed = zlib.compress(data, 1) if len(data) > most else data
+        # In a temporary file speed counts more than space.
+        small = self.database.temporary or len(data) <= _UNCOMPRESSED
+        packed = data if small else zlib.compress(data, 1)
         return b"z" + packed if len(packed) < len(data) else b"-" + data
 
     def _write(
@@ -312,6 +330,7 @@ class Store:
         rows: list[Statement] = [(add, (bytes.fromhex(each.digest), each.unwritten)) for each in new]
         self.database.write([*rows, *statements], sync=sync)
         for content in new:
+            self._stored.add(content.digest)
             content.unwritten = None
             self._unwritten.discard(content)
 
@@ -320,8 +339,11 @@ class Store:
         with self._lock:  # so that a content that is kept again is written after it was deleted
             while self._unneeded:
                 digest = self._unneeded.popleft()
-                if self._known(digest) is None:
-                    self._contents.pop(digest, None)
+                if self._known(digest) is not None:
+                    continue
+                self._contents.pop(digest, None)
+                if digest in self._stored:
+                    self._stored.discard(digest)
                     delete = "DELETE FROM contents WHERE digest = ?"
                     self.database.defer([(delete, (bytes.fromhex(digest),))])
                     self._deleted = True
@@ -347,6 +369,10 @@ class Store:
             return node
         needed.add(node.digest)
         return replace(node, load=self._known(node.digest) or self._add(node.digest))
+
+
+def _unpack(packed: bytes) -> bytes:
+    return zlib.decompress(packed[1:]) if packed[:1] == b"z" else packed[1:]
 
 
 def _plain(changes: Iterable[Change]) -> list[Any]:

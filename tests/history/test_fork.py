@@ -9,6 +9,7 @@ import threading
 import pytest
 
 from agentfs import AgentFSError, Policy, Workspace
+from agentfs.history import store
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are not copied here")
 ONLY_PARENT = "What was changed before this process was forked, only the parent process can undo."
@@ -18,6 +19,12 @@ ONLY_PARENT = "What was changed before this process was forked, only the parent 
 def ws(tmp_path):
     with Workspace(tmp_path, policy=Policy(overwrite="always")) as workspace:
         yield workspace
+
+
+@pytest.fixture(autouse=True)
+def _nothing_in_memory(monkeypatch):
+    """Let each content go to the database at once."""
+    monkeypatch.setattr(store, "_UNWRITTEN_BYTES", 0)
 
 
 def in_a_copy(act) -> str:
