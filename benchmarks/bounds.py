@@ -188,7 +188,6 @@ case("grep, limit of 10⁹ on 20 million lines", twenty_million_lines)(lambda ws
 case("grep by a model, the same", twenty_million_lines)(tool("grep", pattern="x", limit=HUGE))
 case("grep, context 20 on one file of 9 MB", short_lines)(lambda ws: ws.grep("b", context=20, limit=HUGE))
 case("grep, counts over 200,000 files", wide)(tool("grep", pattern=".", output_mode="count", limit=HUGE))
-case("grep, `(?P<x>a(?&x)?b?)c` on 10 MB", one_byte_over_and_over)(tool("grep", pattern="(?P<x>a(?&x)?b?)c"))
 case("grep, `(a|aa)+$` on 10 MB", one_byte_over_and_over)(tool("grep", pattern="(a|aa)+$b"))
 case("grep, multiline `(?:.*\\n)*z`", short_lines)(tool("grep", pattern="(?:.*\n)*z", multiline=True))
 case("ls, wildcard rules of 1 MiB", wildcard_rules(MIB))(tool("ls"))

@@ -59,7 +59,6 @@ _SHARED = {"pattern": "old_string", "path": "path", "glob": "glob"}  # parameter
 _SHELL_GROUP = re.compile(r"\$(?:[1-9]|\{\w+\})")
 # Groups of a template, and the text between them.
 _TEMPLATE_PARTS = re.compile(r"\\g<[^>]*>|\\[0-9]{1,3}|(?:[^\\]|\\[^g0-9])+|.", re.DOTALL)
-_MOST_UNCHECKED = 1024 * 1024  # characters that one match may expand to before their number is checked
 _GLOB_SPECIAL = re.compile(r"([\\*?\[\]{}!])")
 
 
@@ -234,14 +233,11 @@ def _replacements(
     parts = _TEMPLATE_PARTS.findall(new) if options.regex and "\\" in new else ()
     for offset, match in matcher.matches(text):
         start, end = match.span()
-        yield Replacement(offset + start, offset + end, _expanded(draft, match, new, parts) if parts else new)
+        yield Replacement(offset + start, offset + end, _expanded(draft, match, parts) if parts else new)
 
 
-def _expanded(draft: Draft, match: re.Match[str], template: str, parts: Sequence[str]) -> str:
+def _expanded(draft: Draft, match: re.Match[str], parts: Sequence[str]) -> str:
     """Return a template with the groups of a match; `too_large` before the text takes much memory."""
-    longest = max(end - start for start, end in map(match.span, range(match.re.groups + 1)))
-    if len(parts) * longest <= _MOST_UNCHECKED:
-        return _expand(match, template)
     expanded: list[str] = []
     size = 0
     for part in parts:

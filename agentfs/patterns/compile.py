@@ -15,7 +15,7 @@ from agentfs.messages import Message, Retry
 from agentfs.patterns.engine import engine as regex_engine
 from agentfs.patterns.engine import engine_note
 from agentfs.patterns.literals import Plan, make_plan
-from agentfs.patterns.syntax import Syntax, Token, escape, is_call, literal_syntax, read_syntax
+from agentfs.patterns.syntax import Syntax, escape, is_call, literal_syntax, read_syntax
 from agentfs.text import visible
 
 MAX_CHARACTERS = 1000
@@ -24,16 +24,12 @@ _MAX_COST = 20_000  # the dearest pattern below it that was tried compiles in 0.
 _MAX_STACK = 128 * 1024 * 1024  # bytes that the engine may take to match one line
 
 # Bytes of the engine's stack for each character that a repeated group has matched, as measured: for the
-# group, and for each choice and capture in it; for a pattern that calls groups, and each repeat and group.
+# group, and for each choice and capture in it.
 _STACK_GROUP, _STACK_CHOICE, _STACK_CAPTURE = 96, 24, 64
-_STACK_CALL, _STACK_OF_CALL = 384, 128
 _GROUP_COST = 8  # the engine's work for groups grows with their square
 _EXCERPT = 60  # characters of the pattern shown on either side of a mistake
 _MAX_REPAIRS = 12
 _LOOKS_LIKE_REGEX = re.compile(r"\\[A-Za-z]|[.\])][*+?]|\||^\^|\$$|\[[^\]]+\]|\(\?")
-_CALLED_GROUP = re.compile(r"\(\?(?:P?[>&]([^)]*)|(R)|([+-]?)([0-9]+))\)")
-_GROUP_NAME = re.compile(r"\(\?P?<([^>]*)>")
-_WHOLE = "0"  # the group that `(?R)` calls
 
 
 class CompiledRegex(Protocol):
@@ -93,6 +89,7 @@ def compile_pattern(
             details={"characters": len(pattern), "limit": MAX_CHARACTERS},
         )
     syntax = literal_syntax(pattern) if literal else read_syntax(pattern)
+    _check_no_calls(syntax)
     _check_cost(syntax)
     engine = regex_engine()
     flags = engine.V0 | (engine.I if ignore_case else 0)
@@ -100,7 +97,6 @@ def compile_pattern(
     # Compiled as written, it shows the mistakes.
     written = _compile_valid(engine, syntax, flags | mode)
     if any(around):
-        _check_no_call_of_all(syntax)
         if isinstance(_compile(engine, f"(?:{syntax.source})", flags), Exception):
             syntax = syntax.with_comment_ended()  # it had swallowed the parenthesis
         syntax = syntax.between(*around)
@@ -117,7 +113,6 @@ def compile_pattern(
     if plan.line_regex is not None and not multiline:
         compiled = _compile(engine, plan.line_regex, flags | engine.M)
         line_regex = None if isinstance(compiled, Exception) else compiled
-    _check_recursion(syntax)
     leading = syntax.tokens[:1]  # none of a mere comment
     return Pattern(
         syntax=syntax,
@@ -149,6 +144,17 @@ def _compile_valid(engine: Any, syntax: Syntax, flags: int) -> CompiledRegex:
     if isinstance(compiled, Exception):
         raise _invalid(engine, syntax, compiled)
     return compiled
+
+
+def _check_no_calls(syntax: Syntax) -> None:
+    """Refuse a pattern that runs one of its groups again."""
+    call = next(filter(is_call, syntax.tokens), None)
+    if call is not None:
+        raise InvalidPatternError(
+            f"The pattern calls a group with {call.text}, and calls of groups are not supported.",
+            hint="Write the group out where it is called, as deep as the text nests.",
+            details={"position": call.start},
+        )
 
 
 def _check_cost(syntax: Syntax) -> None:
@@ -202,102 +208,8 @@ def _stack_per_character(syntax: Syntax) -> int:
             inside += _STACK_CHOICE
             if closed >= 0 and token.high is None:
                 most = max(most, _STACK_GROUP + closed)
-        elif token.kind == "other" and is_call(token):
-            saved = sum(each.kind in {"open", "repeat"} for each in syntax.tokens)
-            most = max(most, _STACK_CALL + _STACK_OF_CALL * saved)
         closed = 0 if token.kind == "other" else -1  # a reference to a group is repeated as a group is
     return most
-
-
-@dataclass(slots=True)
-class _OpenGroup:
-    name: str  # by which it is called; "" where nothing can call it
-    is_look: bool = False  # a lookaround, after which the position is the one before
-    consumes: bool = False  # whether its present alternative has matched a character by now
-    others_consume: bool = True  # whether all alternatives before have
-    last_consumes: bool = False  # whether the last token matches a character
-
-
-def _check_recursion(syntax: Syntax) -> None:
-    """Refuse a pattern in which a group calls itself before it has matched a character."""
-    if not any(token.kind == "other" and is_call(token) for token in syntax.tokens):
-        return
-    edges = _group_edges(syntax)
-    called: dict[str, list[str]] = {}
-    for outer, inner, _ in edges:
-        called.setdefault(outer, []).append(inner)
-    for outer, inner, token in edges:
-        reached, pending = set[str](), [inner]
-        while pending:
-            name = pending.pop()
-            if name not in reached:
-                reached.add(name)
-                pending += called.get(name, ())
-        if outer in reached:
-            raise InvalidPatternError(
-                "A group of the pattern calls itself before it has matched a character, and so without end.",
-                hint="Put what it must match before the call.",
-                details={"position": token.start},
-            )
-
-
-def _check_no_call_of_all(syntax: Syntax) -> None:
-    """Refuse a call of the whole pattern, which would also call what is put around it."""
-    for token in syntax.tokens:
-        called = _CALLED_GROUP.fullmatch(token.text) if is_call(token) else None
-        if called is not None and (called[2] or called[4] == _WHOLE):
-            raise InvalidPatternError(
-                f"{token.text} calls the whole pattern, which whole words and whole lines do not allow.",
-                hint="Name a group and call that: (?<all>\\((?:[^()]|(?&all))*\\)).",
-                details={"position": token.start},
-            )
-
-
-def _group_edges(syntax: Syntax) -> list[tuple[str, str, Token]]:
-    """Return each group that is called or opened in another before that has matched a character."""
-    groups = [_OpenGroup(_WHOLE)]
-    edges: list[tuple[str, str, Token]] = []
-    numbers = {_WHOLE: _WHOLE}  # of the groups, also by name
-
-    def enter(name: str, token: Token) -> None:
-        for group in reversed(groups):
-            if group.consumes or group.last_consumes:
-                return
-            if group.name:
-                edges.append((group.name, name, token))
-                return
-
-    for token in syntax.tokens:
-        group = groups[-1]
-        if token.kind == "repeat":
-            group.last_consumes = group.last_consumes and token.low > 0
-            continue
-        if token.kind == "comment":
-            continue
-        group.consumes = group.consumes or group.last_consumes
-        group.last_consumes = token.kind in {"character", "class", "set", "property", "any"}
-        if token.kind in {"open", "look"}:
-            name = ""
-            named = _GROUP_NAME.fullmatch(token.text)
-            if named is not None or token.text == "(":
-                name = str(len(numbers))
-                numbers[name] = name
-                if named is not None:
-                    numbers.setdefault(named[1], name)
-                enter(name, token)
-            groups.append(_OpenGroup(name, token.kind == "look"))
-        elif token.kind == "close" and len(groups) > 1:
-            closed = groups.pop()
-            groups[-1].last_consumes = closed.consumes and closed.others_consume and not closed.is_look
-        elif token.kind == "or":
-            group.others_consume, group.consumes = group.others_consume and group.consumes, False
-        elif is_call(token) and (call := _CALLED_GROUP.fullmatch(token.text)) is not None:
-            name = call[1] or (_WHOLE if call[2] else call[4])
-            if call[3]:
-                before = sum(each.isdecimal() for each in numbers) - 1
-                name = str(before + int(name) if call[3] == "+" else before + 1 - int(name))
-            enter(name, token)
-    return [(outer, numbers.get(name, name), token) for outer, name, token in edges]
 
 
 def _invalid(engine: Any, syntax: Syntax, error: Exception) -> InvalidPatternError:

@@ -66,7 +66,7 @@ def engine_note(pattern: str) -> str:
         return ""
     return (
         " Python's `re` is used here, because the `regex` module is not installed: it has no \\p{…}, no "
-        "[[:…:]], no recursion, and no lookbehind of varying length."
+        "[[:…:]], and no lookbehind of varying length."
     )
 
 

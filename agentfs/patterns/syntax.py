@@ -37,7 +37,8 @@ _FLAGS = re.compile(r"\(\?([abefiLmprsuVwx01]*)(-[abefiLmprsuVwx01]+)?([:)])")
 _LOOK = re.compile(r"\(\?<?[=!]")
 _PLAIN_GROUP = re.compile(r"\(\?(?::|>|P?<[^>=!)]*>)")
 _OPAQUE_GROUP = re.compile(r"\(\?(?:\||\([^?)]*\))")
-_CALL = re.compile(r"\(\?(?:P[=>&][^)]*|&[^)]*|R|[+-]?[0-9]+)\)|\(\*[A-Za-z]+\)")
+_CALL = re.compile(r"\(\?(?:P[>&][^)]*|&[^)]*|R|[+-]?[0-9]+)\)")
+_REFERENCE_OR_VERB = re.compile(r"\(\?P=[^)]*\)|\(\*[A-Za-z]+\)")
 _CAPTURE = re.compile(r"\(|\(\?P?<[^>]*>")
 _COMMENT = re.compile(r"\(\?#(?:[^)\\]|\\.)*\)", re.DOTALL)
 _SET_ESCAPE = re.compile(
@@ -159,8 +160,8 @@ def _character(digits: str) -> str:
 
 
 def is_call(token: Token) -> bool:
-    """Return whether a token calls a group, which may so contain itself."""
-    return token.text.startswith("(?") and _CALL.fullmatch(token.text) is not None
+    """Return True if a token runs a group again, as `(?R)`, `(?1)` and `(?&name)` do."""
+    return token.kind == "other" and _CALL.fullmatch(token.text) is not None
 
 
 def has_slash(pattern: str) -> bool:
@@ -297,7 +298,7 @@ class _Reader:
         pattern, at = self.pattern, self.at
         if found := _COMMENT.match(pattern, at):
             self._add("comment", len(found[0]))
-        elif found := _CALL.match(pattern, at):
+        elif found := _CALL.match(pattern, at) or _REFERENCE_OR_VERB.match(pattern, at):
             self._add("other", len(found[0]))
         elif found := _LOOK.match(pattern, at):
             self._opened("look", len(found[0]))

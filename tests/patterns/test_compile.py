@@ -102,16 +102,6 @@ def test_a_whole_word_with_flags_comments_and_references(pattern, text, spans):
     assert matched(pattern, text, around=(r"(?<!\w)", r"(?!\w)")) == spans
 
 
-@pytest.mark.parametrize("pattern", ["a(?R)?", "(a(?0)?)"])
-def test_a_call_of_the_whole_pattern_does_not_go_with_whole_words(pattern):
-    with pytest.raises(InvalidPatternError, match="calls the whole pattern") as caught:
-        compile_pattern(pattern, around=("^", "$"))
-    assert pattern[caught.value.details["position"] :].startswith(("(?R)", "(?0)"))
-    assert matched(r"(?<all>\((?:[^()]|(?&all))*\))", "x (a(b)) y", around=(r"(?<!\w)", r"(?!\w)")) == [
-        (2, 8)
-    ]
-
-
 @pytest.mark.parametrize(
     ("pattern", "position", "suggestion"),
     [

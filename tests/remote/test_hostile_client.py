@@ -445,17 +445,7 @@ def test_a_wrong_field_of_a_call_is_an_error_and_the_next_is_answered(start, nam
     assert "value" in client.call("grep", {"pattern": "one"})
 
 
-HELLO_FIELDS = [
-    "nonce",
-    "client",
-    "protocol",
-    "root",
-    "state",
-    "session",
-    "policy",
-    "limits",
-    "watch",
-]
+HELLO_FIELDS = ["nonce", "client", "protocol", "root", "state", "session", "policy", "limits", "watch"]
 
 
 @pytest.mark.parametrize("name", [*HELLO_FIELDS, "again", "kept", "forget"])

@@ -570,9 +570,7 @@ def write_asynchronously(fd, data):
 
 
 @linux
-def test_a_write_through_a_removed_name_outside_is_noticed_with_the_next_event(
-    root, tmp_path
-):
+def test_a_write_through_a_removed_name_outside_is_noticed_with_the_next_event(root, tmp_path):
     os.link(root / "a/one.txt", tmp_path / "outside")
     with (tmp_path / "outside").open("r+") as file:
         (tmp_path / "outside").unlink()
