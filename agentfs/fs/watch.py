@@ -44,8 +44,8 @@ from agentfs.fs.resolve import ResolvedPath
 from agentfs.fs.texts import TextStore
 from agentfs.results import WatchReport
 
-_NAME_BYTES = 320  # of memory, for a name and what is known of its content
-_LISTS = 6  # of all names, in what is derived from them
+_NAME_BYTES = 384  # of memory, for a name and what is known of its content
+_LISTS = 18  # of all names, in what is derived from them
 _MAX_PATH = 1024  # characters of a directory's, which are kept too
 _MAX_HANDLES = 32  # directories that are open at a time
 _WAIT_SECONDS = 0.05  # for another thread's search, between two checks

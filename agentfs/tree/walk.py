@@ -93,6 +93,7 @@ class _Piece(NamedTuple):
 
 
 _NOTHING = _LeftOut()
+_PIECE_SIZE = 10  # names in a list that take as much memory as a usual piece
 
 
 @dataclass(slots=True)
@@ -106,7 +107,8 @@ class KeptWalk:
     path: str  # of the start
     start: int  # characters of a real path that come before the part below the start
     direct: bool  # whether paths are displayed as they are
-    pieces: dict[Any, _Piece] = field(default_factory=dict[Any, _Piece])  # by kept directory
+    # By kept directory: a piece, or where its entries begin if these are all, and the rules are its parent's.
+    pieces: dict[Any, _Piece | int] = field(default_factory=dict[Any, "_Piece | int"])
     entries: list[Any] = field(default_factory=list[Any])  # of the kept tree, in the order of the walk
     looked_at: int = 0  # how many names
     left_out: _LeftOut = field(default_factory=_LeftOut)
@@ -114,13 +116,30 @@ class KeptWalk:
     changes: int = 0  # of listings, before it was made
     reached: str | None = None  # what ended it early; then it is not kept
 
-    def add(self, directory: Any, piece: _Piece) -> None:
-        """Add the piece of a directory, without its entries."""
-        self.pieces[directory] = piece
+    @property
+    def size(self) -> int:
+        """How many names in a list take as much memory."""
+        return len(self.entries) + _PIECE_SIZE * len(self.pieces)
+
+    def add(self, directory: Any, piece: _Piece, rules: IgnoreRules | None) -> None:
+        """Add the piece of a directory, without its entries, given the rules of its parent."""
+        is_plain = piece.rules is rules and piece.left_out is _NOTHING and not piece.has_directories
+        self.pieces[directory] = len(self.entries) if is_plain else piece
         self.looked_at += len(directory.entries)
         if piece.left_out:
             self.left_out.add(piece.left_out)
             self.lacks_excluded |= piece.left_out.is_cut and len(self.left_out.excluded) < MAX_EXCLUDED
+
+    def add_plain(self, directory: Any, before: "KeptWalk") -> bool:
+        """Add a directory of an earlier walk with its entries, if it was plain and has not changed."""
+        first = before.pieces.get(directory)
+        if not isinstance(first, int) or directory.entries is None or directory.changed > before.changes:
+            return False
+        count = len(directory.entries)
+        self.pieces[directory] = len(self.entries)
+        self.looked_at += count
+        self.entries += before.entries[first : first + count]
+        return True
 
     def paths_of(self, directory: Any) -> tuple[str, str]:
         """Return the path of a kept directory below the start, with a `/` at its end, and its path."""
@@ -247,7 +266,7 @@ class Walk:
             if self.root.tree is not None and self._keepable and not self.select and not self.keep:
                 counts = self._left_out.counts
                 failed = not self._recording or counts["unreadable"] or counts["too_deep"]
-                self._keep(None if failed else self.assembled(self._pieces))
+                self._keep(None if failed else self.assembled())
         finally:
             for frame in stack:
                 if frame.directory is not None:
@@ -284,7 +303,7 @@ class Walk:
         if kept.changes != tree.changes:
             tree.memo.drop_made_of(kept.key)
             changed = replace(self, select=None, keep=None)
-            kept = changed.assembled(kept.pieces, kept)
+            kept = changed.assembled(kept)
             if kept is None or kept.reached or kept.looked_at > self.max_entries:
                 return None
             self._keep(kept)
@@ -309,9 +328,9 @@ class Walk:
             return kept
         key = self._key()
         if tree.memo.get(key) != tree.changes and (tree.memo.had(key) or not only_again):
-            now = time.monotonic()
-            whole = replace(self, select=None, keep=None, deadline=now + (self.deadline - now) * _WALK_SHARE)
-            kept = whole.assembled({})
+            now, share = time.monotonic(), 0.5 if only_again else _WALK_SHARE
+            whole = replace(self, select=None, keep=None, deadline=now + (self.deadline - now) * share)
+            kept = whole.assembled()
             self._keep(kept)
             if kept is None or (only_again and kept.reached):
                 return None
@@ -322,10 +341,10 @@ class Walk:
         """Keep a walk, or that it cannot be kept until a listing changes."""
         tree = self.root.tree
         if tree is not None and self._reached is None and (kept is None or not kept.reached):
-            tree.keep(self._key(), tree.changes if kept is None else kept, len(kept.entries) if kept else 0)
+            tree.keep(self._key(), tree.changes if kept is None else kept, kept.size if kept else 1)
 
-    def assembled(self, pieces: dict[Any, _Piece], before: KeptWalk | None = None) -> KeptWalk | None:
-        """Put a kept walk together from pieces; make those that are missing or have changed since `before`.
+    def assembled(self, before: KeptWalk | None = None) -> KeptWalk | None:
+        """Put a kept walk together; make the pieces that are missing or have changed since `before`.
 
         Returns None if the walk cannot be kept because a directory is not watched or cannot be read.
         """
@@ -339,11 +358,10 @@ class Walk:
         is_direct = path == ("" if display_path == "." else display_path)
         start_length = len(with_slash(real_path))
         kept = KeptWalk(key, self._reader, tree.calls, path=path, start=start_length, direct=is_direct)
-        since = tree.changes if before is None else before.changes
         stack: list[tuple[Any, _Piece, Iterator[Any]]] = []
-        directory, piece = top, self._piece_of(kept, top, pieces, since)
+        directory, piece = top, self._piece_of(kept, top, before)
         while piece is not None:
-            kept.add(directory, piece)
+            kept.add(directory, piece, stack[-1][1].rules if stack else None)
             if piece.has_directories:
                 stack.append((directory, piece, iter(piece.entries)))
             else:
@@ -355,14 +373,14 @@ class Walk:
                     is_directory = entry.type == "d"
                     if self.directories or not is_directory:
                         kept.entries.append(entry)
-                    if is_directory and goes_below:
+                    if is_directory and goes_below and (before is None or not kept.add_plain(entry, before)):
                         child = entry
                         break
                 else:
                     stack.pop()
             if child is None:
                 break
-            directory, piece = child, self._piece_of(kept, child, pieces, since, stack[-1])
+            directory, piece = child, self._piece_of(kept, child, before, stack[-1])
         if before is not None:
             kept.reader = before.reader
             kept.reader.add(self._reader)
@@ -375,17 +393,21 @@ class Walk:
         self,
         kept: KeptWalk,
         directory: Any,
-        pieces: dict[Any, _Piece],
-        since: int,
+        before: KeptWalk | None,
         parent: tuple[Any, _Piece, Iterator[Any]] | None = None,
     ) -> _Piece | None:
         """Return the piece of a directory, made again if it has changed; None if there can be none."""
-        piece = pieces.get(directory)
-        if piece is not None and directory.entries is not None and directory.changed <= since:
-            return piece
+        if before is None and (made := self._pieces.get(directory)) is not None:
+            return made
         self._memory = 0
-        if piece is not None and directory.entries is not None and directory.entered <= since:
-            self._fill(self._kept_frame(kept, directory, piece.rules), rules_known=True)
+        old = None if before is None else before.pieces.get(directory)
+        is_listed = directory.entries is not None
+        if before is not None and old is not None and is_listed and directory.entered <= before.changes:
+            if isinstance(old, int):  # its listing has changed
+                old = _Piece(parent[1].rules if parent else IgnoreRules(), [], False, _NOTHING)
+            elif directory.changed <= before.changes:
+                return old
+            self._fill(self._kept_frame(kept, directory, old.rules), rules_known=True)
         elif parent is not None:
             above, around, _ = parent
             frame = self._kept_frame(kept, above, around.rules)
