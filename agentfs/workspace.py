@@ -901,7 +901,7 @@ class Workspace:
 
         Raises:
             AgentFSError: `invalid_pattern` with the place of the mistake, `not_found`, `outside_workspace`,
-                `invalid_argument`, `past_end`.
+                `invalid_argument`, `past_end`, `too_large` for a single file over `Limits.file_bytes`.
         """
         options = _given(locals())
         from agentfs.search import GrepOptions, grep

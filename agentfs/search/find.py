@@ -367,8 +367,8 @@ def _hint_of_filters(root: Root, query: Query, without: Sequence[str], deadline:
     if not found.total:
         return ""
     count = f"{found.total}{'' if found.skipped.reached is None else ' or more'}"
-    shown = f", as {one_line(found.entries[0].path)}" if found.entries else ""
-    fact = f"without {' and '.join(without)} {count}{shown}"
+    shown = f", such as {one_line(found.entries[0].path)}" if found.entries else ""
+    fact = f"{count} without {' and '.join(without)}{shown}"
     return FirstOf(Message(f"{fact}: ", Retry({}, tuple(without))), fact)
 
 
