@@ -11,7 +11,7 @@ from agentfs.errors import InvalidArgumentError, must_be
 from agentfs.fs import Root
 from agentfs.limits import HARD_FILE_BYTES, MAX_TIMEOUT, Limits
 from agentfs.messages import NextCall
-from agentfs.patterns.compile import Pattern, compile_pattern, escape
+from agentfs.patterns.compile import MAX_CHARACTERS, Pattern, compile_pattern, escape
 from agentfs.patterns.syntax import has_capital
 from agentfs.policy import NO_DIALECT, DialectOptions
 from agentfs.results import GlobResult
@@ -24,6 +24,7 @@ OutputMode = Literal["content", "files_with_matches", "count", "summary", "total
 
 ENTRY_TYPES = {"f": "file", "d": "directory", "l": "symlink", "x": "executable", "e": "empty"}
 
+_MOST_PATHS = 5000  # of one search, which opens each
 _NOT_REPEATED = ("offset", "dialect")  # fields that the call for the next page does not take from this one
 _LEADING_FLAGS = re.compile(r"\(\?[aims]+\)")
 _SIZE = re.compile(r"([+-]?)(\d{1,18})(?:b|([kmgt])(i?)b?)?", re.IGNORECASE)
@@ -259,7 +260,7 @@ def is_glob(root: Root, path: str) -> bool:
 
 def ignores_case(pattern: str, *, smart: bool) -> bool:
     """Return whether smart case ignores case: where the pattern has no capital."""
-    return smart and not has_capital(pattern)
+    return smart and not has_capital(pattern[:MAX_CHARACTERS])  # a longer one is refused
 
 
 def opens_hidden(options: SearchOptions) -> bool:
@@ -273,7 +274,11 @@ def paths_of(path: OneOrMore) -> list[str]:
         return [path or "."]
     if not path:
         raise _invalid("path", "There is no path in the list.", 'Pass one; "." is the root.')
-    return [each or "." for each in path]
+    paths = list(dict.fromkeys(each or "." for each in path))
+    if len(paths) > _MOST_PATHS:
+        hint = "Pass a directory above them, or fewer in each call."
+        raise _invalid("path", f"There are {len(paths)} paths; at most {_MOST_PATHS} are taken.", hint)
+    return paths
 
 
 def as_list(value: OneOrMore | None) -> list[str]:

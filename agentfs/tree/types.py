@@ -111,7 +111,7 @@ def _find(name: str) -> str:
         return key
     from difflib import get_close_matches  # noqa: PLC0415 - only for the error
 
-    near = get_close_matches(key, [*_TYPES, *_ALIASES], n=3, cutoff=0.5)
+    near = get_close_matches(key[:60], [*_TYPES, *_ALIASES], n=3, cutoff=0.5)
     nearest = f"Nearest: {', '.join(near)}." if near else ""
     by_name = Retry({"glob": "*.py"}, ("type",))
     otherwise = FirstOf(
@@ -120,5 +120,5 @@ def _find(name: str) -> str:
     raise InvalidArgumentError(
         f"There is no file type {literal(name)}.",
         hint=Joined(" ", nearest, otherwise),
-        details={"type": name, "nearest": near, "types": type_names()},
+        details={"type": name[:200], "nearest": near, "types": type_names()},
     )
