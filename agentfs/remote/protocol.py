@@ -15,6 +15,7 @@ import types
 import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, fields, is_dataclass
+from os import PathLike, fspath
 from typing import Any, Literal, Union
 
 from agentfs import errors, results
@@ -134,6 +135,8 @@ def encode(value: Any, functions: list[_Function] | None = None) -> Any:
         return encode(tuple(many), functions)
     if isinstance(value, Sequence):
         return [encode(each, functions) for each in many]
+    if isinstance(value, PathLike):  # in the answer of a permission callback
+        return encode(fspath(many))
     if isinstance(value, RemoteFunction):
         return {"$": "function", "number": value.number}
     if callable(value) and functions is not None:
