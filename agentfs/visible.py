@@ -15,6 +15,7 @@ from functools import cache
 from typing import Any
 
 _OPEN = "⟦"
+_MOST_LITERAL = 200
 _IGNORABLE = (  # Default_Ignorable_Code_Point of Unicode 16, but for the joiners and selectors of emoji
     "\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f"
     "\u3164\ufe00-\ufe0d\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
@@ -88,8 +89,11 @@ def quoted(text: str) -> str:
 
 
 def literal(value: Any) -> str:
-    """Return a value that was sent as Python writes it, on one line and with everything visible."""
-    return quoted(repr(value))
+    """Return a value that was sent as Python writes it, short, on one line and with everything visible."""
+    start: Any = value[:_MOST_LITERAL] if isinstance(value, (str, bytes, list, tuple)) else value  # pyright: ignore[reportUnknownVariableType]
+    text = repr(start)
+    is_cut = len(text) > _MOST_LITERAL + 2 or start != value
+    return quoted(f"{text[:_MOST_LITERAL]}…" if is_cut else text)
 
 
 def to_json(value: Any, **options: Any) -> str:

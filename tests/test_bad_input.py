@@ -1,10 +1,13 @@
 """Bad input to every method: a typed error that names the fix, and nothing on disk changed."""
 
+import json
 import os
+import time
 
 import pytest
 
 from agentfs import AgentFSError, Edit, Workspace
+from agentfs.errors import InvalidArgumentError
 
 EDIT = {"old_string": "one", "new_string": "two"}
 CHANGES = [Edit("one", "two")]
@@ -169,3 +172,38 @@ def test_wrong_types_from_a_model_are_a_failed_result(hostile, name, arguments):
     assert not result.success
     assert result.error is not None
     assert result.error["code"] == "invalid_argument"
+
+
+@pytest.mark.parametrize(("name", "arguments"), [
+    ("grep", {"pattern": "one", "type": "x" * 1_000_000}), ("find", {"pattern": "A" * 1_000_000}),
+    ("read", {"path": "a.txt", "encoding": "x" * 1_000_000}), ("find", {"size": "1" * 1_000_000}),
+    ("find", {"types": "x" * 1_000_000}), ("grep", {"pattern": "one", "type": ["x"] * 100_000}),
+    ("read", {"path": "a.txt", **{f"unknown_{number}": 1 for number in range(100_000)}}),
+    ("ls", {"path": ["a.txt"] * 100_000}), ("glob", {"pattern": "*", "path": ["./"] * 100_000}),
+    ("replace", {"old_string": "a", "new_string": "b", "path": [f"d{n}" for n in range(6000)]}),
+])  # fmt: skip
+def test_an_argument_of_any_size_is_answered_soon_and_in_short(tmp_path, name, arguments):
+    """Each takes memory and time in proportion to what came, and names only a part of it."""
+    (tmp_path / "a.txt").write_text("one\n")
+    with Workspace(tmp_path) as ws:
+        exposed = {"read": ["encoding"], "find": ["size"]}
+        tools = ws.tools("all", expose=exposed)
+        began = time.process_time()
+        result = tools.call(name, arguments)
+        took = time.process_time() - began
+    assert len(result.content) < 3000
+    assert len(json.dumps(result.to_dict())) < 20_000
+    assert took < 2
+
+
+def test_several_searched_paths_are_searched_once_each_and_bounded(tmp_path):
+    """100,000 times one directory took 7 s; more than 5,000 directories are refused."""
+    (tmp_path / "a.txt").write_text("one\n")
+    with Workspace(tmp_path) as ws:
+        began = time.process_time()
+        assert ws.ls(["."] * 100_000).total == 1
+        assert [entry.path for entry in ws.glob("*", ["."] * 100_000).files] == ["a.txt"]
+        assert ws.grep("one", ["."] * 100_000).total_lines == 1
+        assert time.process_time() - began < 3
+        with pytest.raises(InvalidArgumentError, match="at most 5000"):
+            ws.ls([f"d{number}" for number in range(5001)])

@@ -45,7 +45,7 @@ from agentfs.search.diagnose import diagnose, explain_glob_path
 from agentfs.search.options import GrepOptions, OneOrMore, as_list, paths_of
 from agentfs.search.render import skip_report
 from agentfs.search.searcher import Found, search
-from agentfs.text import Step, fitted, footer, one_line, plural, unified_diff
+from agentfs.text import Step, first_names, fitted, footer, one_line, plural, unified_diff
 
 MAX_FILES = 10_000
 MAX_DIFF_CHARS = 16 * 1024 * 1024  # of all files together, as a permission callback is shown all of it
@@ -315,7 +315,8 @@ def _check_named(root: Root, limits: Limits, options: ReplaceOptions) -> None:
 def _nothing_found(root: Root, limits: Limits, options: ReplaceOptions, found: Found) -> AgentFSError:
     if found.total_matches:
         return NoChangeError("The replacement would leave every file as it is; nothing was changed.")
-    searched = f"{', '.join(map(quote, paths_of(options.path)))} ({plural(found.searched, 'file')} searched)"
+    where = first_names([*map(quote, paths_of(options.path))], _MOST_NAMED)
+    searched = f"{where} ({plural(found.searched, 'file')} searched)"
     hints = map(_in_own_terms, watched(diagnose)(root, limits, options.search, found))
     return NoMatchError(
         Message(_OLD, f" is not in {searched}; nothing was changed."),

@@ -17,6 +17,7 @@ import types
 import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, fields, is_dataclass
+from os import PathLike, fspath
 from typing import Annotated, Any, Literal, TypedDict, Union
 
 from agentfs import errors, results
@@ -258,6 +259,8 @@ def encode(value: Any, functions: list[_Function] | None = None) -> Any:
         return encode(tuple(many), functions)
     if isinstance(value, Sequence):
         return [encode(each, functions) for each in many]
+    if isinstance(value, PathLike):  # in the answer of a permission callback
+        return encode(fspath(many))
     if isinstance(value, RemoteFunction):
         return {"$": "function", "number": value.number}
     if callable(value) and functions is not None:

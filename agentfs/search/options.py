@@ -12,7 +12,7 @@ from agentfs.errors import InvalidArgumentError, must_be
 from agentfs.fs import Root
 from agentfs.limits import HARD_FILE_BYTES, Limits
 from agentfs.messages import NextCall
-from agentfs.patterns.compile import Pattern, compile_pattern
+from agentfs.patterns.compile import MAX_CHARACTERS, Pattern, compile_pattern
 from agentfs.patterns.syntax import escape, has_capital
 from agentfs.policy import NO_DIALECT, DialectOptions
 from agentfs.results import GlobResult
@@ -25,6 +25,7 @@ OutputMode = Literal["content", "files_with_matches", "count", "summary", "total
 
 ENTRY_TYPES = {"f": "file", "d": "directory", "l": "symlink", "x": "executable", "e": "empty"}
 
+_MOST_PATHS = 5000  # of one search, which opens each
 _NOT_REPEATED = ("offset", "dialect")  # fields that the call for the next page does not take from this one
 _WORD, _LINE = ("(?<!\\w)", "(?!\\w)"), ("^", "$")  # what is put around a pattern
 _SIZE = re.compile(r"([+-]?)(\d{1,18})(?:b|([kmgt])(i?)b?)?", re.IGNORECASE)
@@ -263,7 +264,7 @@ def is_glob(root: Root, path: str) -> bool:
 
 def ignores_case(pattern: str, *, smart: bool) -> bool:
     """Return whether smart case ignores case: where the pattern has no capital."""
-    return smart and not has_capital(pattern)
+    return smart and not has_capital(pattern[:MAX_CHARACTERS])  # a longer one is refused
 
 
 def opens_hidden(options: SearchOptions) -> bool:
@@ -277,7 +278,11 @@ def paths_of(path: OneOrMore) -> list[str]:
         return [path or "."]
     if not path:
         raise _invalid("path", "There is no path in the list.", 'Pass one; "." is the root.')
-    return [each or "." for each in path]
+    paths = list(dict.fromkeys(each or "." for each in path))
+    if len(paths) > _MOST_PATHS:
+        hint = "Pass a directory above them, or fewer in each call."
+        raise _invalid("path", f"There are {len(paths)} paths; at most {_MOST_PATHS} are taken.", hint)
+    return paths
 
 
 def as_list(value: OneOrMore | None) -> list[str]:

@@ -21,6 +21,7 @@ OPEN_IGNORED = Retry({"include_ignored": True})  # searches hidden and ignored n
 RULE_CHARS = 80
 _MAX_RULES = 2
 _MOST_WHOLE_PATHS = 20
+_MOST_NAMED = 20
 _COUNTED_AT_A_GLANCE = 5  # matches that are all shown, so that their number need not be
 _CHARS_PER_TOKEN = 256  # of matches that are tried to be shown
 
@@ -241,7 +242,7 @@ def _body(
     """Return what is shown above the footer."""
     if not found.total_lines:
         named = None if isinstance(options.files, GlobResult) else options.listed
-        where = ", ".join(map(quote, named or paths_of(options.path)))
+        where = first_names([*map(quote, named or paths_of(options.path))], _MOST_NAMED)
         pattern = one_line(json.dumps(options.pattern, ensure_ascii=False))
         return [f"No matches for {pattern} in {where} ({plural(found.searched, 'file')} searched).", *hints]
     match options.output_mode:

@@ -367,6 +367,8 @@ UNCERTAIN: dict[str, tuple[tuple[str, dict[str, Any]], ...]] = {
 # One tool whose `command` is the name of what to do: Anthropic's text editor, SWE-agent, OpenHands.
 EDITORS = ("str_replace_based_edit_tool", "str_replace_editor", "text_editor")
 # What is put before names: the GPT models, Gemini, clients of MCP.
+_MOST_UNKNOWN = 100  # unknown names that are looked at
+_MOST_MEANT = 12  # of them, those for which the nearest name is looked for
 _NAMESPACES = re.compile(r"(functions|default_api)[.:]|mcp__\w+?__")
 
 
@@ -401,7 +403,10 @@ def resolve_names(
         text = key if isinstance(key, str) else repr(key)
         name = identifiers.get(text) or spellings.get(snake_case(text))
         if name is None:
-            resolved.unknown.append((text, nearest(snake_case(text), visible)))
+            few = len(resolved.unknown) < _MOST_MEANT
+            resolved.unknown.append((text[:200], nearest(snake_case(text), visible) if few else None))
+            if len(resolved.unknown) > _MOST_UNKNOWN:
+                break  # the call is refused anyway
         elif name not in resolved.values:
             resolved.values[name] = value
             resolved.aliases[name] = text

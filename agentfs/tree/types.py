@@ -119,5 +119,5 @@ def _find(name: str) -> str:
     raise InvalidArgumentError(
         f"There is no file type {literal(name)}.",
         hint=Joined(" ", nearest, otherwise),
-        details={"type": name, "nearest": near, "types": type_names()},
+        details={"type": name[:200], "nearest": near, "types": type_names()},
     )

@@ -44,12 +44,22 @@ _LOCAL = {
     "it counts memory, threads, descriptors or bytes of state, which the other side has too": {
         "test_a_cancelled_search_ends_soon",
         "test_a_workspace_that_nobody_closed_leaves_no_descriptor_open",
+        "test_a_workspace_that_cannot_be_opened_leaves_no_descriptor_open",
+        "test_globs_that_models_send_are_not_kept",
         "test_delete_of_a_directory_does_not_list_all_of_it_first",
         "test_with_few_descriptors_a_change_is_made_or_not_made_and_no_second_name_stays",
         "test_a_file_of_the_journal_that_is_written_anew_keeps_what_was_put_together",
         "test_one_that_is_dropped_without_being_closed_holds_nothing",
         "test_steps_that_nothing_leads_to_any_more_take_no_room_afterwards",
         "test_the_memory_of_a_call_is_bounded[the changes of many files]",
+    },
+    "a function of `splice` raises on this side, before the other side asks": {
+        f"test_an_error_quotes_nothing_of_a_file_before_the_callback_allowed_it[{each}]"
+        for each in (
+            "text-editor-str_replace_based_edit_tool-arguments9",
+            "apply-patch-apply_patch-arguments14",
+            "apply-patch-apply_patch-arguments15",
+        )
     },
     "it expects an error that is none of agentfs, which comes as another class": {
         "test_no_second_look_where_something_is_found"
