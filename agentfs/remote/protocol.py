@@ -488,6 +488,7 @@ def decode_error(value: Any) -> Exception:
     message, hint, details = found.get("message"), found.get("hint", ""), found.get("details", {})
     if not isinstance(message, str) or not isinstance(hint, str) or not _is_details(details):
         raise ProtocolError("An answer has a wrong error.")
+    details.pop("suggested_calls", None)  # which the hint has
     message, hint, details = shown(message), shown(hint), shown(details)
     code = shown(found.get("code"))
     if isinstance(code, str):  # an unknown one is that of a newer version
