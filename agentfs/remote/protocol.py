@@ -77,9 +77,10 @@ _CLASSES: dict[str, type[Any]] = {
 _SETTINGS = {Policy, Protect, Limits, DialectOptions, Allow, Deny}
 _ANSWERS = {name: each for name, each in _CLASSES.items() if each not in _SETTINGS}
 # Classes of which the fields besides the exact ones are shown to people and models.
-_SHOWN = {each for each in vars(results).values() if isinstance(each, type) and is_dataclass(each)}
-_SHOWN |= {PermissionRequest, ToolName, ParameterName, Retry}
-_SHOWN -= {results.Edit, results.LineChange}
+_SHOWN: set[type[Any]] = {
+    *(each for each in _CLASSES.values() if each.__module__ == results.__name__),
+    *(PermissionRequest, ToolName, ParameterName, Retry),
+} - {results.Edit, results.LineChange}
 _METHODS = declared_tools(Workspace)
 # Exceptions besides those of agentfs that a method may raise, each with a text.
 _EXCEPTIONS = (TypeError, ValueError, RuntimeError, MemoryError, RecursionError, NotImplementedError)
