@@ -48,11 +48,7 @@ class AgentFSError(Exception):
         if calls := calls_in(hint):
             self.details["suggested_calls"] = calls
         if isinstance(self, OSError):
-            number = self.details.get("errno")
-            known = type(number) is int and 0 < number < _ERRNO_END
-            self.errno = number if known else self._number
-            self.strerror = os.strerror(self.errno)
-            self.filename = self.details.get("path")
+            _fill_in(self, self._number, self.details)
 
     def __str__(self) -> str:
         """Return what the model is shown: the message, the places it names, and the hint."""
@@ -85,6 +81,14 @@ class AgentFSError(Exception):
     def __reduce__(self) -> tuple[Any, ...]:
         # Exceptions pickle by their positional arguments only, which would drop the hint and the details.
         return _rebuild, (type(self), self.message, self.hint, self.details)
+
+
+def _fill_in(error: Any, usual: int, details: dict[str, Any]) -> None:
+    """Set what Python's own OSError has."""
+    number = details.get("errno")
+    error.errno = number if type(number) is int and 0 < number < _ERRNO_END else usual
+    error.strerror = os.strerror(error.errno)
+    error.filename = details.get("path")
 
 
 def _rebuild(leaf: type[AgentFSError], message: str, hint: str, details: dict[str, Any]) -> AgentFSError:

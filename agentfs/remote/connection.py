@@ -188,8 +188,8 @@ class Connection:
                     raise self._give_up("the far side asked too many questions")
                 self.send({"reply": number, "to": message["ask"], **reply})
                 call.until += time.monotonic() - asked
-            elif protocol.is_instance(entries := message.get("entries"), int):
-                call.progress(entries)
+            elif protocol.is_instance(message.get("entries"), int):
+                call.progress(message["entries"])
 
     def _next(self, inbox: _Inbox, until: float) -> Mapping[str, Any]:
         """Return the next message of a call; meanwhile see whether the far side is there at all."""

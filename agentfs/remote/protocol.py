@@ -78,9 +78,10 @@ _CLASSES: dict[str, type[Any]] = {
 _SETTINGS = {Policy, Protect, Limits, DialectOptions, Allow, Deny}
 _ANSWERS = {name: each for name, each in _CLASSES.items() if each not in _SETTINGS}
 # Classes of which the fields besides the exact ones are shown to people and models.
-_SHOWN = {each for each in vars(results).values() if isinstance(each, type) and is_dataclass(each)}
-_SHOWN |= {PermissionRequest, ToolName, ParameterName, Retry}
-_SHOWN -= {results.Edit, results.LineChange}
+_SHOWN: set[type[Any]] = {
+    *(each for each in _CLASSES.values() if each.__module__ == results.__name__),
+    *(PermissionRequest, ToolName, ParameterName, Retry),
+} - {results.Edit, results.LineChange}
 _METHODS = declared_tools(Workspace)
 # Exceptions besides those of agentfs that a method may raise, each with a text.
 _EXCEPTIONS = (TypeError, ValueError, RuntimeError, MemoryError, RecursionError, NotImplementedError)
@@ -490,6 +491,7 @@ def decode_error(value: Any) -> Exception:
     message, hint, details = found.get("message"), found.get("hint", ""), found.get("details", {})
     if not isinstance(message, str) or not isinstance(hint, str) or not _is_details(details):
         raise ProtocolError("An answer has a wrong error.")
+    details.pop("suggested_calls", None)  # which the hint has
     message, hint, details = shown(message), shown(hint), shown(details)
     code = shown(found.get("code"))
     if isinstance(code, str):  # an unknown one is that of a newer version

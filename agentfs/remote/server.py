@@ -208,11 +208,7 @@ class Server:
         """Open the workspace and answer; return whether that went well."""
         answer: dict[str, Any] = {"agentfs": hello.get("nonce"), "protocol": protocol.VERSION}
         try:
-            if hello.get("protocol") != protocol.VERSION:
-                raise InvalidArgumentError(
-                    f"The far side has agentfs {agentfs.__version__}, whose messages are of another version.",
-                    hint="Install the same version on both sides, or let it be pushed.",
-                )
+            _check_version(hello)
             protocol.check_fields(hello, protocol.Hello)
             workspace = self._workspace = self._make_workspace(hello)
         except Exception as error:  # noqa: BLE001 - the client raises it
@@ -468,6 +464,14 @@ class Server:
         with self._sending, contextlib.suppress(OSError):  # then the client has gone, and the input ends too
             while rest:
                 rest = rest[os.write(self._output, rest) :]
+
+
+def _check_version(hello: Mapping[str, Any]) -> None:
+    if hello.get("protocol") != protocol.VERSION:
+        raise InvalidArgumentError(
+            f"The far side has agentfs {agentfs.__version__}, whose messages are of another version.",
+            hint="Install the same version on both sides, or let it be pushed.",
+        )
 
 
 class _RemoteFunction(protocol.RemoteFunction):

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
@@ -16,6 +17,7 @@ from agentfs.visible import escape_controls
 
 _ERROR_BYTES = 4096  # of standard error that are kept for messages
 _EXIT_SECONDS = 2.0  # that a command may take to end after its input has ended
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.001, 0.05  # between two looks whether it has
 
 
 class Stream(Protocol):
@@ -76,18 +78,32 @@ class CommandStream:
         """End the command, by the end of its input or else by a signal, and wait until it has ended."""
         with contextlib.suppress(OSError):
             self._input.close()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(_EXIT_SECONDS)
         with contextlib.suppress(OSError):
-            if sys.platform == "win32":
-                self._process.kill()
-            else:
+            if self._wait_unreaped():
                 os.killpg(self._process.pid, signal.SIGKILL)  # what it started too, which may have its output
+            else:
+                self._process.kill()
         with contextlib.suppress(subprocess.TimeoutExpired):  # one that hangs in a call of the system
             self._process.wait(_EXIT_SECONDS)
         if self._reading.acquire(timeout=_EXIT_SECONDS):  # else a process outside of the session has it
             self._output.close()
             self._reading.release()
+
+    def _wait_unreaped(self) -> bool:
+        """Wait for the end of the command; return True if its number is kept for it until it is reaped."""
+        if sys.platform != "linux":
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(_EXIT_SECONDS)
+            return False
+        until, pause = time.monotonic() + _EXIT_SECONDS, _FIRST_PAUSE
+        flags = os.WEXITED | os.WNOHANG | os.WNOWAIT
+        try:
+            while os.waitid(os.P_PID, self._process.pid, flags) is None and time.monotonic() < until:
+                time.sleep(pause)
+                pause = min(pause * 2, _LONGEST_PAUSE)
+        except ChildProcessError:  # another part of the program has reaped it
+            return False
+        return True
 
     def explain(self) -> str:
         """Return the exit status of a command that has ended, and the end of its standard error."""

@@ -1,18 +1,26 @@
 """A hostile far side harms nothing here: an error in time, within bounded memory, and no other effect."""
 
+import base64
+import dataclasses
+import inspect
 import itertools
 import json
 import queue
 import threading
 import time
 import tracemalloc
+import types
+import typing
+from collections.abc import Mapping, Sequence
 
 import pytest
 
-from agentfs import Allow, Limits, PermissionRequest, Policy
+from agentfs import Allow, Limits, PermissionRequest, Policy, Workspace
 from agentfs.errors import AgentFSError, DisconnectedError, NotFoundError, UnsupportedSystemError
+from agentfs.messages import NextCall
 from agentfs.remote import protocol
 from agentfs.remote.client import connect
+from agentfs.tools.declaration import declaration_of
 from agentfs.visible import escape_controls, visible
 
 PATIENCE = 0.5
@@ -284,6 +292,247 @@ def test_advice_that_no_tool_can_follow_is_no_exception_of_a_tool():
     error, _, _ = run(far_side(lambda n: iter([line({"answer": n, **answer})])), use)
     assert error is None, error
     assert results[0].error["code"] == "disconnected"
+
+
+HIDDEN = "\x1b]0;title\x07\u202e\u2066name\x9b31m\x1b[2J\u3164"
+
+
+def hostile(hint):
+    """Return a value of a type hint as a message has it, with hidden characters in each of its texts."""
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if origin in (typing.Union, types.UnionType):
+        return hostile(next(each for each in arguments if each is not type(None)))
+    if origin is typing.Literal:
+        return arguments[0]
+    if origin is tuple:
+        return {"$": [hostile(arguments[0])] if arguments[1:] == (...,) else [*map(hostile, arguments)]}
+    if origin in (list, Sequence):
+        return [hostile(arguments[0])]
+    if origin in (dict, Mapping):
+        return {hostile(arguments[0]): hostile(arguments[1])}
+    if hint == NextCall:
+        return next_call("read", path=HIDDEN)
+    if typing.is_typeddict(hint):
+        return {name: hostile(each) for name, each in typing.get_type_hints(hint).items()}
+    if dataclasses.is_dataclass(hint):
+        hints = typing.get_type_hints(hint)
+        given = {each.name: hostile(hints[each.name]) for each in dataclasses.fields(hint)}
+        return {"$": hint.__name__, **given}
+    if hint is bytes:
+        return {"$": "bytes", "base64": base64.b64encode(HIDDEN.encode()).decode()}
+    return {str: HIDDEN, int: 1, float: 1.0, bool: True, type(None): None}[hint]
+
+
+def texts_in(value):
+    """Yield each text in a value."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        yield from (text for pair in value.items() for each in pair for text in texts_in(each))
+    elif isinstance(value, (list, tuple)):
+        yield from (text for each in value for text in texts_in(each))
+
+
+def assert_visible(*texts):
+    for text in texts:
+        assert escape_controls(text) == text, ascii(text)
+
+
+METHODS = {
+    name: typing.get_type_hints(inspect.unwrap(method))["return"]
+    for name, method in vars(Workspace).items()
+    if inspect.isfunction(method) and declaration_of(method) is not None
+}
+# Fields that programs need as they are in the tree.
+EXACT = {"path", "paths", "name", "to", "target", "moved_from", "files", "counts", "failed", "left", "rules"}
+EXACT |= {
+    "unread_rules",
+    "since",
+    "content",
+    "diff",
+    "patch",
+    "before",
+    "after",
+    "newline",
+    "data",
+    "next",
+    "text",
+}
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_each_text_of_a_result_has_no_hidden_characters(method):
+    answer = hostile(METHODS[method])
+    results = []
+
+    def use(ws):
+        results.append(ws._call(method, {}, METHODS[method]))
+
+    error, _, _ = run(far_side(lambda n: iter([line({"answer": n, "value": answer})])), use)
+    assert error is None, error
+    [result] = results
+    assert_visible(result.text, result.whole, *getattr(result, "notes", ()))
+
+    def check(value):
+        if dataclasses.is_dataclass(value):
+            for each in dataclasses.fields(value):
+                if each.name not in EXACT:
+                    check(getattr(value, each.name))
+        else:
+            assert_visible(*texts_in(value))
+
+    check(result)
+
+
+DETAILS = ["path", "places", "suggestion", "similar", "line_ids", "cause", "values", "argument", "lines"]
+DETAILS += ["failures", "nearest", "suggested_calls", "unknown", "stale", "real_path", "errno", HIDDEN]
+DETAIL_VALUES = [HIDDEN, [HIDDEN], {HIDDEN: HIDDEN}, [[HIDDEN]], [{HIDDEN: [HIDDEN]}], 5, None]
+LEAVES = sorted(protocol._leaves())
+
+
+@pytest.mark.parametrize("code", [*LEAVES, HIDDEN])
+def test_each_text_of_an_error_has_no_hidden_characters(code):
+    wrong = {"code": code, "message": HIDDEN, "hint": HIDDEN}
+    hints = [HIDDEN, {"$": "Message", "parts": [HIDDEN]}, {"$": "ToolName", "method": HIDDEN}]
+    parts = [{"$": "ToolName", "method": HIDDEN}, {"$": "ParameterName", "name": HIDDEN, "quoted": True}]
+    parts += [{"$": "Retry", "arguments": {HIDDEN: HIDDEN}}, {"$": "Retry", "arguments": {"a": HIDDEN}}]
+    parts += [{"$": "Retry", "arguments": {}, "without": {"$": [HIDDEN]}}, next_call("read", path=HIDDEN)]
+    hints += [{"$": kind, "parts": ["", part]} for kind in ("Message", "Joined", "FirstOf") for part in parts]
+    wrongs = [{**wrong, "hint": hint, "message": hint} for hint in hints]
+    wrongs += [{**wrong, "details": {name: value}} for name in DETAILS for value in DETAIL_VALUES]
+    for each in wrongs:
+        try:
+            error = protocol.decode_error(each)
+        except protocol.ProtocolError:
+            continue
+        assert_visible(str(error), repr(error.filename) if isinstance(error, OSError) else "")
+        suggested = error.details.pop("suggested_calls", [])  # whose arguments are exact, and shown as JSON
+        assert_visible(*texts_in(error.details), *(call["name"] for call in suggested if "name" in call))
+
+
+CALLS = {
+    "agentfs": {"read": {"path": "a"}, "grep": {"pattern": "a"}, "glob": {"pattern": "a"}, "ls": {}},
+    "wave": {"Read": {"file_path": "/far/a"}, "Grep": {"pattern": "a"}, "Glob": {"pattern": "a"}},
+    "rye": {
+        "read": {"file_path": "a"},
+        "glob": {"pattern": "a"},
+        "edit_lines": {"file_path": "a", "edits": [{"line_id": "aaaaaa", "new_content": "x"}]},
+    },
+    "dominds": {"read_file": {"path": "a"}, "list_dir": {}, "ripgrep_snippets": {"pattern": "a"}},
+    "codescout": {"read_file": {"path": "a"}, "search_pattern": {"pattern": "a"}, "list_dir": {"path": "."}},
+    "tree-sitter-analyzer": {
+        "list_files": {"roots": ["."]},
+        "search_content": {"roots": ["."], "query": "a"},
+        "find_and_grep": {"roots": ["."], "query": "a"},
+    },
+    "text-editor": {"str_replace_based_edit_tool": {"command": "view", "path": "a"}},
+    "apply-patch": {"apply_patch": {"input": "*** Begin Patch\n*** Delete File: a\n*** End Patch"}},
+}
+
+
+@pytest.mark.parametrize(
+    ("dialect", "name"), [(dialect, name) for dialect, names in CALLS.items() for name in names]
+)
+def test_what_a_tool_shows_of_a_hostile_far_side_has_no_hidden_characters(dialect, name):
+    """Of a dialect with JSON or YAML, whose escapes are its own, each text of the document counts."""
+    errors = [{"code": code, "message": HIDDEN, "hint": HIDDEN, "details": {}} for code in LEAVES[::4]]
+    details = {each: [HIDDEN] for each in ("line_ids", "places", "unknown", "nearest", "types", "suggestion")}
+    errors += [{"code": code, "message": HIDDEN, "hint": HIDDEN, "details": details} for code in LEAVES]
+    answers = [{"error": each} for each in errors]
+    answers += [{"value": hostile(returns)} for returns in METHODS.values()]
+    shown = []
+    current = {}
+
+    def script(message):
+        if message.get("method") == "view":
+            return iter([line({"answer": message["call"], "value": None})])
+        return far_side(lambda n: iter([line({"answer": n, **current})]))(message)
+
+    def use(ws):
+        tools = ws.tools(dialect=dialect)
+        for answer in answers:
+            current.clear()
+            current.update(answer)
+            result = tools.call(name, CALLS[dialect][name])
+            shown.append(result)
+
+    error, _, _ = run(script, use)
+    assert error is None, error
+    assert len(shown) == len(answers)
+    for result in shown:
+        assert_visible(result.short_result, *result.notes, *texts_in(result.error or {}))
+        assert_visible(result.content.replace("\r", "") if dialect == "apply-patch" else result.content)
+
+
+def test_a_question_of_a_hostile_far_side_has_no_hidden_characters():
+    asked = []
+    request = protocol.encode(PermissionRequest("read", "read", {}, (), f"{HIDDEN}\n", HIDDEN))
+
+    def answer(n):
+        yield line({"ask": 1, "of": n, "function": 0, "arguments": [request]})
+
+    policy = Policy(permission=lambda given: asked.append(given) or Allow())
+    run(far_side(answer), lambda ws: ws.read("a"), policy=policy, limits=Limits(timeout=0.3))
+    assert_visible(asked[0].tool, asked[0].diff)
+
+
+def test_what_a_hostile_far_side_says_of_itself_has_no_hidden_characters():
+    remote = {"version": HIDDEN, "python": HIDDEN, "engine": HIDDEN, "pid": 1}
+    shown = []
+
+    def use(ws):
+        shown.extend([ws.root, repr(ws), repr(ws.remote), *ws.recovery_notes])
+        shown.extend(texts_in(vars(ws.remote)))
+
+    run(far_side(lambda _: iter(()), root=f"/{HIDDEN}", notes=[HIDDEN], remote=remote), use)
+    assert len(shown) > 6
+    assert_visible(*shown)
+
+
+MANY = {
+    "lists": b"[],",
+    "objects": b"{},",
+    "objects with a field": b'{"ab":1},',
+    "nested lists": b"[[]],",
+    "texts": b'"ab",',
+    "results": b'{"$":"Skipped"},',
+    "tuples": b'{"$":[]},',
+}
+
+
+@pytest.mark.parametrize("values", MANY)
+def test_an_answer_of_many_small_values_takes_bounded_memory(values, monkeypatch):
+    """Attack: 16 MiB of JSON took 833 MiB. Here all is a sixteenth of that, as tracing takes time."""
+    monkeypatch.setattr(protocol, "MAX_MEMORY", protocol.MAX_MEMORY // 16)
+    body = b'{"answer":1,"value":[%b0]}' % (MANY[values] * ((1 << 20) // len(MANY[values])))
+    parts = [b"+" + body[at : at + 900_000] + b"\n" for at in range(0, len(body), 900_000)]
+    lines = iter([*parts, b"=\n"])
+    tracemalloc.start()
+    try:
+        with pytest.raises(protocol.ProtocolError, match="bytes of memory"):
+            next(protocol.messages(lambda: next(lines)))
+        assert tracemalloc.get_traced_memory()[1] < 6 << 20
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("values", MANY)
+def test_the_largest_answers_that_are_taken_take_no_more_memory_than_is_allowed(values, monkeypatch):
+    monkeypatch.setattr(protocol, "MAX_MEMORY", 4 << 20)
+    low, high = 0, (4 << 20) // len(MANY[values])
+    while high - low > 500:  # how many values just pass
+        middle = (low + high) // 2
+        body = b"[%b0]" % (MANY[values] * middle)
+        low, high = (middle, high) if protocol._memory(body) <= protocol.MAX_MEMORY else (low, middle)
+    text = b'{"value":[%b0]}\n' % (MANY[values] * low)
+    tracemalloc.start()
+    try:
+        [message] = protocol.messages(iter([text, b""]).__next__)
+        decoded = protocol.decode(message["value"])
+        assert tracemalloc.get_traced_memory()[1] < protocol.MAX_MEMORY * 1.1
+        assert len(decoded) == low + 1
+    finally:
+        tracemalloc.stop()
 
 
 def test_texts_that_come_from_there_have_no_hidden_characters():

@@ -4,6 +4,7 @@ import os
 import sys
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
@@ -70,3 +71,78 @@ def test_a_command_that_does_not_end_is_killed_with_what_it_started():
 def test_a_command_that_is_not_there():
     with pytest.raises(DisconnectedError, match="cannot be run: No such file"):
         CommandStream(["/nonexistent/ssh"])
+
+
+def test_the_group_of_a_command_is_killed_before_its_number_is_free(monkeypatch):
+    states = []
+
+    def killpg(group, number):
+        states.append(Path(f"/proc/{group}/stat").read_text().rpartition(")")[2].split()[0])
+
+    stream = CommandStream(["cat"])
+    monkeypatch.setattr(os, "killpg", killpg)
+    stream.close()
+    assert states == ["Z"]
+    assert stream.explain() == "exit status 0"
+
+
+def test_the_group_of_a_command_that_the_program_has_reaped_is_not_killed(monkeypatch):
+    killed = []
+    stream = CommandStream(["true"])
+    os.waitpid(stream._process.pid, 0)
+    monkeypatch.setattr(os, "killpg", lambda *given: killed.append(given))
+    stream.close()
+    assert killed == []
+
+
+def test_what_a_command_has_started_ends_with_it(tmp_path):
+    stream = CommandStream(["sh", "-c", "sleep 100 & echo $!; cat >/dev/null"])
+    number = int(stream.readline())
+    stream.close()
+    deadline = time.monotonic() + 5
+    while Path(f"/proc/{number}").exists() and time.monotonic() < deadline:
+        if Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()[0] == "Z":
+            break  # nobody reaps it here
+        time.sleep(0.01)
+    else:
+        assert not Path(f"/proc/{number}").exists()
+
+
+def in_a_fork(action):
+    """Return what an action returns in a forked process: a short text."""
+    reader, writer = os.pipe()
+    if (child := os.fork()) == 0:
+        try:
+            os.write(writer, str(action()).encode())
+        except BaseException as error:  # noqa: BLE001 - the parent compares it
+            os.write(writer, type(error).__name__.encode())
+        finally:
+            os._exit(0)
+    os.close(writer)
+    with open(reader, encoding="utf-8") as said:
+        text = said.read()
+    os.waitpid(child, 0)
+    return text
+
+
+def test_a_fork_neither_uses_nor_ends_the_connection_of_its_parent(tmp_path):
+    with connect(["env"], tmp_path) as ws:
+        ws.write("a.txt", "1\n")
+        with ws.transaction() as changes:
+            changes.write("b.txt", "2\n")
+            assert in_a_fork(lambda: changes.write("b.txt", "3\n")) == "DisconnectedError"
+        for action in (
+            lambda: ws.read("a.txt"),
+            lambda: ws.edit("a.txt", "1", "2"),
+            lambda: ws.transaction().__enter__(),
+            lambda: ws.view(workdir="."),
+            lambda: ws.containment,
+        ):
+            assert in_a_fork(action) == "DisconnectedError"
+        assert in_a_fork(ws.close) == "None"
+        assert in_a_fork(ws._link._connection._stream.close) == "None"
+        assert in_a_fork(ws._link.__del__) == "None"
+        assert ws.read("a.txt").content == "1\n"
+        assert ws.edit("a.txt", "1", "4").replacements == 1
+        assert ws.remote.reconnects == 0
+    assert (tmp_path / "b.txt").read_text() == "2\n"
