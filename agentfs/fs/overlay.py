@@ -267,38 +267,27 @@ class OverlayRoot(Root):
         """Stage several changes: all of them, or none; as `Root.apply`, which makes them at the end."""
         self._check_open()
         with self._alone():
-            return self._apply(changes, max_bytes, conflict, recorder, undoing=undoing)
-
-    def _apply(
-        self,
-        changes: Sequence[Change],
-        max_bytes: int,
-        conflict: Conflict,
-        recorder: Recorder | None,
-        *,
-        undoing: bool,
-    ) -> tuple[str, ...]:
-        removed = {change.path for change in changes if change.after is None}
-        wanted: list[Change] = []
-        kept: list[str] = []
-        for change in sorted(changes, key=lambda change: change.path, reverse=True):
-            if self.policy.read_only:
-                raise oserrors.read_only(change.path)
-            check_may_change_at(self._context, change.path)
-            present = self.node(change.path, max_bytes=max_bytes)
-            if change.of_directory and present == change.after:
-                continue  # it is made, or removed, already
-            if present != change.before:
-                raise conflict(change, present)
-            if isinstance(present, DirectoryNode) and self._has_others(change.path, removed):
-                if not undoing:
+            removed = {change.path for change in changes if change.after is None}
+            wanted: list[Change] = []
+            kept: list[str] = []
+            for change in sorted(changes, key=lambda change: change.path, reverse=True):
+                if self.policy.read_only:
+                    raise oserrors.read_only(change.path)
+                check_may_change_at(self._context, change.path)
+                present = self.node(change.path, max_bytes=max_bytes)
+                if change.of_directory and present == change.after:
+                    continue  # it is made, or removed, already
+                if present != change.before:
                     raise conflict(change, present)
-                removed.discard(change.path)
-                kept.append(change.path)
-                continue
-            wanted.append(change)
-        self.stage(*reversed(wanted), recorder=recorder)
-        return tuple(kept)
+                if isinstance(present, DirectoryNode) and self._has_others(change.path, removed):
+                    if not undoing:
+                        raise conflict(change, present)
+                    removed.discard(change.path)
+                    kept.append(change.path)
+                    continue
+                wanted.append(change)
+            self.stage(*reversed(wanted), recorder=recorder)
+            return tuple(kept)
 
     def _has_others(self, directory: str, removed: set[str]) -> bool:
         """Return whether anything is in a directory that does not go with what is removed."""

@@ -5,6 +5,7 @@ import json
 import os
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from threading import RLock
 from typing import TYPE_CHECKING, Any, Literal
 from zlib import crc32
@@ -235,7 +236,7 @@ class Database:
             name, uri=uri, isolation_level=None, check_same_thread=False, timeout=_TIMEOUT
         )
         # Else the error for a damaged text quotes it.
-        connection.text_factory = lambda data: data.decode("utf-8", "replace")
+        connection.text_factory = partial(str, encoding="utf-8", errors="replace")
         return connection
 
     def _open(self, file: str, durability: Durability) -> None:
