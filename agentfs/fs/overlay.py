@@ -177,8 +177,9 @@ class OverlayRoot(Root):
     """What `Root` is, with changes kept in memory on top of it; the root itself stays as it is."""
 
     def __init__(self, root: Root) -> None:
-        self._staged = StagedNodes()
-        self._context = replace(root._context, staged=self._staged)  # noqa: SLF001 - it is a root itself
+        context = root._context  # noqa: SLF001 - it is a root itself
+        self._staged = StagedNodes() if context.staged is None else context.staged.copy()
+        self._context = replace(context, staged=self._staged)
         self.path = root.path
         self.policy = root.policy
         self.recovery_notes = root.recovery_notes
