@@ -1016,24 +1016,20 @@ class Workspace:
 
         What is called on the transaction sees what was changed through it before, whether it reads, lists or
         searches. Nothing is on disk before the end. What is called on the workspace meanwhile takes no part.
-        All together is one step of the journal. There is no transaction within a transaction.
+        All together is one step of the journal. A transaction on the transaction sees what was changed before
+        it, and adds to that when it ends.
 
         Yields:
             The transaction, to be used as the workspace is.
 
         Raises:
             AgentFSError: `stale` at the end, with the diff, for a file that somebody else has changed since
-                the transaction first changed it; nothing is changed then. `refused` on a transaction.
+                the transaction first changed it; nothing is changed then.
         """
         from agentfs.fs.overlay import OverlayRoot
         from agentfs.history import Journal, Timeline
         from agentfs.history.report import conflict_error
 
-        if isinstance(self._root, OverlayRoot):
-            raise RefusedError(
-                "A transaction is open already, and there is none within another.",
-                hint="Make the changes through the one that is open, and undo what is to be taken back.",
-            )
         process = os.getpid()
         staged = OverlayRoot(self._root)
         journal = staged.recorder = Journal(timeline=Timeline(bounded=False))

@@ -119,6 +119,14 @@ class StagedNodes:
         self._below = Counter[str]()  # how many staged nodes there are below each directory
         self._names: dict[str, set[str]] = {}  # of what is or was staged in each directory, or below it
 
+    def copy(self) -> "StagedNodes":
+        """Return the same nodes for a transaction within this one."""
+        other = StagedNodes()
+        other.nodes, other.began = self.nodes.copy(), self.began
+        other._below = self._below.copy()
+        other._names = {directory: names.copy() for directory, names in self._names.items()}
+        return other
+
     def add(self, change: Change) -> None:
         """Stage a change."""
         added = (change.after is not None) - (self.nodes.get(change.path) is not None)

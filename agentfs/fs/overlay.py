@@ -178,8 +178,9 @@ class OverlayRoot(Root):
     """What `Root` is, with changes kept in memory on top of it; the root itself stays as it is."""
 
     def __init__(self, root: Root) -> None:
-        self._staged = StagedNodes()
-        self._context = replace(root._context, staged=self._staged)  # noqa: SLF001 - it is a root itself
+        context = root._context  # noqa: SLF001 - it is a root itself
+        self._staged = StagedNodes() if context.staged is None else context.staged.copy()
+        self._context = replace(context, staged=self._staged)
         self.path = root.path
         self.policy = root.policy
         self.recovery_notes = root.recovery_notes
@@ -268,38 +269,27 @@ class OverlayRoot(Root):
         """Stage several changes: all of them, or none; as `Root.apply`, which makes them at the end."""
         self.check_open()
         with self._alone():
-            return self._apply(changes, max_bytes, conflict, recorder, undoing=undoing)
-
-    def _apply(
-        self,
-        changes: Sequence[Change],
-        max_bytes: int,
-        conflict: Conflict,
-        recorder: Recorder | None,
-        *,
-        undoing: bool,
-    ) -> tuple[str, ...]:
-        removed = {change.path for change in changes if change.after is None}
-        wanted: list[Change] = []
-        kept: list[str] = []
-        for change in sorted(changes, key=lambda change: change.path, reverse=True):
-            if self.policy.read_only:
-                raise oserrors.read_only(change.path)
-            check_may_change_at(self._context, change.path)
-            present = self.node(change.path, max_bytes=max_bytes)
-            if change.of_directory and present == change.after:
-                continue  # it is made, or removed, already
-            if present != change.before:
-                raise conflict(change, present)
-            if isinstance(present, DirectoryNode) and self._has_others(change.path, removed):
-                if not undoing:
+            removed = {change.path for change in changes if change.after is None}
+            wanted: list[Change] = []
+            kept: list[str] = []
+            for change in sorted(changes, key=lambda change: change.path, reverse=True):
+                if self.policy.read_only:
+                    raise oserrors.read_only(change.path)
+                check_may_change_at(self._context, change.path)
+                present = self.node(change.path, max_bytes=max_bytes)
+                if change.of_directory and present == change.after:
+                    continue  # it is made, or removed, already
+                if present != change.before:
                     raise conflict(change, present)
-                removed.discard(change.path)
-                kept.append(change.path)
-                continue
-            wanted.append(change)
-        self.stage(*reversed(wanted), recorder=recorder)
-        return tuple(kept)
+                if isinstance(present, DirectoryNode) and self._has_others(change.path, removed):
+                    if not undoing:
+                        raise conflict(change, present)
+                    removed.discard(change.path)
+                    kept.append(change.path)
+                    continue
+                wanted.append(change)
+            self.stage(*reversed(wanted), recorder=recorder)
+            return tuple(kept)
 
     def _has_others(self, directory: str, removed: set[str]) -> bool:
         """Return whether anything is in a directory that does not go with what is removed."""

@@ -5,6 +5,7 @@ import json
 import os
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from threading import RLock
 from typing import TYPE_CHECKING, Any, Literal
 from zlib import crc32
@@ -99,14 +100,12 @@ class Database:
 
     def read(self, *queries: str | Statement) -> list[list[Any]]:
         """Return the rows of each query, all of the same moment."""
+        statements = [(query, ()) if isinstance(query, str) else query for query in queries]
         with self._lock, self._typed_errors():
             connection = self._usable()
             connection.execute("BEGIN")
             try:
-                return [
-                    connection.execute(*((query,) if isinstance(query, str) else query)).fetchall()
-                    for query in queries
-                ]
+                return [connection.execute(*statement).fetchall() for statement in statements]
             finally:
                 if connection.in_transaction:
                     connection.execute("COMMIT")
@@ -233,7 +232,12 @@ class Database:
     def _connect(self, name: str, *, uri: bool = False) -> "sqlite3.Connection":
         import sqlite3  # noqa: PLC0415 - as in `_typed_errors`
 
-        return sqlite3.connect(name, uri=uri, isolation_level=None, check_same_thread=False, timeout=_TIMEOUT)
+        connection = sqlite3.connect(
+            name, uri=uri, isolation_level=None, check_same_thread=False, timeout=_TIMEOUT
+        )
+        # Else the error for a damaged text quotes it.
+        connection.text_factory = partial(str, encoding="utf-8", errors="replace")
+        return connection
 
     def _open(self, file: str, durability: Durability) -> None:
         size, log_size = (

@@ -277,6 +277,8 @@ class Store:
         self.database.flush()
         if self.database.temporary:
             self.database.close()
+            for content in list(self._unwritten):
+                content.unwritten = None
 
     def _note_key(self) -> list[Statement]:
         """Return what notes the key of the call under way, if it has one."""

@@ -171,6 +171,7 @@ def test_a_child_does_not_wait_for_threads_and_locks_of_its_parent(ws):
         "UPDATE contents SET data = CAST('z' || substr(data, 2) AS BLOB)",
         "UPDATE contents SET data = x'2d00'",
         "UPDATE contents SET data = 'x' || CAST(data AS TEXT)",
+        "UPDATE contents SET data = CAST(x'ff41' AS TEXT)",
         "UPDATE contents SET data = 5",
         "DELETE FROM contents",
     ],

@@ -8,7 +8,7 @@ import time
 import pytest
 
 from agentfs import AgentFSError, LineChange, Policy, Workspace
-from agentfs.errors import ReadOnlyError, RefusedError, StaleError
+from agentfs.errors import ReadOnlyError, StaleError
 from tests.history.judges import snapshot
 
 
@@ -374,16 +374,34 @@ def test_a_view_of_a_transaction_ends_with_it_and_sees_its_links(tmp_path):
     assert (tmp_path / "d" / "f").read_text() == "two\n"
 
 
-def test_a_transaction_within_a_transaction_is_refused(ws, tmp_path):
-    """It would not see the outer one, and then take its changes for somebody else's."""
+def test_a_transaction_within_a_transaction_sees_the_outer_one(ws, tmp_path):
     (tmp_path / "a").write_text("one\n")
+    (tmp_path / "gone").write_text("x\n")
+    before = snapshot(tmp_path)
     with ws.transaction() as tx:
         tx.edit("a", "one", "two")
-        for outer in (tx, tx.view(), tx.view(only=["."])):
-            with pytest.raises(RefusedError, match="A transaction is open already"), outer.transaction():
-                pass
-        tx.edit("a", "two", "three")
-    assert (tmp_path / "a").read_text() == "three\n"
+        tx.move("gone", "d/moved")
+        with tx.view().transaction() as inner:
+            assert inner.read("a").content == "two\n"
+            assert [entry.path for entry in inner.glob("**").files] == ["a", "d/moved"]
+            inner.edit("a", "two", "three")
+            with inner.transaction() as innermost:
+                innermost.write("d/new", innermost.read("a").content)
+            assert tx.read("a").content == "two\n"
+        with contextlib.suppress(ZeroDivisionError), tx.transaction() as inner:
+            inner.edit("a", "three", "four")
+            raise ZeroDivisionError
+        assert tx.read("d/new").content == tx.read("a").content == "three\n"
+        assert snapshot(tmp_path) == before
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(tx.transaction()).edit("a", "three", "four")
+            tx.edit("a", "three", "five")
+            with pytest.raises(StaleError, match="by another call of this workspace"):
+                stack.close()
+    assert (tmp_path / "a").read_text() == "five\n"
+    assert (tmp_path / "d" / "new").read_text() == "three\n"
+    assert ws.undo().undoable == 0
+    assert snapshot(tmp_path) == before
 
 
 def test_a_conflict_with_another_call_of_the_workspace_says_so(ws, tmp_path):
