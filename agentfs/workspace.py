@@ -156,6 +156,8 @@ class Workspace:
         """What is kept of a watched tree, and how it is kept current; None without `watch=True`."""
         return None if self._root.watch is None else self._root.watch.report
 
+    commit_notes: tuple[str, ...] = ()  # of a transaction that has ended: what it could not keep
+
     @property
     def recovery_notes(self) -> tuple[str, ...]:
         """What was recovered on opening, because a process had died in the middle of a change."""
@@ -988,7 +990,8 @@ class Workspace:
         All together is one step of the journal.
 
         Yields:
-            The transaction, to be used as the workspace is.
+            The transaction, to be used as the workspace is. After the block its `commit_notes` tell what the
+            replaced files had that could not be kept, such as an owner or hard links.
 
         Raises:
             AgentFSError: `stale` at the end, with the diff, for a file that somebody else has changed since
@@ -1012,7 +1015,9 @@ class Workspace:
             changes = journal.since(None).changes
             if changes:
                 with call_context.limited(self.limits.timeout):
-                    self._root.apply(changes, max_bytes=self.limits.file_bytes, conflict=conflict_error)
+                    inner.commit_notes = self._root.apply(
+                        changes, max_bytes=self.limits.file_bytes, conflict=conflict_error
+                    ).notes
             committed = True
 
         try:

@@ -35,7 +35,9 @@ class PlannedChange:
     change: Change
     temporary: str = ""  # where the new content waits
     backup: str = ""  # a second name of what is there now
-    source: str = ""  # the removed file that the new content is moved from
+    source: str = ""  # the removed file that the new content is moved from, or the directory that is renamed
+    inode: int = 0  # of the directory `source`, which is renamed with all in it
+    entries: frozenset[str] = frozenset()  # the paths of everything in that directory, from there
     late: bool = False  # whether a file is replaced by a directory, here or above, or the other way round
 
 
@@ -161,15 +163,21 @@ def _prefix(context: RootContext) -> str:
     return f"repair-{here.st_dev:x}-{here.st_ino:x}-"
 
 
+def is_second_name(path: str) -> bool:
+    """Return True for the path of a temporary, a backup, or the private directory of some."""
+    return _SECOND_NAME.fullmatch(path) is not None
+
+
 def _row(plan: PlannedChange) -> list[Any]:
     change = plan.change
     nodes = node_to_json(change.before), node_to_json(change.after)
-    return [change.path, *nodes, plan.temporary, plan.backup]
+    return [change.path, *nodes, plan.temporary, plan.backup, plan.source if plan.inode else "", plan.inode]
 
 
 def _plan(row: list[Any]) -> PlannedChange:
-    path, before, after, temporary, backup = row
-    if any(name and not _SECOND_NAME.fullmatch(name) for name in (temporary, backup)):
+    path, before, after, temporary, backup, source, inode = row
+    if any(name and not is_second_name(name) for name in (temporary, backup)):
         msg = "not a second name"
         raise ValueError(msg)
-    return PlannedChange(Change(path, node_from_json(before), node_from_json(after)), temporary, backup)
+    change = Change(path, node_from_json(before), node_from_json(after))
+    return PlannedChange(change, temporary, backup, source, inode)

@@ -166,7 +166,7 @@ class Journal:
             if net.external:
                 raise _changed_between(net)
             try:
-                remaining = root.apply(
+                applied = root.apply(
                     net.changes,
                     max_bytes=max_bytes,
                     conflict=lambda change, found: conflict_error(change, found, undoing=undoing),  # noqa: B023 - called within the round
@@ -185,7 +185,7 @@ class Journal:
                         hint="Try the same call again.",
                     ) from None
                 continue
-            return Move(net.changes, end - start, remaining)
+            return Move(net.changes, end - start, applied.remaining, applied.notes)
 
     def _position_of(self, checkpoint: str) -> int:
         position = self.timeline.checkpoints.get(checkpoint)
