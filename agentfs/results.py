@@ -459,10 +459,12 @@ class DeleteResult(Result):
     Attributes:
         path: The path that is gone, relative to the root.
         type: What it was.
+        notes: What else the caller should know.
     """
 
     path: str
     type: EntryType
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False, repr=False)

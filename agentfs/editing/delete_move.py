@@ -45,14 +45,15 @@ def delete_path(root: Root, limits: Limits, path: str) -> DeleteResult:
                 details={"path": entry.path},
             )
     try:
-        root.apply([Change(real_path, node, None)], max_bytes=limits.file_bytes, conflict=_conflict)
+        applied = root.apply([Change(real_path, node, None)], max_bytes=limits.file_bytes, conflict=_conflict)
     except AgentFSError:
         if isinstance(node, DirectoryNode):
             _check_empty(root, entry.path)  # something has come into it meanwhile
         raise
     kind = entry_type(node)
     what = f" ({kind})" if kind != "file" else ""
-    return DeleteResult(entry.path, kind, text=f"Deleted {quote(entry.path)}{what}.")
+    text = Joined("\n", f"Deleted {quote(entry.path)}{what}.", *applied.notes)
+    return DeleteResult(entry.path, kind, applied.notes, text=text)
 
 
 def move_path(root: Root, tracker: ReadTracker, limits: Limits, path: str, to: str) -> MoveResult:
