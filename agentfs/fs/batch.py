@@ -25,9 +25,9 @@ from agentfs.fs.node import (
     Change,
     Conflict,
     DirectoryNode,
-    Metadata,
     FileNode,
     LinkNode,
+    Metadata,
     Node,
     Recorder,
     StagedNodes,
@@ -272,7 +272,7 @@ def plan_changes(
 
 
 def _plan_renames(context: RootContext, changes: Sequence[Change], turning: set[str]) -> list[PlannedChange]:
-    """Return plans by which removed directories become created ones with equal content, the outermost first."""
+    """Return plans that rename removed directories to created ones with equal content, outermost first."""
     steady = [each for each in changes if turning.isdisjoint([each.path, *_directories_above(each.path)])]
     removed = _contents_of({each.path: each.before for each in steady if each.after is None})
     created = _contents_of({each.path: each.after for each in steady if each.before is None})
@@ -655,11 +655,8 @@ class Batch:
         path = plan.change.path
         if path in self._renamed:
             return True
-        with suppress(NotFoundError, NotDirectoryError, FileNotFoundError):
-            with self._at(plan.temporary) as temporary, self._at(path) as target:
-                first = syscalls.lstat(temporary.parent, temporary.name)
-                return os.path.samestat(first, syscalls.lstat(target.parent, target.name))
-        return False
+        inode = self._inode_at(path)
+        return inode != 0 and inode == self._inode_at(plan.temporary)
 
     def _restore_from_backup(self, plan: PlannedChange) -> bool:
         path, before, after = plan.change.path, plan.change.before, plan.change.after

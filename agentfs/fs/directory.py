@@ -20,7 +20,7 @@ from agentfs.errors import (
 from agentfs.fs import oserrors, syscalls
 from agentfs.fs.context import RootContext
 from agentfs.fs.file import OpenFile, open_regular
-from agentfs.fs.node import DirectoryNode, Metadata, FileNode, LinkNode, Node
+from agentfs.fs.node import DirectoryNode, FileNode, LinkNode, Metadata, Node
 from agentfs.fs.path import ParsedPath, display_name, quote
 from agentfs.fs.resolve import ResolvedPath, resolve_real
 from agentfs.results import Entry, EntryType

@@ -20,7 +20,7 @@ from agentfs.errors import FileIOError
 from agentfs.fs import syscalls
 from agentfs.fs.context import RootContext
 from agentfs.fs.file import write_all
-from agentfs.fs.lock import lock_directory, open_locked, remove_stale_locks
+from agentfs.fs.lock import hold, is_held, let_go, lock_directory, open_locked, remove_stale_locks
 from agentfs.fs.node import Change, node_from_json, node_to_json
 
 _VERSION = 3
@@ -45,7 +45,7 @@ class RecoveryLog:
     """The log of one batch; `keep` is whether it stays when it is closed, for the next to open the root."""
 
     def __init__(self, fd: int, path: str, *, keep: bool = False) -> None:
-        self._fd = fd
+        self._fd = hold(fd)
         self._path = path
         self.keep = keep
 
@@ -61,10 +61,10 @@ class RecoveryLog:
 
     def close(self) -> None:
         """Unlock the log, and remove it unless it is to be kept."""
-        if not self.keep:
+        if not self.keep and is_held(self._fd):
             with suppress(OSError):
                 os.unlink(self._path)
-        syscalls.close(self._fd)
+        let_go(self._fd)
 
 
 @contextmanager

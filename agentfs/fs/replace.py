@@ -15,7 +15,7 @@ from agentfs.fs import oserrors, syscalls
 from agentfs.fs.context import RootContext
 from agentfs.fs.directory import metadata_of
 from agentfs.fs.file import open_regular, write_all
-from agentfs.fs.node import Change, DirectoryNode, Metadata, FileNode, Recorder, revision_of
+from agentfs.fs.node import Change, DirectoryNode, FileNode, Metadata, Recorder, revision_of
 from agentfs.fs.path import display_name, quote
 from agentfs.fs.resolve import ResolvedPath
 

@@ -163,8 +163,8 @@ class ResolvedPath:
             status = syscalls.lstat(fd, ".")
             if own_directories.is_own(status, own, fd) or context.is_hard_link_to(status, context.unwritable):
                 return True
-        status = None if self.missing else self.stat()
-        return status is not None and (status.st_dev, status.st_ino) in own
+        last = None if self.missing else self.stat()
+        return last is not None and (last.st_dev, last.st_ino) in own
 
     def make_parents(self) -> None:
         """Make the missing directories and enter them."""

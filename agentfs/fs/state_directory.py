@@ -8,7 +8,7 @@ from contextlib import suppress
 
 from agentfs.errors import AgentFSError, BusyError, FileIOError, InvalidArgumentError, RefusedError
 from agentfs.fs import oserrors
-from agentfs.fs.lock import try_lock
+from agentfs.fs.lock import hold, let_go, try_lock
 from agentfs.fs.own_directories import STATE_MARK
 from agentfs.fs.path import quote
 from agentfs.fs.syscalls import open_flags
@@ -40,7 +40,7 @@ class StateDirectory:
         _check_apart(self.path, root_path)
         try:
             self._create()
-            self._lock_fd = self._lock()
+            self._lock_fd = hold(self._lock())
             self._check_owned()  # another program may have begun to use it just before the lock
             if not os.path.lexists(self.file):
                 os.close(os.open(self.file, os.O_RDWR | os.O_CREAT | os.O_EXCL | _FLAGS, 0o600))
@@ -57,7 +57,7 @@ class StateDirectory:
         """Unlock the directory; calling it again does nothing."""
         fd, self._lock_fd = self._lock_fd, -1
         if fd >= 0:
-            os.close(fd)
+            let_go(fd)
 
     def check_usable(self) -> None:
         """Refuse to write from a forked copy of the process, or after the directory was removed."""

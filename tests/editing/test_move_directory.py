@@ -381,7 +381,10 @@ def metadata(top: Path) -> dict[str, tuple[object, ...]]:
     found: dict[str, tuple[object, ...]] = {}
     for path in [top, *top.rglob("*")]:
         status = path.lstat()
-        attributes = {name: os.getxattr(path, name, follow_symlinks=False) for name in os.listxattr(path, follow_symlinks=False)}
+        attributes = {
+            name: os.getxattr(path, name, follow_symlinks=False)
+            for name in os.listxattr(path, follow_symlinks=False)
+        }
         found[os.path.relpath(path, top)] = (status.st_mode, status.st_uid, status.st_gid, attributes)
     return found
 
@@ -462,7 +465,9 @@ def test_another_user_reads_nothing_while_a_private_directory_is_moved(way):
         (top / "d").chmod(0o700)
         for number in range(60):
             (top / f"d/e/{number}").write_text("secret\n")
-        reader = subprocess.Popen([sys.executable, "-S", "-c", READER, str(top)], stdout=subprocess.PIPE, text=True)
+        reader = subprocess.Popen(
+            [sys.executable, "-S", "-c", READER, str(top)], stdout=subprocess.PIPE, text=True
+        )
         assert reader.stdout
         assert reader.stdout.readline() == "ready\n"
         with Workspace(top) as ws:
