@@ -16,7 +16,7 @@ from functools import partial
 from typing import NamedTuple
 
 from agentfs import call_context
-from agentfs.errors import AgentFSError, NotDirectoryError, NotFoundError
+from agentfs.errors import AgentFSError, NotDirectoryError, NotFoundError, ProtectedError
 from agentfs.fs import oserrors, syscalls
 from agentfs.fs.context import RootContext
 from agentfs.fs.directory import node_at, node_in
@@ -126,18 +126,20 @@ def _repair_batch(
     for plan in sorted(plans, key=lambda plan: plan.change.path):
         path, second_names = plan.change.path, [name for name in (plan.temporary, plan.backup) if name]
         second_names += filter(is_second_name, {os.path.dirname(name) for name in second_names})
-        try:
-            for each in (path, *second_names, *([plan.source] if plan.source else [])):
-                check_may_change_at(context, each)
-            if path in paths:
-                _lock_key(context, path)
-                lockable.append(path)
-        except NotDirectoryError:
-            pass  # a file is on the way: nothing can be below it, and nothing has to be locked
-        except (AgentFSError, OSError) as error:
-            blocked[path] = error
+        error = _protection(context, [path, *second_names, *filter(None, [plan.source])])
+        if error is None:
+            batch.staged.update(second_names)  # the process may have made any of them
+        if path not in paths:
             continue
-        batch.staged += second_names  # the process may have made any of them
+        try:
+            if error is not None:
+                raise error
+            _lock_key(context, path)
+            lockable.append(path)
+        except NotDirectoryError:
+            continue  # a file is on the way: nothing can be below it, and nothing has to be locked
+        except (AgentFSError, OSError) as reason:
+            blocked[path] = reason
     batch.not_undone.update(blocked)
     changed_by_others: tuple[str, ...] = ()
     try:
@@ -156,6 +158,18 @@ def _repair_batch(
         changed = ", ".join(map(quote, changed_by_others))
         notes.append(f"somebody else has changed {changed} since, so that stays as it is")
     return notes
+
+
+def _protection(context: RootContext, paths: Sequence[str]) -> ProtectedError | None:
+    """Return the error if one of some paths is protected."""
+    for path in paths:
+        try:
+            check_may_change_at(context, path)
+        except ProtectedError as error:
+            return error
+        except (AgentFSError, OSError):
+            continue  # it cannot be reached, as whoever changes it finds out
+    return None
 
 
 def _unfinished(*paths: str) -> str:
@@ -340,7 +354,7 @@ class Batch:
         self._begun: set[str] = set()  # the paths whose change may have been made
         self._renamed: set[str] = set()  # those whose temporary was renamed, as there are no hard links
         self._retry_until = 0.0
-        self.staged: list[str] = []  # the temporaries and backups that may exist
+        self.staged: set[str] = set()  # the temporaries and backups that may exist
         self.not_undone: set[str] = set()  # the paths that were not brought back, as the system kept failing
 
     def apply(self, log: RecoveryLog | None) -> Applied:
@@ -447,7 +461,7 @@ class Batch:
         if plan.backup and isinstance(before, FileNode | LinkNode):
             self._make_place(plan)
             with self._at(path) as target, self._at(plan.backup) as backup:
-                self.staged.append(plan.backup)
+                self.staged.add(plan.backup)
                 try:
                     linked = syscalls.link_into(target.parent, target.name, backup.parent, backup.name)
                 except OSError as error:
@@ -458,7 +472,7 @@ class Batch:
             return []
         self._make_place(plan)
         with self._at(plan.temporary) as temporary:
-            self.staged.append(plan.temporary)
+            self.staged.add(plan.temporary)
             if plan.source:
                 with self._at(plan.source) as source:
                     if syscalls.link_into(source.parent, source.name, temporary.parent, temporary.name):
@@ -499,7 +513,7 @@ class Batch:
         place = os.path.dirname(plan.temporary)
         if is_second_name(place) and place not in self.staged:
             with self._at(place) as target:
-                self.staged.append(place)
+                self.staged.add(place)
                 try:
                     os.mkdir(target.name, 0o700, dir_fd=target.parent)
                 except OSError as error:
@@ -695,11 +709,11 @@ class Batch:
         needed = {name for plan in plans for name in (plan.temporary, plan.backup)}
         needed |= set(map(os.path.dirname, needed))
         # The longest first: a private directory goes after the names in it.
-        self.staged = [
+        self.staged = {
             path
-            for path in sorted(set(self.staged), key=len, reverse=True)
+            for path in sorted(self.staged, key=len, reverse=True)
             if path in needed or not self._retry(partial(self._remove_staged_name, path))
-        ]
+        }
 
     def _remove_staged_name(self, path: str) -> bool:
         with suppress(NotFoundError, NotDirectoryError, FileNotFoundError), self._at(path) as target:
