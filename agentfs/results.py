@@ -456,10 +456,12 @@ class DeleteResult(Result):
     Attributes:
         path: The path that is gone, relative to the root.
         type: What it was.
+        notes: What else the caller should know.
     """
 
     path: str
     type: EntryType
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -471,12 +473,14 @@ class MoveResult(Result):
         to: The path where it is now.
         type: What was moved.
         files: How many files and links were moved.
+        notes: What else the caller should know, such as an owner that could not be kept.
     """
 
     path: str
     to: str
     type: EntryType
     files: int = 1
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False, repr=False)

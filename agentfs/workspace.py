@@ -161,6 +161,8 @@ class Workspace:
         self._check_open()
         return None if self._root.watch is None else self._root.watch.report
 
+    commit_notes: tuple[str, ...] = ()  # of a transaction that has ended: what it could not keep
+
     @property
     def recovery_notes(self) -> tuple[str, ...]:
         """What was recovered on opening, because a process had died in the middle of a change."""
@@ -1020,7 +1022,8 @@ class Workspace:
         it, and adds to that when it ends.
 
         Yields:
-            The transaction, to be used as the workspace is.
+            The transaction, to be used as the workspace is. After the block its `commit_notes` tell what the
+            replaced files had that could not be kept, such as an owner or hard links.
 
         Raises:
             AgentFSError: `stale` at the end, with the diff, for a file that somebody else has changed since
@@ -1050,7 +1053,9 @@ class Workspace:
             changes = journal.since(None).changes
             if changes:
                 with call_context.limited(self.limits.timeout):
-                    self._root.apply(changes, max_bytes=self.limits.file_bytes, conflict=conflict)
+                    inner.commit_notes = self._root.apply(
+                        changes, max_bytes=self.limits.file_bytes, conflict=conflict
+                    ).notes
             committed = True
 
         def conflict(change: "Change", found: "Node | None") -> StaleError:

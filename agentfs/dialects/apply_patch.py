@@ -409,7 +409,7 @@ def specs(workspace: Workspace) -> Sequence[ToolSpec]:
         operations = read_patch(input)
         with workspace.transaction() as changes:
             notes = [_apply(changes, operation) for operation in operations]
-        return _result(operations, notes)
+        return _result(operations, notes, changes.commit_notes)
 
     return [ToolSpec(apply_patch, description=_DESCRIPTION, effect="edit")]
 
@@ -435,7 +435,9 @@ def _apply(workspace: Workspace, operation: Operation) -> list[str]:
     return notes
 
 
-def _result(operations: Sequence[Operation], notes_of_each: Sequence[Sequence[str]]) -> ToolResult:
+def _result(
+    operations: Sequence[Operation], notes_of_each: Sequence[Sequence[str]], commit_notes: Sequence[str]
+) -> ToolResult:
     letters = {"add": "A", "delete": "D", "update": "M"}
     lines = [f"{letters[each.kind]} {one_line(each.to or each.path)}" for each in operations]
     notes = [
@@ -443,6 +445,7 @@ def _result(operations: Sequence[Operation], notes_of_each: Sequence[Sequence[st
         for operation, its_notes in zip(operations, notes_of_each, strict=True)
         for note in its_notes
     ]
+    notes += [f"[{note}]" for note in commit_notes]
     files = [{"kind": each.kind, "path": each.path, "to": each.to} for each in operations]
     return ToolResult(
         True,

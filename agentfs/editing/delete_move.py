@@ -45,14 +45,15 @@ def delete_path(root: Root, limits: Limits, path: str) -> DeleteResult:
                 details={"path": entry.path},
             )
     try:
-        root.apply([Change(real_path, node, None)], max_bytes=limits.file_bytes, conflict=_conflict)
+        applied = root.apply([Change(real_path, node, None)], max_bytes=limits.file_bytes, conflict=_conflict)
     except AgentFSError:
         if isinstance(node, DirectoryNode):
             _check_empty(root, entry.path)  # something has come into it meanwhile
         raise
     kind = entry_type(node)
     what = f" ({kind})" if kind != "file" else ""
-    return DeleteResult(entry.path, kind, text=f"Deleted {quote(entry.path)}{what}.")
+    text = Joined("\n", f"Deleted {quote(entry.path)}{what}.", *applied.notes)
+    return DeleteResult(entry.path, kind, applied.notes, text=text)
 
 
 def move_path(root: Root, tracker: ReadTracker, limits: Limits, path: str, to: str) -> MoveResult:
@@ -88,7 +89,7 @@ def move_path(root: Root, tracker: ReadTracker, limits: Limits, path: str, to: s
         nodes = list(_subtree(root, limits, entry, real_path))
         removed = [Change(real_path + below, node, None) for below, node in nodes]
         created = [Change(target + below, None, node) for below, node in nodes]
-        root.apply([*removed, *created], max_bytes=limits.file_bytes, conflict=_conflict)
+        applied = root.apply([*removed, *created], max_bytes=limits.file_bytes, conflict=_conflict)
     except (AccessError, ContentError, SpecialFileError) as error:
         if entry.type != "directory":
             raise
@@ -102,8 +103,8 @@ def move_path(root: Root, tracker: ReadTracker, limits: Limits, path: str, to: s
         shown = display_name(target)
     files = sum(not isinstance(node, DirectoryNode) for _, node in nodes)
     what = f" (directory, {plural(files, 'file')})" if entry.type == "directory" else ""
-    text = f"Moved {quote(entry.path)} to {quote(shown)}{what}."
-    return MoveResult(entry.path, shown, entry_type(nodes[0][1]), files, text=text)
+    text = Joined("\n", f"Moved {quote(entry.path)} to {quote(shown)}{what}.", *applied.notes)
+    return MoveResult(entry.path, shown, entry_type(nodes[0][1]), files, applied.notes, text=text)
 
 
 def _subtree(root: Root, limits: Limits, entry: Entry, real_path: str) -> list[tuple[str, Node]]:

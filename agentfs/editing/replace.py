@@ -31,7 +31,7 @@ from agentfs.errors import (
 )
 from agentfs.fs import Change, Current, FileNode, Root, quote, watched
 from agentfs.fs.oserrors import read_only, too_large
-from agentfs.history.report import conflict_error, name_paths, patch_lines
+from agentfs.history.report import conflict_error, patch_lines
 from agentfs.history.store import Store
 from agentfs.limits import Limits
 from agentfs.line_ranges import Hunk
@@ -114,7 +114,6 @@ class _ChangedFile(NamedTuple):
     diff: str
     hunks: tuple[Hunk, ...]
     external: ExternalChanges | None
-    links: int
 
 
 def replace_in_files(
@@ -146,15 +145,16 @@ def replace_in_files(
     total = sum(file.replacements for file in files)
     if options.expect not in {None, total}:
         raise _unexpected(options, files, total)
+    notes: tuple[str, ...] = ()
     if not options.preview:
         changes = [file.change for file in files]
-        root.apply(changes, max_bytes=limits.file_bytes, conflict=conflict_error)
+        notes = root.apply(changes, max_bytes=limits.file_bytes, conflict=conflict_error).notes
         for file in files:
             if tracker.knows(file.change.path):
                 nodes = file.change.before, file.change.after
                 before, after = (Document.of(node.load()) for node in nodes if isinstance(node, FileNode))
                 record_edit(tracker, file.change.path, before, after, file.hunks, file.external)
-    return _result(limits, options, files, total, found)
+    return _result(limits, options, files, total, found, notes)
 
 
 def _changed_files(
@@ -202,7 +202,7 @@ def _changed_file(
     count: int,
 ) -> _ChangedFile:
     with root.open_file(path) as file:
-        real_path, links = file.real_path, file.stat.st_nlink
+        real_path = file.real_path
     node = root.node(real_path, max_bytes=limits.file_bytes)
     if not isinstance(node, FileNode):
         raise NotFoundError(f"{quote(path)} is no file any more.")
@@ -223,7 +223,7 @@ def _changed_file(
     after = edited.document
     diff = unified_diff(before.text, after.text, path, changes=hunks)
     change = Change(real_path, node, FileNode.of(node.mode, after.data))
-    return _ChangedFile(path, change, edited.replacements, diff, hunks, external, links)
+    return _ChangedFile(path, change, edited.replacements, diff, hunks, external)
 
 
 def _replacements(
@@ -364,11 +364,14 @@ def _count_lines(files: Sequence[_ChangedFile], most: int) -> list[str]:
 
 
 def _result(
-    limits: Limits, options: ReplaceOptions, files: Sequence[_ChangedFile], total: int, found: Found
+    limits: Limits,
+    options: ReplaceOptions,
+    files: Sequence[_ChangedFile],
+    total: int,
+    found: Found,
+    applied: Sequence[str],
 ) -> ReplaceResult:
-    notes: list[str] = []
-    if linked := [file.path for file in files if file.links > 1]:
-        notes.append(f"other names of files with hard links keep the old content: {name_paths(linked)}")
+    notes = [*applied]
     if options.regex and _SHELL_GROUP.search(options.new_string):
         notes.append(r"`$1` was written as it is: a group is \1 or \g<name>")
     diff = "".join(file.diff for file in files)

@@ -7,14 +7,16 @@ the second names lead back.
 
 import errno
 import os
+import stat
 import time
-from collections.abc import Callable, Container, Generator, Iterator, Sequence
+from collections.abc import Callable, Container, Generator, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import replace
 from functools import partial
+from typing import NamedTuple
 
 from agentfs import call_context
-from agentfs.errors import AgentFSError, NotDirectoryError, NotFoundError
+from agentfs.errors import AgentFSError, NotDirectoryError, NotFoundError, ProtectedError
 from agentfs.fs import oserrors, syscalls
 from agentfs.fs.context import RootContext
 from agentfs.fs.directory import node_at, node_in
@@ -23,16 +25,23 @@ from agentfs.fs.node import (
     Change,
     Conflict,
     DirectoryNode,
-    FileMetadata,
     FileNode,
     LinkNode,
+    Metadata,
     Node,
     Recorder,
     StagedNodes,
 )
 from agentfs.fs.path import quote
-from agentfs.fs.recovery_log import PlannedChange, RecoveryLog, recovery_log, unfinished_batches
+from agentfs.fs.recovery_log import (
+    PlannedChange,
+    RecoveryLog,
+    is_second_name,
+    recovery_log,
+    unfinished_batches,
+)
 from agentfs.fs.replace import (
+    apply_metadata,
     check_hard_links,
     check_may_change,
     check_not_linked,
@@ -40,6 +49,7 @@ from agentfs.fs.replace import (
     new_mode,
     new_temporary,
     sync_directories,
+    unicode_duplicate_notes,
 )
 from agentfs.fs.resolve import ResolvedPath, resolve_real
 from agentfs.messages import Joined
@@ -49,7 +59,19 @@ _RETRY_SECONDS = 0.5  # how long one batch tries again what is to be undone
 _RETRY_PAUSE = 0.001
 _REPAIR_BYTES = 200 * 1024 * 1024
 
-_Step = tuple[Callable[[PlannedChange], None], PlannedChange]
+_Step = tuple[Callable[[PlannedChange], list[str]], PlannedChange]
+_NOTED_PATHS = 5
+
+
+class Applied(NamedTuple):
+    """What the caller should know of changes that were made."""
+
+    remaining: tuple[str, ...] = ()  # the directories that stay, because something else is in them
+    notes: tuple[str, ...] = ()
+
+
+class _NotRenamed(Exception):  # noqa: N818 - a signal within this module
+    """A directory cannot be renamed with all in it: make the changes one by one."""
 
 
 def apply_changes(
@@ -61,7 +83,7 @@ def apply_changes(
     conflict: Conflict,
     recorder: Recorder | None,
     undoing: bool,
-) -> tuple[str, ...]:
+) -> Applied:
     """Do the work of `Root.apply`."""
     paths = [change.path for change in changes if not change.of_directory]
     # Directories have no locks: while they are read and changed, nothing else comes or goes in them.
@@ -78,9 +100,13 @@ def apply_changes(
         recording: AbstractContextManager[object] = nullcontext()
         if recorder is not None:
             recording = recorder.recording(tuple(wanted))
-        plans = plan_changes(wanted)
-        with recording, recovery_log(context, root_path, plans) as log:
-            return Batch(context, plans, max_bytes, conflict, undoing=undoing).apply(log)
+        with recording:
+            for rename_directories in (True, False):
+                plans = plan_changes(context, wanted, rename_directories=rename_directories)
+                batch = Batch(context, plans, max_bytes, conflict, undoing=undoing)
+                with suppress(_NotRenamed), recovery_log(context, root_path, plans) as log:
+                    return batch.apply(log)
+        raise AssertionError  # without a directory to rename there is none that cannot be renamed
 
 
 def repair(context: RootContext, root_path: str) -> list[str]:
@@ -100,18 +126,21 @@ def _repair_batch(
     batch = Batch(context, plans, _REPAIR_BYTES, lambda change, _: NotFoundError(change.path))
     for plan in sorted(plans, key=lambda plan: plan.change.path):
         path, second_names = plan.change.path, [name for name in (plan.temporary, plan.backup) if name]
-        try:
-            for each in (path, *second_names):
-                check_may_change_at(context, each)
-            if path in paths:
-                _lock_key(context, path)
-                lockable.append(path)
-        except NotDirectoryError:
-            pass  # a file is on the way: nothing can be below it, and nothing has to be locked
-        except (AgentFSError, OSError) as error:
-            blocked[path] = error
+        second_names += filter(is_second_name, {os.path.dirname(name) for name in second_names})
+        error = _protection(context, [path, *second_names, *filter(None, [plan.source])])
+        if error is None:
+            batch.staged.update(second_names)  # the process may have made any of them
+        if path not in paths:
             continue
-        batch.staged += second_names  # the process may have made any of them
+        try:
+            if error is not None:
+                raise error
+            _lock_key(context, path)
+            lockable.append(path)
+        except NotDirectoryError:
+            continue  # a file is on the way: nothing can be below it, and nothing has to be locked
+        except (AgentFSError, OSError) as reason:
+            blocked[path] = reason
     batch.not_undone.update(blocked)
     changed_by_others: tuple[str, ...] = ()
     try:
@@ -130,6 +159,18 @@ def _repair_batch(
         changed = ", ".join(map(quote, changed_by_others))
         notes.append(f"somebody else has changed {changed} since, so that stays as it is")
     return notes
+
+
+def _protection(context: RootContext, paths: Sequence[str]) -> ProtectedError | None:
+    """Return the error if one of some paths is protected."""
+    for path in paths:
+        try:
+            check_may_change_at(context, path)
+        except ProtectedError as error:
+            return error
+        except (AgentFSError, OSError):
+            continue  # it cannot be reached, as whoever changes it finds out
+    return None
 
 
 def _unfinished(*paths: str) -> str:
@@ -226,7 +267,9 @@ def check_may_change_at(context: RootContext, real_path: str, path: str | None =
         check_not_linked(context, path, real_path, resolved.stat())
 
 
-def plan_changes(changes: Sequence[Change]) -> list[PlannedChange]:
+def plan_changes(
+    context: RootContext, changes: Sequence[Change], *, rename_directories: bool
+) -> list[PlannedChange]:
     """Return how to make each of the changes."""
     paths = {change.path for change in changes}
     turning = {
@@ -234,27 +277,75 @@ def plan_changes(changes: Sequence[Change]) -> list[PlannedChange]:
         for change in changes
         if change.before and change.after and _is_directory(change.before) is not _is_directory(change.after)
     }
+    plans = _plan_renames(context, changes, turning) if rename_directories else []
+    moved = {path for plan in plans for path in (plan.change.path, plan.source)}
+    changes = [each for each in changes if moved.isdisjoint([each.path, *_directories_above(each.path)])]
     # Each removed file is moved to one path only; of equal ones, those whose paths come in the same order.
     removed: dict[FileNode, list[str]] = {}
     for change in sorted(changes, key=lambda change: change.path, reverse=True):
         if isinstance(change.before, FileNode) and change.after is None:
             removed.setdefault(change.before, []).append(change.path)
-    plans: list[PlannedChange] = []
+    single = len(changes) + len(plans) == 1
+    places: dict[str, str] = {}
     for change in sorted(changes, key=lambda change: change.path):
         above = list(_directories_above(change.path))
-        # Second names are in a directory that outlives all changes of the batch.
+        # Second names are in a directory that outlives all changes of the batch. If that is not the file's
+        # own, which others may be unable to enter, they are in a private one.
         outermost = next((path for path in reversed(above) if path in paths), change.path)
         directory = os.path.dirname(outermost)
+        if outermost != change.path:
+            place = os.path.join(directory, new_temporary("part"))
+            directory = places.setdefault(directory, place)
         plan = PlannedChange(change, late=not turning.isdisjoint([change.path, *above]))
         # A single rename or removal happens or does not, and what waits for it is removed as a stray.
         # The second names of several are not: such a name has the times of its file, maybe old ones.
-        plan.temporary = os.path.join(directory, new_temporary("tmp" if len(changes) == 1 else "part"))
-        if len(changes) > 1:
+        plan.temporary = os.path.join(directory, new_temporary("tmp" if single else "part"))
+        if not single:
             plan.backup = os.path.join(directory, new_temporary("part"))
         if isinstance(change.after, FileNode) and change.before is None:
             plan.source = removed[change.after].pop() if removed.get(change.after) else ""
         plans.append(plan)
     return plans
+
+
+def _plan_renames(context: RootContext, changes: Sequence[Change], turning: set[str]) -> list[PlannedChange]:
+    """Return plans that rename removed directories to created ones with equal content, outermost first."""
+    steady = [each for each in changes if turning.isdisjoint([each.path, *_directories_above(each.path)])]
+    removed = _contents_of({each.path: each.before for each in steady if each.after is None})
+    created = _contents_of({each.path: each.after for each in steady if each.before is None})
+    sources: dict[tuple[object, ...], list[str]] = {}
+    for path in sorted(removed, reverse=True):
+        sources.setdefault(tuple(removed[path]), []).append(path)
+    plans: list[PlannedChange] = []
+    renamed, above_renamed = set[str](), set[str]()
+    for path in sorted(created):
+        candidates = sources.get(tuple(created[path]), [])
+        while candidates and renamed.isdisjoint(_directories_above(path)):
+            source = candidates.pop()
+            if source in above_renamed or not renamed.isdisjoint(_directories_above(source)):
+                continue
+            renamed |= {path, source}
+            above_renamed.update(_directories_above(source))
+            entries = frozenset(below for below, *_ in created[path] if below)
+            with resolve_real(context, source) as resolved:
+                inode = syscalls.lstat(resolved.parent, resolved.name).st_ino
+            change = Change(path, None, created[path][0][1])
+            plans.append(PlannedChange(change, source=source, inode=inode, entries=entries))
+            break
+    return plans
+
+
+def _contents_of(nodes: Mapping[str, Node | None]) -> dict[str, list[tuple[str, Node | None, int | None]]]:
+    """Return for each directory everything in it, itself first: relative path, node, mode of a directory."""
+    contents: dict[str, list[tuple[str, Node | None, int | None]]] = {}
+    for path, node in sorted(nodes.items()):
+        mode = node.mode if isinstance(node, DirectoryNode) else None
+        if isinstance(node, DirectoryNode):
+            contents[path] = [("", node, mode)]
+        for above in _directories_above(path):
+            if above in contents:
+                contents[above].append((path[len(above) + 1 :], node, mode))
+    return contents
 
 
 def _is_directory(node: Node | None) -> bool:
@@ -286,22 +377,27 @@ class Batch:
         self._begun: set[str] = set()  # the paths whose change may have been made
         self._renamed: set[str] = set()  # those whose temporary was renamed, as there are no hard links
         self._retry_until = 0.0
-        self.staged: list[str] = []  # the temporaries and backups that may exist
+        self.staged: set[str] = set()  # the temporaries and backups that may exist
         self.not_undone: set[str] = set()  # the paths that were not brought back, as the system kept failing
 
-    def apply(self, log: RecoveryLog | None) -> tuple[str, ...]:
-        """Make the changes, or bring everything back; return the directories that stay, not being empty."""
+    def apply(self, log: RecoveryLog | None) -> Applied:
+        """Make the changes, or bring everything back."""
+        notes: dict[str, list[str]] = {}  # with the paths that each is about
         try:
             for plan in self._plans:
                 call_context.check()
-                self._prepare(plan)
+                for note in self._prepare(plan):
+                    notes.setdefault(note, []).append(plan.change.path)
             call_context.complete()
             for step, plan in self._steps():
-                step(plan)
+                for note in step(plan):
+                    notes.setdefault(note, []).append(plan.change.path)
         except BaseException as error:
             with call_context.uncounted():
                 self.undo(self._begun)
                 self.keep_log_if_needed(log)
+            if isinstance(error, _NotRenamed) and self.not_undone and error.__cause__ is not None:
+                error = error.__cause__
             path = self._plans[0].change.path if self._plans else "."
             known = oserrors.from_oserror(error, path) if isinstance(error, OSError) else error
             if self.not_undone and isinstance(known, AgentFSError):
@@ -311,12 +407,18 @@ class Batch:
             if known is error:
                 raise
             raise known from None
-        self._sync()
+        unsynced = self._sync()
         if log is not None:
             log.note_left(())
         self._remove_staged()
         self.keep_log_if_needed(log)
-        return tuple(self._kept_directories)
+        about = [f"{note}: {self._names(paths)}" for note, paths in notes.items()]
+        return Applied(tuple(self._kept_directories), (*about, *unsynced))
+
+    def _names(self, paths: Sequence[str]) -> str:
+        names = ", ".join(quote(self._context.display_path(path)) for path in sorted(paths)[:_NOTED_PATHS])
+        more = len(paths) - _NOTED_PATHS
+        return f"{names} and {more} more" if more > 0 else names
 
     def undo(self, paths: Container[str]) -> tuple[str, ...]:
         """Bring back what was at paths before; return those that stay, as somebody else has changed them."""
@@ -353,7 +455,11 @@ class Batch:
         steps: list[_Step] = []
         for late in (False, True):
             plans = sorted((p for p in self._plans if p.late is late), key=lambda plan: plan.change.path)
-            made = [(self._make_directory, p) for p in plans if _is_directory(p.change.after)]
+            made = [
+                (self._rename_directory if p.inode else self._make_directory, p)
+                for p in plans
+                if _is_directory(p.change.after)
+            ]
             put = [(self._put, p) for p in plans if _is_file(p.change.after)]
             plans.reverse()
             # What a file or link replaces is never missing; only what nothing, or a directory, follows.
@@ -364,48 +470,100 @@ class Batch:
             steps += [*removed, *unmade, *made, *put] if late else [*made, *put, *removed, *unmade]
         return steps
 
-    def _prepare(self, plan: PlannedChange) -> None:
-        """Give the present content a second name, and write the new one."""
+    def _prepare(self, plan: PlannedChange) -> list[str]:
+        """Give the present content a second name, and write the new one; return notes on what it lacks."""
         path, before, after = plan.change.path, plan.change.before, plan.change.after
+        if plan.inode:
+            self._check_entries(plan)
+            return []
         metadata = before.metadata if isinstance(before, FileNode) else None
+        replaced: os.stat_result | None = None
+        if metadata is not None:
+            with self._at(path) as target:
+                replaced = target.stat()  # before its second name is counted as a hard link
         if plan.backup and isinstance(before, FileNode | LinkNode):
+            self._make_place(plan)
             with self._at(path) as target, self._at(plan.backup) as backup:
-                self.staged.append(plan.backup)
+                self.staged.add(plan.backup)
                 try:
                     linked = syscalls.link_into(target.parent, target.name, backup.parent, backup.name)
                 except OSError as error:
                     raise target.error(error) from None
                 if not linked:
-                    self._create(backup, before, metadata)
-        if isinstance(after, FileNode | LinkNode):
-            with self._at(plan.temporary) as temporary:
-                self.staged.append(plan.temporary)
-                if plan.source:
-                    with self._at(plan.source) as source:
-                        if syscalls.link_into(source.parent, source.name, temporary.parent, temporary.name):
-                            return
-                try:
-                    self._create(temporary, after, metadata)
-                except OSError as error:
-                    raise temporary.error(error, os.path.basename(path)) from None
+                    self._create(backup, before, None, metadata)
+        if not isinstance(after, FileNode | LinkNode):
+            return []
+        self._make_place(plan)
+        with self._at(plan.temporary) as temporary:
+            self.staged.add(plan.temporary)
+            if plan.source:
+                with self._at(plan.source) as source:
+                    if syscalls.link_into(source.parent, source.name, temporary.parent, temporary.name):
+                        return []
+                    replaced = source.stat()
+            try:
+                return self._create(temporary, after, replaced, metadata)
+            except OSError as error:
+                raise temporary.error(error, os.path.basename(path)) from None
 
-    def _create(self, at: ResolvedPath, node: FileNode | LinkNode, replaced: FileMetadata | None) -> None:
+    def _check_entries(self, plan: PlannedChange) -> None:
+        """Raise `_NotRenamed` if anything else is in a directory, or another file system is mounted there."""
+        directories = [""]
+        with self._at(plan.source) as source:
+            device = syscalls.lstat(source.parent, source.name).st_dev
+        with resolve_real(self._context, plan.change.path, create_parents=True) as target:
+            if syscalls.lstat(target.parent, ".").st_dev != device:
+                raise _NotRenamed
+        while directories:
+            below = directories.pop()
+            with self._at(f"{plan.source}/{below}" if below else plan.source) as directory:
+                fd = syscalls.open_directory(directory.parent, directory.name)
+            try:
+                if os.fstat(fd).st_dev != device:
+                    raise _NotRenamed
+                with os.scandir(fd) as entries:
+                    for entry in entries:
+                        path = f"{below}/{entry.name}" if below else entry.name
+                        if path not in plan.entries:
+                            raise _NotRenamed
+                        if entry.is_dir(follow_symlinks=False):
+                            directories.append(path)
+            finally:
+                syscalls.close(fd)
+
+    def _make_place(self, plan: PlannedChange) -> None:
+        """Make the private directory of second names, if they need one."""
+        place = os.path.dirname(plan.temporary)
+        if is_second_name(place) and place not in self.staged:
+            with self._at(place) as target:
+                self.staged.add(place)
+                try:
+                    os.mkdir(target.name, 0o700, dir_fd=target.parent)
+                except OSError as error:
+                    raise target.error(error, os.path.basename(plan.change.path)) from None
+
+    def _create(
+        self,
+        at: ResolvedPath,
+        node: FileNode | LinkNode,
+        replaced: os.stat_result | None,
+        metadata: Metadata | None,
+    ) -> list[str]:
         """Create a link, or a file with the owner and attributes of the one it replaces, or else its own."""
         if isinstance(node, LinkNode):
             os.symlink(node.target, at.name, dir_fd=at.parent)
-            return
-        metadata = replaced or node.metadata or FileMetadata(node.mode)
-        content = node.load()
-        create_temporary(self._context, at.parent, at.name, content, metadata._replace(mode=node.mode))
+            return []
+        metadata = (metadata or node.metadata or Metadata(node.mode))._replace(mode=node.mode)
+        return create_temporary(self._context, at.parent, at.name, node.load(), replaced, metadata)
 
-    def _put(self, plan: PlannedChange) -> None:
+    def _put(self, plan: PlannedChange) -> list[str]:
         change = plan.change
         with self._at(plan.temporary) as temporary, self._at(change.path) as target:
             if isinstance(change.before, FileNode | LinkNode):
                 self._check_unchanged(change, target)
                 self._begun.add(change.path)
                 syscalls.replace(temporary.parent, temporary.name, target.name, to=target.parent)
-                return
+                return []
             self._begun.add(change.path)
             try:
                 linked = syscalls.link_into(temporary.parent, temporary.name, target.parent, target.name)
@@ -416,8 +574,9 @@ class Batch:
             if not linked:  # then a name that appears just now could be replaced
                 self._renamed.add(change.path)
                 syscalls.replace(temporary.parent, temporary.name, target.name, to=target.parent)
+            return [] if plan.source else unicode_duplicate_notes(target.parent, target.name)
 
-    def _remove(self, plan: PlannedChange) -> None:
+    def _remove(self, plan: PlannedChange) -> list[str]:
         with self._at(plan.change.path) as target:
             self._check_unchanged(plan.change, target)
             self._begun.add(plan.change.path)
@@ -425,6 +584,7 @@ class Batch:
                 os.unlink(target.name, dir_fd=target.parent)
             except OSError as error:
                 raise target.error(error) from None
+        return []
 
     def _check_unchanged(self, change: Change, target: ResolvedPath) -> None:
         # A program that does not take our lock may have written since.
@@ -432,25 +592,47 @@ class Batch:
         if present != change.before:
             raise self._conflict(change, present)
 
-    def _make_directory(self, plan: PlannedChange) -> None:
+    def _rename_directory(self, plan: PlannedChange) -> list[str]:
+        """Rename a directory with all in it."""
+        with self._at(plan.source) as source, self._at(plan.change.path) as target:
+            if self._inode_at(plan.source) != plan.inode:
+                raise self._conflict(Change(plan.source, plan.change.after, None), None)
+            self._begun.add(plan.change.path)
+            try:
+                syscalls.rename_directory(source.parent, source.name, target.parent, target.name)
+            except FileExistsError:
+                raise self._conflict(plan.change, self._node_at(plan.change.path)) from None
+            except OSError as error:
+                # Between mounts or overlays it cannot be renamed; other causes fail again, one by one.
+                raise _NotRenamed from error
+        return []
+
+    def _make_directory(self, plan: PlannedChange) -> list[str]:
         """Make a directory, or give one that is there another mode."""
         self._begun.add(plan.change.path)
-        self._set_directory(plan.change.path, plan.change.before, plan.change.after)
+        return self._set_directory(plan.change.path, plan.change.before, plan.change.after)
 
-    def _set_directory(self, path: str, present: Node | None, wanted: Node | None) -> None:
+    def _set_directory(self, path: str, present: Node | None, wanted: Node | None) -> list[str]:
         with self._at(path) as target:
             try:
                 mode = wanted.mode if isinstance(wanted, DirectoryNode) else None
                 if not isinstance(present, DirectoryNode):
-                    os.mkdir(target.name, dir_fd=target.parent)
+                    # Nobody else enters it before it has its owner and access control list.
+                    os.mkdir(target.name, 0o777 if mode is None else 0o700, dir_fd=target.parent)
                 elif mode is None:
                     mode = new_mode(directory=True)
-                if mode is not None:
-                    syscalls.set_mode(target.parent, target.name, mode)
+                if mode is None:
+                    return []
+                metadata = wanted.metadata if isinstance(wanted, DirectoryNode) else None
+                fd = syscalls.open_directory(target.parent, target.name)
+                try:
+                    return apply_metadata(fd, (metadata or Metadata(mode))._replace(mode=mode))
+                finally:
+                    syscalls.close(fd)
             except OSError as error:
                 raise target.error(error) from None
 
-    def _remove_directory(self, plan: PlannedChange) -> None:
+    def _remove_directory(self, plan: PlannedChange) -> list[str]:
         with self._at(plan.change.path) as target:
             self._begun.add(plan.change.path)
             try:
@@ -461,10 +643,13 @@ class Batch:
                 if plan.change.after is not None or not self._undoing:
                     raise self._conflict(plan.change, plan.change.before) from None  # an entry has been added
                 self._kept_directories.append(plan.change.path)
+        return []
 
     def _restore(self, plan: PlannedChange) -> bool:
         """Bring back what was at a path; return whether it is there."""
         path, before, after = plan.change.path, plan.change.before, plan.change.after
+        if plan.inode:
+            return self._rename_back(plan)
         if isinstance(before, FileNode | LinkNode):
             return self._restore_from_backup(plan)
         present = self._node_at(path)
@@ -485,16 +670,30 @@ class Batch:
             self._remove_at(path)
         return True
 
+    def _rename_back(self, plan: PlannedChange) -> bool:
+        if self._inode_at(plan.source) == plan.inode:
+            return True
+        if self._inode_at(plan.change.path) != plan.inode:
+            return False
+        with self._at(plan.change.path) as target, self._at(plan.source) as source:
+            try:
+                syscalls.rename_directory(target.parent, target.name, source.parent, source.name)
+            except FileExistsError:
+                return False
+        return True
+
+    def _inode_at(self, path: str) -> int:
+        with suppress(NotFoundError, NotDirectoryError, FileNotFoundError), self._at(path) as resolved:
+            return syscalls.lstat(resolved.parent, resolved.name).st_ino
+        return 0
+
     def _created(self, plan: PlannedChange) -> bool:
         """Return True if this batch created the file or link at a path: its temporary is the same file."""
         path = plan.change.path
         if path in self._renamed:
             return True
-        with suppress(NotFoundError, NotDirectoryError, FileNotFoundError):
-            with self._at(plan.temporary) as temporary, self._at(path) as target:
-                first = syscalls.lstat(temporary.parent, temporary.name)
-                return os.path.samestat(first, syscalls.lstat(target.parent, target.name))
-        return False
+        inode = self._inode_at(path)
+        return inode != 0 and inode == self._inode_at(plan.temporary)
 
     def _restore_from_backup(self, plan: PlannedChange) -> bool:
         path, before, after = plan.change.path, plan.change.before, plan.change.after
@@ -518,7 +717,7 @@ class Batch:
                     except OSError as error:  # it is on another file system, and is removed with the others
                         if error.errno != errno.EXDEV:
                             raise
-                        self._create(target, saved, None)
+                        self._create(target, saved, None, None)
         except (NotFoundError, NotDirectoryError):
             return False
         return True
@@ -531,15 +730,18 @@ class Batch:
         """Remove the second names, except those that are still needed to bring something back."""
         plans = [plan for plan in self._plans if plan.change.path in self.not_undone]
         needed = {name for plan in plans for name in (plan.temporary, plan.backup)}
-        self.staged = [
+        needed |= set(map(os.path.dirname, needed))
+        # The longest first: a private directory goes after the names in it.
+        self.staged = {
             path
-            for path in self.staged
+            for path in sorted(self.staged, key=len, reverse=True)
             if path in needed or not self._retry(partial(self._remove_staged_name, path))
-        ]
+        }
 
     def _remove_staged_name(self, path: str) -> bool:
-        with suppress(NotFoundError, FileNotFoundError):
-            self._remove_at(path)
+        with suppress(NotFoundError, NotDirectoryError, FileNotFoundError), self._at(path) as target:
+            directory = stat.S_ISDIR(syscalls.lstat(target.parent, target.name).st_mode)
+            (os.rmdir if directory else os.unlink)(target.name, dir_fd=target.parent)
         return True
 
     def _retry(self, act: Callable[[], bool]) -> bool | None:
@@ -554,16 +756,14 @@ class Batch:
                     return None
                 time.sleep(_RETRY_PAUSE)
 
-    def _sync(self) -> None:
-        """Bring the names to the disk where the policy wants it; a failure is only logged: all is done."""
+    def _sync(self) -> list[str]:
+        """Bring the names to the disk if the policy wants it; return a note if that fails: all is done."""
         if self._context.durability != "full":
-            return
+            return []
         notes: list[str] = []
+        paths = [path for plan in self._plans for path in (plan.change.path, plan.source) if path]
         # One path of each directory leads there; one that is gone has its own name in the directory above.
-        for path in {os.path.dirname(plan.change.path): plan.change.path for plan in self._plans}.values():
+        for path in {os.path.dirname(path): path for path in paths}.values():
             with suppress(NotFoundError, NotDirectoryError), self._at(path) as target:
                 notes += sync_directories(self._context, [target.parent])
-        if notes:
-            import logging  # noqa: PLC0415 - hardly ever needed
-
-            logging.getLogger("agentfs").warning(notes[0])
+        return notes[:1]

@@ -110,19 +110,19 @@ class RootContext:
 
     def is_hard_link_to(self, status: os.stat_result, matcher: NameMatcher) -> bool:
         """Return whether a file or directory is, under another name, a protected one in the root."""
-        return (status.st_dev, status.st_ino) in self._protected_identities(matcher)
+        return (status.st_dev, status.st_ino) in self.protected_identities(matcher)
 
     def has_hard_link_to(self, matcher: NameMatcher) -> bool:
         """Return whether a protected file in the root has a second name."""
         handle = self.handle
-        for name in self._protected_identities(matcher).values():
+        for name in self.protected_identities(matcher).values():
             with suppress(OSError):
                 status = syscalls.lstat(handle.fd, name)
                 if status.st_nlink > 1 and stat.S_ISREG(status.st_mode):
                     return True
         return False
 
-    def _protected_identities(self, matcher: NameMatcher) -> _Identities:
+    def protected_identities(self, matcher: NameMatcher) -> dict[tuple[int, int], str]:
         """Return the protected names that exist in the root.
 
         They are cached until the times of the root change. These are coarse: what has only just changed is

@@ -20,7 +20,7 @@ from agentfs.errors import (
 from agentfs.fs import oserrors, syscalls
 from agentfs.fs.context import RootContext
 from agentfs.fs.file import OpenFile, open_regular
-from agentfs.fs.node import DirectoryNode, FileMetadata, FileNode, LinkNode, Node
+from agentfs.fs.node import DirectoryNode, FileNode, LinkNode, Metadata, Node
 from agentfs.fs.path import ParsedPath, display_name, quote
 from agentfs.fs.resolve import ResolvedPath, resolve_real
 from agentfs.results import Entry, EntryType
@@ -77,14 +77,14 @@ def node_in(context: RootContext, resolved: ResolvedPath, max_bytes: int) -> Nod
             if stat.S_ISLNK(status.st_mode):
                 return LinkNode(syscalls.readlink(parent, name))
             if stat.S_ISDIR(status.st_mode):
-                return DirectoryNode.of(status.st_mode)
+                return _directory_node(parent, name)
             if not stat.S_ISREG(status.st_mode):
                 raise oserrors.not_regular(real_path, status.st_mode)
             fd = syscalls.open_file(parent, name)
         except FileNotFoundError:
             return None
         except OSError as error:
-            if error.errno in {errno.ELOOP, errno.EINVAL}:
+            if error.errno in {errno.ELOOP, errno.ENOTDIR, errno.EINVAL}:
                 continue  # swapped between lstat and open
             raise resolved.error(error) from None
         with open_regular(context, fd, display_name(real_path), real_path) as file:
@@ -93,8 +93,25 @@ def node_in(context: RootContext, resolved: ResolvedPath, max_bytes: int) -> Nod
     raise RefusedError(f"{quote(real_path)} keeps changing.", details={"path": display_name(real_path)})
 
 
-def metadata_of(fd: int, status: os.stat_result) -> FileMetadata:
-    """Return what a replacement of an open file is to have too; of its mode only the permissions."""
+def _directory_node(parent: int, name: str) -> DirectoryNode:
+    fd = syscalls.enter(parent, name)
+    try:
+        status = os.fstat(fd)
+        mode = stat.S_IMODE(status.st_mode)
+        try:
+            readable = syscalls.open_directory(fd, ".")
+        except PermissionError:
+            return DirectoryNode(mode, Metadata(mode, (status.st_uid, status.st_gid)))
+        try:
+            return DirectoryNode(mode, metadata_of(readable, status)._replace(mode=mode))
+        finally:
+            syscalls.close(readable)
+    finally:
+        syscalls.close(fd)
+
+
+def metadata_of(fd: int, status: os.stat_result) -> Metadata:
+    """Return the metadata to copy to the replacement of an open file; of its mode only the permissions."""
     attributes: dict[str, bytes] = {}
     if hasattr(os, "listxattr"):
         try:
@@ -102,7 +119,7 @@ def metadata_of(fd: int, status: os.stat_result) -> FileMetadata:
             attributes = {name: os.getxattr(fd, name) for name in names}
         except OSError:
             attributes = {}
-    return FileMetadata(status.st_mode & 0o777, (status.st_uid, status.st_gid), attributes)
+    return Metadata(status.st_mode & 0o777, (status.st_uid, status.st_gid), attributes)
 
 
 def entry_of(context: RootContext, path: str, real_path: str, name: str, status: os.stat_result) -> Entry:

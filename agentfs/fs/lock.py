@@ -28,6 +28,38 @@ _CHECK_EVERY = 0.05  # seconds of waiting for a thread between two looks at the 
 
 _guard = threading.Lock()
 _thread_locks = WeakValueDictionary[str, threading.Lock]()  # each is there for as long as a thread uses it
+_held = set[int]()  # descriptors of locked files
+
+
+def hold(fd: int) -> int:
+    """Note that a locked descriptor is of this process alone: a forked copy of the process closes its own."""
+    _held.add(fd)
+    return fd
+
+
+def is_held(fd: int) -> bool:
+    """Return True if this process has the lock; a forked copy does not."""
+    return fd in _held
+
+
+def let_go(fd: int) -> None:
+    """Close a descriptor that `hold` took."""
+    if fd in _held:
+        _held.discard(fd)
+        syscalls.close(fd)
+
+
+def _forget_locks() -> None:
+    """Begin anew in a forked process: its copies of locks would never be released, or keep others waiting."""
+    global _guard  # noqa: PLW0603 - another thread may have had it
+    _guard = threading.Lock()
+    _thread_locks.clear()
+    while _held:
+        syscalls.close(_held.pop())
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_locks)
 
 
 @contextmanager
@@ -61,11 +93,13 @@ def file_locks(paths: Mapping[str, str], root_path: str) -> Generator[None]:
         yield
     finally:
         # Removed while they are locked: whoever waits sees that the file has lost its name, and starts again.
-        for file in files:
-            with suppress(OSError):
-                os.unlink(file)
-        for fd in filter(None, files.values()):
-            syscalls.close(fd)
+        descriptors = [*filter(None, files.values())]
+        if all(map(is_held, descriptors)):
+            for file in files:
+                with suppress(OSError):
+                    os.unlink(file)
+        for fd in descriptors:
+            let_go(fd)
         for lock in locks:
             lock.release()
 
@@ -76,7 +110,7 @@ def _wait_for(file: str, first: str | None, check: Callable[[], None]) -> int:
     while True:
         fd = open_locked(file, os.O_CREAT) if first is None else _link_or_open_locked(first, file)
         if fd is not None:
-            return fd
+            return hold(fd) if fd else 0
         check()
         time.sleep(pause)
         pause = min(pause * 2, _LONGEST_PAUSE)

@@ -17,10 +17,10 @@ _PERMISSIONS = 0o777
 _DIRECTORY = 0o755
 
 
-class FileMetadata(NamedTuple):
-    """What a file has besides its content; None leaves a thing to the system."""
+class Metadata(NamedTuple):
+    """What a file or directory has besides its content; None leaves a thing to the system."""
 
-    mode: int  # permissions only
+    mode: int  # permissions only; of a directory also the setgid and sticky bits
     owner: tuple[int, int] | None = None  # the numbers of its user and its group
     attributes: dict[str, bytes] | None = None  # the extended ones, access control lists among them
 
@@ -34,10 +34,10 @@ class FileNode(Value):
     size: int
     # Returns the content, which may come from where it takes no memory.
     load: Callable[[], bytes] = field(compare=False, repr=False)
-    metadata: FileMetadata | None = field(default=None, compare=False, repr=False)
+    metadata: Metadata | None = field(default=None, compare=False, repr=False)
 
     @classmethod
-    def of(cls, mode: int, data: bytes, metadata: FileMetadata | None = None) -> "FileNode":
+    def of(cls, mode: int, data: bytes, metadata: Metadata | None = None) -> "FileNode":
         """Return the node of a file with this content in memory."""
         return cls(mode & _PERMISSIONS, revision_of(data), len(data), lambda: data, metadata)
 
@@ -54,11 +54,7 @@ class DirectoryNode(Value):
     """A directory, without what is in it; all are equal. The mode None is what the system gives a new one."""
 
     mode: int | None = field(default=None, compare=False)
-
-    @classmethod
-    def of(cls, mode: int) -> "DirectoryNode":
-        """Return the node of a directory with the mode that its status has."""
-        return cls(mode & _PERMISSIONS)
+    metadata: Metadata | None = field(default=None, compare=False, repr=False)
 
 
 Node = FileNode | LinkNode | DirectoryNode
@@ -204,7 +200,7 @@ def node_to_json(node: Node | None) -> list[Any] | None:
         case LinkNode():
             return ["link", node.target]
         case DirectoryNode():
-            return ["directory", node.mode]
+            return ["directory", node.mode, *_metadata_to_json(node.metadata)]
 
 
 def node_from_json(plain: list[Any] | None) -> Node | None:
@@ -214,24 +210,24 @@ def node_from_json(plain: list[Any] | None) -> Node | None:
             return FileNode(mode, digest, size, _content_missing, _metadata_from_json(mode, metadata))
         case ["link", target]:
             return LinkNode(target)
-        case ["directory", mode]:
-            return DirectoryNode(mode)
+        case ["directory", mode, *metadata]:
+            return DirectoryNode(mode, _metadata_from_json(mode, metadata))
         case _:
             return None
 
 
-def _metadata_to_json(metadata: FileMetadata | None) -> list[Any]:
+def _metadata_to_json(metadata: Metadata | None) -> list[Any]:
     if metadata is None:
         return []
     attributes = metadata.attributes
     return [metadata.owner, attributes and {name: value.hex() for name, value in attributes.items()}]
 
 
-def _metadata_from_json(mode: int, plain: list[Any]) -> FileMetadata | None:
+def _metadata_from_json(mode: int, plain: list[Any]) -> Metadata | None:
     try:
         (user, group), attributes = plain
         kept = attributes and {str(name): bytes.fromhex(value) for name, value in attributes.items()}
-        return FileMetadata(mode, (int(user), int(group)), kept)
+        return Metadata(mode, (int(user), int(group)), kept)
     except (ValueError, TypeError, AttributeError):  # none were written, or not by this version
         return None
 

@@ -11,7 +11,7 @@ from typing import cast
 
 from agentfs.errors import AccessError, ClosedError, NotFoundError
 from agentfs.fs import oserrors, syscalls
-from agentfs.fs.batch import check_may_change_at
+from agentfs.fs.batch import Applied, check_may_change_at
 from agentfs.fs.context import RootContext
 from agentfs.fs.directory import Directory, DirEntry, Outcome
 from agentfs.fs.file import OpenFile, open_regular, write_all
@@ -265,7 +265,7 @@ class OverlayRoot(Root):
         conflict: Conflict,
         recorder: Recorder | None = None,
         undoing: bool = False,
-    ) -> tuple[str, ...]:
+    ) -> Applied:
         """Stage several changes: all of them, or none; as `Root.apply`, which makes them at the end."""
         self.check_open()
         with self._alone():
@@ -289,7 +289,7 @@ class OverlayRoot(Root):
                     continue
                 wanted.append(change)
             self.stage(*reversed(wanted), recorder=recorder)
-            return tuple(kept)
+            return Applied(tuple(kept))
 
     def _has_others(self, directory: str, removed: set[str]) -> bool:
         """Return whether anything is in a directory that does not go with what is removed."""

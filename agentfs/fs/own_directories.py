@@ -1,4 +1,4 @@
-"""The directories of agentfs itself, which no workspace changes: locks, states, installed packages.
+"""The directories that agentfs keeps for itself, which no workspace changes: locks, states, packages.
 
 They are told by device and inode, or by the file that marks a state directory, so it does not matter which
 path leads there. Whoever could write in them could plant a recovery log or the code of the next `connect`.

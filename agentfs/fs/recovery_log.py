@@ -20,7 +20,7 @@ from agentfs.errors import FileIOError
 from agentfs.fs import syscalls
 from agentfs.fs.context import RootContext
 from agentfs.fs.file import write_all
-from agentfs.fs.lock import lock_directory, open_locked, remove_stale_locks
+from agentfs.fs.lock import hold, is_held, let_go, lock_directory, open_locked, remove_stale_locks
 from agentfs.fs.node import Change, node_from_json, node_to_json
 
 _VERSION = 3
@@ -35,7 +35,9 @@ class PlannedChange:
     change: Change
     temporary: str = ""  # where the new content waits
     backup: str = ""  # a second name of what is there now
-    source: str = ""  # the removed file that the new content is moved from
+    source: str = ""  # the removed file that the new content is moved from, or the directory that is renamed
+    inode: int = 0  # of the directory `source`, which is renamed with all in it
+    entries: frozenset[str] = frozenset()  # the paths of everything in that directory, from there
     late: bool = False  # whether a file is replaced by a directory, here or above, or the other way round
 
 
@@ -43,7 +45,7 @@ class RecoveryLog:
     """The log of one batch; `keep` is whether it stays when it is closed, for the next to open the root."""
 
     def __init__(self, fd: int, path: str, *, keep: bool = False) -> None:
-        self._fd = fd
+        self._fd = hold(fd)
         self._path = path
         self.keep = keep
 
@@ -59,10 +61,10 @@ class RecoveryLog:
 
     def close(self) -> None:
         """Unlock the log, and remove it unless it is to be kept."""
-        if not self.keep:
+        if not self.keep and is_held(self._fd):
             with suppress(OSError):
                 os.unlink(self._path)
-        syscalls.close(self._fd)
+        let_go(self._fd)
 
 
 @contextmanager
@@ -161,15 +163,21 @@ def _prefix(context: RootContext) -> str:
     return f"repair-{here.st_dev:x}-{here.st_ino:x}-"
 
 
+def is_second_name(path: str) -> bool:
+    """Return True for the path of a temporary, a backup, or the private directory of some."""
+    return _SECOND_NAME.fullmatch(path) is not None
+
+
 def _row(plan: PlannedChange) -> list[Any]:
     change = plan.change
     nodes = node_to_json(change.before), node_to_json(change.after)
-    return [change.path, *nodes, plan.temporary, plan.backup]
+    return [change.path, *nodes, plan.temporary, plan.backup, plan.source if plan.inode else "", plan.inode]
 
 
 def _plan(row: list[Any]) -> PlannedChange:
-    path, before, after, temporary, backup = row
-    if any(name and not _SECOND_NAME.fullmatch(name) for name in (temporary, backup)):
+    path, before, after, temporary, backup, source, inode = row
+    if any(name and not is_second_name(name) for name in (temporary, backup)):
         msg = "not a second name"
         raise ValueError(msg)
-    return PlannedChange(Change(path, node_from_json(before), node_from_json(after)), temporary, backup)
+    change = Change(path, node_from_json(before), node_from_json(after))
+    return PlannedChange(change, temporary, backup, source, inode)

@@ -15,14 +15,14 @@ from agentfs.fs import oserrors, syscalls
 from agentfs.fs.context import RootContext
 from agentfs.fs.directory import metadata_of
 from agentfs.fs.file import open_regular, write_all
-from agentfs.fs.node import Change, DirectoryNode, FileMetadata, FileNode, Recorder, revision_of
+from agentfs.fs.node import Change, DirectoryNode, FileNode, Metadata, Recorder, revision_of
 from agentfs.fs.path import display_name, quote
 from agentfs.fs.resolve import ResolvedPath
 
 STALE = 3600.0  # seconds after which a temporary is nobody's: a change takes a fraction of one
 _TEMPORARY = re.compile(r"\.agentfs-[0-9a-f]{16}\.tmp")
 _MAX_CLEANED = 10_000
-_ACL = "system.posix_acl_access"
+_ACLS = {"system.posix_acl_access", "system.posix_acl_default"}
 _FATAL = {errno.ENOSPC, errno.EDQUOT, errno.EIO}
 
 
@@ -64,7 +64,7 @@ class ConcurrentChange(Exception):  # noqa: N818 - a signal to begin again, neve
 class _Original(NamedTuple):
     data: bytes
     stat: os.stat_result
-    metadata: FileMetadata
+    metadata: Metadata
 
 
 class FileUpdate:
@@ -117,7 +117,8 @@ class FileUpdate:
                 resolved.make_parents()
                 parent, name = resolved.parent, resolved.name
                 remove_stale_temporaries(context, parent)
-                notes = create_temporary(context, parent, temporary, after, original and original.metadata)
+                _, status, metadata = original or (None, None, None)
+                notes = create_temporary(context, parent, temporary, after, status, metadata)
                 with self._recording(after, syscalls.lstat(parent, temporary).st_mode):
                     if original is not None:
                         self._check_unchanged(original)
@@ -132,7 +133,8 @@ class FileUpdate:
                 if original is None and isinstance(error, FileExistsError | FileNotFoundError):
                     raise ConcurrentChange from None  # it was made meanwhile, or its directory removed
                 raise resolved.error(error) from None
-        notes = _notes_on(original.stat) + notes if original else _unicode_duplicate_notes(parent, name)
+        if original is None:
+            notes += unicode_duplicate_notes(parent, name)
         return notes + sync_directories(context, resolved.changed_directories)
 
     def _recording(self, after: bytes, mode: int) -> AbstractContextManager[object]:
@@ -219,8 +221,8 @@ def _notes_on(replaced: os.stat_result) -> list[str]:
     return notes
 
 
-def _unicode_duplicate_notes(directory: int, name: str) -> list[str]:
-    """Return a note where a new name in an open directory looks like one that is there."""
+def unicode_duplicate_notes(directory: int, name: str) -> list[str]:
+    """Return a note if a new name in an open directory looks like another one there."""
     if name.isascii():
         return []
     normal = unicodedata.normalize("NFC", name)
@@ -237,16 +239,22 @@ def new_temporary(suffix: str = "tmp") -> str:
 
 
 def create_temporary(
-    context: RootContext, handle: int, name: str, content: bytes, metadata: FileMetadata | None
+    context: RootContext,
+    handle: int,
+    name: str,
+    content: bytes,
+    replaced: os.stat_result | None,
+    metadata: Metadata | None,
 ) -> list[str]:
-    """Create a temporary with the metadata of the file that it will replace, or of a new file for None.
+    """Create a temporary; return notes on what it does not have of the file that it replaces.
 
-    It returns notes on what could not be kept. Where it fails the temporary may be there.
+    Without `metadata` it is as the system makes a new file. After a failure the temporary may be there.
     """
     fd = syscalls.create_file(handle, name, 0o666 if metadata is None else 0o600)
     try:
         write_all(fd, content)
-        notes = [] if metadata is None else _apply_metadata(fd, metadata)
+        notes = [] if replaced is None else _notes_on(replaced)
+        notes += [] if metadata is None else apply_metadata(fd, metadata)
         _sync_file(context, fd)
     except BaseException:
         syscalls.close(fd)
@@ -302,8 +310,8 @@ def remove_stale_temporaries(context: RootContext, handle: int) -> None:
                 os.unlink(name, dir_fd=handle)
 
 
-def _apply_metadata(fd: int, metadata: FileMetadata) -> list[str]:
-    """Give a new file the owner, mode and attributes of an old one; return notes on what was not kept."""
+def apply_metadata(fd: int, metadata: Metadata) -> list[str]:
+    """Give a file or directory an owner, mode and attributes; return notes on what could not be kept."""
     notes: list[str] = []
     mode, owner, attributes = metadata
     if owner is not None:
@@ -314,10 +322,13 @@ def _apply_metadata(fd: int, metadata: FileMetadata) -> list[str]:
     if attributes is None or not hasattr(os, "setxattr"):
         return notes
     with suppress(OSError):
-        if _ACL not in attributes and _ACL in os.listxattr(fd):
-            os.removexattr(fd, _ACL)  # inherited from the directory
+        for name in _ACLS.intersection(os.listxattr(fd)) - attributes.keys():
+            os.removexattr(fd, name)  # inherited from the directory
     lost: list[str] = []
     for name, value in attributes.items():
+        if name in _ACLS and mode != metadata.mode:  # it would give the rights to another group
+            lost.append(name)
+            continue
         try:
             os.setxattr(fd, name, value)
         except OSError as error:
@@ -339,7 +350,7 @@ def _change_owner(fd: int, owner: tuple[int, int], mode: int) -> tuple[list[str]
             os.fchown(fd, -1, group)
         except PermissionError:
             # What one group was allowed is not for another.
-            return [*notes, f"the group could not be kept: it was {group}"], mode & ~0o070
+            return [*notes, f"the group could not be kept: it was {group}"], mode & ~(stat.S_ISGID | 0o070)
         return notes, mode
     return [], mode
 

@@ -168,15 +168,18 @@ class ResolvedPath:
 
     def is_write_protected(self) -> bool:
         """Return True if the name or a directory on the way may not be changed, whatever path leads there."""
-        context, own = self._context, self._context.own.identities()
+        own = self._context.own.identities()
         if any(map(own_directories.is_mark, [*self.missing, self.name])):
             return True
-        for fd in (self._root.fd, *self._directories):
-            passed = syscalls.lstat(fd, ".")
-            if own_directories.is_own(passed, own, fd) or context.is_hard_link_to(passed, context.unwritable):
-                return True
-        status = None if self.missing else self.stat()
-        return status is not None and (status.st_dev, status.st_ino) in own
+        last = None if self.missing else self.stat()
+        if last is not None and (last.st_dev, last.st_ino) in own:
+            return True
+        if own_directories.is_own(os.fstat(self._root.fd), own, self._root.fd):
+            return True
+        if not self._directories:
+            return False
+        protected = own | self._context.protected_identities(self._context.unwritable).keys()
+        return any(own_directories.is_own(syscalls.lstat(fd, "."), protected, fd) for fd in self._directories)
 
     def make_parents(self) -> None:
         """Make the missing directories and enter them."""

@@ -34,7 +34,8 @@ from agentfs.fs.resolve import ResolvedPath, resolve_real
 from agentfs.policy import VIEWED, Policy
 from agentfs.results import Containment, Entry
 
-if TYPE_CHECKING:  # it is loaded where a tree is watched
+if TYPE_CHECKING:  # they are loaded when they are needed
+    from agentfs.fs.batch import Applied
     from agentfs.fs.kept import KeptDirectory, KeptEntry, KeptFile
     from agentfs.fs.watch import Watch
 
@@ -395,12 +396,13 @@ class Root:
         conflict: Conflict,
         recorder: Recorder | None = None,
         undoing: bool = False,
-    ) -> tuple[str, ...]:
+    ) -> "Applied":
         """Make several changes, at most one for each path, as one: all of them, or none.
 
-        What is there must be what each has as `before`; `conflict` makes the error where it is not. Missing
+        What is there must be what each has as `before`; `conflict` makes the error if it is not. Missing
         directories above what is created are made. With `undoing` a path that is already as wanted counts as
-        changed, and a directory stays if something else is in it. Returns those directories.
+        changed, and a directory stays if something else is in it. A removed directory and a created one with
+        equal content are one rename, if the system can do it.
         """
         if self.policy.read_only:
             raise oserrors.read_only()

@@ -15,7 +15,7 @@ from contextlib import suppress
 from itertools import chain
 
 from agentfs.errors import AgentFSError, BusyError, DisconnectedError, FileIOError
-from agentfs.fs.lock import lock_directory, open_locked
+from agentfs.fs.lock import hold, let_go, lock_directory, open_locked
 
 _SECONDS_TO_END = 2.0  # that a process has to complete what it does
 _SECONDS_TO_DIE = 5.0
@@ -71,7 +71,7 @@ class SessionDirectory:
     def close(self) -> None:
         """Let others take over, as the end of the process does too."""
         while self._fds:
-            os.close(self._fds.pop())
+            let_go(self._fds.pop())
 
     def remove(self) -> None:
         """Remove the directory of a session that has ended, and that has no name to be continued by."""
@@ -97,7 +97,7 @@ class SessionDirectory:
         import fcntl  # noqa: PLC0415 - POSIX only
 
         process_fd = os.open(os.path.join(self._path, _PROCESS), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        self._fds.append(process_fd)
+        self._fds.append(hold(process_fd))
         began, sent = time.monotonic(), None
         while (fd := open_locked(os.path.join(self._path, _LOCK), os.O_CREAT)) is None:
             waited = time.monotonic() - began
@@ -111,7 +111,7 @@ class SessionDirectory:
                     os.kill(process, wanted)
                 sent = wanted
             time.sleep(_PAUSE)
-        self._fds.append(fd)
+        self._fds.append(hold(fd))
         fcntl.lockf(process_fd, fcntl.LOCK_EX)
 
 

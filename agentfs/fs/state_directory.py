@@ -8,7 +8,7 @@ from contextlib import suppress
 from agentfs.errors import AgentFSError, BusyError, FileIOError, InvalidArgumentError, RefusedError
 from agentfs.forks import watch_forks
 from agentfs.fs import oserrors
-from agentfs.fs.lock import try_lock
+from agentfs.fs.lock import hold, let_go, try_lock
 from agentfs.fs.mounts import mount_table
 from agentfs.fs.own_directories import STATE_MARK
 from agentfs.fs.path import quote
@@ -40,7 +40,7 @@ class StateDirectory:
         watch_forks(self)
         try:
             self._create()
-            self._lock_fd = self._lock()
+            self._lock_fd = hold(self._lock())
             self._check_owned()  # another program may have begun to use it just before the lock
             if not os.path.lexists(self.file):
                 os.close(os.open(self.file, os.O_RDWR | os.O_CREAT | os.O_EXCL | _FLAGS, 0o600))
@@ -57,7 +57,7 @@ class StateDirectory:
         """Unlock the directory; calling it again does nothing."""
         fd, self._lock_fd = self._lock_fd, -1
         if fd >= 0:
-            os.close(fd)
+            let_go(fd)
 
     def after_fork(self) -> None:
         """Release the child's copy of the lock, which else would outlive the parent."""

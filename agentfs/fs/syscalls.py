@@ -130,6 +130,16 @@ def replace(handle: int, source: str, name: str, *, to: int | None = None) -> No
     os.replace(source, name, src_dir_fd=handle, dst_dir_fd=handle if to is None else to)
 
 
+def rename_directory(handle: int, source: str, to: int, name: str) -> None:
+    """Rename a directory with all in it to a name that must be free, in this directory or another one."""
+    number = rename_no_replace(handle, source, name, to=to)
+    if number in {errno.ENOSYS, errno.EINVAL}:
+        # A plain rename of a directory replaces nothing but an empty directory.
+        os.rename(source, name, src_dir_fd=handle, dst_dir_fd=to)
+    elif number:
+        raise OSError(number, os.strerror(number), name)
+
+
 def rename_new(handle: int, source: str, name: str) -> None:
     """Rename within the directory to a name that must be free."""
     number = rename_no_replace(handle, source, name)
@@ -144,14 +154,15 @@ def rename_new(handle: int, source: str, name: str) -> None:
         os.unlink(source, dir_fd=handle)
 
 
-def rename_no_replace(handle: int, source: str, name: str) -> int:
-    """Rename within a directory by `renameat2`; return its errno, ENOSYS where there is none."""
+def rename_no_replace(handle: int, source: str, name: str, *, to: int | None = None) -> int:
+    """Rename within a directory, or into another one, by `renameat2`; return its errno, ENOSYS without it."""
     call = c_function("renameat2")
     if call is None:
         return errno.ENOSYS
     import ctypes  # noqa: PLC0415 - as below
 
-    if call(handle, os.fsencode(source), handle, os.fsencode(name), _RENAME_NOREPLACE) == 0:
+    target = handle if to is None else to
+    if call(handle, os.fsencode(source), target, os.fsencode(name), _RENAME_NOREPLACE) == 0:
         return 0
     return ctypes.get_errno()
 
@@ -165,15 +176,6 @@ def link_into(handle: int, source: str, to: int, name: str) -> bool:
             raise
         return False
     return True
-
-
-def set_mode(handle: int, name: str, mode: int) -> None:
-    """Set the permissions of a file or directory."""
-    fd = open_file(handle, name)
-    try:
-        os.fchmod(fd, mode)
-    finally:
-        os.close(fd)
 
 
 def _rename_over_placeholder(handle: int, source: str, name: str) -> None:

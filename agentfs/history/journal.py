@@ -199,7 +199,7 @@ class Journal:
             if net.external:
                 raise _changed_between(net)
             try:
-                remaining = root.apply(
+                applied = root.apply(
                     net.changes,
                     max_bytes=max_bytes,
                     conflict=partial(conflict_error, undoing=undoing, may_show=root.may_show_recorded),
@@ -218,7 +218,7 @@ class Journal:
                         hint="Try the same call again.",
                     ) from None
                 continue
-            return Move(net.changes, end - start, remaining)
+            return Move(net.changes, end - start, applied.remaining, applied.notes)
 
     def _position_of(self, checkpoint: str) -> int:
         position = self.timeline.checkpoints.get(checkpoint)

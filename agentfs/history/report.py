@@ -100,7 +100,8 @@ def _is_late() -> bool:
 def undo_result(done: str, move: Move, undoable: int, redoable: int) -> UndoResult:
     """Return the result of `undo`, `redo` and `rollback`; `done` is how its text begins."""
     files = file_changes(move.changes, count_lines=False)
-    notes = tuple(f"the directory {quote(path)} stays: something else is in it" for path in move.remaining)
+    stay = (f"the directory {quote(path)} stays: something else is in it" for path in move.remaining)
+    notes = (*stay, *move.notes)
     count = abs(move.steps)
     back = " back" if move.steps < 0 and done.startswith("Went") else ""
     head = f"{done} {plural(count, 'step')}{back}." if count else f"{done} nothing to do."

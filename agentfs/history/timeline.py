@@ -21,6 +21,7 @@ class Move(NamedTuple):
     changes: tuple[Change, ...]
     steps: int  # less than 0 when they were undone
     remaining: tuple[str, ...] = ()  # directories with something else in them
+    notes: tuple[str, ...] = ()  # what was not restored, such as an owner
 
 
 class Step(NamedTuple):

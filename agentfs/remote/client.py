@@ -148,7 +148,8 @@ class RemoteWorkspace(Workspace):
         inner._transaction = (name, connection)
         try:
             yield inner
-            inner._call("commit", {}, None, changes=True)
+            notes = inner._call("commit", {}, tuple[str, ...], changes=True)
+            inner.commit_notes = tuple(map(protocol.shown, notes))
         except BaseException:
             connection.send({"abort": name})
             raise

@@ -380,8 +380,9 @@ class Server:
                     self._transactions[str(arguments["name"])] = _Transaction(context, context.__enter__())
                     return None
                 case "commit" if name in self._transactions:
-                    self._transactions.pop(name).context.__exit__(None, None, None)
-                    return None
+                    transaction = self._transactions.pop(name)
+                    transaction.context.__exit__(None, None, None)
+                    return transaction.workspace.commit_notes
                 case str() if method in METHODS:
                     return getattr(workspace, method)(**arguments)
                 case _:

@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -357,3 +358,146 @@ def test_a_kill_before_every_call_leaves_all_old_or_all_new(change, both, monkey
 
 def test_a_failure_of_every_changing_call_leaves_all_old_or_all_new(change, both, monkeypatch):
     assert count_failures(change, both, monkeypatch, errno.EIO, 2) > 1 / 3
+
+
+AS_ROOT = pytest.mark.skipif(
+    not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root gives files away"
+)
+SOMEBODY, NOBODY = 4242, 65534
+# Version 2; owner rwx, user 4243 r-x, group ---, mask r-x, others ---.
+ACL = b"\x02\0\0\0" + b"".join(
+    tag.to_bytes(2, "little") + rights.to_bytes(2, "little") + who.to_bytes(4, "little")
+    for tag, rights, who in [
+        (1, 7, 2**32 - 1),
+        (2, 5, 4243),
+        (4, 0, 2**32 - 1),
+        (16, 5, 2**32 - 1),
+        (32, 0, 2**32 - 1),
+    ]
+)
+
+
+def metadata(top: Path) -> dict[str, tuple[object, ...]]:
+    found: dict[str, tuple[object, ...]] = {}
+    for path in [top, *top.rglob("*")]:
+        status = path.lstat()
+        attributes = {
+            name: os.getxattr(path, name, follow_symlinks=False)
+            for name in os.listxattr(path, follow_symlinks=False)
+        }
+        found[os.path.relpath(path, top)] = (status.st_mode, status.st_uid, status.st_gid, attributes)
+    return found
+
+
+@pytest.fixture(params=["renamed", "made anew"])
+def way(request, monkeypatch):
+    """Directories are renamed whole, or cannot be, as between the layers of an overlay file system."""
+    from agentfs.fs import syscalls
+
+    def refused(*_):
+        raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
+
+    if request.param == "made anew":
+        monkeypatch.setattr(syscalls, "rename_directory", refused)
+    return request.param
+
+
+def special(top: Path) -> None:
+    for path in (top / "d", top / "d/e"):
+        os.chown(path, SOMEBODY, SOMEBODY)
+        path.chmod(0o2710)
+        os.setxattr(path, "user.origin", b"x")
+        os.setxattr(path, "system.posix_acl_access", ACL)
+        os.setxattr(path, "system.posix_acl_default", ACL)
+
+
+@AS_ROOT
+@pytest.mark.parametrize("act", ["move", "transaction"])
+def test_directories_keep_owner_attributes_and_access_control_lists(top, way, act):
+    try:
+        special(top)
+    except OSError:
+        pytest.skip("no access control lists here")
+    before, inode = metadata(top / "d"), os.stat(top / "d").st_ino
+    with Workspace(top) as ws:
+        if act == "move":
+            assert ws.move("d", "x/new").notes == ()
+        else:
+            with ws.transaction() as tx:
+                tx.move("d", "x/new")
+                tx.write("other", "x")
+            assert tx.commit_notes == ()
+        assert metadata(top / "x/new") == before
+        assert (os.stat(top / "x/new").st_ino == inode) is (way == "renamed")
+        ws.undo()
+        assert metadata(top / "d") == before
+        ws.redo()
+        assert metadata(top / "x/new") == before
+        ws.edit("x/new/e/b", "same", "changed")
+        ws.undo(2)  # the directory and a file in it have changed: one by one
+        assert metadata(top / "d") == before
+
+
+READER = """
+import os, sys
+os.setgroups([]); os.setgid(65534); os.setuid(65534)
+top = sys.argv[1]
+print("ready", flush=True)
+while not os.path.exists(f"{top}/stop"):
+    for here, directories, files in os.walk(top):
+        for name in files:
+            try:
+                if "secret" in open(f"{here}/{name}").read():
+                    print("leaked", f"{here}/{name}", flush=True)
+                    sys.exit(1)
+            except OSError:
+                pass
+"""
+
+
+@AS_ROOT
+def test_another_user_reads_nothing_while_a_private_directory_is_moved(way):
+    place = Path(tempfile.mkdtemp(prefix="agentfs-tests-"))
+    try:
+        top = place / "root"
+        (top / "d/e").mkdir(parents=True)
+        place.chmod(0o755)
+        (top / "d").chmod(0o700)
+        for number in range(60):
+            (top / f"d/e/{number}").write_text("secret\n")
+        reader = subprocess.Popen(
+            [sys.executable, "-S", "-c", READER, str(top)], stdout=subprocess.PIPE, text=True
+        )
+        assert reader.stdout
+        assert reader.stdout.readline() == "ready\n"
+        with Workspace(top) as ws:
+            for number in range(6):
+                ws.move("d" if number == 0 else f"m{number - 1}", f"m{number}")
+            ws.undo(3)
+            ws.undo()
+        (top / "stop").touch()
+        told, _ = reader.communicate()
+        assert (reader.returncode, told) == (0, "")
+        assert not [name for name in snapshot(top) if ".agentfs-" in name]
+    finally:
+        shutil.rmtree(place)
+
+
+def test_what_comes_into_a_moved_directory_stays_there_when_the_move_is_undone(top, way):
+    before = snapshot(top)
+    with Workspace(top) as ws:
+        ws.move("d", "new")
+        (top / "new/e/theirs").write_text("x")
+        notes = ws.undo().notes
+    assert any('"new/e" stays' in note for note in notes)
+    theirs = {name: each for name, each in snapshot(top).items() if name not in before}
+    assert theirs.keys() == {"new", "new/e", "new/e/theirs"}
+    assert {name: each for name, each in snapshot(top).items() if name in before} == before
+
+
+def test_a_moved_directory_is_one_rename(top, monkeypatch):
+    linked = []
+    monkeypatch.setattr(os, "link", lambda *args, **_: linked.append(args))
+    with Workspace(top) as ws:
+        ws.move("d", "new")
+        assert not [args for args in linked if ".agentfs-" in str(args)]

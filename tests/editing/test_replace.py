@@ -417,7 +417,7 @@ def test_hard_links(tmp_path, policy):
             assert fails(lambda: ws.replace("old", "new"), RefusedError, tmp_path).details["paths"] == ["a"]
             return
         done = ws.replace("old", "new")
-    assert "other names of files with hard links keep the old content" in str(done)
+    assert 'the file had 2 hard links; the other names keep the old content: "a"' in str(done)
     assert (tmp_path / "outside").read_text() == "old"
     assert (tmp_path / "root" / "a").read_text() == "new"
 

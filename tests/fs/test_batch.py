@@ -88,3 +88,142 @@ def test_a_directory_that_somebody_else_has_made_again_keeps_its_mode(private):
         (private / "empty").chmod(0o750)
         ws.undo()
     assert mode_of(private / "empty") == 0o750
+
+
+AS_ROOT = pytest.mark.skipif(
+    not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root gives files away"
+)
+
+
+def replaced(ws, path):
+    return ws.replace("old", "new", path).notes
+
+
+def edited(ws, path):
+    return ws.edit(path, "old", "new").notes
+
+
+def committed(ws, path):
+    with ws.transaction() as tx:
+        tx.edit(path, "old", "new")
+    return tx.commit_notes
+
+
+def patched(ws, path):
+    patch = f"*** Begin Patch\n*** Update File: {path}\n@@\n-old\n+new\n*** End Patch"
+    done = ws.tools(dialect="apply-patch").call("apply_patch", {"input": patch})
+    return done.data["notes"] if done.success else [str(done.content)]
+
+
+def undone(ws, path):
+    """Undo with the file as somebody else has prepared it meanwhile."""
+    status = os.stat(ws.root + "/" + path)
+    ws.edit(path, "old", "new")
+    os.chown(ws.root + "/" + path, status.st_uid, status.st_gid)
+    os.chmod(ws.root + "/" + path, status.st_mode)
+    if status.st_nlink > 1:
+        os.unlink(ws.root + "/twin")
+        os.link(ws.root + "/" + path, ws.root + "/twin")
+    return ws.undo().notes
+
+
+def redone(ws, path):
+    undone(ws, path)
+    Path(ws.root, path).chmod(Path(ws.root, path).stat().st_mode | 0o4000)
+    return ws.redo().notes
+
+
+def rolled_back(ws, path):
+    ws.checkpoint("start")
+    ws.write("other", "x")
+    ws.edit(path, "old", "new")
+    Path(ws.root, path).chmod(0o4755)
+    return ws.rollback("start").notes
+
+
+@pytest.fixture
+def special(tmp_path: Path) -> Path:
+    """A root with a file that has the setuid bit."""
+    top = tmp_path / "root"
+    top.mkdir()
+    (top / "f").write_text("old\n")
+    (top / "f").chmod(0o4755)
+    return top
+
+
+WAYS = [edited, replaced, committed, patched, undone, redone, rolled_back]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_every_way_to_replace_a_file_tells_of_a_dropped_setuid_bit(special, way):
+    with Workspace(special) as ws:
+        assert "the setuid and setgid bits were dropped" in "\n".join(way(ws, "f"))
+
+
+@pytest.mark.parametrize("way", [edited, replaced, committed, patched, undone])
+def test_every_way_to_replace_a_file_tells_of_broken_hard_links(special, way):
+    os.link(special / "f", special / "twin")
+    with Workspace(special) as ws:
+        assert "the file had 2 hard links" in "\n".join(way(ws, "f"))
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_every_way_to_replace_a_file_tells_of_what_could_not_be_kept(special, monkeypatch, way):
+    from agentfs.fs import replace
+
+    def lost(_fd, owner, mode):
+        return [f"the owner could not be kept: it was {owner[0]}"], mode
+
+    real = os.fstat
+    other = os.stat_result((*real(0)[:4], 4242, 4242, *real(0)[6:]))
+    monkeypatch.setattr(replace, "_change_owner", lost)
+    with Workspace(special) as ws, monkeypatch.context() as patch:
+        patch.setattr(replace.os, "fstat", lambda fd: other if fd_is_temporary(fd) else real(fd))
+        assert "the owner could not be kept: it was" in "\n".join(way(ws, "f"))
+
+
+def fd_is_temporary(fd: int) -> bool:
+    return ".agentfs-" in os.readlink(f"/proc/self/fd/{fd}")
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_every_way_to_replace_a_file_tells_of_a_name_that_may_not_be_on_the_disk(special, monkeypatch, way):
+    real = os.fsync
+
+    def fsync(fd):
+        if stat.S_ISDIR(os.fstat(fd).st_mode):
+            raise OSError(errno.EIO, "broken")
+        real(fd)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    with Workspace(special, policy=Policy(durability="full")) as ws:
+        assert "durability_unconfirmed" in "\n".join(way(ws, "f"))
+
+
+def test_the_note_about_several_files_names_them(tmp_path):
+    for number in range(8):
+        (tmp_path / f"{number}").write_text("old\n")
+        (tmp_path / f"{number}").chmod(0o4755)
+    with Workspace(tmp_path) as ws:
+        assert ws.replace("old", "new").notes == (
+            'the setuid and setgid bits were dropped: "0", "1", "2", "3", "4" and 3 more',
+        )
+
+
+def test_a_deleted_directory_gets_its_attributes_and_owner_back(tmp_path):
+    (tmp_path / "d").mkdir()
+    (tmp_path / "d").chmod(0o2750)
+    try:
+        os.setxattr(tmp_path / "d", "user.origin", b"x")
+    except OSError:
+        pytest.skip("no extended attributes here")
+    if os.geteuid() == 0:
+        os.chown(tmp_path / "d", 4242, 4243)
+        (tmp_path / "d").chmod(0o2750)
+    before = os.stat(tmp_path / "d")
+    with Workspace(tmp_path) as ws:
+        ws.delete("d")
+        ws.undo()
+    after = os.stat(tmp_path / "d")
+    assert (after.st_mode, after.st_uid, after.st_gid) == (before.st_mode, before.st_uid, before.st_gid)
+    assert os.getxattr(tmp_path / "d", "user.origin") == b"x"

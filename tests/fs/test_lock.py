@@ -417,3 +417,112 @@ def test_a_cancelled_call_no_longer_waits_for_a_lock(tree):
     finally:
         holder.kill()
         holder.communicate()
+
+
+HOLD_AND_FORK = """
+import os, sys, time
+from agentfs.fs import Root
+from agentfs.policy import Policy
+with Root(sys.argv[1], Policy()) as root, root.open_for_update("f", max_bytes=99):
+    if os.fork() == 0:
+        time.sleep(60)
+    print("held", flush=True)
+    time.sleep(60)
+"""
+
+
+def in_a_fork(act) -> str:
+    """Return what a forked copy of the process says of an act."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            said = str(act())
+        except Exception as error:  # noqa: BLE001 - told to the parent
+            said = f"{type(error).__name__}: {error}"
+        os.write(writing, said.encode())
+        os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading) as pipe:
+        said = pipe.read()
+    os.waitpid(child, 0)
+    return said
+
+
+def test_a_forked_process_does_not_wait_for_locks_that_it_was_born_with(tree):
+    begun, finish = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with root.open_for_update("f", max_bytes=99):
+            begun.set()
+            finish.wait()
+
+    with Root(tree, Policy()) as root:
+        holder = threading.Thread(target=hold)
+        holder.start()
+        begun.wait()
+        try:
+            assert in_a_fork(lambda: change(root, "a/t", lambda _: b"mine", max_bytes=99).path) == "a/t"
+            keys = list(lock._thread_locks)
+            assert keys
+            assert in_a_fork(lambda: list(lock._thread_locks)) == "[]"
+            assert in_a_fork(lambda: lock._guard.locked() or len(lock._held)) == "0"
+        finally:
+            finish.set()
+            holder.join()
+
+
+def test_a_lock_does_not_outlive_its_process_in_a_forked_copy(tree):
+    """A process that forks while it holds a lock, and is killed, left the lock with its child."""
+    parent = subprocess.Popen(
+        [sys.executable, "-c", HOLD_AND_FORK, str(tree)],
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        assert parent.stdout
+        assert parent.stdout.readline() == "held\n"
+        parent.kill()
+        parent.wait()
+        with Root(tree, Policy()) as root:
+            assert change(root, "f", lambda _: b"mine", max_bytes=99).path == "f"
+    finally:
+        os.killpg(parent.pid, 9)
+        parent.communicate()
+
+
+def test_a_fork_that_leaves_the_block_of_a_lock_keeps_the_lock_of_its_parent(tree):
+    directory = lock.lock_directory(str(tree)) or ""
+    with Root(tree, Policy()) as root:
+        before = set(os.listdir(directory))
+        with root.open_for_update("f", max_bytes=99):
+            mine = set(os.listdir(directory)) - before
+            child = os.fork()
+            if child:
+                os.waitpid(child, 0)
+                assert mine
+                assert mine <= set(os.listdir(directory)), "the child has removed the lock file"
+        if child == 0:
+            os._exit(0)
+
+
+def test_edits_by_two_names_of_one_file_lose_nothing(tree):
+    """Under "break" each name gets its own file, so that every edit is in the file that it named."""
+    (tree / "n").write_text("start\n")
+    os.link(tree / "n", tree / "m")
+
+    def append(name: str) -> None:
+        for number in range(20):
+            change(
+                root, name, lambda now, number=number: (now.data or b"") + b"%d\n" % number, max_bytes=9999
+            )
+
+    with Root(tree, Policy(durability="fast")) as root:
+        threads = [threading.Thread(target=append, args=(name,)) for name in "nm"]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    wanted = "start\n" + "".join(f"{number}\n" for number in range(20))
+    assert (tree / "n").read_text() == (tree / "m").read_text() == wanted

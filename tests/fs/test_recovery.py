@@ -119,7 +119,7 @@ def forged_log(project: Path) -> str:
     second, node = ".agentfs-0123456789abcdef.part", ["file", 0o755, revision_of(HOOK.encode()), len(HOOK)]
     (project / second).write_text(HOOK)
     (project / second).chmod(0o755)
-    rows = [[".git/hooks/pre-commit", node, None, "", second]]
+    rows = [[".git/hooks/pre-commit", node, None, "", second, "", 0]]
     log = {"version": recovery_log._VERSION, "root": str(project), "rows": rows}
     handle = os.open(project, os.O_RDONLY)
     log["born"] = syscalls.birth_time(handle)
@@ -147,7 +147,7 @@ def test_a_second_name_in_a_log_is_one_of_ours(home):
     project = home / "project"
     (project / "precious").write_text("x")
     log = json.loads(forged_log(project))
-    log["rows"] = [["a", None, ["link", "b"], "precious", ""]]
+    log["rows"] = [["a", None, ["link", "b"], "precious", "", "", 0]]
     place = home / ".cache" / "agentfs" / "locks" / f"repair-{identity(project)}-0"
     place.parent.mkdir(parents=True, mode=0o700)
     place.write_text(json.dumps(log))
