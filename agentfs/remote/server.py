@@ -365,11 +365,8 @@ class Server:
             if message.get("again") is True and workspace.policy.reread == "diff":
                 # What the first sending has noted as read has not come to the client.
                 workspace = workspace.view(policy=replace(workspace.policy, reread="full"))
-            arguments, method, name = (
-                self._arguments(message, workspace),
-                message["method"],
-                message.get("transaction"),
-            )
+            arguments = self._arguments(message, workspace)
+            method, name = message["method"], message.get("transaction")
             match method:
                 case "view":
                     return None
