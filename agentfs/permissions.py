@@ -66,11 +66,10 @@ class Allow(Value):
     arguments: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
-        named: Any = self.arguments
-        if named is not None and not (
-            isinstance(named, Mapping) and all(isinstance(name, str) for name in named)
-        ):
-            raise InvalidArgumentError(f"Allow.arguments must be a mapping by name or None, not {named!r}.")
+        given: Any = self.arguments
+        names: set[Any] = {*given} if isinstance(given, Mapping) else set() if given is None else {None}
+        if not all(isinstance(name, str) for name in names):
+            raise InvalidArgumentError(f"Allow.arguments must be a mapping by name or None, not {given!r}.")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -84,8 +83,9 @@ class Deny(Value):
     reason: str = ""
 
     def __post_init__(self) -> None:
-        if not isinstance(self.reason, str):
-            raise InvalidArgumentError(f"Deny.reason must be a string, not {self.reason!r}.")
+        reason: Any = self.reason
+        if not isinstance(reason, str):
+            raise InvalidArgumentError(f"Deny.reason must be a string, not {reason!r}.")
 
 
 PermissionAnswer: TypeAlias = Allow | Deny | bool

@@ -90,7 +90,8 @@ def quoted(text: str) -> str:
 
 def literal(value: Any) -> str:
     """Return a value that was sent as Python writes it, short, on one line and with everything visible."""
-    start: Any = value[:_MOST_LITERAL] if isinstance(value, (str, bytes, list, tuple)) else value  # pyright: ignore[reportUnknownVariableType]
+    many: Any = value
+    start: Any = many[:_MOST_LITERAL] if isinstance(value, (str, bytes, list, tuple)) else value
     text = repr(start)
     is_cut = len(text) > _MOST_LITERAL + 2 or start != value
     return quoted(f"{text[:_MOST_LITERAL]}…" if is_cut else text)

@@ -181,7 +181,7 @@ def kind_of(hint: Any, *, for_program: bool = False, within: tuple[Any, ...] = (
     if for_program:
         if origin is tuple and Ellipsis not in args:
             return TupleOf(tuple(map(inner, args)))
-        checkable = isinstance(origin, type) and not getattr(origin, "_is_protocol", False)
+        checkable = isinstance(origin, type) and not getattr(cast("Any", origin), "_is_protocol", False)
         return InstanceOf(origin) if checkable else Anything()
     if is_typeddict(hint) or (isinstance(hint, type) and dataclasses.is_dataclass(hint)):
         return _record(cast("type[Any]", hint), within, for_program=False)
