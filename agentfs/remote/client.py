@@ -18,7 +18,7 @@ from typing import Any, Self, cast
 
 from agentfs import call_context
 from agentfs.enforcement import check_arguments
-from agentfs.errors import InvalidArgumentError, closed
+from agentfs.errors import AgentFSError, InvalidArgumentError, closed
 from agentfs.events import OnEvent
 from agentfs.limits import Limits
 from agentfs.permissions import READING, PermissionRequest
@@ -195,6 +195,8 @@ class RemoteWorkspace(Workspace):
             function, arguments = _question(question, functions, self.policy)
             try:
                 return {"value": protocol.encode(_ask(function, arguments))}
+            except AgentFSError as error:  # the far side may ask for permission before it is raised
+                return {"error": protocol.encode_error(error)}
             except BaseException as error:  # noqa: BLE001 - raised when the far side has answered
                 remote.raised = error
                 return {"raised": True}

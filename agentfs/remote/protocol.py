@@ -140,6 +140,7 @@ class Reply(TypedDict):
     reply: int
     to: int
     raised: bool | None
+    error: dict[str, Any] | None
 
 
 class Question(TypedDict):

@@ -454,6 +454,8 @@ class Server:
             if reply.get("to") == number:
                 if reply.get("raised") is True:
                     raise _CallbackError
+                if (error := reply.get("error")) is not None:
+                    raise protocol.decode_error(error)
                 return _decode(reply.get("value"))
         raise call_context.Cancelled
 

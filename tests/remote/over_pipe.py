@@ -53,14 +53,6 @@ _LOCAL = {
         "test_steps_that_nothing_leads_to_any_more_take_no_room_afterwards",
         "test_the_memory_of_a_call_is_bounded[the changes of many files]",
     },
-    "a function of `splice` raises on this side, before the other side asks": {
-        f"test_an_error_quotes_nothing_of_a_file_before_the_callback_allowed_it[{each}]"
-        for each in (
-            "text-editor-str_replace_based_edit_tool-arguments9",
-            "apply-patch-apply_patch-arguments14",
-            "apply-patch-apply_patch-arguments15",
-        )
-    },
     "it expects an error that is none of agentfs, which comes as another class": {
         "test_no_second_look_where_something_is_found"
     },
