@@ -70,6 +70,7 @@ _FOUND_BY = {
 
 # Edits made already that an error names one by one.
 _MOST_NUMBERS = 20
+_MOST_FAILED = 20  # edits of one call whose failure is explained
 
 Span = tuple[int, int, str]
 
@@ -296,7 +297,7 @@ def apply_edits(
 ) -> Edited:
     """Apply edits in order, each to the outcome of the one before, all or nothing.
 
-    After one that fails the others are tried without it, so that the error reports all that fail.
+    After one that fails the others are tried without it, so that the error reports the first 20 that fail.
     """
     steps: list[str] = []
     failed: dict[int, AgentFSError] = {}
@@ -310,6 +311,8 @@ def apply_edits(
             raise
         except AgentFSError as error:
             failed[number] = error
+            if len(failed) == _MOST_FAILED:
+                raise _failed(failed, number, len(edits)) from None
             continue
         if via not in {"exact", *steps}:
             steps.append(via)
@@ -428,7 +431,8 @@ def _failed(errors: Mapping[int, AgentFSError], tried: int, total: int) -> Agent
         places += [Message(f"Edit {number}: ", error.message), *error.places(), *hint]
         failures.append({"edit": number, "code": error.code, "message": str(error.message), **error.details})
     if tried < total:
-        places.append(footer(f"edits {tried + 1}-{total} were not tried: there was no time"))
+        reason = "too many fail" if len(errors) == _MOST_FAILED else "there was no time"
+        places.append(footer(f"edits {tried + 1}-{total} were not tried: {reason}"))
     return type(first)(
         f"{len(errors)} of {plural(total, 'edit')} fail:",
         hint=none,

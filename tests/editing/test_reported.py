@@ -7,6 +7,7 @@ The names are those of the issues in which it was reported, or of the finding.
 import pytest
 
 from agentfs import AgentFSError, Edit, Workspace
+from agentfs.errors import NoMatchError
 
 L1 = "café naïve\n".encode("latin-1")
 SJIS = "日本語 = 1\r\n".encode("shift_jis")
@@ -246,3 +247,13 @@ def test_a_miss_in_a_megabyte_is_short(ws, tmp_path):
     (tmp_path / "f").write_text(text)
     error = missed(ws, "f", "\n".join(f"line {n} had some words in it" for n in range(500)), "x")
     assert len(str(error)) < 10_000
+
+
+def test_a_call_with_very_many_wrong_edits_explains_the_first_20(tmp_path):
+    (tmp_path / "f.py").write_text("a = 1\n" * 2000)
+    edits = [Edit(f"missing text {number}", "x") for number in range(20_000)]
+    with Workspace(tmp_path) as ws, pytest.raises(NoMatchError) as caught:
+        ws.multi_edit("f.py", edits)
+    assert [each["edit"] for each in caught.value.details["failures"]] == list(range(1, 21))
+    assert "edits 21-20000 were not tried: too many fail" in str(caught.value)
+    assert len(str(caught.value)) < 5000
