@@ -199,7 +199,7 @@ LOOPS = {
              "\n".join(["head line"] + [f"k{n} " + " ".join(words(3000, n)) for n in range(10)])),
     ),
     "edits that fail": Loop(
-        "edit.apply_edits", CLOCK, multi_edit([Edit(f"none{n}", "x") for n in range(30_000)])
+        "edit.apply_edits", STEPS, multi_edit([Edit(f"none{n}", "x") for n in range(30_000)])
     ),
     "edits that could never be": Loop(
         "edit._failed", LINEAR, multi_edit([Edit("", f"x{n}") for n in range(50_000)])
@@ -271,6 +271,22 @@ LOOPS = {
         "dialects.apply_patch._after_anchor", CLOCK,
         tool("apply-patch", "apply_patch", "".join(f"  line {n}\n" for n in range(100_000)),
              input=PATCH.format("\n".join(f"@@ line {n}" for n in range(500)) + "\n-line\n+x")),
+    ),
+    "unknown parameters": Loop(
+        "tools.aliases.resolve_names", STEPS,
+        lambda ws, _: lambda: ws.tools().call("grep", dict.fromkeys(map(str, range(300_000)), 1)),
+    ),
+    "searched paths": Loop(
+        "search.options, by paths", STEPS, lambda ws, _: lambda: ws.ls([f"no{n}" for n in range(100_000)])
+    ),
+    "the same path again and again": Loop(
+        "search.options, by paths", LINEAR, lambda ws, _: lambda: ws.glob("*", ["."] * 100_000)
+    ),
+    "a type that is none": Loop(
+        "tree.types, by nearest.closest", STEPS, lambda ws, _: lambda: ws.grep("x", type="x" * 10_000_000)
+    ),
+    "names of tools": Loop(
+        "nearest.closest", STEPS, lambda ws, _: lambda: ws.tools().call("reed" * 1_000_000, "{}")
     ),
 }  # fmt: skip
 
