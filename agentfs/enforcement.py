@@ -29,9 +29,10 @@ from agentfs.errors import (
     UnreadError,
 )
 from agentfs.limits import Limits
+from agentfs.nearest import closest
 from agentfs.permissions import GROUPS, Allow, Deny, Effect, PermissionAnswer, PermissionRequest, Rule
 from agentfs.policy import Policy
-from agentfs.results import GlobResult, ReplaceResult
+from agentfs.results import ReplaceResult
 from agentfs.tools.declaration import declaration_of, declarations, declare
 from agentfs.visible import one_line, visible
 
@@ -89,9 +90,7 @@ def check_rules(policy: Policy, cls: type[Any]) -> None:
     names = [name for name, declared in declarations(cls).items() if declared.effect != "none"]
     for rule in rules:
         if rule.name not in names and rule.name not in GROUPS:
-            from agentfs.tools.aliases import nearest  # noqa: PLC0415 - only an error needs it
-
-            near = nearest(rule.name, (*names, *GROUPS))
+            near = next(iter(closest(rule.name, (*names, *GROUPS), 1, 0.55)), None)
             groups = (group for group in GROUPS if group not in names)
             raise InvalidArgumentError(
                 f"The rule `{rule.text}` names no tool{f' (did you mean `{near}`?)' if near else ''}.",
@@ -329,10 +328,9 @@ class _GuardedCall:
         """Return the paths that the arguments name, and where links lead them, relative to the root."""
         if not self.names_files:  # `to` of a rollback is the name of a checkpoint
             return ()
-        files = self.arguments.get("files")  # of `grep`, in place of `path`
-        if isinstance(files, GlobResult):
-            files = [entry.path for entry in files.files]
-        values = [self.arguments.get(name) for name in _PATH_PARAMETERS] if files is None else [files]
+        files = self.arguments.get("files")  # of `grep`: a list of them takes the place of `path`
+        in_place = isinstance(files, Sequence)
+        values = [files] if in_place else [self.arguments.get(name) for name in _PATH_PARAMETERS]
         named: list[str] = []
         for value in values:
             named += [value] if isinstance(value, str) else value or []

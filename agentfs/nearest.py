@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from heapq import nlargest
+from operator import itemgetter
 
 from agentfs import call_context
 from agentfs.errors import DeadlineExceededError
@@ -13,14 +14,14 @@ _MOST_COMPARED = 20
 
 
 def closest(name: str, names: Iterable[str], most: int, cutoff: float) -> list[str]:
-    """Return up to `most` names like one, the closest first, as `difflib.get_close_matches` does.
+    """Return up to `most` names like one, the closest first, in their order if they are as close.
 
     At the deadline the names that are not compared yet are left out.
     """
     from difflib import SequenceMatcher  # noqa: PLC0415 - only a misspelt name needs it
 
     matcher = SequenceMatcher(None, "", name[:_MOST_CHARACTERS], autojunk=False)
-    likely: list[tuple[float, str]] = []
+    likely: list[tuple[float, str]] = []  # with the greatest ratio that each may have
     try:
         for number, other in enumerate(names):
             if number % 64 == 0:
@@ -31,8 +32,8 @@ def closest(name: str, names: Iterable[str], most: int, cutoff: float) -> list[s
     except DeadlineExceededError:
         pass
     found: list[tuple[float, str]] = []
-    for _, other in nlargest(_MOST_COMPARED, likely):
+    for _, other in nlargest(_MOST_COMPARED, likely, key=itemgetter(0)):
         matcher.set_seq1(other[:_MOST_CHARACTERS])
         if (ratio := matcher.ratio()) >= cutoff:
             found.append((ratio, other))
-    return [other for _, other in nlargest(most, found)]
+    return [other for _, other in nlargest(most, found, key=itemgetter(0))]

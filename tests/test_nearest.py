@@ -10,7 +10,15 @@ NAMES = st.text("abcdeé_.", max_size=12)
 
 @given(NAMES, st.lists(NAMES, max_size=20, unique=True), st.sampled_from([0.5, 0.6, 0.75]))
 def test_the_closest_names_are_those_of_difflib(name, names, cutoff):
-    assert closest(name, names, 3, cutoff) == difflib.get_close_matches(name, names, 3, cutoff)
+    def ratios(found):
+        return [difflib.SequenceMatcher(None, each, name).ratio() for each in found]
+
+    assert ratios(closest(name, names, 3, cutoff)) == ratios(difflib.get_close_matches(name, names, 3, cutoff))
+
+
+def test_of_names_that_are_as_close_the_first_is_first():
+    assert closest("reed", ["read", "redo"], 1, 0.5) == ["read"]
+    assert closest("reed", ["redo", "read"], 2, 0.5) == ["redo", "read"]
 
 
 def test_one_typo_is_found_among_many_similar_names():

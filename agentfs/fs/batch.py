@@ -652,6 +652,8 @@ class Batch:
             return self._rename_back(plan)
         if isinstance(before, FileNode | LinkNode):
             return self._restore_from_backup(plan)
+        if before is None and _is_directory(after):
+            return self._remove_made_directory(path)
         present = self._node_at(path)
         if _is_file(present) and (present != after or not self._created(plan)):
             return False
@@ -663,11 +665,16 @@ class Batch:
             return True
         if present is None or present != after:
             return present is None
-        if isinstance(present, DirectoryNode):
+        self._remove_at(path)
+        return True
+
+    def _remove_made_directory(self, path: str) -> bool:
+        """Remove a directory unless something is in it; this takes fewer descriptors than making it."""
+        with suppress(NotFoundError, NotDirectoryError, FileNotFoundError), self._at(path) as target:
+            if not stat.S_ISDIR(syscalls.lstat(target.parent, target.name).st_mode):
+                return False
             with suppress(OSError):
-                self._remove_at(path, directory=True)
-        else:
-            self._remove_at(path)
+                os.rmdir(target.name, dir_fd=target.parent)
         return True
 
     def _rename_back(self, plan: PlannedChange) -> bool:

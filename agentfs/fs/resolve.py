@@ -168,9 +168,15 @@ class ResolvedPath:
 
     def is_write_protected(self) -> bool:
         """Return True if the name or a directory on the way may not be changed, whatever path leads there."""
-        own = self._context.own.identities()
         if any(map(own_directories.is_mark, [*self.missing, self.name])):
             return True
+        try:
+            return self._leads_to_own_or_protected()
+        except OSError as error:
+            raise self.error(error) from None
+
+    def _leads_to_own_or_protected(self) -> bool:
+        own = self._context.own.identities()
         last = None if self.missing else self.stat()
         if last is not None and (last.st_dev, last.st_ino) in own:
             return True

@@ -276,7 +276,7 @@ def test_the_package_is_small_and_has_all_that_the_server_imports(tmp_path):
     finder.run_script(str(tmp_path / "agentfs/remote/server.py"))
     missing = {each for each in finder.any_missing() if each.startswith(bootstrap._PACKAGES)}
     # For `Workspace.tools` and `connect`, which the near side runs.
-    assert missing <= {"agentfs.tools.toolset", "agentfs.remote.client"}
+    assert missing <= {"agentfs.tools.spec", "agentfs.tools.toolset", "agentfs.remote.client"}
 
 
 def test_the_command_needs_no_quoting():

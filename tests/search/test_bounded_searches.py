@@ -287,7 +287,7 @@ def test_a_call_of_a_group_is_refused_and_pointed_at(ws: Workspace, pattern: str
     assert pattern[caught.value.details["position"] :].startswith("(?")
 
 
-@pytest.mark.parametrize("pattern", ["(?P<x>a)(?P=x)", r"(a)\1", r"\(\?R\)|aa", "[(?R)]a", "(?:a)(?>a)"])
+@pytest.mark.parametrize("pattern", ["(?P<x>a)(?P=x)", r"(a)\1", r"\(\?R\)|aa", "[(?R)a]a", "(?:a)(?>a)"])
 def test_references_and_escaped_calls_are_no_calls(ws: Workspace, pattern: str) -> None:
     (Path(ws.root) / "f.txt").write_text("aab\n")
     assert ws.grep(pattern).total_lines == 1

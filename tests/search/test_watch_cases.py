@@ -669,7 +669,8 @@ def test_memory_is_bounded_and_given_back(root):
         ws.forget()
         assert (ws.watch.texts, ws.watch.names) == (0, 0)
         check_same(ws, root)
-    assert ws.watch.kept_bytes == 0
+        kept = ws._root.watch
+    assert kept.report.kept_bytes == 0
 
 
 def test_memory_is_bounded_while_the_listing_grows(root):
