@@ -13,7 +13,9 @@ def test_the_closest_names_are_those_of_difflib(name, names, cutoff):
     def ratios(found):
         return [difflib.SequenceMatcher(None, each, name).ratio() for each in found]
 
-    assert ratios(closest(name, names, 3, cutoff)) == ratios(difflib.get_close_matches(name, names, 3, cutoff))
+    assert ratios(closest(name, names, 3, cutoff)) == ratios(
+        difflib.get_close_matches(name, names, 3, cutoff)
+    )
 
 
 def test_of_names_that_are_as_close_the_first_is_first():

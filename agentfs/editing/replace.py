@@ -36,9 +36,8 @@ from agentfs.history.store import Store
 from agentfs.limits import Limits
 from agentfs.line_ranges import Hunk
 from agentfs.messages import FirstOf, Joined, Message, ParameterName, Retry
-from agentfs.patterns.compile import MAX_CHARACTERS
 from agentfs.patterns.line_search import LineSearch
-from agentfs.patterns.syntax import has_line_feed
+from agentfs.patterns.syntax import MAX_CHARACTERS, has_line_feed
 from agentfs.read_tracker import ReadTracker
 from agentfs.results import Edit, ReplaceResult
 from agentfs.search.diagnose import diagnose, explain_glob_path

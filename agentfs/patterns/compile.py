@@ -15,10 +15,9 @@ from agentfs.messages import Message, Retry
 from agentfs.patterns.engine import engine as regex_engine
 from agentfs.patterns.engine import engine_note
 from agentfs.patterns.literals import Plan, make_plan
-from agentfs.patterns.syntax import Syntax, escape, is_call, literal_syntax, read_syntax
+from agentfs.patterns.syntax import MAX_CHARACTERS, Syntax, escape, is_call, literal_syntax, read_syntax
 from agentfs.text import visible
 
-MAX_CHARACTERS = 1000
 _MAX_DEPTH = 50
 _MAX_COST = 20_000  # the dearest pattern below it that was tried compiles in 0.2 s
 _MAX_STACK = 128 * 1024 * 1024  # bytes that the engine may take to match one line

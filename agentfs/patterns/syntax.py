@@ -28,6 +28,8 @@ Kind = Literal[
     "other",  # what only the engine understands
 ]
 
+MAX_CHARACTERS = 1000
+
 _QUANTIFIER = re.compile(r"\{(?:([0-9]+)(,?)([0-9]*)|(,)([0-9]+))\}")
 _PROPERTY = re.compile(r"\{\^?[A-Za-z0-9 &_\-./]*(?:[:=][A-Za-z0-9 &_\-./]*)?\}|[CLMNPSZ]")
 _NAME = re.compile(r"\{[A-Za-z0-9 \-]*\}")
@@ -144,13 +146,17 @@ def escape(text: str) -> str:
 
 def has_capital(pattern: str) -> bool:
     """Return whether a pattern has a capital among the characters that it matches, for smart case."""
-    for token in read_syntax(pattern).tokens:
+    for token in _first_tokens(pattern):
         letters = token.value if token.kind == "character" else ""
         if token.kind == "set":
             letters = _SET_ESCAPE.sub(lambda escape: _character(escape[1] or escape[2] or "0"), token.text)
         if any(map(str.isupper, letters)):
             return True
     return False
+
+
+def _first_tokens(pattern: str) -> list[Token]:
+    return read_syntax(pattern[:MAX_CHARACTERS]).tokens  # a longer pattern is refused when it is compiled
 
 
 def _character(digits: str) -> str:
@@ -166,12 +172,12 @@ def is_call(token: Token) -> bool:
 
 def has_slash(pattern: str) -> bool:
     """Return whether a pattern has a `/` among its characters."""
-    return any(token.value == "/" for token in read_syntax(pattern).tokens if token.kind == "character")
+    return any(token.value == "/" for token in _first_tokens(pattern) if token.kind == "character")
 
 
 def has_line_feed(pattern: str) -> bool:
     """Return whether a pattern has a line feed among its characters."""
-    return any(token.value == "\n" for token in read_syntax(pattern).tokens if token.kind == "character")
+    return any(token.value == "\n" for token in _first_tokens(pattern) if token.kind == "character")
 
 
 def from_basic_syntax(pattern: str) -> list[str]:

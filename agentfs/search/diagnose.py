@@ -13,8 +13,7 @@ from agentfs.errors import AgentFSError, NotFoundError
 from agentfs.fs import Root, display_name
 from agentfs.limits import Limits
 from agentfs.messages import FirstOf, Message, Retry, plural
-from agentfs.patterns.compile import MAX_CHARACTERS
-from agentfs.patterns.syntax import escape, from_basic_syntax, has_line_feed
+from agentfs.patterns.syntax import MAX_CHARACTERS, escape, from_basic_syntax, has_line_feed
 from agentfs.search.options import GrepOptions, has_wildcard
 from agentfs.search.render import OPEN_IGNORED, RULE_CHARS
 from agentfs.search.searcher import Found, search

@@ -12,7 +12,7 @@ from agentfs.errors import InvalidArgumentError, must_be
 from agentfs.fs import Root
 from agentfs.limits import HARD_FILE_BYTES, Limits
 from agentfs.messages import NextCall
-from agentfs.patterns.compile import MAX_CHARACTERS, Pattern, compile_pattern
+from agentfs.patterns.compile import Pattern, compile_pattern
 from agentfs.patterns.syntax import escape, has_capital
 from agentfs.policy import NO_DIALECT, DialectOptions
 from agentfs.results import GlobResult
@@ -264,7 +264,7 @@ def is_glob(root: Root, path: str) -> bool:
 
 def ignores_case(pattern: str, *, smart: bool) -> bool:
     """Return whether smart case ignores case: where the pattern has no capital."""
-    return smart and not has_capital(pattern[:MAX_CHARACTERS])  # a longer one is refused
+    return smart and not has_capital(pattern)
 
 
 def opens_hidden(options: SearchOptions) -> bool:
