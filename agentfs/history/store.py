@@ -304,9 +304,17 @@ class Store:
                 self._unwritten.add(content)
                 self._unwritten_bytes += len(content.unwritten)
                 if self._unwritten_bytes > _UNWRITTEN_BYTES:
-                    self._write(list(self._unwritten), [])
+                    self._write_or_forget(content)
                     self._unwritten_bytes = 0
         return replace(node, load=content)
+
+    def _write_or_forget(self, newest: Content) -> None:
+        try:
+            self._write(list(self._unwritten), [])
+        except BaseException:  # the error may still refer to the content, so it could be taken for kept
+            del self._contents[newest.digest]
+            self._unwritten.discard(newest)
+            raise
 
     def _known(self, digest: str) -> Content | None:
         found = self._contents.get(digest)
