@@ -43,16 +43,29 @@ class AgentFSError(Exception):
             raise TypeError(f"{type(self).__name__} groups errors; raise one of its subclasses")
         super().__init__(message)
         self.message = message
-        self.hint = hint
         self.details: dict[str, Any] = details or {}
-        if calls := calls_in(hint):
-            self.details["suggested_calls"] = calls
+        self._set_hint(hint)
         if isinstance(self, OSError):
             _fill_in(self, self._number, self.details)
 
     def __str__(self) -> str:
         """Return what the model is shown: the message, the places it names, and the hint."""
         return str(self.text)
+
+    @property
+    def hint(self) -> str:
+        """What to do or call next, or ""."""
+        return self._hint
+
+    @hint.setter
+    def hint(self, hint: str) -> None:
+        self.details.pop("suggested_calls", None)
+        self._set_hint(hint)
+
+    def _set_hint(self, hint: str) -> None:
+        self._hint = hint
+        if calls := calls_in(hint):
+            self.details["suggested_calls"] = calls
 
     @property
     def text(self) -> Message:

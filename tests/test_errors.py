@@ -9,7 +9,7 @@ import pickle
 import pytest
 
 from agentfs import AgentFSError, Workspace, errors
-from agentfs.messages import METHODS
+from agentfs.messages import METHODS, calls_in
 from agentfs.remote import protocol
 
 LEAVES = [
@@ -71,3 +71,14 @@ def test_an_error_of_a_workspace_is_as_that_of_open(tmp_path):
                 (tmp_path / path).open("r+")
             assert ours.value.errno == theirs.value.errno
             assert ours.value.strerror == theirs.value.strerror
+
+
+def test_another_hint_brings_its_own_suggested_calls(tmp_path):
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src/a.txt").write_text("one\n")
+    with Workspace(tmp_path) as ws, pytest.raises(errors.NotFoundError) as caught:
+        ws.read("src/b/a.txt")
+    error = caught.value
+    assert error.details.get("suggested_calls", []) == calls_in(error.hint)
+    error.hint = "Give up."
+    assert "suggested_calls" not in error.details
