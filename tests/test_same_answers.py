@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from agentfs import AgentFSError, Limits, Workspace, connect
+from agentfs.remote.protocol import shown
 from tests.remote.over_pipe import open_pipe
 from tests.search.watched import unhurried
 
@@ -132,7 +133,8 @@ def answer(workspace, name, arguments):
     try:
         result = getattr(workspace, name)(**arguments)
     except AgentFSError as error:
-        return [error.code, *(plain(each, workspace.root) for each in (str(error), error.details))]
+        # What a far side says in an error has no hidden characters.
+        return [error.code, *(plain(shown(each), workspace.root) for each in (str(error), error.details))]
     return [plain(result.to_dict(), workspace.root), plain(result.text, workspace.root)]
 
 
