@@ -15,7 +15,6 @@ import struct
 import sys
 import threading
 import time
-import weakref
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
@@ -24,6 +23,7 @@ from typing import Any, TypeVar
 
 from agentfs import call_context
 from agentfs.errors import AccessError, AgentFSError
+from agentfs.forks import watch_forks
 from agentfs.fs import inotify, syscalls
 from agentfs.fs.context import TIME_RESOLUTION, RootContext
 from agentfs.fs.file import read_start
@@ -78,7 +78,7 @@ class Watch:
         self._max_names = max_bytes // (2 * _NAME_BYTES)
         self.texts = TextStore(max_bytes)
         self._reset()
-        _watches.add(self)
+        watch_forks(self)
 
     @contextmanager
     def call(self) -> Generator[bool]:
@@ -109,7 +109,7 @@ class Watch:
             if self._closed or self._broken:  # perhaps meanwhile, by another thread
                 self.forget()
 
-    def begin_in_child(self) -> None:
+    def after_fork(self) -> None:
         """Begin anew in a forked process, in which the thread that has the lock may not be.
 
         Both queues of events belong to the parent.
@@ -599,18 +599,6 @@ class Watch:
             return syscalls.lstat(root.fd, real_path)
         except OSError:
             return None
-
-
-_watches: "weakref.WeakSet[Watch]" = weakref.WeakSet()
-
-
-def _begin_in_child() -> None:
-    for each in _watches:
-        each.begin_in_child()
-
-
-if hasattr(os, "register_at_fork"):  # agentfs can be imported on Windows too
-    os.register_at_fork(after_in_child=_begin_in_child)
 
 
 def _user() -> tuple[int, int, int, list[int]]:
