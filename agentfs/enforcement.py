@@ -328,9 +328,9 @@ class _GuardedCall:
         """Return the paths that the arguments name, and where links lead them, relative to the root."""
         if not self.names_files:  # `to` of a rollback is the name of a checkpoint
             return ()
-        files = self.arguments.get("files")  # of `grep`: a list of them takes the place of `path`
-        in_place = isinstance(files, Sequence)
-        values = [files] if in_place else [self.arguments.get(name) for name in _PATH_PARAMETERS]
+        # A list of `files` takes the place of `path` in `grep`; the files of a result do not.
+        names = ("files",) if isinstance(self.arguments.get("files"), Sequence) else _PATH_PARAMETERS
+        values = [self.arguments.get(name) for name in names]
         named: list[str] = []
         for value in values:
             named += [value] if isinstance(value, str) else value or []
