@@ -2,8 +2,8 @@
 
     python benchmarks/call_trace.py [CHECKOUT]
 
-Each call is traced the second time it is made, so that imports and first-use work are left out. A change of module is
-a call or a return that leads from one module of the package to another.
+Each call is traced the second time it is made, so that imports and first-use work are left out. A change of
+module is a call or a return that leads from one module of the package to another.
 """
 
 import argparse
