@@ -4,6 +4,7 @@ A file without the literals that every match contains is not even copied.
 """
 
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any, Literal, TypeAlias
 
 from agentfs.errors import BinaryError, EncodingError
@@ -12,7 +13,7 @@ from agentfs.patterns.compile import Pattern
 from agentfs.text import HEAD, codec_name, decode, is_binary, lf_view
 
 try:
-    import stringzilla
+    stringzilla: Any = import_module("stringzilla")  # it has no type hints
 except ImportError:  # a platform for which it cannot be built, and the remote side of `connect`
     stringzilla = None
 
