@@ -96,7 +96,7 @@ class FileSource:
         self._paths = paths_of(self._options.path)
         self._walk: Walk | None = None
         self._seen: set[str] | None = None
-        if self._options.follow_symlinks or self._options.dialect.unique_files or len(self._paths) > 1:
+        if self._options.follow_symlinks or self._options.unique or len(self._paths) > 1:
             self._seen = set()
 
     @property
@@ -180,7 +180,7 @@ class FileSource:
                 with self._root.open_file(path):  # it leads outside, which this raises
                     pass
             if self._seen is not None:
-                found_as = self._real_path(shown) if self._options.dialect.unique_files else shown
+                found_as = self._real_path(shown) if self._options.unique else shown
                 if found_as in self._seen:
                     continue
                 self._seen.add(found_as)
@@ -263,7 +263,7 @@ class FileSource:
         """Return the names of files that were not met by another path, or by another link to them."""
         prefix = with_slash(visit.path)
         found_as = {name: prefix + name for name in names}
-        if self._options.dialect.unique_files:
+        if self._options.unique:
             wanted = (listed for listed in visit.files if listed.name in found_as)
             found_as = {listed.name: visit.directory.real_path_of(listed) for listed in wanted}
         first: dict[str, str] = {}
