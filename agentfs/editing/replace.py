@@ -44,7 +44,7 @@ from agentfs.search.diagnose import diagnose, explain_glob_path
 from agentfs.search.options import GrepOptions, OneOrMore, as_list, paths_of
 from agentfs.search.render import skip_report
 from agentfs.search.searcher import Found, search
-from agentfs.text import Step, first_names, fitted, footer, one_line, plural, unified_diff
+from agentfs.text import Shrink, first_names, fitted, footer, one_line, plural, unified_diff
 
 MAX_FILES = 10_000
 MAX_DIFF_CHARS = 16 * 1024 * 1024  # of all files together, as a permission callback is shown all of it
@@ -392,4 +392,4 @@ def _result(
         text = Joined("\n", head, *_count_lines(files, most), *notes, *shown, left_out)
         return replace(result, text=text)
 
-    return fitted(limits, Step(len(files), render))
+    return fitted(limits, Shrink(len(files), render))

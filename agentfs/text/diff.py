@@ -5,8 +5,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 
+from agentfs.text.display import cut_line, cut_mark
 from agentfs.text.lines import lf_view
-from agentfs.text.render import cut_line, cut_mark
 from agentfs.visible import visible
 
 Change = tuple[int, int, int, int]  # start and end in old, start and end in new
