@@ -169,10 +169,10 @@ def _changed_files(
     changed: dict[str, _ChangedFile] = {}
     faults: dict[str, AgentFSError] = {}
     diff_chars = 0
-    for path, count in found.counts.items():
+    for path in found.counts:
         call_context.check()
         try:
-            file = _changed_file(root, tracker, limits, options, matcher, path, count.matches)
+            file = _changed_file(root, tracker, limits, options, matcher, path)
         except (NotFoundError, NoMatchError, NoChangeError):
             continue  # gone since, or the same afterwards
         except (AccessError, ContentError) as error:
@@ -198,7 +198,6 @@ def _changed_file(
     options: ReplaceOptions,
     matcher: LineSearch | None,
     path: str,
-    count: int,
 ) -> _ChangedFile:
     with root.open_file(path) as file:
         real_path = file.real_path
@@ -212,7 +211,7 @@ def _changed_file(
     else:
         view = LfView(draft.text)
         new = to_lf(options.new_string, lone=view.lone)
-        draft.replace(view, _replacements(draft, matcher, view.text, new, options), count)
+        draft.replace(view, _replacements(draft, matcher, view.text, new, options))
         edited = draft.result("exact")
     root.check_replaceable(real_path, path)
     external = None

@@ -20,6 +20,7 @@ from agentfs.text.diff import changed_lines as changed_lines
 from agentfs.text.diff import common_prefix as common_prefix
 from agentfs.text.diff import common_suffix as common_suffix
 from agentfs.text.diff import hunks as hunks
+from agentfs.text.diff import line_changes as line_changes
 from agentfs.text.diff import unified_diff as unified_diff
 from agentfs.text.display import CUT_MARK as CUT_MARK
 from agentfs.text.display import carriage_return_note as carriage_return_note
