@@ -17,11 +17,13 @@ from agentfs.text.decoding import (
 )
 from agentfs.text.diff import (
     MOST_LINES,
+    Blob,
     around_changes,
     bounded_lines,
     changed_lines,
     common_prefix,
     common_suffix,
+    git_patch,
     hunks,
     unified_diff,
 )
@@ -48,6 +50,7 @@ __all__ = [
     "HEAD",
     "MOST_LINES",
     "UNKNOWN_8BIT",
+    "Blob",
     "Decoded",
     "Step",
     "around_changes",
@@ -77,6 +80,7 @@ __all__ = [
     "fits",
     "fitted",
     "footer",
+    "git_patch",
     "hunks",
     "is_binary",
     "lf_view",
