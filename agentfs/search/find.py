@@ -46,7 +46,7 @@ from agentfs.search.options import (
     seconds_of,
 )
 from agentfs.search.render import OPEN_IGNORED, path_lines, report_of, stop_report
-from agentfs.text import Step, continuation, fitted, footer
+from agentfs.text import Shrink, continuation, fitted, footer
 from agentfs.tree.globs import compile_descent, compile_exclude, compile_globs, hidden_names
 from agentfs.tree.ignore_sources import with_slash
 from agentfs.tree.walk import Walk, entry_name
@@ -419,4 +419,4 @@ def _fitted_page(
         text = Joined("\n", "\n".join(lines[:count]) if lines else nothing, notes)
         return replace(result, truncated=following is not None, next=following, text=text)
 
-    return fitted(limits, Step(max(min(len(lines), limits.output_tokens), 1), answer))
+    return fitted(limits, Shrink(max(min(len(lines), limits.output_tokens), 1), answer))
