@@ -25,7 +25,7 @@ from agentfs.results import ToolResult
 from agentfs.tools.aliases import nearest
 from agentfs.tools.spec import RenderContext, ToolSpec
 from agentfs.tools.toolset import Toolset
-from agentfs.workspace import Workspace, view_for_dialect
+from agentfs.workspace import Workspace
 
 __all__ = [
     "BUILT_IN",
@@ -59,7 +59,6 @@ class Dialect:
             methods.
         limits: Fields of `Limits` that replace the defaults.
         policy: Fields of `Policy` that replace the defaults; never those that confine or protect.
-        options: Fields of `agentfs.policy.DialectOptions`, for which no method has a parameter.
         render: Makes the final result of each call, after the tool's own `render`, given the workspace with
             the preset: of successes, refusals and failures, also where there is no such tool.
     """
@@ -68,7 +67,6 @@ class Dialect:
     specs: Callable[[Workspace], Sequence[ToolSpec]]
     limits: Mapping[str, Any] = field(default_factory=dict[str, Any])
     policy: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    options: Mapping[str, Any] = field(default_factory=dict[str, Any])
     render: Callable[[RenderContext, Workspace], ToolResult] | None = None
 
     def tools(
@@ -112,7 +110,7 @@ class Dialect:
         limits = with_preset(workspace.limits, self.limits, Limits())
         # Whether lines have numbers is a part of the contract.
         policy = replace(with_preset(workspace.policy, self.policy, Policy()), line_numbers=True)
-        return view_for_dialect(workspace.view(limits=limits, policy=policy), **self.options)
+        return workspace.view(limits=limits, policy=policy)
 
 
 def register(dialect: Dialect) -> Dialect:

@@ -38,6 +38,7 @@ from agentfs.workspace import Workspace
 _LIMITS: Mapping[str, Any] = {
     "read_lines": 200,
     "line_chars": 51_200,
+    "line_overhead": 0,
     "list_entries": 200,
     "glob_results": 100,
     "grep_results": 50,
@@ -341,10 +342,5 @@ def _ok(context: RenderContext, path: str, notes: tuple[str, ...]) -> ToolResult
 
 
 DIALECT = Dialect(
-    "codescout",
-    specs,
-    limits=_LIMITS,
-    policy={"overwrite": "always", "match": "exact"},
-    options={"line_overhead": 0},
-    render=_render,
+    "codescout", specs, limits=_LIMITS, policy={"overwrite": "always", "match": "exact"}, render=_render
 )

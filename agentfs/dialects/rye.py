@@ -46,6 +46,7 @@ _ID_CHARS = len("[LID:] ")  # added to each line, beside the id
 _IDS = ("line_id", "start_line_id", "end_line_id")
 _LINE_CHARS = 2000
 _ALWAYS_SKIPPED = ("vcs",)  # left out by this dialect in every call
+_MOST_SORTED = 100_000  # paths that glob puts in order
 _MAX_LISTED_IDS = 500  # in the details of an error
 _NUMBERED_LINE = re.compile(r"^ *[0-9]+ ([0-9a-f]{6,})\|", re.MULTILINE)
 
@@ -85,7 +86,10 @@ def specs(workspace: Workspace) -> Sequence[ToolSpec]:
             pattern: Glob pattern (e.g. `**/*.py`, `*.md`).
             path: Base directory to search from; by default the project root.
         """
-        return workspace.glob(pattern, path, include_ignored=True, exclude=_EXCLUDE)
+        found = workspace.glob(pattern, path, _MOST_SORTED, include_ignored=True, exclude=_EXCLUDE)
+        most = workspace.limits.glob_results
+        files = sorted(found.files, key=lambda entry: entry.path)[:most]
+        return replace(found, files=files, truncated=found.truncated or found.total > most)
 
     def grep(pattern: str, path: str = ".", glob: str | None = None) -> GrepResult:
         r"""Search file contents with a regex, at most 100 matches; what glob leaves out is left out here too.
@@ -251,6 +255,7 @@ DIALECT = Dialect(
     specs,
     limits={
         "line_chars": _LINE_CHARS,
+        "line_overhead": _ID_CHARS,
         "glob_results": 100,
         "grep_results": 100,
         "grep_line_chars": _LINE_CHARS,
@@ -258,7 +263,6 @@ DIALECT = Dialect(
         # The document bounds a read in lines and bytes alone, and no text has more tokens than bytes.
         "output_tokens": 200_000,
     },
-    policy={"overwrite": "always"},
-    options={"line_overhead": _ID_CHARS, "fresh_line_ids": True, "plain_order": True},
+    policy={"overwrite": "always", "line_ids": "fresh"},
     render=_render,
 )

@@ -6,6 +6,7 @@ import stat
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from typing import Any, TypeAlias, TypeVar
 
 from agentfs import call_context
@@ -266,14 +267,9 @@ class _Collector:
     def __init__(self, query: Query, page: Page) -> None:
         self.query = query
         self.page = page
-        self.unique = query.options.dialect.unique_files
+        self.unique = query.options.unique
         # One walk in path order meets the page in its order; otherwise all is collected, then sorted.
-        self.in_order = (
-            query.options.sort == "path"
-            and len(query.paths) == 1
-            and not self.unique
-            and not query.options.dialect.plain_order
-        )
+        self.in_order = query.options.sort == "path" and len(query.paths) == 1 and not self.unique
         self.links = self.special = self.total = self.vanished = 0
         self.keyed: list[tuple[Any, str]] = []
         self.seen: set[str] = set()
@@ -337,12 +333,12 @@ class _Collector:
     def _keep(self, directory: Directory, found: list[DirEntry], *, files: bool = True) -> None:
         """Keep the paths of what was found in a directory, each with its sort key."""
         sort, unique = self.query.options.sort, self.unique
-        plain_order = self.query.options.dialect.plain_order
         may_repeat = unique or len(self.query.paths) > 1
         prefix, real_prefix = with_slash(directory.path), with_slash(directory.real_path)
-        for listed in found:
+        # Of several names of one file the first counts, whatever the order of the system.
+        for listed in sorted(found, key=attrgetter("name")) if unique else found:
             path = prefix + display_name(listed.name)
-            key: Any = path if plain_order else path_order(path)
+            key: Any = path_order(path)
             if may_repeat:
                 real_path = real_prefix + listed.name
                 if unique and files:

@@ -102,7 +102,7 @@ class FileSource:
         self._paths = paths_of(self._options.path)
         self._walk: Walk | None = None
         self._seen: set[str] | None = None
-        if self._options.follow_symlinks or self._options.dialect.unique_files or len(self._paths) > 1:
+        if self._options.follow_symlinks or self._options.unique or len(self._paths) > 1:
             self._seen = set()
 
     @property
@@ -179,7 +179,7 @@ class FileSource:
                 with self._root.open_file(path):  # it leads outside, which this raises
                     pass
             if self._seen is not None:
-                found_as = self._real_path(shown) if self._options.dialect.unique_files else shown
+                found_as = self._real_path(shown) if self._options.unique else shown
                 if found_as in self._seen:
                     continue
                 self._seen.add(found_as)
@@ -241,7 +241,7 @@ class FileSource:
         first: dict[str, DirEntry] = {}
         prefix = with_slash(directory.path)
         for entry in entries:
-            unique = self._options.dialect.unique_files
+            unique = self._options.unique
             path = directory.real_path_of(entry) if unique else prefix + entry.name
             if path not in seen:
                 first.setdefault(path, entry)

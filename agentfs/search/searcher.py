@@ -108,7 +108,7 @@ class _Searcher:
         # Where no context was asked for, that of the first matches depends on how many there are.
         self.adaptive = self.by_line and not options.has_context and options.offset == 0
         self.waiting: list[tuple[_Excerpts, list[LineMatch]]] = []
-        self.samples = options.dialect.summary_samples if options.output_mode == "summary" else 0
+        self.samples = options.samples if options.output_mode == "summary" else 0
 
     def search_kept_text(self, text: str) -> None:
         self.found.searched = 1
@@ -248,7 +248,7 @@ class _Searcher:
         counts, first = Counts(), found.entries
         samples = self.samples if page.first <= first < page.end else 0
         kept: list[LineMatch] = []
-        excerpts = _Excerpts(path, text, self.limits.grep_line_chars, self.options.dialect.whole_context)
+        excerpts = _Excerpts(path, text, self.limits.grep_line_chars, self.options.overlap)
         too_long = line_search.too_long
         try:
             if max_count is None and not samples and (not self.by_line or first >= page.end):

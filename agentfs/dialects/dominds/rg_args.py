@@ -48,11 +48,6 @@ class RgArguments:
         """What the results are."""
         return self.files or ("matches" if self.only_matching and not self.inverted else "lines")
 
-    @property
-    def dialect_options(self) -> dict[str, bool]:
-        """The fields of `DialectOptions` for what `grep` has no argument for."""
-        return {"whole_line": self.match == "line", "inverted": self.inverted}
-
     def grep(self, pattern: str) -> dict[str, Any]:
         """Return the arguments of `grep` for a pattern."""
         if self.inverted and self.options.get("multiline"):
@@ -73,7 +68,9 @@ class RgArguments:
         if self.files:
             arguments["output_mode"] = {"files": "files_with_matches", "counts": "count"}[self.files]
         arguments |= {"fixed_strings": True} if self.fixed else {}
-        arguments |= {"word": True} if self.match == "word" else {}
+        if self.match:
+            arguments["word" if self.match == "word" else "whole_line"] = True
+        arguments |= {"invert": True} if self.inverted else {}
         return {**arguments, **self.options}
 
 

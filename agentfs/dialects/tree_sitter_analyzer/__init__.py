@@ -40,7 +40,7 @@ from agentfs.search.options import parse_filesize, parse_types
 from agentfs.tools.result import first_line
 from agentfs.tools.spec import RenderContext, ToolSpec
 from agentfs.tree.globs import compile_globs
-from agentfs.workspace import Workspace, view_for_dialect
+from agentfs.workspace import Workspace
 
 NAME = "tree-sitter-analyzer"
 
@@ -89,7 +89,6 @@ def in_language(language: Language | None = None) -> Dialect:
         NAME,
         specs,
         limits={"grep_line_chars": 2000, "output_tokens": UNBOUNDED, "timeout": MAX_TIMEOUT_MS / 1000},
-        options={"dot_all": False, "summary_samples": SAMPLES},
         render=render,
     )
 
@@ -114,7 +113,7 @@ def _tool(
 
 def _list_files(workspace: Workspace, given: FileFilter) -> ToolResult:
     notes = _check_numbers(workspace, given)
-    found = _find(view_for_dialect(workspace, unique_files=given.follow_symlinks), given)
+    found = _find(workspace, given, unique=given.follow_symlinks)
     return list_reply(workspace, found, notes, given)
 
 
@@ -126,7 +125,7 @@ def _search_content(workspace: Workspace, given: SearchContent) -> ToolResult:
     options = _grep_options(given)
     notes = _check_numbers(workspace, given)
     found = _grep(
-        view_for_dialect(workspace, unique_files=given.follow_symlinks or bool(given.files)),
+        workspace,
         {"include_globs": given.include_globs, "exclude_globs": given.exclude_globs},
         {
             **options,
@@ -135,6 +134,7 @@ def _search_content(workspace: Workspace, given: SearchContent) -> ToolResult:
             "glob": given.include_globs,
             "exclude": _excluded(given) or None,
             "follow_symlinks": given.follow_symlinks,
+            "unique": given.follow_symlinks or bool(given.files),
             "hidden": given.hidden,
             "include_ignored": given.no_ignore,
         },
@@ -146,7 +146,7 @@ def _find_and_grep(workspace: Workspace, given: FindAndGrep) -> ToolResult:
     options = _grep_options(given)
     notes = _check_numbers(workspace, given)
     filtered = replace(given, types=_searchable_types(given.types))
-    files = _find(view_for_dialect(workspace, unique_files=True), filtered, sort=_SORT[given.sort])
+    files = _find(workspace, filtered, sort=_SORT[given.sort], unique=True)
     # `find` takes one list of globs: where `pattern` is a glob, the search takes the others.
     globs = given.include_globs if given.glob and given.pattern else None
     options |= {"path": given.roots, "files": files, "glob": globs}
@@ -211,6 +211,8 @@ def _grep_options(given: Query) -> dict[str, Any]:
         "word": given.word,
         **case_options(given.case),
         "multiline": given.multiline,
+        "dot_all": False,
+        "samples": SAMPLES,
         "context": 0,
         "before": given.context_before,
         "after": given.context_after,
