@@ -13,7 +13,7 @@ from agentfs.errors import AgentFSError, NotFoundError
 from agentfs.fs import Root, display_name
 from agentfs.limits import Limits
 from agentfs.messages import FirstOf, Message, Retry, plural
-from agentfs.patterns.syntax import MAX_CHARACTERS, escape, from_basic_syntax, has_line_feed
+from agentfs.patterns.syntax import MAX_CHARACTERS, escape, from_basic_syntax, has_character
 from agentfs.search.options import GrepOptions, has_wildcard
 from agentfs.search.render import OPEN_IGNORED, RULE_CHARS
 from agentfs.search.searcher import Finding, search
@@ -86,7 +86,7 @@ def _other_readings(options: GrepOptions, nothing: Finding) -> Iterator[tuple[st
         escaped = escape(pattern)
         if "\\" not in pattern and escaped != pattern and len(escaped) <= MAX_CHARACTERS:
             yield "As plain text it", {"pattern": escaped}
-    if not options.multiline and ("\n" in pattern if options.fixed_strings else has_line_feed(pattern)):
+    if not options.multiline and ("\n" in pattern if options.fixed_strings else has_character(pattern, "\n")):
         yield "Over several lines it", {"multiline": True}
     if not options.ignore_case and nothing.in_other_case and pattern.lower() != pattern.upper():
         yield "In another case it", {"ignore_case": True}

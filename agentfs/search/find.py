@@ -14,7 +14,7 @@ from agentfs.limits import Limits
 from agentfs.messages import FirstOf, Joined, Message, ParameterName, Retry, plural
 from agentfs.patterns.compile import compile_pattern
 from agentfs.patterns.line_search import untimed_length
-from agentfs.patterns.syntax import has_slash
+from agentfs.patterns.syntax import has_character
 from agentfs.read_tracker import ReadTracker
 from agentfs.results import Entry, GlobResult, ListResult
 from agentfs.search.collect import (
@@ -207,7 +207,7 @@ def find_files(
 ) -> GlobResult:
     """Find entries by name, type, size and time, as fd does."""
     pattern, hint = options.pattern, ""
-    if pattern and not options.full_path and has_slash(pattern):
+    if pattern and not options.full_path and has_character(pattern, "/"):
         retry = Message(Retry({"full_path": True}), " to look in paths, or use ", ParameterName("glob"))
         hint = Joined(": ", "no name has a '/' in it", retry)
     patterns = [*as_list(options.glob), *as_list(pattern)]
