@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from copy import copy
 from dataclasses import replace
 from functools import partial
-from importlib import import_module
 from os import PathLike, fspath
 from types import TracebackType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias, TypeVar, cast
@@ -41,6 +40,7 @@ from agentfs.results import (
     WriteResult,
 )
 from agentfs.tools.declaration import ModelType, declared_tools, tool
+from agentfs.tools.registry import find_dialect
 
 if TYPE_CHECKING:  # each is imported when it is first needed, which keeps `import agentfs` fast
     from agentfs.editing import EditTarget
@@ -220,12 +220,8 @@ class Workspace:
         chosen = [names] if isinstance(names, str) and names != "all" else names
         if dialect != "agentfs":
             own = None if isinstance(chosen, str) else chosen
-            return cast(
-                "Toolset",
-                import_module("agentfs.dialects")
-                .find(dialect)
-                .tools(self, own, expose=expose, prefix=prefix),
-            )
+            found = find_dialect(dialect)
+            return cast("Toolset", found.tools(self, own, expose=expose, prefix=prefix))
         from agentfs.tools.spec import ToolSpec
         from agentfs.tools.toolset import Toolset
 

@@ -9,9 +9,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from agentfs.dialects import Dialect
-from agentfs.dialects.rendering import (
+from agentfs import Limits, LineChange, ToolResult, Workspace
+from agentfs.dialects.toolkit import (
+    Dialect,
     Problem,
+    RenderContext,
+    ToolSpec,
     as_json,
     content_of,
     left_out_field,
@@ -20,20 +23,7 @@ from agentfs.dialects.rendering import (
     without_empty,
 )
 from agentfs.errors import EncodingError, UnknownLineError
-from agentfs.limits import Limits
-from agentfs.results import (
-    EditResult,
-    Entry,
-    GlobResult,
-    GrepResult,
-    LineChange,
-    ListResult,
-    ReadResult,
-    ToolResult,
-    WriteResult,
-)
-from agentfs.tools.spec import RenderContext, ToolSpec
-from agentfs.workspace import Workspace
+from agentfs.results import EditResult, Entry, GlobResult, GrepResult, ListResult, ReadResult, WriteResult
 
 # The directories that glob, grep and ls leave out wherever they lie.
 IGNORED = (

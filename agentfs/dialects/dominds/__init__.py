@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Literal
 
-from agentfs.dialects import Dialect
+from agentfs import Limits, Workspace
 from agentfs.dialects.dominds.documents import (
     Document,
     counts,
@@ -24,14 +24,21 @@ from agentfs.dialects.dominds.documents import (
     with_document,
 )
 from agentfs.dialects.dominds.rg_args import ALLOWED, read_arguments, vary
-from agentfs.dialects.rendering import case_options, last_line, past_end_of_lines
+from agentfs.dialects.toolkit import (
+    Dialect,
+    Message,
+    NextCall,
+    RenderContext,
+    ToolSpec,
+    call,
+    case_options,
+    last_line,
+    literal,
+    past_end_of_lines,
+    to_json,
+)
 from agentfs.errors import InvalidArgumentError, NotAFileError, PastEndError, must_be
-from agentfs.limits import Limits
-from agentfs.messages import Message, NextCall, call
 from agentfs.results import GrepResult, ListResult, ReadResult
-from agentfs.tools.spec import RenderContext, ToolSpec
-from agentfs.visible import literal, to_json
-from agentfs.workspace import Workspace
 
 Case = Literal["smart", "sensitive", "insensitive"]
 

@@ -8,11 +8,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal
 
-from agentfs.dialects.rendering import case_options
+from agentfs.dialects.toolkit import Retry, case_options, literal, parse_filesize
 from agentfs.errors import InvalidArgumentError
-from agentfs.messages import Retry
-from agentfs.search.options import parse_filesize
-from agentfs.visible import literal
 
 _SORTS = {"path": "path", "modified": "oldest", "none": "path"}
 _MAX_CHARS = 50_000  # the time of `getopt` grows with their square

@@ -9,16 +9,30 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, TypeVar, get_type_hints
 
-from agentfs.dialects import Dialect
-from agentfs.dialects.rendering import as_json, case_options, problem_of
+from agentfs import AgentFSError, ToolResult, Workspace
+from agentfs.dialects.toolkit import (
+    HARD_FILE_BYTES,
+    Dialect,
+    Message,
+    RenderContext,
+    Retry,
+    ToolSpec,
+    as_json,
+    case_options,
+    compile_globs,
+    first_line,
+    parse_filesize,
+    parse_types,
+    problem_of,
+)
 from agentfs.dialects.tree_sitter_analyzer.contract import (
     MAX_LIMIT,
     MAX_TIMEOUT_MS,
+    ContentQuery,
     FileFilter,
     FindAndGrep,
     Format,
     Language,
-    Query,
     SearchContent,
     language_of_environment,
     own_error,
@@ -32,15 +46,8 @@ from agentfs.dialects.tree_sitter_analyzer.replies import (
     list_reply,
     search_reply,
 )
-from agentfs.errors import AgentFSError, InvalidPatternError, OutsideWorkspaceError, UnknownToolError
-from agentfs.limits import HARD_FILE_BYTES
-from agentfs.messages import Message, Retry
-from agentfs.results import GlobResult, GrepResult, ToolResult
-from agentfs.search.options import parse_filesize, parse_types
-from agentfs.tools.result import first_line
-from agentfs.tools.spec import RenderContext, ToolSpec
-from agentfs.tree.globs import compile_globs
-from agentfs.workspace import Workspace
+from agentfs.errors import InvalidPatternError, OutsideWorkspaceError, UnknownToolError
+from agentfs.results import GlobResult, GrepResult
 
 NAME = "tree-sitter-analyzer"
 
@@ -153,7 +160,7 @@ def _find_and_grep(workspace: Workspace, given: FindAndGrep) -> ToolResult:
     return search_reply(workspace, _grep(workspace, {"include_globs": globs}, options), files, notes, given)
 
 
-def _check_numbers(workspace: Workspace, given: FileFilter | Query) -> list[str]:
+def _check_numbers(workspace: Workspace, given: FileFilter | ContentQuery) -> list[str]:
     """Check the numbers of a call, and return a note for each that is over its maximum and so lowered."""
     notes: list[str] = []
     for field, (least, most) in _BOUNDS.items():
@@ -163,7 +170,7 @@ def _check_numbers(workspace: Workspace, given: FileFilter | Query) -> list[str]
             raise own_error("least", name, name=name, least=str(least), value=str(value))
         if value is not None and most is not None and value > most:
             notes.append(f"{name} was lowered from {value:,} to {most:,}, the most there is")
-    if isinstance(given, Query):
+    if isinstance(given, ContentQuery):
         most = workspace.limits.context_lines
         if max(given.context_before or 0, given.context_after or 0) > most:
             notes.append(f"context was lowered to {most} lines on either side")
@@ -173,7 +180,9 @@ def _check_numbers(workspace: Workspace, given: FileFilter | Query) -> list[str]
 
 
 def _find(workspace: Workspace, given: FileFilter, **options: Any) -> GlobResult:
-    includes, excludes = (given.include_globs, _excluded(given)) if isinstance(given, Query) else (None, [])
+    includes, excludes = None, list[str]()
+    if isinstance(given, ContentQuery):
+        includes, excludes = given.include_globs, _excluded(given)
     try:
         return workspace.find(
             given.roots,
@@ -199,7 +208,7 @@ def _find(workspace: Workspace, given: FileFilter, **options: Any) -> GlobResult
         raise
 
 
-def _grep_options(given: Query) -> dict[str, Any]:
+def _grep_options(given: ContentQuery) -> dict[str, Any]:
     """Return arguments of `grep` for those of the tools."""
     output_format = given.format
     if not given.query:
@@ -238,7 +247,7 @@ def _grep(workspace: Workspace, globs: _Globs, arguments: Mapping[str, Any]) -> 
         ) from None
 
 
-def _excluded(given: Query) -> list[str]:
+def _excluded(given: ContentQuery) -> list[str]:
     """Return the globs to leave out, without the `!` that rg has before them."""
     return [glob.removeprefix("!") for glob in given.exclude_globs or ()]
 
