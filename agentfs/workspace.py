@@ -363,7 +363,7 @@ class Workspace:
         """
         from agentfs.fs import quote
         from agentfs.reading import read_files
-        from agentfs.search import GlobOptions, explain_missing, glob_files, is_glob
+        from agentfs.search import GlobOptions, explain_missing, find_files, is_glob
 
         until = call_context.deadline(self.limits.timeout / 2)  # the rest is for reading
         named: list[str] = []
@@ -373,7 +373,7 @@ class Workspace:
         while left and time.monotonic() <= until:
             path = left.popleft()
             if is_glob(self._root, path):
-                found = glob_files(self._root, self.limits, GlobOptions(path, limit=_MOST_NAMED))
+                found = find_files(self._root, self.limits, GlobOptions(path, limit=_MOST_NAMED))
                 named += [entry.path for entry in found.files]
                 if found.truncated or not found.exact:
                     notes.append(f"{quote(path)} matches more files; narrow it")
@@ -761,10 +761,10 @@ class Workspace:
             AgentFSError: `invalid_pattern`, `not_found`, `not_a_directory`, `outside_workspace`, `past_end`.
         """
         options = _given(locals())
-        from agentfs.search import GlobOptions, glob_files
+        from agentfs.search import GlobOptions, find_files
 
         given = GlobOptions(**options)
-        found = glob_files(self._root, self.limits, given, self._read_tracker)
+        found = find_files(self._root, self.limits, given, self._read_tracker)
         return self._with_full_text(found)
 
     @tool(effect="search")

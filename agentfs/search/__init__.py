@@ -1,6 +1,6 @@
 """Search: ls, glob, find and grep, over the walk, ignore rules, globs and patterns."""
 
-from agentfs.search.find import find_files, glob_files, list_directory
+from agentfs.search.find import find_files, list_directory
 from agentfs.search.grep import grep
 from agentfs.search.missing import explain_missing
 from agentfs.search.options import FindOptions, GlobOptions, GrepOptions, ListOptions, has_wildcard, is_glob
@@ -12,7 +12,6 @@ __all__ = [
     "ListOptions",
     "explain_missing",
     "find_files",
-    "glob_files",
     "grep",
     "has_wildcard",
     "is_glob",
