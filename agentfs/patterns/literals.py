@@ -43,15 +43,13 @@ def make_plan(syntax: Syntax, *, ignore_case: bool, matches: Callable[[str, str]
     tokens = [token for token in syntax.tokens if token.kind != "comment"]
     folded = ignore_case or any(token.kind == "flags" and "i" in token.value for token in tokens)
     literals, extra = _LiteralReader(tokens, folded=folded).find()
-    # A lookaround or an end of the text would see further than its line.
-    is_local = all(token.kind != "look" and token.text not in {"\\A", "\\Z", "\\z"} for token in tokens)
     plain = "".join("\n" if token.kind == "or" else token.value for token in tokens)
     branches = tuple(dict.fromkeys((plain.lower() if folded else plain).split("\n")))
     return Plan(
         literals=literals,
         extra_literals=extra,
         is_literal=literals == branches and all(token.kind in {"character", "or"} for token in tokens),
-        line_regex="".join(_within_line(token, matches) for token in tokens) if is_local else None,
+        line_regex="".join(_within_line(token, matches) for token in tokens),
         repeats=_varying_repeats(tokens),
     )
 

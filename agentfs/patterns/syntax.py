@@ -17,7 +17,7 @@ Kind = Literal[
     "any",  # .
     "start",  # ^ \A
     "end",  # $ \Z \z
-    "edge",  # \b \B \m \M (?!\w), of no width
+    "edge",  # \b \B \m \M, of no width
     "open",
     "look",  # opens a lookahead or lookbehind
     "close",
@@ -36,7 +36,6 @@ _NAME = re.compile(r"\{[A-Za-z0-9 \-]*\}")
 _POSIX = re.compile(r"\[:\^?[A-Za-z0-9 &_\-./:=]*?:\]")
 _ANGLED = re.compile(r"<[^>]*>")
 _FLAGS = re.compile(r"\(\?([abefiLmprsuVwx01]*)(-[abefiLmprsuVwx01]+)?([:)])")
-_WORD_EDGE = re.compile(r"\(\?<?!\\w\)")  # sees a line end as it sees the end of a text
 _LOOK = re.compile(r"\(\?<?[=!]")
 _PLAIN_GROUP = re.compile(r"\(\?(?::|>|P?<[^>=!)]*>)")
 _OPAQUE_GROUP = re.compile(r"\(\?(?:\||\([^?)]*\))")
@@ -303,8 +302,6 @@ class _Reader:
             self._add("comment", len(found[0]))
         elif found := _CALL.match(pattern, at) or _REFERENCE_OR_VERB.match(pattern, at):
             self._add("other", len(found[0]))
-        elif found := _WORD_EDGE.match(pattern, at):
-            self._add("edge", len(found[0]))
         elif found := _LOOK.match(pattern, at):
             self._opened("look", len(found[0]))
         elif found := _PLAIN_GROUP.match(pattern, at):

@@ -36,7 +36,7 @@ TEXT = "".join(f"a{'ab' * (n % 4)} {n} b\n\n" for n in range(30)) + "last ab"
 
 
 @pytest.mark.parametrize("after", range(12))
-@pytest.mark.parametrize("pattern", ["[ab]+", "b$|[0-9]+", r"\s*$", "x|^$", "^"])
+@pytest.mark.parametrize("pattern", ["[ab]+", "b$|[0-9]+", r"(?<=a)b", r"\s*$", "x|^$", r"\w+\Z", "^"])
 def test_lines_are_searched_alone_when_the_search_of_all_at_once_takes_too_long(pattern, after):
     compiled = compile_pattern(pattern)
     expected = hits(LineSearch(compiled, time.monotonic() + 20), TEXT)
