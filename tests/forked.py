@@ -45,7 +45,7 @@ def _leave(arguments: tuple[str, ...]) -> None:
         status = main(arguments)
     except SystemExit as ended:
         status = ended.code
-    except BaseException:
+    except BaseException:  # noqa: BLE001 - it is shown as Python shows it
         sys.excepthook(*sys.exc_info())
     finally:
         for stream in (sys.stdout, sys.stderr):

@@ -141,7 +141,13 @@ CALLS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", CALLS)
+# A transaction over as many files is measured in each run, so these may wait.
+LONG = {"the changes of many files", "each character goes", "mixed line ends", "many pages"}
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.long] * (name in LONG)) for name in CALLS]
+)
 def test_the_memory_of_a_call_is_bounded(tmp_path, name):
     data, call, code = CALLS[name]
     tree = tmp_path / "tree"
