@@ -1,6 +1,7 @@
 """Which lines differ between two texts, and the one writer of patches that `git apply` takes."""
 
 import base64
+import difflib
 import zlib
 from bisect import bisect_left, bisect_right
 from collections import Counter
@@ -117,7 +118,7 @@ def _names(path: str, *, created: bool, deleted: bool) -> str:
 
 def _quoted(name: str) -> str:
     """Return a name in quotes, with escapes, if it holds a quote, a backslash, a control or no UTF-8."""
-    escapes = {
+    escapes: dict[str, int | str | None] = {
         each: f"\\{each}"
         if each in '"\\'
         else "".join(f"\\{byte:03o}" for byte in each.encode("utf-8", "surrogateescape"))
@@ -347,8 +348,6 @@ def _difflib_changes(old: Sequence[str], new: Sequence[str], part: Change) -> It
     old_start, old_end, new_start, new_end = part
     if old_start == old_end and new_start == new_end:
         return
-    import difflib  # noqa: PLC0415 - loaded when first needed
-
     matcher = difflib.SequenceMatcher(None, old[old_start:old_end], new[new_start:new_end], autojunk=False)
     for tag, a, b, c, d in matcher.get_opcodes():
         if tag != "equal":
