@@ -46,7 +46,7 @@ if TYPE_CHECKING:  # each is imported when it is first needed, which keeps `impo
     from agentfs.editing import EditTarget
     from agentfs.fs import Change, Node
     from agentfs.history import Move
-    from agentfs.history.state import StateSession
+    from agentfs.history.state import MakeLedger, State
     from agentfs.tools.toolset import Toolset
 
 _R = TypeVar("_R", bound=Result)
@@ -93,6 +93,7 @@ class Workspace:
 
     _guarded_by = ""  # the method whose permission check this copy has passed
     _state_durability: Durability | None = None  # of the state directory, where not that of the policy
+    _make_ledger: "MakeLedger | None" = None  # of what is noted beside the journal there
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -132,7 +133,7 @@ class Workspace:
         self.limits = limits or Limits()
         self.on_event = on_event
         self._root = Root(root, self.policy)
-        self._state: StateSession | None = None
+        self._state: State | None = None
         try:
             if watch:
                 from agentfs.watch import Watch
@@ -1125,7 +1126,7 @@ class Workspace:
             from agentfs.history.state import open_state
 
             durability = self._state_durability or self.policy.durability
-            self._state = open_state(state, self._root, durability)
+            self._state = open_state(state, self._root, durability, self._make_ledger)
             self._journal, self._read_tracker = self._state.journal, self._state.read_tracker
             self._root.recovery_notes += self._state.messages
         self._root.recorder = self._journal
