@@ -1,4 +1,4 @@
-"""Bounded caches of a workspace: data derived from files, and full texts under names. Thread-safe."""
+"""A bounded cache, and the full texts that a workspace keeps under names. Thread-safe."""
 
 from collections import OrderedDict
 from collections.abc import Callable
@@ -7,7 +7,6 @@ from typing import Generic, NamedTuple, TypeVar
 
 from agentfs.forks import watch_forks
 
-MAX_FILES = 16
 MAX_OUTPUTS = 64
 MAX_CHARS = 16 * 1024 * 1024
 NO_LINE_IDS = "no line ids: this is no file, and cannot be edited"  # the note for an output
@@ -45,34 +44,6 @@ class LRUCache(Generic[K, V]):
         value = self._entries.pop(key, None)
         if value is not None:
             self._size -= self._size_of(value)
-
-
-class FileCache(Generic[V]):
-    """A value for each of the files used last, made anew when the revision of the file changes."""
-
-    def __init__(self) -> None:
-        self._lock = Lock()
-        self._values: LRUCache[tuple[str, str | None], tuple[str, V]] = LRUCache(MAX_FILES)
-        watch_forks(self)
-
-    def after_fork(self) -> None:
-        """Replace the lock, which a thread of the parent may hold."""
-        self._lock = Lock()
-
-    def get(self, key: tuple[str, str | None], revision: str, make: Callable[[], V]) -> V:
-        """Return the value for a path and an encoding; `make` is not called under the lock."""
-        with self._lock:
-            found = self._values.get(key)
-        if found is None or found[0] != revision:
-            found = revision, make()
-        with self._lock:
-            self._values.add(key, found)
-        return found[1]
-
-    def drop(self, key: tuple[str, str | None]) -> None:
-        """Forget a file, as when it changed while it was read."""
-        with self._lock:
-            self._values.drop(key)
 
 
 class Output(NamedTuple):
