@@ -20,6 +20,7 @@ from agentfs.limits import Limits
 from agentfs.permissions import Allow, Deny, PermissionRequest
 from agentfs.policy import Policy, Protect
 from agentfs.results import Edit, LineChange, ToolResult
+from agentfs.tools.registry import set_finder
 from agentfs.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -51,6 +52,8 @@ __all__ = [
     "connect",
 ]
 
+
+set_finder(lambda name: import_module("agentfs.dialects").find(name))
 
 _LATER = {"Toolset": "agentfs.tools.toolset", "connect": "agentfs.remote.client"}
 

@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from copy import copy
 from dataclasses import replace
 from functools import partial
-from importlib import import_module
 from os import PathLike, fspath
 from types import TracebackType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias, TypeVar, cast
@@ -19,7 +18,7 @@ from agentfs.errors import InvalidArgumentError, NotAFileError, RefusedError, St
 from agentfs.events import OnEvent
 from agentfs.limits import Limits
 from agentfs.messages import Joined, Message, call
-from agentfs.policy import NO_DIALECT, Durability, Policy
+from agentfs.policy import Durability, Policy
 from agentfs.results import (
     ChangesResult,
     CheckpointResult,
@@ -41,6 +40,7 @@ from agentfs.results import (
     WriteResult,
 )
 from agentfs.tools.declaration import ModelType, declared_tools, tool
+from agentfs.tools.registry import find_dialect
 
 if TYPE_CHECKING:  # each is imported when it is first needed, which keeps `import agentfs` fast
     from agentfs.editing import EditTarget
@@ -131,12 +131,14 @@ class Workspace:
         check_rules(self.policy, type(self))
         self.limits = limits or Limits()
         self.on_event = on_event
-        self._dialect_options = NO_DIALECT
         self._root = Root(root, self.policy)
         self._state: StateSession | None = None
         try:
             if watch:
-                self._root.keep_tree(self.limits.watch_bytes, self.limits.file_bytes)
+                from agentfs.watch import Watch
+
+                most = self.limits.watch_bytes, self.limits.file_bytes
+                self._root.keep_tree(lambda context: Watch(context, *most))
             self._open_history(state)
         except BaseException:
             self._root.close()
@@ -217,12 +219,8 @@ class Workspace:
         chosen = [names] if isinstance(names, str) and names != "all" else names
         if dialect != "agentfs":
             own = None if isinstance(chosen, str) else chosen
-            return cast(
-                "Toolset",
-                import_module("agentfs.dialects")
-                .find(dialect)
-                .tools(self, own, expose=expose, prefix=prefix),
-            )
+            found = find_dialect(dialect)
+            return cast("Toolset", found.tools(self, own, expose=expose, prefix=prefix))
         from agentfs.tools.spec import ToolSpec
         from agentfs.tools.toolset import Toolset
 
@@ -332,9 +330,8 @@ class Workspace:
         from agentfs.reading import ReadRequest, directory_result, read_file, read_text
 
         path = fspath(path)
-        overhead = self._dialect_options.line_overhead
         numbered = self.policy.line_numbers
-        request = ReadRequest(offset, limit, encoding, bool(raw), column, line_ids, overhead, numbered)
+        request = ReadRequest(offset, limit, encoding, bool(raw), column, line_ids, numbered)
         kept = self._outputs.get(path)
         if kept is not None and not kept.path:
             return read_text(path, kept.text, self.limits, request)
@@ -559,7 +556,7 @@ class Workspace:
 
         target = self._edit_target(path, encoding, expect_revision, preview, raw)
         made = cast("Sequence[LineChange]", changes)
-        return edit_lines_file(target, made, fresh=self._dialect_options.fresh_line_ids)
+        return edit_lines_file(target, made)
 
     @tool(effect="edit", for_models=False)  # its spans are offsets, which no model counts
     def splice(
@@ -764,7 +761,7 @@ class Workspace:
         options = _given(locals())
         from agentfs.search import GlobOptions, glob_files
 
-        given = GlobOptions(**options, dialect=self._dialect_options)
+        given = GlobOptions(**options)
         found = glob_files(self._root, self.limits, given, self._read_tracker)
         return self._with_full_text(found)
 
@@ -792,6 +789,7 @@ class Workspace:
         case: Literal["smart", "sensitive", "insensitive"] = "smart",
         sort: Literal["path", "modified", "size"] = "path",
         timeout: float | None = None,
+        unique: bool = False,
     ) -> GlobResult:
         """Find files and directories by name, type, size and time.
 
@@ -817,6 +815,7 @@ class Workspace:
             case: How `pattern` takes letters; "smart" ignores case unless there is a capital in it.
             sort: The order: by path name by name, newest first or largest first.
             timeout: Seconds that the search may take.
+            unique: Find a file that several links lead to once, by the first of its paths.
 
         Returns:
             The entries in order of path, and what was left out.
@@ -827,7 +826,7 @@ class Workspace:
         options = _given(locals())
         from agentfs.search import FindOptions, find_files
 
-        given = FindOptions(**options, dialect=self._dialect_options)
+        given = FindOptions(**options)
         found = find_files(self._root, self.limits, given, self._read_tracker)
         return self._with_full_text(found)
 
@@ -863,6 +862,12 @@ class Workspace:
         sort: Literal["path", "modified", "oldest", "size"] = "path",
         timeout: float | None = None,
         line_ids: bool = False,
+        whole_line: bool = False,
+        invert: bool = False,
+        dot_all: bool = True,
+        samples: int = 3,
+        overlap: bool = False,
+        unique: bool = False,
     ) -> GrepResult:
         r"""Search the contents of files with a regular expression.
 
@@ -895,6 +900,12 @@ class Workspace:
             timeout: Seconds that the search may take.
             line_numbers: Whether the text numbers the lines.
             line_ids: Give each matching line an id before its `|`, for edit_lines.
+            whole_line: Only matches that are a whole line.
+            invert: Find the lines without a match.
+            dot_all: Whether `.` matches line ends with `multiline`.
+            samples: Matches of each file in a summary.
+            overlap: Give each match all lines around it, even those near another match.
+            unique: Search a file that several links lead to once, by the first of its paths.
 
         Returns:
             The matches in order of path, with totals, and what was left out.
@@ -912,13 +923,7 @@ class Workspace:
         if not isinstance(files, GlobResult) and files is not None:
             options["files"] = texts(files)
         text = None if kept is None or kept.path else kept.text
-        found = grep(
-            self._root,
-            self.limits,
-            GrepOptions(**options, dialect=self._dialect_options),
-            tracker=self._read_tracker,
-            text=text,
-        )
+        found = grep(self._root, self.limits, GrepOptions(**options), tracker=self._read_tracker, text=text)
         if line_ids and text is not None:
             from agentfs.cache import NO_LINE_IDS
 
@@ -1139,18 +1144,6 @@ class Workspace:
             return result
         whole = Message("[whole: ", call("read", path=self.keep(result)), "]")
         return replace(result, text=Joined("\n", result.text, whole))
-
-
-def view_for_dialect(workspace: Workspace, **options: Any) -> Workspace:
-    """Return a view with some of `DialectOptions`, for which no method has a parameter.
-
-    Args:
-        workspace: The workspace.
-        **options: Fields of `DialectOptions`; the others are as in the workspace.
-    """
-    view = workspace.view()
-    view._dialect_options = replace(view._dialect_options, **options)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - its own module
-    return view
 
 
 def _given(arguments: Mapping[str, Any]) -> dict[str, Any]:

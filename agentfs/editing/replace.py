@@ -37,13 +37,13 @@ from agentfs.limits import Limits
 from agentfs.line_ranges import Hunk
 from agentfs.messages import FirstOf, Joined, Message, ParameterName, Retry
 from agentfs.patterns.line_search import LineSearch
-from agentfs.patterns.syntax import MAX_CHARACTERS, has_line_feed
+from agentfs.patterns.syntax import MAX_CHARACTERS, has_character
 from agentfs.read_tracker import ReadTracker
 from agentfs.results import Edit, ReplaceResult
 from agentfs.search.diagnose import diagnose, explain_glob_path
 from agentfs.search.options import GrepOptions, OneOrMore, as_list, paths_of
 from agentfs.search.render import skip_report
-from agentfs.search.searcher import Found, search
+from agentfs.search.searcher import Finding, search
 from agentfs.text import Shrink, first_names, fitted, footer, one_line, plural, unified_diff
 
 MAX_FILES = 10_000
@@ -99,7 +99,7 @@ class ReplaceOptions(NamedTuple):
             path=self.path,
             glob=self.glob,
             output_mode="count",
-            multiline=has_line_feed(text) if self.regex else "\n" in text,
+            multiline=has_character(text, "\n") if self.regex else "\n" in text,
             limit=MAX_FILES,
             fixed_strings=not self.regex,
             word=self.word,
@@ -162,7 +162,7 @@ def _changed_files(
     limits: Limits,
     options: ReplaceOptions,
     matcher: LineSearch | None,
-    found: Found,
+    found: Finding,
 ) -> list[_ChangedFile]:
     """Return what becomes of each file; raise where one of them cannot be changed."""
     store = Store()  # what is changed need not fit in memory
@@ -263,7 +263,7 @@ def _about_old_string(error: InvalidPatternError) -> InvalidPatternError:
     return InvalidPatternError(error.message, hint=hint or error.hint, details=error.details)
 
 
-def _check_complete(found: Found, limits: Limits) -> None:
+def _check_complete(found: Finding, limits: Limits) -> None:
     """Refuse to change a part of what there is, where the search did not come to its end."""
     if found.skipped.reached == "timeout":
         raise _timed_out(limits)
@@ -310,7 +310,7 @@ def _check_named(root: Root, limits: Limits, options: ReplaceOptions) -> None:
                 raise too_large(file.path, file.stat.st_size, limits.file_bytes)
 
 
-def _nothing_found(root: Root, limits: Limits, options: ReplaceOptions, found: Found) -> AgentFSError:
+def _nothing_found(root: Root, limits: Limits, options: ReplaceOptions, found: Finding) -> AgentFSError:
     if found.total_matches:
         return NoChangeError("The replacement would leave every file as it is; nothing was changed.")
     where = first_names([*map(quote, paths_of(options.path))], _MOST_NAMED)
@@ -366,7 +366,7 @@ def _result(
     options: ReplaceOptions,
     files: Sequence[_ChangedFile],
     total: int,
-    found: Found,
+    found: Finding,
     applied: Sequence[str],
 ) -> ReplaceResult:
     notes = [*applied]

@@ -33,7 +33,7 @@ _FULL = ", as many as one answer holds"
 
 # Named tuples in this package: a frozen dataclass takes eight times as long to import.
 class ReadRequest(NamedTuple):
-    """The arguments of one read; `line_overhead`: bytes that a caller adds to each line in its own format.
+    """The arguments of one read.
 
     What else is the footer is above lines that are not `numbered`, so that none can be taken for it.
     """
@@ -44,7 +44,6 @@ class ReadRequest(NamedTuple):
     raw: bool = False
     column: int = 1
     line_ids: bool = False
-    line_overhead: int | None = None
     numbered: bool = True
 
     def first(self, path: str, total: int, noun: str = "line") -> int:
@@ -211,7 +210,7 @@ def empty_result(info: TextInfo) -> ReadResult:
 
 def _fit_bytes(lines: LineSlice, limits: Limits, request: ReadRequest) -> _Page:
     """Return as many lines as `read_bytes` of formatted text hold, and always the first."""
-    first, ids, overhead, numbered = lines.first, lines.ids, request.line_overhead, request.numbered
+    first, ids, overhead, numbered = lines.first, lines.ids, limits.line_overhead, request.numbered
     cut: list[int] = []
     bodies = _without_returns(lines)
     if overhead is not None:

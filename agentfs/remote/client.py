@@ -22,7 +22,7 @@ from agentfs.errors import AgentFSError, InvalidArgumentError, closed
 from agentfs.events import OnEvent
 from agentfs.limits import Limits
 from agentfs.permissions import READING, PermissionRequest
-from agentfs.policy import NO_DIALECT, Policy
+from agentfs.policy import Policy
 from agentfs.remote import bootstrap, protocol
 from agentfs.remote.connection import Call, Connection
 from agentfs.remote.link import Link, disconnected, error_of
@@ -70,7 +70,6 @@ class RemoteWorkspace(Workspace):
         on_event: OnEvent | None,
     ) -> None:
         self.policy, self.limits, self.on_event = policy, limits, on_event
-        self._dialect_options = NO_DIALECT
         self._link = link
         self._functions = functions  # those in the policy, the limits and the views
         self._views: list[
@@ -174,8 +173,6 @@ class RemoteWorkspace(Workspace):
         request: dict[str, Any] = {"method": method, "arguments": protocol.encode(arguments, functions)}
         if self._views:
             request["views"] = self._views
-        if self._dialect_options != NO_DIALECT:
-            request["dialect"] = protocol.encode(self._dialect_options)
         if self._transaction is not None:
             request["transaction"] = self._transaction[0]
         if changes:

@@ -42,7 +42,7 @@ from agentfs.policy import Policy, Protect
 from agentfs.remote import protocol
 from agentfs.remote.outcomes import Outcomes, not_known
 from agentfs.remote.transport import line_reader
-from agentfs.workspace import Workspace, view_for_dialect
+from agentfs.workspace import Workspace
 
 _THREADS = 64  # calls that wait for an answer keep theirs
 _MAX_CALLS = 1024
@@ -424,20 +424,17 @@ class Server:
 
     def _view(self, message: Mapping[str, Any], workspace: Workspace) -> Workspace:
         """Return a workspace with the views that a call names."""
-        views, options = message.get("views"), message.get("dialect")
-        if not views and options is None:
-            return workspace
-        return self._made_view(workspace, json.dumps(views or []), json.dumps(options))
+        views = message.get("views")
+        return self._made_view(workspace, json.dumps(views)) if views else workspace
 
-    def _make_view(self, workspace: Workspace, views: str, options: str) -> Workspace:
+    def _make_view(self, workspace: Workspace, views: str) -> Workspace:
         for each in json.loads(views):
             given = _decode(each)
             if "policy" in given:
                 given["policy"] = self._narrowed(given["policy"])
             workspace = workspace.view(**given)
             self._check(workspace.policy, workspace.limits)
-        dialect = _decode(json.loads(options))
-        return workspace if dialect is None else view_for_dialect(workspace, **vars(dialect))
+        return workspace
 
     def ask(self, request: _Request, function: int, arguments: tuple[Any, ...]) -> Any:
         """Call a function of the client and return what it returns."""

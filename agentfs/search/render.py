@@ -13,7 +13,7 @@ from agentfs.read_tracker import ReadTracker
 from agentfs.results import FileCount, GlobResult, GrepResult, Match, Skipped
 from agentfs.search.collect import check_offset
 from agentfs.search.options import GrepOptions, SearchOptions, next_page, paths_of, seconds_of
-from agentfs.search.searcher import Found
+from agentfs.search.searcher import Finding
 from agentfs.text import Shrink, continuation, first_names, fitted, footer, visible
 from agentfs.visible import one_line
 
@@ -129,7 +129,7 @@ def stop_report(skipped: Skipped, timeout: float) -> str:
 def render(
     limits: Limits,
     options: GrepOptions,
-    found: Found,
+    found: Finding,
     hints: Sequence[str],
     tracker: ReadTracker | None,
     elapsed_ms: int,
@@ -234,7 +234,7 @@ def render(
 
 def _body(
     options: GrepOptions,
-    found: Found,
+    found: Finding,
     matches: Sequence[Match],
     counts: Mapping[str, FileCount],
     hints: Sequence[str],
@@ -274,7 +274,7 @@ def _with_context(match: Match, lines: int) -> Match:
     return replace(match, before=before, after=match.after[:lines]) if match.before or match.after else match
 
 
-def _stop(limits: Limits, options: GrepOptions, found: Found) -> str:
+def _stop(limits: Limits, options: GrepOptions, found: Finding) -> str:
     report = stop_report(found.skipped, seconds_of(options.timeout, limits))
     if not found.ended_in:
         return report
@@ -362,7 +362,7 @@ def _count_lines(counts: Mapping[str, FileCount], of: int = 0) -> list[str]:
     return path_lines(list(zip(counts, tails, strict=True)), of)
 
 
-def _totals(found: Found) -> str:
+def _totals(found: Finding) -> str:
     """Return the totals of a search in one phrase."""
     matches, lines = found.total_matches, found.total_lines
     where = f"in {plural(found.total_files, 'file')}"

@@ -14,11 +14,13 @@ from agentfs.text.decoding import decode_in as decode_in
 from agentfs.text.decoding import encode as encode
 from agentfs.text.decoding import is_binary as is_binary
 from agentfs.text.diff import MOST_LINES as MOST_LINES
+from agentfs.text.diff import Blob as Blob
 from agentfs.text.diff import around_changes as around_changes
 from agentfs.text.diff import bounded_lines as bounded_lines
 from agentfs.text.diff import changed_lines as changed_lines
 from agentfs.text.diff import common_prefix as common_prefix
 from agentfs.text.diff import common_suffix as common_suffix
+from agentfs.text.diff import git_patch as git_patch
 from agentfs.text.diff import hunks as hunks
 from agentfs.text.diff import line_changes as line_changes
 from agentfs.text.diff import unified_diff as unified_diff

@@ -1,10 +1,14 @@
-"""Which lines differ between two texts, and unified diffs that `git apply` takes."""
+"""Which lines differ between two texts, and the one writer of patches that `git apply` takes."""
 
+import base64
+import zlib
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from difflib import SequenceMatcher
+from hashlib import sha1
 from itertools import accumulate
+from typing import NamedTuple
 
 from agentfs.text.display import cut_line, cut_mark
 from agentfs.text.lines import lf_view
@@ -23,6 +27,49 @@ _NEAR = 64
 _STEP = 4096
 _ANCHOR_CHARS = 400
 _LINE_CHARS = 400
+_BASE85_LINE = 52
+
+
+class Blob(NamedTuple):
+    """Mode and content of a file or link as git has them; an empty mode if there is nothing."""
+
+    mode: str
+    content: bytes
+
+    @property
+    def name(self) -> str:
+        """The hash by which git names the content."""
+        digest = sha1(b"blob %d\0" % len(self.content) + self.content, usedforsecurity=False).hexdigest()
+        return digest if self.mode else "0" * 40
+
+    @property
+    def is_binary(self) -> bool:
+        """Whether git shows no lines of the content."""
+        return b"\0" in self.content
+
+    @property
+    def text(self) -> str:
+        """The content with a character for each byte, so that any encoding comes through."""
+        return self.content.decode("latin-1")
+
+
+def git_patch(path: str, before: Blob, after: Blob) -> bytes:
+    """Return the patch of one file or link that `git apply` takes."""
+    if before.mode and after.mode and before.mode[:3] != after.mode[:3]:
+        # To git, a link in place of a file is a deletion and a creation.
+        nothing = Blob("", b"")
+        return git_patch(path, before, nothing) + git_patch(path, nothing, after)
+    if before == after:
+        return b""
+    head = _git_header(path, before.mode, after.mode)
+    if before.content == after.content:
+        return head.encode()
+    if before.is_binary or after.is_binary:
+        # Without the names of the contents git applies no binary patch.
+        head += f"index {before.name}..{after.name}\nGIT binary patch\n"
+        return head.encode() + _literal(after.content) + _literal(before.content)
+    head += _names(path, created=not before.mode, deleted=not after.mode)
+    return head.encode() + "".join(hunks(before.text, after.text)).encode("latin-1")
 
 
 def unified_diff(
@@ -42,12 +89,10 @@ def unified_diff(
         return ""
     old, new = before or "", after or ""
     if old == new:  # an empty file has no hunk, so git names it in the extended header alone
-        done = "new" if before is None else "deleted"
-        return f"diff --git {_quoted('a/' + path)} {_quoted('b/' + path)}\n{done} file mode 100644\n"
+        return _git_header(path, "" if before is None else "100644", "" if after is None else "100644")
     old, new = _as_git_reads(old, new)
-    old_name = "/dev/null" if before is None else _header_name("a/" + path)
-    new_name = "/dev/null" if after is None else _header_name("b/" + path)
-    return "".join([f"--- {old_name}\n+++ {new_name}\n", *hunks(old, new, context, changes)])
+    names = _names(path, created=before is None, deleted=after is None)
+    return "".join([names, *hunks(old, new, context, changes)])
 
 
 def line_changes(before: str, after: str) -> list[Change]:
@@ -60,17 +105,46 @@ def _as_git_reads(old: str, new: str) -> tuple[str, str]:
     return (old, new) if views[0] == views[1] else (views[0], views[1])
 
 
-def _header_name(name: str) -> str:
-    quoted = _quoted(name)
+def _git_header(path: str, old_mode: str, new_mode: str) -> str:
+    head = f"diff --git {_quoted('a/' + path)} {_quoted('b/' + path)}\n"
+    if not old_mode:
+        return f"{head}new file mode {new_mode}\n"
+    if not new_mode:
+        return f"{head}deleted file mode {old_mode}\n"
+    return head if old_mode == new_mode else f"{head}old mode {old_mode}\nnew mode {new_mode}\n"
+
+
+def _names(path: str, *, created: bool, deleted: bool) -> str:
+    """Return the two lines with names before the hunks."""
+    names = [
+        "/dev/null" if created else _quoted("a/" + path),
+        "/dev/null" if deleted else _quoted("b/" + path),
+    ]
     # A tab ends a name with a space in it, for readers that would stop at the space.
-    return quoted + "\t" if quoted == name and " " in name else quoted
+    old, new = (name + "\t" if " " in name and name[0] != '"' else name for name in names)
+    return f"--- {old}\n+++ {new}\n"
 
 
 def _quoted(name: str) -> str:
-    if not any(character in '"\\' or character < " " or character == "\x7f" for character in name):
-        return name
-    escaped = name.replace("\\", "\\\\").replace('"', '\\"')
-    return '"' + "".join(f"\\{ord(c):03o}" if c < " " or c == "\x7f" else c for c in escaped) + '"'
+    """Return a name in quotes, with escapes, if it holds a quote, a backslash, a control or no UTF-8."""
+    escapes = {
+        each: f"\\{each}"
+        if each in '"\\'
+        else "".join(f"\\{byte:03o}" for byte in each.encode("utf-8", "surrogateescape"))
+        for each in name
+        if each in '"\\\x7f' or each < " " or "\ud800" <= each <= "\udfff"
+    }
+    return f'"{name.translate(str.maketrans(escapes))}"' if escapes else name
+
+
+def _literal(data: bytes) -> bytes:
+    packed = zlib.compress(data)
+    lines = [b"literal %d" % len(data)]
+    for start in range(0, len(packed), _BASE85_LINE):
+        line = packed[start : start + _BASE85_LINE]
+        length = len(line) + (ord("A") - 1 if len(line) <= 26 else ord("a") - 27)
+        lines.append(bytes([length]) + base64.b85encode(line, pad=True))
+    return b"\n".join(lines) + b"\n\n"
 
 
 def hunks(old: str, new: str, context: int = 3, changes: Sequence[Change] | None = None) -> Iterator[str]:
