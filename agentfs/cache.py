@@ -1,50 +1,15 @@
-"""Bounded caches of a workspace: data derived from files, and full texts under names. Thread-safe."""
+"""The full texts that a workspace keeps under names. Bounded and thread-safe."""
 
 from collections import OrderedDict
-from collections.abc import Callable
 from hashlib import blake2b
 from threading import Lock
-from typing import Generic, NamedTuple, TypeVar
+from typing import NamedTuple
 
 from agentfs.forks import watch_forks
 
-MAX_FILES = 16
 MAX_OUTPUTS = 64
 MAX_CHARS = 16 * 1024 * 1024
 NO_LINE_IDS = "no line ids: this is no file, and cannot be edited"  # the note for an output
-
-V = TypeVar("V")
-
-
-class FileCache(Generic[V]):
-    """A value for each of the files used last, made anew when the revision of the file changes."""
-
-    def __init__(self) -> None:
-        self._lock = Lock()
-        self._values = OrderedDict[tuple[str, str | None], tuple[str, V]]()
-        watch_forks(self)
-
-    def after_fork(self) -> None:
-        """Replace the lock, which a thread of the parent may hold."""
-        self._lock = Lock()
-
-    def get(self, key: tuple[str, str | None], revision: str, make: Callable[[], V]) -> V:
-        """Return the value for a path and an encoding; `make` is not called under the lock."""
-        with self._lock:
-            found = self._values.get(key)
-        if found is None or found[0] != revision:
-            found = revision, make()
-        with self._lock:
-            self._values[key] = found
-            self._values.move_to_end(key)
-            while len(self._values) > MAX_FILES:
-                self._values.popitem(last=False)
-        return found[1]
-
-    def drop(self, key: tuple[str, str | None]) -> None:
-        """Forget a file, as when it changed while it was read."""
-        with self._lock:
-            self._values.pop(key, None)
 
 
 class Output(NamedTuple):

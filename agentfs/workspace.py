@@ -125,7 +125,7 @@ class Workspace:
                 state directory `invalid_argument` (not outside, another tree's, another program's), `busy`,
                 `io` (damaged).
         """
-        from agentfs.cache import FileCache, OutputStore
+        from agentfs.cache import OutputStore
         from agentfs.fs import Root
 
         self.policy = policy or Policy()
@@ -144,7 +144,6 @@ class Workspace:
         except BaseException:
             self._root.close()
             raise
-        self._indexes: FileCache[Any] = FileCache()
         self._outputs = OutputStore()
 
     @property
@@ -339,7 +338,7 @@ class Workspace:
             return read_text(path, kept.text, self.limits, request)
         try:
             target = kept.path if kept is not None else path
-            return read_file(self._root, self._read_tracker, self.limits, target, request, self._indexes)
+            return read_file(self._root, self._read_tracker, self.limits, target, request)
         except NotAFileError:
             from agentfs.search import ListOptions, list_directory
 
@@ -382,9 +381,8 @@ class Workspace:
                 named.append(path)
         files = list(dict.fromkeys(named))
         explain = partial(explain_missing, self._root, self.limits, "read_many")
-        tracker, indexes = self._read_tracker, self._indexes
         return read_files(
-            self._root, tracker, self.limits, files, budget, list(left), notes, indexes, explain
+            self._root, self._read_tracker, self.limits, files, budget, list(left), notes, explain
         )
 
     @tool(
