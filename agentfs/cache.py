@@ -2,10 +2,15 @@
 
 from collections import OrderedDict
 from collections.abc import Callable
+from dataclasses import replace
+from hashlib import blake2b
 from threading import Lock
 from typing import Generic, NamedTuple, TypeVar
 
 from agentfs.forks import watch_forks
+from agentfs.messages import Joined, Message, call
+from agentfs.policy import Policy
+from agentfs.results import ReadResult, Result
 
 MAX_FILES = 16
 MAX_OUTPUTS = 64
@@ -14,6 +19,7 @@ NO_LINE_IDS = "no line ids: this is no file, and cannot be edited"  # the note f
 
 K = TypeVar("K")
 V = TypeVar("V")
+R = TypeVar("R", bound=Result)
 
 
 class LRUCache(Generic[K, V]):
@@ -96,10 +102,15 @@ class OutputStore:
         """Replace the lock, which a thread of the parent may hold."""
         self._lock = Lock()
 
-    def keep(self, output: Output, kind: str = "out") -> str:
-        """Return a new name for an output, or the one that it has; `kind` is what the name begins with."""
-        from hashlib import blake2b  # noqa: PLC0415 - it loads OpenSSL, which an import of agentfs should not
+    def keep(self, kept: Result | str, kind: str = "out") -> str:
+        """Return a new name for a text or a result, or the one that it has.
 
+        The name of a page of a file refers to the file. `kind` is what the name begins with.
+        """
+        if isinstance(kept, ReadResult) and self.get(kept.path) is None:
+            output = Output("", kept.path)
+        else:
+            output = Output(kept if isinstance(kept, str) else kept.whole or kept.text)
         digest = blake2b(f"{output.path}\0{output.text}".encode("utf-8", "surrogatepass")).hexdigest()
         with self._lock:
             size = 4
@@ -107,6 +118,13 @@ class OutputStore:
                 size += 1
             self._outputs.add(name, output)
             return name
+
+    def keep_full_text(self, result: R, policy: Policy) -> R:
+        """Keep the full text of a result that was cut if the policy says so; its text then has the name."""
+        if result.whole is None or policy.overflow != "keep":
+            return result
+        whole = Message("[whole: ", call("read", path=self.keep(result)), "]")
+        return replace(result, text=Joined("\n", result.text, whole))
 
     def get(self, name: str) -> Output | None:
         """Return what a name is for; None where nothing is, or is no longer."""

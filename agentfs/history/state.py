@@ -15,6 +15,7 @@ from agentfs.history.read_history import PersistentReadTracker
 from agentfs.history.report import name_paths
 from agentfs.history.store import Loaded, Store
 from agentfs.history.timeline import Step
+from agentfs.read_tracker import ReadTracker
 
 _MOVE_ROOT = "UPDATE meta SET value = '{}' WHERE key = 'root'"
 
@@ -34,6 +35,19 @@ class StateSession(NamedTuple):
         self.read_tracker.close()
         self.database.close()
         self.directory.close()
+
+
+def open_history(
+    state: str | os.PathLike[str] | None, root: Root, durability: Durability
+) -> tuple[Journal, ReadTracker, StateSession | None]:
+    """Return the journal and the read history of a root: new ones, or those of a state directory."""
+    if state is None:
+        root.recorder = journal = Journal(read_node=node_reader(root))
+        return journal, ReadTracker(), None
+    session = open_state(state, root, durability)
+    root.recovery_notes += session.messages
+    root.recorder = session.journal
+    return session.journal, session.read_tracker, session
 
 
 def open_state(path: str | os.PathLike[str], root: Root, durability: Durability) -> StateSession:
