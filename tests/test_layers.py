@@ -12,7 +12,7 @@ PACKAGE = Path(__file__).parents[1] / "agentfs"
 
 # From the bottom up; packages on one line are siblings and may not import one another.
 LAYERS = [
-    {"visible", "forks"},
+    {"visible", "forks", "lazy"},
     {"messages"},
     {"errors", "values"},
     {"call_context", "permissions"},
@@ -20,7 +20,8 @@ LAYERS = [
     {"fs", "text"},
     {"tree", "patterns"},
     {"read_tracker", "cache"},
-    {"reading", "search", "history"},
+    {"search", "history"},
+    {"reading"},
     {"editing"},
     {"events", "providers"},
     {"tools"},
