@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from operator import itemgetter
-from typing import Any, Final, Literal, NamedTuple, TypeAlias, TypeVar
+from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
 
 from agentfs import call_context
 from agentfs.errors import AgentFSError
@@ -21,9 +21,8 @@ from agentfs.tree.ignore_sources import with_slash
 from agentfs.tree.walk import Excluded, Walk, path_order
 
 Skipping = SkipReason | Literal["timeout"]
-COUNTED: Final = "counted"  # of a kept text in which matches are only counted
 # What reading a file comes to: the content that may match, or why not.
-Reading = bytes | Skipping | Literal["counted"]
+Reading = bytes | Skipping
 # Given a descriptor or a kept text; None passes over a file without a match.
 ReadFile: TypeAlias = Callable[[Any], Reading | None]
 Outcome = Reading | OSError | AgentFSError

@@ -5,18 +5,17 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from sys import getsizeof
-from typing import Any, get_args
+from typing import Any
 
 from agentfs import call_context
 from agentfs.errors import AccessError, AgentFSError
 from agentfs.fs import BINARY, KeptText, ReadBuffer, Root, too_large, typed
 from agentfs.limits import Limits
-from agentfs.patterns.bulk import BulkCount
 from agentfs.patterns.line_search import Counts, LineMatch, LineSearch
-from agentfs.patterns.prefilter import Literals, PlainKind, classifier, decode_content, is_plain, plain_kind
+from agentfs.patterns.prefilter import Literals, classifier, decode_content, is_plain
 from agentfs.results import FileCount, Match, Skipped
 from agentfs.search.collect import ENTRY_BYTES, Page, page_of
-from agentfs.search.files import COUNTED, Files, FileSource, Outcome, Reading
+from agentfs.search.files import Files, FileSource, Outcome, Reading
 from agentfs.search.options import GrepOptions, paths_of, seconds_of
 from agentfs.text import cut_line, cut_mark
 from agentfs.tree.walk import Excluded
@@ -25,8 +24,6 @@ from agentfs.tree.walk import Excluded
 _ADAPTIVE_CONTEXT = {1: 10, 2: 5, 3: 5}
 _MAX_WAITING = 500  # line matches of a file that wait to become matches
 _PLAIN = "plain"  # the content of a kept text in which a search for bytes finds what a match requires
-# The same, where it has been looked at.
-_PLAIN_KINDS = frozenset({_PLAIN, *get_args(PlainKind)})
 _FILES_PER_CHECK = 32  # files between two checks for cancellation
 _MATCH_BYTES, _SPAN_BYTES = 320, 120  # as measured
 _BLOCK_LINES = 10  # a match over several lines may be as long as this many lines
@@ -97,9 +94,6 @@ class _Searcher:
         # How far behind the first match of a line another can still be shown.
         window = limits.grep_line_chars * _BLOCK_LINES
         self.line_search = LineSearch(self.pattern, self.deadline, window=window)
-        self.bulk = BulkCount(self.pattern, self.literals, self.line_search)
-        self.only_counts = False  # whether nothing that is found from now on is shown
-        self.may_count = self.bulk.is_possible and options.max_count is None and not options.stops_when_full
         self.by_line = options.by_line
         offset = 0 if options.output_mode == "total" else options.offset
         self.found = Finding(page_of(options.limit, offset, limits.grep_results, limits))
@@ -122,7 +116,6 @@ class _Searcher:
 
     def finish(self, reached: str | None) -> Finding:
         """Return what was found, with what was skipped."""
-        reached = self._count_rest() or reached
         if self.waiting:
             lines = min(_ADAPTIVE_CONTEXT.get(self.found.entries, 0), self.limits.context_lines)
             self._keep_waiting(lines, lines)
@@ -156,11 +149,7 @@ class _Searcher:
         if self.candidates is None:
             self.candidates = self.texts.containing(self.literals.finders, self._check_time)
         candidates = self.candidates
-        read = [
-            entry
-            for entry in entries
-            if entry in candidates or getattr(entry, "content", "") not in _PLAIN_KINDS
-        ]
+        read = [entry for entry in entries if entry in candidates or getattr(entry, "content", "") != _PLAIN]
         known = [entry for entry in read if getattr(entry, "content", "") != BINARY]
         self.skipped[BINARY] += len(read) - len(known)
         self.found.searched -= len(read) - len(known)
@@ -173,15 +162,8 @@ class _Searcher:
             return self.classify(self.buffer.fill(source))
         if source.content == BINARY:
             return "too_large" if source.stat().st_size > self.buffer.limit else BINARY
-        if self.candidates is not None and source in self.candidates and source.content in _PLAIN_KINDS:
-            if not self.only_counts:
-                return bytes(source.text)
-            if source.content == _PLAIN:
-                source.content = plain_kind(bytes(source.text))
-            is_counted = source.content == "ascii" or (
-                source.content == "utf-8" and not self.bulk.needs_ascii
-            )
-            return COUNTED if is_counted else bytes(source.text)
+        if self.candidates is not None and source in self.candidates and source.content == _PLAIN:
+            return bytes(source.text)
         found = self.classify(self.buffer.fill(source))
         if found == BINARY:
             source.keep_as_binary()
@@ -190,20 +172,6 @@ class _Searcher:
         if found is not None and self.candidates is not None:
             self.candidates.add(source)  # a link may lead to it once more
         return found
-
-    def _count_rest(self) -> str | None:
-        """Add what was counted in bulk; return what ended the search meanwhile."""
-        found, bulk = self.found, self.bulk
-        reached = None
-        try:
-            bulk.flush()
-        except TimeoutError:
-            reached = "timeout"
-        found.total_files += bulk.files
-        found.total_lines += bulk.counts.lines
-        found.total_matches += bulk.counts.matches
-        found.entries += bulk.counts.hits if self.by_line else bulk.files
-        return reached
 
     def _check_time(self) -> None:
         call_context.step(0)
@@ -216,13 +184,7 @@ class _Searcher:
             self.found.searched -= 1
             self.found.ended_in = batch.path(entry)
             raise TimeoutError
-        if outcome == COUNTED:
-            try:
-                self.bulk.add(*entry.place)
-            except TimeoutError:
-                self.found.ended_in = batch.path(entry)
-                raise
-        elif not isinstance(outcome, bytes):
+        if not isinstance(outcome, bytes):
             limit = self.buffer.limit
             if batch.named and outcome == "too_large" and not self.options.wants_size(limit):
                 path = batch.path(entry)
@@ -295,7 +257,6 @@ class _Searcher:
                 page.take(found.entries, ENTRY_BYTES + 2 * len(path))
             found.entries += 1
             found.full = self.options.stops_when_full and found.entries > page.end
-        self.only_counts = self.may_count and found.entries >= page.end
 
     def _keep_waiting(self, before: int, after: int) -> None:
         """Turn the line matches that wait for their context into matches."""
