@@ -218,7 +218,7 @@ def _changed_file(
     external = None
     hunks = edited.hunks
     if tracker.knows(real_path):
-        external = external_changes(tracker, Current(path, real_path, before.data), before.text)
+        external = external_changes(tracker, Current(path, real_path, before.data, node.digest), before.text)
     after = edited.document
     diff = unified_diff(before.text, after.text, path, changes=hunks)
     change = Change(real_path, node, FileNode.of(node.mode, after.data))

@@ -7,15 +7,14 @@ from contextlib import suppress
 
 from agentfs.errors import AgentFSError, BusyError, FileIOError, InvalidArgumentError, RefusedError
 from agentfs.forks import watch_forks
-from agentfs.fs import oserrors
-from agentfs.fs.lock import hold, let_go, try_lock
+from agentfs.fs import oserrors, syscalls
+from agentfs.fs.lock import hold, let_go
 from agentfs.fs.mounts import mount_table
 from agentfs.fs.own_directories import STATE_MARK
 from agentfs.fs.path import quote
-from agentfs.fs.syscalls import open_flags
 
 _CREATED_BY_THE_SYSTEM = {"lost+found"}
-_FLAGS = open_flags("O_NOFOLLOW", "O_CLOEXEC", "O_NONBLOCK")
+_FLAGS = syscalls.open_flags("O_NOFOLLOW", "O_CLOEXEC", "O_NONBLOCK")
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL}
 _USE_ANOTHER = "Give the path of a directory, or one that does not exist yet."
@@ -112,7 +111,7 @@ class StateDirectory:
     def _lock(self) -> int:
         fd = os.open(os.path.join(self.path, STATE_MARK), os.O_RDWR | os.O_CREAT | _FLAGS, 0o600)
         try:
-            if try_lock(fd):
+            if syscalls.try_lock(fd):
                 os.ftruncate(fd, 0)
                 os.write(fd, str(os.getpid()).encode())
                 return fd
