@@ -2,6 +2,7 @@
 
 from collections import OrderedDict
 from collections.abc import Callable
+from hashlib import blake2b
 from threading import Lock
 from typing import Generic, NamedTuple, TypeVar
 
@@ -12,39 +13,7 @@ MAX_OUTPUTS = 64
 MAX_CHARS = 16 * 1024 * 1024
 NO_LINE_IDS = "no line ids: this is no file, and cannot be edited"  # the note for an output
 
-K = TypeVar("K")
 V = TypeVar("V")
-
-
-class LRUCache(Generic[K, V]):
-    """A dictionary that drops what was added or used longest ago beyond a number, or a total size."""
-
-    def __init__(
-        self, max_entries: int, size_of: Callable[[V], int] = lambda _: 0, max_size: int = 0
-    ) -> None:
-        self._max_entries, self._max_size, self._size_of = max_entries, max_size, size_of
-        self._entries: OrderedDict[K, V] = OrderedDict()
-        self._size = 0
-
-    def get(self, key: K) -> V | None:
-        """Return a value."""
-        return self._entries.get(key)
-
-    def add(self, key: K, value: V) -> None:
-        """Add or replace a value, which counts as used; the last one added stays whatever its size."""
-        self.drop(key)
-        self._entries[key] = value
-        self._size += self._size_of(value)
-        while len(self._entries) > 1 and (
-            len(self._entries) > self._max_entries or self._size > self._max_size
-        ):
-            self.drop(next(iter(self._entries)))
-
-    def drop(self, key: K) -> None:
-        """Remove a value, if there is one."""
-        value = self._entries.pop(key, None)
-        if value is not None:
-            self._size -= self._size_of(value)
 
 
 class FileCache(Generic[V]):
@@ -52,7 +21,7 @@ class FileCache(Generic[V]):
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._values: LRUCache[tuple[str, str | None], tuple[str, V]] = LRUCache(MAX_FILES)
+        self._values = OrderedDict[tuple[str, str | None], tuple[str, V]]()
         watch_forks(self)
 
     def after_fork(self) -> None:
@@ -66,13 +35,16 @@ class FileCache(Generic[V]):
         if found is None or found[0] != revision:
             found = revision, make()
         with self._lock:
-            self._values.add(key, found)
+            self._values[key] = found
+            self._values.move_to_end(key)
+            while len(self._values) > MAX_FILES:
+                self._values.popitem(last=False)
         return found[1]
 
     def drop(self, key: tuple[str, str | None]) -> None:
         """Forget a file, as when it changed while it was read."""
         with self._lock:
-            self._values.drop(key)
+            self._values.pop(key, None)
 
 
 class Output(NamedTuple):
@@ -87,9 +59,7 @@ class OutputStore:
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._outputs: LRUCache[str, Output] = LRUCache(
-            MAX_OUTPUTS, lambda output: len(output.text), MAX_CHARS
-        )
+        self._outputs = OrderedDict[str, Output]()
         watch_forks(self)
 
     def after_fork(self) -> None:
@@ -98,17 +68,21 @@ class OutputStore:
 
     def keep(self, output: Output, kind: str = "out") -> str:
         """Return a new name for an output, or the one that it has; `kind` is what the name begins with."""
-        from hashlib import blake2b  # noqa: PLC0415 - it loads OpenSSL, which an import of agentfs should not
-
         digest = blake2b(f"{output.path}\0{output.text}".encode("utf-8", "surrogatepass")).hexdigest()
         with self._lock:
             size = 4
             while self._outputs.get(name := f"@{kind}_{digest[:size]}") not in (None, output):
                 size += 1
-            self._outputs.add(name, output)
+            self._outputs[name] = output
+            self._outputs.move_to_end(name)
+            while len(self._outputs) > 1 and (
+                len(self._outputs) > MAX_OUTPUTS
+                or sum(len(each.text) for each in self._outputs.values()) > MAX_CHARS
+            ):
+                self._outputs.popitem(last=False)
             return name
 
     def get(self, name: str) -> Output | None:
-        """Return what a name is for; None where nothing is, or is no longer."""
+        """Return what a name is for; None if it is for nothing, or no longer."""
         with self._lock:
             return self._outputs.get(name)

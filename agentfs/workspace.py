@@ -136,7 +136,10 @@ class Workspace:
         self._state: StateSession | None = None
         try:
             if watch:
-                self._root.keep_tree(self.limits.watch_bytes, self.limits.file_bytes)
+                from agentfs.watch import Watch
+
+                most = self.limits.watch_bytes, self.limits.file_bytes
+                self._root.keep_tree(lambda context: Watch(context, *most))
             self._open_history(state)
         except BaseException:
             self._root.close()

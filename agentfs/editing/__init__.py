@@ -4,7 +4,7 @@
 """
 
 from agentfs.editing.edit import EditTarget, edit_file, splice_file
-from agentfs.editing.line_ids import edit_lines_file
+from agentfs.editing.edit_lines import edit_lines_file
 from agentfs.editing.write import write_file
 
 __all__ = ["EditTarget", "edit_file", "edit_lines_file", "splice_file", "write_file"]

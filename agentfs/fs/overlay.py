@@ -110,12 +110,13 @@ class OverlayDirectory(Directory):
         return super().open_file(name)
 
     def read_files(
-        self, names: Sequence[str], read: Callable[[int], Outcome | None], *, linked: bool = True
-    ) -> Iterator[tuple[str, Outcome | OSError | AccessError]]:
+        self, entries: Sequence[DirEntry], read: Callable[[int], Outcome | None], *, linked: bool = True
+    ) -> Iterator[tuple[DirEntry, Outcome | OSError | AccessError]]:
         """Read one regular file after the other, as they are staged."""
-        for name in names:
+        for entry in entries:
+            name = entry.name
             if self._real_child(name) not in self._staged.nodes:
-                yield from super().read_files([name], read, linked=linked)
+                yield from super().read_files([entry], read, linked=linked)
                 continue
             outcome: Outcome | OSError | AccessError | None
             try:
@@ -126,7 +127,7 @@ class OverlayDirectory(Directory):
             except (OSError, AccessError) as error:
                 outcome = error
             if outcome is not None:
-                yield name, outcome
+                yield entry, outcome
 
     def close(self) -> None:
         """Close the directory; again is harmless."""

@@ -2,15 +2,14 @@
 
 import os
 import sys
-from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
 from copy import copy
 from dataclasses import fields, replace
 from functools import wraps
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
+from typing import Any, Concatenate, ParamSpec, Protocol, Self, TypeVar
 
 from agentfs.errors import (
-    AccessError,
     AgentFSError,
     InvalidArgumentError,
     InvalidPathError,
@@ -26,7 +25,7 @@ from agentfs.fs.apply import apply_changes, repair
 from agentfs.fs.batch import Applied
 from agentfs.fs.checks import check_may_change, check_replaceable
 from agentfs.fs.context import FileAccess, RootContext, RootHandle, SharedHandle
-from agentfs.fs.directory import Directory, Outcome, entry_of, node_at, node_in
+from agentfs.fs.directory import Directory, entry_of, node_at, node_in
 from agentfs.fs.file import OpenFile, open_regular
 from agentfs.fs.lock import ATTEMPTS, file_locks, lock_directory
 from agentfs.fs.node import (
@@ -45,15 +44,52 @@ from agentfs.fs.path import ParsedPath, absolute_parts, display_name, is_plain, 
 from agentfs.fs.protect import name_matcher
 from agentfs.fs.resolve import ResolvedPath, resolve_real
 from agentfs.policy import VIEWED, Policy
-from agentfs.results import Containment, Entry
-
-if TYPE_CHECKING:  # they are loaded when they are needed
-    from agentfs.fs.kept import KeptDirectory, KeptEntry, KeptFile
-    from agentfs.fs.watch import Watch
+from agentfs.results import Containment, Entry, WatchReport
 
 _MAX_ABOVE = 5  # names that an absolute path of another root may have too many
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
+
+
+class KeptTexts(Protocol):
+    """Texts of files in memory."""
+
+    max_file: int  # bytes of the largest text that is kept
+
+    def mark_used(self, entries: Iterable[object]) -> None:
+        """Note that the search under way takes the texts of some entries."""
+
+    def containing(
+        self, finders: Sequence[Callable[[bytearray, int, int], int]], check: Callable[[], object]
+    ) -> set[Any]:
+        """Return the entries in whose texts one of `finders` finds something; `check` may raise to stop."""
+        ...
+
+
+class KeptTree(Protocol):
+    """A tree whose listings and texts are kept in memory; only the package `watch` has one."""
+
+    texts: Any  # `KeptTexts`
+    derived: dict[Any, Any]  # from what is around the tree
+
+    def call(self) -> AbstractContextManager[bool]:
+        """Bring the tree up to date for a search; give False if there is no time for it."""
+        ...
+
+    def open(self, context: RootContext, path: str, real_path: str) -> Directory | None:
+        """Return the directory at a real path, to be displayed by `path`; None if it is not kept."""
+        ...
+
+    def close(self) -> None:
+        """Give everything back."""
+
+    def forget(self) -> None:
+        """Drop all that is kept."""
+
+    @property
+    def report(self) -> WatchReport:
+        """What is kept, and why the rest is not."""
+        ...
 
 
 class Root:
@@ -64,8 +100,8 @@ class Root:
     several threads. A context manager.
     """
 
-    watch: "Watch | None" = None  # where listings and texts are kept
-    tree: "Watch | None" = None  # the same, brought up to date, in a search under way
+    watch: KeptTree | None = None  # set by whoever wants listings and texts to be kept
+    tree: KeptTree | None = None  # the same, brought up to date, in a search under way
 
     def __init__(self, path: str | os.PathLike[str], policy: Policy) -> None:
         if sys.platform == "win32":
@@ -159,11 +195,9 @@ class Root:
         other._context = replace(self._context, **settings)  # noqa: SLF001 - its own
         return other
 
-    def keep_tree(self, max_bytes: int, max_file: int) -> None:
-        """Keep listings, and texts up to so many bytes, from now on; see `watching`."""
-        from agentfs.fs.watch import Watch  # noqa: PLC0415 - loaded when it is needed
-
-        self.watch = Watch(self.unrestricted._context, max_bytes, max_file)  # noqa: SLF001 - its own
+    def keep_tree(self, make: Callable[[RootContext], KeptTree]) -> None:
+        """Keep listings and texts from now on, in a tree that `make` makes; see `watching`."""
+        self.watch = make(self.unrestricted._context)  # noqa: SLF001 - its own
 
     @contextmanager
     def watching(self) -> Generator[Self]:
@@ -179,7 +213,7 @@ class Root:
         """The same root, where everything is taken from the disk."""
         return self._with_tree(None)
 
-    def _with_tree(self, tree: "Watch | None") -> Self:
+    def _with_tree(self, tree: KeptTree | None) -> Self:
         other = copy(self)
         other.tree = tree
         return other
@@ -305,34 +339,14 @@ class Root:
         return found
 
     @property
-    def has_access_rules(self) -> bool:
-        """Whether the call under way may be refused some files."""
-        return self._context.access is not None
+    def derived(self) -> dict[Any, Any] | None:
+        """What searches have derived from what is around a watched tree; None in any other."""
+        return None if self.tree is None else self.tree.derived
 
-    def open_kept(self, real_path: str, path: str = "") -> Directory | None:
-        """Return a directory of the kept tree, to be displayed by `path`; None where there is none."""
-        return None if self.tree is None else self.tree.open(self._context, path, real_path)
-
-    def kept_directory(self, directory: "KeptDirectory", path: str) -> Directory:
-        """Return a directory of the kept tree for this call, to be displayed by `path`."""
-        from agentfs.fs.kept import WatchedDirectory  # noqa: PLC0415 - loaded where a tree is watched
-
-        return WatchedDirectory(self._context, path, directory)
-
-    def kept_entry(self, entry: "KeptEntry") -> Entry:
-        """Return the typed entry of a name in the kept tree."""
-        path, real_path = self.kept_path(entry), entry.directory.prefix + entry.name
-        return entry_of(self._context, path, real_path, entry.name, entry.stat())
-
-    def kept_path(self, entry: "KeptEntry") -> str:
-        """Return the path of a file of the kept tree, as it is displayed here."""
-        return self.display_path(entry.directory.prefix + entry.name)
-
-    def read_kept(
-        self, entries: Sequence["KeptFile"], read: Callable[[Any], Outcome | None]
-    ) -> Iterator[tuple["KeptFile", Outcome | OSError | AccessError]]:
-        """Read files of the kept tree one after the other, as `Directory.read_files`."""
-        return iter(()) if self.tree is None else self.tree.read(self._context, entries, read)
+    @property
+    def texts(self) -> KeptTexts | None:
+        """The texts in memory, if one look at all of them tells which files to search."""
+        return None if self.tree is None or self._context.access is not None else self.tree.texts
 
     def _real_directory(self, path: str) -> str:
         with self.open_directory(path) as directory:

@@ -106,6 +106,21 @@ def names(handle: int) -> Iterator[tuple[str, int]]:
         close(directory)
 
 
+def typed_names(handle: int) -> Iterator[tuple[str, str]]:
+    """Yield the names in an open directory, each with its type: one of "fdlo", or "?" if that is unknown."""
+    with os.scandir(handle) as entries:
+        for entry in entries:
+            try:
+                type_ = "l" if entry.is_symlink() else "o"
+                if entry.is_file(follow_symlinks=False):
+                    type_ = "f"
+                elif entry.is_dir(follow_symlinks=False):
+                    type_ = "d"
+            except OSError:
+                type_ = "?"
+            yield entry.name, type_
+
+
 def first_names(handle: int) -> Iterator[str]:
     """Yield names in a directory, as many as the system gives in a tenth of a second."""
     end = time.monotonic() + _LIST_SECONDS

@@ -4,7 +4,7 @@ import os
 import re
 import stat
 import time
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias, TypeVar
 
@@ -16,7 +16,7 @@ from agentfs.messages import Message, ParameterName
 from agentfs.results import Entry, Skipped
 from agentfs.search.options import FindOptions, GlobOptions
 from agentfs.tree.ignore_sources import with_slash
-from agentfs.tree.walk import MAX_BATCH, KeptWalk, Visit, Walk, path_order
+from agentfs.tree.walk import MAX_BATCH, Visit, Walk, path_order
 from agentfs.visible import literal
 
 PAGE_BYTES = 64 * 1024 * 1024  # of the typed data of one page
@@ -190,7 +190,6 @@ class Query:
     ignored: bool
     enter: Callable[[str], bool] | None
     exclude: Callable[[str, bool], bool] | None  # the second argument says whether it is a directory
-    key: tuple[Hashable, ...] | None = None  # what `matches` is made of, where a key can hold it
 
 
 @dataclass
@@ -252,13 +251,8 @@ def collect(root: Root, query: Query, page: Page, *, max_entries: int, deadline:
         exclude=query.exclude,
         select=collector.select,
         keep=page.end if collector.in_order else None,
-        stops=collector.unique,  # which of several names is visited first is then as the system has it
     )
-    kept = walk.whole() if collector.in_order and collector.plain_files and collector.min_depth == 1 else None
-    if kept is not None and kept.direct:
-        names = [(root.kept_entry, collector.kept_files(root, kept), 0)]
-        found = collect_in_order(names, page, deadline)
-    elif collector.in_order:
+    if collector.in_order:
         found = collect_in_order(collector.names(walk), page, deadline)
     else:
         found = collector.collect_sorted(root, walk, deadline)
@@ -298,21 +292,6 @@ class _Collector:
             return taken
         self._keep(directory, taken)
         return []
-
-    def kept_files(self, root: Root, kept: KeptWalk) -> list[Any]:
-        """Return the wanted files of a kept walk; the same globs have the same ones."""
-        key, matches, found = self.query.key, self.query.matches, kept.entries
-        if matches is not None:
-
-            def choose(below: str, names: list[Any]) -> list[Any]:
-                return [each for each in names if matches(below + each.name)]
-
-            found = kept.once(root, key, lambda: kept.choose(choose))
-        of_others = key and ("others", key)
-        others = kept.once(root, of_others, lambda: [each for each in found if each.type != "f"])
-        # Whether a link is wanted depends on where it leads now.
-        unwanted = {each for each in others if not self._takes(root.kept_directory(each.directory, ""), each)}
-        return [each for each in found if each not in unwanted] if unwanted else found
 
     def _takes(self, directory: Directory, listed: DirEntry) -> bool:
         """Return whether an entry passes the filter; count a link or special file that is no file."""

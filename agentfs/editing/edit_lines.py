@@ -70,7 +70,7 @@ def edit_lines_file(target: EditTarget, changes: Sequence[LineChange], *, fresh:
         lines = _Lines(current.path, bodies_of(view.text), ids, len(changes))
         ranges = _ranges(lines, versions, changes)
         texts = [to_lf(change.new_content, lone=view.lone) for change in changes]
-        draft.replace(view, _replacements(view, lines, ranges, texts), len(changes))
+        draft.replace(view, _replacements(view, lines, ranges, texts))
         given = [text.removesuffix("\n").count("\n") + 1 if text else 0 for text in texts]
         counts = zip(ranges, given, strict=True)
         return draft.result("line_id", sum(max(last + 1 - first, count) for (first, last), count in counts))
