@@ -220,7 +220,7 @@ def _changed_file(
         external = external_changes(tracker, Current(path, real_path, before.data, node.digest), before.text)
     after = edited.document
     diff = unified_diff(before.text, after.text, path, changes=hunks)
-    change = Change(real_path, node, FileNode.of(node.mode, after.data))
+    change = Change(real_path, node, FileNode.of(node.mode, after.data, node.metadata))
     return _ChangedFile(path, change, edited.replacements, diff, hunks, external)
 
 

@@ -98,11 +98,11 @@ class Batch:
             for plan in self._plans:
                 call_context.check()
                 do(self._prepare, plan)
-            call_context.complete()
             changed = {plan.change.path: plan.change for plan in self._plans}
             recorded = tuple(changed.get(each.path, each) for each in changes)
             with nullcontext() if recorder is None else recorder.recording(recorded):
                 try:
+                    call_context.complete()  # a call that is cancelled while it is recorded changes nothing
                     for step, plan in steps[len(first) :]:
                         do(step, plan)
                 except BaseException:
@@ -207,9 +207,10 @@ class Batch:
         if plan.inode:
             self._check_entries(plan)
             return []
-        metadata = before.metadata if isinstance(before, FileNode) else None
+        is_new = isinstance(after, FileNode) and after.metadata is None
+        metadata = before.metadata if isinstance(before, FileNode) and not is_new else None
         replaced: os.stat_result | None = None
-        if metadata is not None:
+        if isinstance(before, FileNode) and after is not None:
             with self._at(path) as target:
                 replaced = target.stat()  # before its second name is counted as a hard link
         if plan.backup and isinstance(before, FileNode | LinkNode):
@@ -221,7 +222,7 @@ class Batch:
                 except OSError as error:
                     raise target.error(error) from None
                 if not linked:
-                    self._create(backup, before, None, metadata)
+                    self._create(backup, before, None, None)
         if not isinstance(after, FileNode | LinkNode):
             return []
         self._make_place(plan)
@@ -236,7 +237,7 @@ class Batch:
                 if self._is_single:
                     remove_stale_temporaries(self._context, temporary.parent)
                 notes = self._create(temporary, after, replaced, metadata)
-                if isinstance(after, FileNode) and not (metadata or after.metadata):
+                if is_new and isinstance(after, FileNode):
                     mode = syscalls.lstat(temporary.parent, temporary.name).st_mode & 0o777
                     plan.change = replace(
                         plan.change, after=replace(after, mode=mode, metadata=Metadata(mode))
