@@ -2,22 +2,20 @@
 
 import os
 from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from copy import copy
 from os import PathLike, fspath
 from types import TracebackType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias, cast
 
-from agentfs import call_context, editing, search
+from agentfs import editing, search
 from agentfs.cache import OutputStore
 from agentfs.enforcement import check_rules, guard_methods
-from agentfs.errors import RefusedError, StaleError
 from agentfs.events import OnEvent
-from agentfs.fs import Change, Node, Root
-from agentfs.fs.overlay import OverlayRoot
-from agentfs.history import Journal, Timeline, methods
-from agentfs.history.report import conflict_error
+from agentfs.fs import Root
+from agentfs.history import methods
 from agentfs.history.state import open_history
+from agentfs.history.transaction import Transaction
 from agentfs.limits import Limits
 from agentfs.policy import Durability, Policy
 from agentfs.reading import ReadRequest, read_path, read_paths
@@ -987,44 +985,18 @@ class Workspace:
             AgentFSError: `stale` at the end, with the diff, for a file that somebody else has changed since
                 the transaction first changed it; nothing is changed then.
         """
-        process = os.getpid()
-        staged = OverlayRoot(self._root)
-        journal = staged.recorder = Journal(timeline=Timeline(bounded=False))
-        read_tracker = self._read_tracker.fork(staged.is_staged)
+        staged = Transaction(self._root, self._journal, self._read_tracker, self.limits)
         inner = copy(self)
         inner.__dict__.update(
-            _root=staged, _journal=journal, _read_tracker=read_tracker, _state=None, _guarded_by=""
+            _root=staged.root,
+            _journal=staged.journal,
+            _read_tracker=staged.read_tracker,
+            _state=None,
+            _guarded_by="",
         )
-        committed = False
-
-        def commit() -> None:
-            nonlocal committed
-            if os.getpid() != process:
-                raise RefusedError(
-                    "This transaction belongs to the process that this one is a copy of.",
-                    hint="Nothing was changed. Begin a transaction in this process.",
-                )
-            changes = journal.since(None).changes
-            if changes:
-                with call_context.limited(self.limits.timeout):
-                    inner.commit_notes = self._root.apply(
-                        changes, max_bytes=self.limits.file_bytes, conflict=conflict
-                    ).notes
-            committed = True
-
-        def conflict(change: Change, found: Node | None) -> StaleError:
-            own = self._journal.timeline.left(change.path, found)
-            by = "another call of this workspace" if own else "somebody else"
-            return conflict_error(change, found, may_show=self._root.may_show_recorded, by=by)
-
-        try:
+        with closing(staged):
             yield inner
-            call_context.run_to_end(commit)
-        finally:
-            read_tracker.join(committed=committed)
-            self._journal.flush()
-            staged.close()
-            journal.close()
+            inner.commit_notes = staged.commit()
 
     @tool(effect="read")
     def changes(self, since: str | None = None) -> ChangesResult:

@@ -79,7 +79,7 @@ def node_in(context: RootContext, resolved: ResolvedPath, max_bytes: int) -> Nod
             if stat.S_ISDIR(status.st_mode):
                 return _directory_node(parent, name)
             if not stat.S_ISREG(status.st_mode):
-                raise oserrors.not_regular(real_path, status.st_mode)
+                raise oserrors.not_regular(resolved.display_path, status.st_mode)
             fd = syscalls.open_file(parent, name)
         except FileNotFoundError:
             return None
@@ -87,7 +87,7 @@ def node_in(context: RootContext, resolved: ResolvedPath, max_bytes: int) -> Nod
             if error.errno in {errno.ELOOP, errno.ENOTDIR, errno.EINVAL}:
                 continue  # swapped between lstat and open
             raise resolved.error(error) from None
-        with open_regular(context, fd, display_name(real_path), real_path) as file:
+        with open_regular(context, fd, resolved.display_path, real_path) as file:
             data = file.read_whole(max_bytes)
             return FileNode.of(file.stat.st_mode, data, metadata_of(file.fd, file.stat))
     raise RefusedError(f"{quote(real_path)} keeps changing.", details={"path": display_name(real_path)})
