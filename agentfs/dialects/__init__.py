@@ -20,9 +20,9 @@ from agentfs.dialects.rendering import (
 )
 from agentfs.errors import InvalidArgumentError, UnknownToolError
 from agentfs.limits import Limits
+from agentfs.nearest import nearest
 from agentfs.policy import Policy
 from agentfs.results import ToolResult
-from agentfs.tools.aliases import nearest
 from agentfs.tools.spec import RenderContext, ToolSpec
 from agentfs.tools.toolset import Toolset
 from agentfs.workspace import Workspace, view_for_dialect
