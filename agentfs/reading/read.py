@@ -177,7 +177,7 @@ def _expand_globs(root: Root, limits: Limits, paths: Sequence[str]) -> tuple[lis
         if time.monotonic() > until:
             return list(dict.fromkeys(files)), list(paths[number:]), notes
         if search.is_glob(root, path):
-            found = search.glob_files(root, limits, search.GlobOptions(path, limit=_MOST_MATCHES))
+            found = search.find_files(root, limits, search.GlobOptions(path, limit=_MOST_MATCHES))
             files += [entry.path for entry in found.files]
             if found.truncated or not found.exact:
                 notes.append(f"{quote(path)} matches more files; narrow it")
