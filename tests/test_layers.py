@@ -16,7 +16,7 @@ LAYERS = [
     {"limits", "policy", "results", "line_ranges", "nearest"},
     {"fs", "text"},
     {"tree", "patterns"},
-    {"read_tracker", "cache"},
+    {"watch", "read_tracker", "cache"},
     {"reading", "search", "history"},
     {"editing"},
     {"events", "providers"},
