@@ -26,8 +26,7 @@ LAYERS = [
     {"workspace"},
     {"remote"},
     {"dialects"},
-    {"mcp_stdio"},
-    {"mcp_server", "terminal"},
+    {"mcp", "terminal"},
     {"cli"},
 ]
 OUTER = {"__init__", "__main__"}  # the public names, and the way in
