@@ -3,6 +3,7 @@
 Result classes are in `agentfs.results`, the leaves of the error tree in `agentfs.errors`.
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from agentfs.errors import (
@@ -18,6 +19,7 @@ from agentfs.lazy import lazy_names
 from agentfs.limits import Limits
 from agentfs.permissions import Allow, Deny, PermissionRequest
 from agentfs.policy import Policy, Protect
+from agentfs.tools.registry import set_finder
 
 if TYPE_CHECKING:
     from agentfs.events import Event
@@ -50,6 +52,8 @@ __all__ = [
     "Workspace",
     "connect",
 ]
+
+set_finder(lambda name: import_module("agentfs.dialects").find(name))
 
 _LAZY = {
     "agentfs.events": ["Event"],

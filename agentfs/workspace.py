@@ -2,26 +2,22 @@
 
 import os
 from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from copy import copy
-from dataclasses import replace
-from importlib import import_module
 from os import PathLike, fspath
 from types import TracebackType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias, cast
 
-from agentfs import call_context, editing, search
-from agentfs.cache import FileCache, OutputStore
+from agentfs import editing, search
+from agentfs.cache import OutputStore
 from agentfs.enforcement import check_rules, guard_methods
-from agentfs.errors import RefusedError, StaleError
 from agentfs.events import OnEvent
-from agentfs.fs import Change, Node, Root
-from agentfs.fs.overlay import OverlayRoot
-from agentfs.history import Journal, Timeline, methods
-from agentfs.history.report import conflict_error
+from agentfs.fs import Root
+from agentfs.history import methods
 from agentfs.history.state import open_history
+from agentfs.history.transaction import Transaction
 from agentfs.limits import Limits
-from agentfs.policy import NO_DIALECT, Durability, Policy
+from agentfs.policy import Durability, Policy
 from agentfs.reading import ReadRequest, read_path, read_paths
 from agentfs.results import (
     ChangesResult,
@@ -44,8 +40,11 @@ from agentfs.results import (
     WriteResult,
 )
 from agentfs.tools.declaration import ModelType, declared_tools, tool
+from agentfs.tools.registry import find_dialect
+from agentfs.watch import Watch
 
 if TYPE_CHECKING:
+    from agentfs.history.state import MakeLedger
     from agentfs.tools.toolset import Toolset
 
 # A mapping with the fields of one is as good; the methods are given the objects.
@@ -88,6 +87,7 @@ class Workspace:
 
     _guarded_by = ""  # the method whose permission check this copy has passed
     _state_durability: Durability | None = None  # of the state directory, where not that of the policy
+    _make_ledger: "MakeLedger | None" = None  # of what is noted beside the journal there
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -123,17 +123,18 @@ class Workspace:
         check_rules(self.policy, type(self))
         self.limits = limits or Limits()
         self.on_event = on_event
-        self._dialect_options = NO_DIALECT
         self._root = Root(root, self.policy)
         try:
             if watch:
-                self._root.keep_tree(self.limits.watch_bytes, self.limits.file_bytes)
+                most = self.limits.watch_bytes, self.limits.file_bytes
+                self._root.keep_tree(lambda context: Watch(context, *most))
             durability = self._state_durability or self.policy.durability
-            self._journal, self._read_tracker, self._state = open_history(state, self._root, durability)
+            self._journal, self._read_tracker, self._state = open_history(
+                state, self._root, durability, self._make_ledger
+            )
         except BaseException:
             self._root.close()
             raise
-        self._indexes: FileCache[Any] = FileCache()
         self._outputs = OutputStore()
 
     @property
@@ -210,12 +211,8 @@ class Workspace:
         chosen = [names] if isinstance(names, str) and names != "all" else names
         if dialect != "agentfs":
             own = None if isinstance(chosen, str) else chosen
-            return cast(
-                "Toolset",
-                import_module("agentfs.dialects")
-                .find(dialect)
-                .tools(self, own, expose=expose, prefix=prefix),
-            )
+            found = find_dialect(dialect)
+            return cast("Toolset", found.tools(self, own, expose=expose, prefix=prefix))
         from agentfs.tools.toolset import toolset_of
 
         return toolset_of(self, chosen, expose or {}, prefix)
@@ -295,10 +292,9 @@ class Workspace:
             AgentFSError: `not_found` with the nearest names, `outside_workspace`, `past_end` with the number
                 of lines, `invalid_argument` for an offset of 0, `encoding`, `binary` for a broken PDF.
         """
-        overhead, numbered = self._dialect_options.line_overhead, self.policy.line_numbers
-        request = ReadRequest(offset, limit, encoding, bool(raw), column, line_ids, overhead, numbered)
-        tracker, outputs, indexes = self._read_tracker, self._outputs, self._indexes
-        return read_path(self._root, tracker, self.limits, fspath(path), request, outputs, indexes)
+        numbered = self.policy.line_numbers
+        request = ReadRequest(offset, limit, encoding, bool(raw), column, line_ids, numbered)
+        return read_path(self._root, self._read_tracker, self.limits, fspath(path), request, self._outputs)
 
     @tool(effect="read")
     def read_many(self, paths: Files, budget: int | None = None) -> ReadManyResult:
@@ -316,7 +312,7 @@ class Workspace:
                 is wrong with one file is reported in its place in the text.
         """
         named = search.texts(paths)
-        return read_paths(self._root, self._read_tracker, self.limits, named, budget, self._indexes)
+        return read_paths(self._root, self._read_tracker, self.limits, named, budget)
 
     @tool(
         effect="write",
@@ -484,7 +480,7 @@ class Workspace:
         """
         target = self._edit_target(path, encoding, expect_revision, preview, raw)
         made = cast("Sequence[LineChange]", changes)
-        return editing.edit_lines_file(target, made, fresh=self._dialect_options.fresh_line_ids)
+        return editing.edit_lines_file(target, made)
 
     @tool(effect="edit", for_models=False)  # its spans are offsets, which no model counts
     def splice(
@@ -689,7 +685,6 @@ class Workspace:
             anchored,
             types,
             timeout,
-            self._dialect_options,
         )
         found = search.glob_files(self._root, self.limits, options, self._read_tracker)
         return self._outputs.keep_full_text(found, self.policy)
@@ -718,6 +713,7 @@ class Workspace:
         case: Literal["smart", "sensitive", "insensitive"] = "smart",
         sort: Literal["path", "modified", "size"] = "path",
         timeout: float | None = None,
+        unique: bool = False,
     ) -> GlobResult:
         """Find files and directories by name, type, size and time.
 
@@ -743,6 +739,7 @@ class Workspace:
             case: How `pattern` takes letters; "smart" ignores case unless there is a capital in it.
             sort: The order: by path name by name, newest first or largest first.
             timeout: Seconds that the search may take.
+            unique: Find a file that several links lead to once, by the first of its paths.
 
         Returns:
             The entries in order of path, and what was left out.
@@ -770,8 +767,8 @@ class Workspace:
             full_path=full_path,
             case=case,
             sort=sort,
+            unique=unique,
             timeout=timeout,
-            dialect=self._dialect_options,
         )
         found = search.find_files(self._root, self.limits, options, self._read_tracker)
         return self._outputs.keep_full_text(found, self.policy)
@@ -808,6 +805,12 @@ class Workspace:
         sort: Literal["path", "modified", "oldest", "size"] = "path",
         timeout: float | None = None,
         line_ids: bool = False,
+        whole_line: bool = False,
+        invert: bool = False,
+        dot_all: bool = True,
+        samples: int = 3,
+        overlap: bool = False,
+        unique: bool = False,
     ) -> GrepResult:
         r"""Search the contents of files with a regular expression.
 
@@ -840,6 +843,12 @@ class Workspace:
             timeout: Seconds that the search may take.
             line_numbers: Whether the text numbers the lines.
             line_ids: Give each matching line an id before its `|`, for edit_lines.
+            whole_line: Only matches that are a whole line.
+            invert: Find the lines without a match.
+            dot_all: Whether `.` matches line ends with `multiline`.
+            samples: Matches of each file in a summary.
+            overlap: Give each match all lines around it, even those near another match.
+            unique: Search a file that several links lead to once, by the first of its paths.
 
         Returns:
             The matches in order of path, with totals, and what was left out.
@@ -875,9 +884,14 @@ class Workspace:
             max_filesize=max_filesize,
             encoding=encoding,
             sort=sort,
+            whole_line=whole_line,
+            invert=invert,
+            dot_all=dot_all,
+            samples=samples,
+            overlap=overlap,
+            unique=unique,
             timeout=timeout,
             line_ids=line_ids,
-            dialect=self._dialect_options,
         )
         found = search.grep_files(self._root, self.limits, options, self._read_tracker, self._outputs)
         return self._outputs.keep_full_text(found, self.policy)
@@ -971,44 +985,18 @@ class Workspace:
             AgentFSError: `stale` at the end, with the diff, for a file that somebody else has changed since
                 the transaction first changed it; nothing is changed then.
         """
-        process = os.getpid()
-        staged = OverlayRoot(self._root)
-        journal = staged.recorder = Journal(timeline=Timeline(bounded=False))
-        read_tracker = self._read_tracker.fork(staged.is_staged)
+        staged = Transaction(self._root, self._journal, self._read_tracker, self.limits)
         inner = copy(self)
         inner.__dict__.update(
-            _root=staged, _journal=journal, _read_tracker=read_tracker, _state=None, _guarded_by=""
+            _root=staged.root,
+            _journal=staged.journal,
+            _read_tracker=staged.read_tracker,
+            _state=None,
+            _guarded_by="",
         )
-        committed = False
-
-        def commit() -> None:
-            nonlocal committed
-            if os.getpid() != process:
-                raise RefusedError(
-                    "This transaction belongs to the process that this one is a copy of.",
-                    hint="Nothing was changed. Begin a transaction in this process.",
-                )
-            changes = journal.since(None).changes
-            if changes:
-                with call_context.limited(self.limits.timeout):
-                    inner.commit_notes = self._root.apply(
-                        changes, max_bytes=self.limits.file_bytes, conflict=conflict
-                    ).notes
-            committed = True
-
-        def conflict(change: Change, found: Node | None) -> StaleError:
-            own = self._journal.timeline.left(change.path, found)
-            by = "another call of this workspace" if own else "somebody else"
-            return conflict_error(change, found, may_show=self._root.may_show_recorded, by=by)
-
-        try:
+        with closing(staged):
             yield inner
-            call_context.run_to_end(commit)
-        finally:
-            read_tracker.join(committed=committed)
-            self._journal.flush()
-            staged.close()
-            journal.close()
+            inner.commit_notes = staged.commit()
 
     @tool(effect="read")
     def changes(self, since: str | None = None) -> ChangesResult:
@@ -1036,15 +1024,3 @@ class Workspace:
             The name, such as `@out_1f3a`. The oldest are dropped first.
         """
         return self._outputs.keep(kept, kind)
-
-
-def view_for_dialect(workspace: Workspace, **options: Any) -> Workspace:
-    """Return a view with some of `DialectOptions`, for which no method has a parameter.
-
-    Args:
-        workspace: The workspace.
-        **options: Fields of `DialectOptions`; the others are as in the workspace.
-    """
-    view = workspace.view()
-    view._dialect_options = replace(view._dialect_options, **options)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - its own module
-    return view

@@ -107,9 +107,10 @@ def _refusal(line: bytes) -> types.JSONRPCError:
 def _private_stdin() -> Generator[BinaryIO]:
     """Open a duplicate of standard input, which is empty meanwhile."""
     private = os.dup(0)
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)
-    os.close(nothing)
+    empty, writable = os.pipe()
+    os.dup2(empty, 0)
+    os.close(empty)
+    os.close(writable)
     try:
         # It stays open: a thread may still wait on it, and another file must not get its number.
         yield os.fdopen(private, "rb", closefd=False)

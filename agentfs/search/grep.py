@@ -44,7 +44,7 @@ def grep_files(
         explain_glob_path(root, limits, options, error)
         raise
     if options.line_ids and tracker is not None and text is None:
-        found.matches = _with_line_ids(root, limits, options, tracker, found.matches)
+        found.matches = _with_line_ids(root, limits, tracker, found.matches)
     hints: list[str] = []
     if not found.total_lines and found.skipped.reached is None and text is None:
         hints = diagnose(root, limits, options, found)
@@ -54,13 +54,11 @@ def grep_files(
     return result
 
 
-def _with_line_ids(
-    root: Root, limits: Limits, options: GrepOptions, tracker: ReadTracker, matches: Sequence[Match]
-) -> list[Match]:
+def _with_line_ids(root: Root, limits: Limits, tracker: ReadTracker, matches: Sequence[Match]) -> list[Match]:
     """Give matches the id of their first line, but those in files that have changed or are too large."""
     found: list[Match] = []
     for path, group in groupby(matches, key=lambda match: match.path):
-        lines = _lines_with_ids(root, limits, options, tracker, path)
+        lines = _lines_with_ids(root, limits, tracker, path)
         for match in group:
             line, line_id = lines[match.line - 1] if match.line <= len(lines) else ("", None)
             has_id = line_id is not None and _is_of(match, line)
@@ -68,9 +66,7 @@ def _with_line_ids(
     return found
 
 
-def _lines_with_ids(
-    root: Root, limits: Limits, options: GrepOptions, tracker: ReadTracker, path: str
-) -> list[tuple[str, str]]:
+def _lines_with_ids(root: Root, limits: Limits, tracker: ReadTracker, path: str) -> list[tuple[str, str]]:
     """Return the lines of a file, each with its id; none where ids cannot be given."""
     try:
         with root.open_file(path) as file:
@@ -80,7 +76,7 @@ def _lines_with_ids(
     except AgentFSError:
         return []
     revision = revision_of(data)
-    if text is None or (options.dialect.fresh_line_ids and tracker.latest_ids(real_path) != revision):
+    if text is None or (root.policy.line_ids == "fresh" and tracker.latest_ids(real_path) != revision):
         return []
     return list(zip(bodies_of(text), tracker.line_ids(real_path, revision, text), strict=False))
 

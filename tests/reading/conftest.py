@@ -26,9 +26,9 @@ class Reader:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content if isinstance(content, bytes) else content.encode())
 
-    def read(self, offset=1, limit=None, *, path="f", limits=None, indexes=None, **more):
+    def read(self, offset=1, limit=None, *, path="f", limits=None, **more):
         request = ReadRequest(offset, limit, **more)
-        return read_file(self.root, self.tracker, limits or Limits(), path, request, indexes)
+        return read_file(self.root, self.tracker, limits or Limits(), path, request)
 
     def error(self, offset=1, limit=None, **more):
         with pytest.raises(AgentFSError) as caught:

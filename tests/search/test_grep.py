@@ -374,7 +374,7 @@ def test_what_is_wrong_with_a_call_has_its_code(tree, tmp_path, kwargs, code):
 
 
 def test_an_unknown_type_names_the_nearest():
-    from agentfs.tree.types import compile_types
+    from agentfs.tree.file_types import compile_types
 
     with pytest.raises(AgentFSError, match="pyhton") as caught:
         compile_types(["pyhton"])

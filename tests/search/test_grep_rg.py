@@ -14,7 +14,7 @@ from agentfs.fs import Root
 from agentfs.limits import Limits
 from agentfs.policy import Policy, Protect
 from agentfs.search import GrepOptions, grep_files
-from agentfs.tree.types import compile_types, type_names
+from agentfs.tree.file_types import compile_types, type_names
 from tests.conftest import needs, program
 
 RG = os.environ.get("AGENTFS_RG") or program("rg")
