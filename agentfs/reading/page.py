@@ -111,15 +111,15 @@ class TextInfo(NamedTuple):
 class LineSlice(NamedTuple):
     """Consecutive lines of a file, without the character that ends them.
 
-    `ended` is whether the last one has a line end, and `not_loaded` what the only line has beyond what was
-    loaded of it, such as "12 bytes".
+    `ended` is whether the last one has a line end, and `not_loaded` how many characters the only line has
+    beyond those that were loaded.
     """
 
     first: int
     bodies: Sequence[str]
     end: str
     ended: bool = True
-    not_loaded: str = ""
+    not_loaded: int = 0
     ids: Sequence[str] = ()
 
     def content(self, count: int) -> str:
@@ -131,7 +131,7 @@ class LineSlice(NamedTuple):
         """Return the first `count` of the lines."""
         if count >= len(self.bodies):
             return self
-        return self._replace(bodies=self.bodies[:count], ended=True, not_loaded="")
+        return self._replace(bodies=self.bodies[:count], ended=True, not_loaded=0)
 
 
 class _Page(NamedTuple):
@@ -142,7 +142,7 @@ class _Page(NamedTuple):
     formatted: Sequence[str]
     content: str
     cut: Sequence[int]
-    not_loaded: str
+    not_loaded: int
     ids: Sequence[str]
 
 

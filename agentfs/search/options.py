@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
+from os import PathLike, fspath
 from typing import Any, ClassVar, Literal
 
 from agentfs import call_context
@@ -301,6 +302,11 @@ def ignores_case(pattern: str, *, smart: bool) -> bool:
 def opens_hidden(options: SearchOptions) -> bool:
     """Return whether hidden names are searched."""
     return options.include_ignored if options.hidden is None else options.hidden
+
+
+def texts(path: str | PathLike[str] | Sequence[str | PathLike[str]]) -> OneOrMore:
+    """Return one path or several as text."""
+    return fspath(path) if isinstance(path, (str, PathLike)) else [fspath(each) for each in path]
 
 
 def paths_of(path: OneOrMore) -> list[str]:

@@ -106,10 +106,9 @@ def path_lines(paths: Sequence[tuple[str, str]], of: int = 0) -> list[str]:
 def report_of(options: SearchOptions, skipped: Skipped, tracker: ReadTracker | None, *, found: bool) -> str:
     """Return the skip report of a search, shorter if it found something and the last report was the same."""
     report = skip_report(skipped, can_open=not options.include_ignored, found=found)
-    if tracker is not None:
-        repeated = tracker.is_repeated_report(options.method, paths_of(options.path), str(report))
-        if repeated and found:
-            return skip_report(skipped, can_open=False, found=True, repeated=True)
+    paths = paths_of(options.path)
+    if tracker is not None and tracker.was_said((options.method, *paths), str(report)) and found:
+        return skip_report(skipped, can_open=False, found=True, repeated=True)
     return report
 
 
