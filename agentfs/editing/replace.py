@@ -37,7 +37,7 @@ from agentfs.limits import Limits
 from agentfs.line_ranges import Hunk
 from agentfs.messages import FirstOf, Joined, Message, ParameterName, Retry
 from agentfs.patterns.line_search import LineSearch
-from agentfs.patterns.syntax import MAX_CHARACTERS, has_line_feed
+from agentfs.patterns.syntax import MAX_CHARACTERS, has_character
 from agentfs.read_tracker import ReadTracker
 from agentfs.results import Edit, ReplaceResult
 from agentfs.search.diagnose import diagnose, explain_glob_path
@@ -99,7 +99,7 @@ class ReplaceOptions(NamedTuple):
             path=self.path,
             glob=self.glob,
             output_mode="count",
-            multiline=has_line_feed(text) if self.regex else "\n" in text,
+            multiline=has_character(text, "\n") if self.regex else "\n" in text,
             limit=MAX_FILES,
             fixed_strings=not self.regex,
             word=self.word,

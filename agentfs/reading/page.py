@@ -33,7 +33,7 @@ _FULL = ", as many as one answer holds"
 
 # Named tuples in this package: a frozen dataclass takes eight times as long to import.
 class ReadRequest(NamedTuple):
-    """The arguments of one read; `line_overhead`: bytes that a caller adds to each line in its own format.
+    """The arguments of one read.
 
     What else is the footer is above lines that are not `numbered`, so that none can be taken for it.
     """
@@ -44,7 +44,6 @@ class ReadRequest(NamedTuple):
     raw: bool = False
     column: int = 1
     line_ids: bool = False
-    line_overhead: int | None = None
     numbered: bool = True
 
     def first(self, path: str, total: int, noun: str = "line") -> int:
@@ -112,15 +111,15 @@ class TextInfo(NamedTuple):
 class LineSlice(NamedTuple):
     """Consecutive lines of a file, without the character that ends them.
 
-    `ended` is whether the last one has a line end, and `not_loaded` what the only line has beyond what was
-    loaded of it, such as "12 bytes".
+    `ended` is whether the last one has a line end, and `not_loaded` how many characters the only line has
+    beyond those that were loaded.
     """
 
     first: int
     bodies: Sequence[str]
     end: str
     ended: bool = True
-    not_loaded: str = ""
+    not_loaded: int = 0
     ids: Sequence[str] = ()
 
     def content(self, count: int) -> str:
@@ -132,7 +131,7 @@ class LineSlice(NamedTuple):
         """Return the first `count` of the lines."""
         if count >= len(self.bodies):
             return self
-        return self._replace(bodies=self.bodies[:count], ended=True, not_loaded="")
+        return self._replace(bodies=self.bodies[:count], ended=True, not_loaded=0)
 
 
 class _Page(NamedTuple):
@@ -143,7 +142,7 @@ class _Page(NamedTuple):
     formatted: Sequence[str]
     content: str
     cut: Sequence[int]
-    not_loaded: str
+    not_loaded: int
     ids: Sequence[str]
 
 
@@ -211,7 +210,7 @@ def empty_result(info: TextInfo) -> ReadResult:
 
 def _fit_bytes(lines: LineSlice, limits: Limits, request: ReadRequest) -> _Page:
     """Return as many lines as `read_bytes` of formatted text hold, and always the first."""
-    first, ids, overhead, numbered = lines.first, lines.ids, request.line_overhead, request.numbered
+    first, ids, overhead, numbered = lines.first, lines.ids, limits.line_overhead, request.numbered
     cut: list[int] = []
     bodies = _without_returns(lines)
     if overhead is not None:
