@@ -19,7 +19,7 @@ from agentfs.fs.oserrors import kept_changing, link_note, too_large, typed
 from agentfs.fs.path import MAX_NAME_BYTES, MAX_PARTS, MAX_PATH_BYTES, display_name, quote
 from agentfs.fs.protect import name_matcher
 from agentfs.fs.replace import Changed, ConcurrentChange, Current
-from agentfs.fs.root import KeptTexts, Root, watched
+from agentfs.fs.root import Root, watched
 
 __all__ = [
     "ATTEMPTS",
@@ -36,7 +36,6 @@ __all__ = [
     "DirectoryNode",
     "FileNode",
     "KeptText",
-    "KeptTexts",
     "LinkNode",
     "Node",
     "OpenFile",

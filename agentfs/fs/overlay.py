@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from itertools import chain, islice
-from typing import cast
+from typing import Any, cast
 
 from agentfs.errors import AccessError, ClosedError, NotFoundError
 from agentfs.fs import oserrors, syscalls
@@ -131,7 +131,7 @@ class OverlayDirectory(Directory):
         return super().open_file(name)
 
     def read_files(
-        self, entries: Sequence[DirEntry], read: Callable[[int], Outcome | None], *, linked: bool = True
+        self, entries: Sequence[DirEntry], read: Callable[[Any], Outcome | None], *, linked: bool = True
     ) -> Iterator[tuple[DirEntry, Outcome | OSError | AccessError]]:
         """Read one regular file after the other, as they are staged."""
         for entry in entries:

@@ -16,7 +16,8 @@ from agentfs.messages import Message, ParameterName
 from agentfs.results import Entry, Skipped
 from agentfs.search.options import FindOptions, GlobOptions
 from agentfs.tree.ignore_sources import with_slash
-from agentfs.tree.walk import MAX_BATCH, Visit, Walk, path_order
+from agentfs.tree.visit import Visit
+from agentfs.tree.walk import MAX_BATCH, Walk, path_order
 from agentfs.visible import literal
 
 PAGE_BYTES = 64 * 1024 * 1024  # of the typed data of one page

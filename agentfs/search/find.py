@@ -49,7 +49,8 @@ from agentfs.search.render import OPEN_IGNORED, path_lines, report_of, stop_repo
 from agentfs.text import Step, continuation, fitted, footer
 from agentfs.tree.globs import compile_descent, compile_exclude, compile_globs, hidden_names
 from agentfs.tree.ignore_sources import with_slash
-from agentfs.tree.walk import Walk, entry_name
+from agentfs.tree.visit import entry_name
+from agentfs.tree.walk import Walk
 from agentfs.visible import one_line
 
 _LEAST_SIZE = 10 * 1024  # of a file, to be shown in a listing of several levels

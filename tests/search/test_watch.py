@@ -6,13 +6,11 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
-import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
 from agentfs import AgentFSError, Workspace
-from agentfs.fs import inotify
 from tests.search.watched import CALLS, LIMITS, check_same
 
 DIRECTORIES = ["", "a", "b", "a/b", "a/b/c", ".hidden", "build", ".git", ".git/info", "lib"]

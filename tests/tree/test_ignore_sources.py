@@ -9,7 +9,6 @@ import pytest
 from agentfs import Workspace
 from agentfs.fs.ignore_files import read_outer_rules
 from tests.conftest import needs, program
-from tests.history.judges import can_mount
 
 pytestmark = needs("git")
 
