@@ -10,7 +10,6 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from threading import Lock
-from typing import Literal
 
 from agentfs.forks import watch_forks
 from agentfs.line_ranges import (
@@ -32,7 +31,6 @@ MAX_LINES_WITH_IDS = 250_000
 _ENTRY_BYTES = 400  # of one cached text, beside the text itself
 
 Key = tuple[str, str]  # a real path and a revision
-Table = Literal["reads", "texts", "line_ids", "latest_ids"]
 Records = OrderedDict[str, OrderedDict[str, ReadRecord]]  # by path and revision, the latest used last
 
 
@@ -133,8 +131,7 @@ class ReadTracker:
         self._lock = Lock()
         self._records: Records = OrderedDict()
         self._cache = TextCache()
-        self._unchanged_replies: OrderedDict[str, str] = OrderedDict()
-        self._skip_reports: OrderedDict[tuple[str, ...], str] = OrderedDict()  # by method and paths
+        self._said: OrderedDict[tuple[str, ...], str] = OrderedDict()
         watch_forks(self)
 
     def after_fork(self) -> None:
@@ -269,32 +266,19 @@ class ReadTracker:
         with self._lock:
             return real_path in self._records or real_path in self._cache.ids
 
-    def is_immediate_repeat(self, real_path: str, page: str) -> bool:
-        """Return whether a page is requested again right after the reply that it is unchanged."""
+    def was_said(self, subject: tuple[str, ...], text: str) -> bool:
+        """Return True if this text was the last one said of a subject; otherwise it is from now on."""
         with self._lock:
-            if self._unchanged_replies.pop(real_path, None) == page:
-                return True
-            self._unchanged_replies[real_path] = page
-            while len(self._unchanged_replies) > MAX_FILES:
-                self._unchanged_replies.popitem(last=False)
-            return False
-
-    def is_repeated_report(self, method: str, paths: Sequence[str], report: str) -> bool:
-        """Return whether what a search of some paths skipped is what the one before it skipped too."""
-        key = (method, *paths)
-        with self._lock:
-            if self._skip_reports.get(key) == report:
-                return True
-            self._skip_reports[key] = report
-            while len(self._skip_reports) > MAX_FILES:
-                self._skip_reports.popitem(last=False)
-            return False
+            repeated = self._said.get(subject) == text
+            self._said[subject] = text
+            while len(self._said) > MAX_FILES:
+                self._said.popitem(last=False)
+            return repeated
 
     def forget(self) -> None:
         """Forget everything, as after the model's context was cut."""
         with self._updating():
-            self._unchanged_replies.clear()
-            self._skip_reports.clear()
+            self._said.clear()
             self._records.clear()
             for key in list(self._cache.texts):
                 self._cache.drop(key)
@@ -303,9 +287,7 @@ class ReadTracker:
         """Return a copy for a transaction, in which `is_staged` says whether a real path was changed."""
         with self._lock:
             records: Records = OrderedDict((path, each.copy()) for path, each in self._records.items())
-            return ForkedReadTracker(
-                self, is_staged, records, self._cache.copy(), self._unchanged_replies.copy()
-            )
+            return ForkedReadTracker(self, is_staged, records, self._cache.copy(), self._said.copy())
 
     def merge(
         self,
@@ -334,8 +316,8 @@ class ReadTracker:
         """Return what holds the lock for one change of the history."""
         return self._lock
 
-    def _changed(self, table: Table, path: str, revision: str) -> None:
-        """Note that an entry was added, changed or dropped, for subclasses that copy the history."""
+    def _changed(self, path: str, revision: str) -> None:
+        """Note that what is known of a version has changed, for subclasses that copy the history."""
 
     def _record(self, real_path: str, revision: str) -> ReadRecord | None:
         versions = self._records.get(real_path)
@@ -359,7 +341,7 @@ class ReadTracker:
         versions[record.revision] = record
         versions.move_to_end(record.revision)
         self._records.move_to_end(real_path)
-        self._changed("reads", real_path, record.revision)
+        self._changed(real_path, record.revision)
         if text is not None:
             self._add_text((real_path, record.revision), text)
         forgotten: list[Key] = []
@@ -369,32 +351,31 @@ class ReadTracker:
             path, revisions = self._records.popitem(last=False)
             forgotten += [(path, revision) for revision in revisions]
         for key in forgotten:
-            self._changed("reads", *key)
+            self._changed(*key)
             self._dropped(self._cache.drop(key))
 
     def _add_text(self, key: Key, text: str) -> None:
         if key not in self._cache.texts:
-            self._changed("texts", *key)
+            self._changed(*key)
         self._dropped(self._cache.add(key, text))
 
     def _add_ids(self, key: Key, text: str, ids: Sequence[str]) -> None:
         self._add_text(key, text)
         if key in self._cache.texts:
-            self._changed("line_ids", *key)
+            self._changed(*key)
             self._dropped(self._cache.add_ids(key, ids))
 
     def _set_latest_ids(self, real_path: str, revision: str | None) -> None:
+        before = self._cache.latest_ids.pop(real_path, None)
         if revision is not None:
             self._cache.latest_ids[real_path] = revision
-        elif self._cache.latest_ids.pop(real_path, None) is None:
-            return
-        self._changed("latest_ids", real_path, revision or "")
+        if before != revision:
+            for each in filter(None, (before, revision)):
+                self._changed(real_path, each)
 
     def _dropped(self, keys: Sequence[Key]) -> None:
-        for path, revision in keys:
-            self._changed("texts", path, revision)
-            self._changed("line_ids", path, revision)
-            self._changed("latest_ids", path, revision)
+        for key in keys:
+            self._changed(*key)
 
 
 class ForkedReadTracker(ReadTracker):
@@ -406,10 +387,10 @@ class ForkedReadTracker(ReadTracker):
         is_staged: Callable[[str], bool],
         records: Records,
         cache: TextCache,
-        unchanged_replies: OrderedDict[str, str],
+        said: OrderedDict[tuple[str, ...], str],
     ) -> None:
         super().__init__()
-        self._records, self._cache, self._unchanged_replies = records, cache, unchanged_replies
+        self._records, self._cache, self._said = records, cache, said
         self._origin = origin
         self._is_staged = is_staged
         self._touched: dict[Key, bool] = {}  # in order of use; whether the version was read from the disk
@@ -439,8 +420,7 @@ class ForkedReadTracker(ReadTracker):
                 latest = {path: each for path, each in latest.items() if each and (path, each) in keys}
         self._origin.merge(records, ids, latest, self._cache.generation)
 
-    def _changed(self, table: Table, path: str, revision: str) -> None:
-        del table
+    def _changed(self, path: str, revision: str) -> None:
         from_disk = self._touched.pop((path, revision), False) or not self._is_staged(path)
         self._touched[path, revision] = from_disk
 

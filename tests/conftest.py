@@ -46,6 +46,15 @@ def needs(name: str) -> pytest.MarkDecorator:
     return pytest.mark.skipif(program(name) is None, reason=f"{name} is not installed")
 
 
+def part_or_all(every: int) -> pytest.MarkDecorator:
+    """Return the mark of tests with many cases: they get `every`, and take each case of that number.
+
+    The ordinary run takes a part of the cases; a run with `-m long` takes all.
+    """
+    both = [pytest.param(every, id="part"), pytest.param(1, id="all", marks=pytest.mark.long)]
+    return pytest.mark.parametrize("every", both)
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--connect", action="store_true", help="run the tests over `connect` to a pipe")
 
@@ -73,6 +82,9 @@ settings.load_profile("unhurried")
 # The user's own global excludes would hold in every tree of the tests.
 os.environ["XDG_CONFIG_HOME"] = "/nonexistent"
 os.environ["GIT_CONFIG_GLOBAL"] = os.devnull
+
+# Hundreds of processes that the tests start would compile the package, each for itself.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 # A shell lets what it runs in the background ignore SIGINT, and each process that the tests start.
 signal.signal(signal.SIGINT, signal.default_int_handler)

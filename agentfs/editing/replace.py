@@ -37,14 +37,14 @@ from agentfs.limits import Limits
 from agentfs.line_ranges import Hunk
 from agentfs.messages import FirstOf, Joined, Message, ParameterName, Retry
 from agentfs.patterns.line_search import LineSearch
-from agentfs.patterns.syntax import MAX_CHARACTERS, has_line_feed
+from agentfs.patterns.syntax import MAX_CHARACTERS, has_character
 from agentfs.read_tracker import ReadTracker
 from agentfs.results import Edit, ReplaceResult
 from agentfs.search.diagnose import diagnose, explain_glob_path
 from agentfs.search.options import GrepOptions, OneOrMore, as_list, paths_of
 from agentfs.search.render import skip_report
 from agentfs.search.searcher import Finding, search
-from agentfs.text import Step, first_names, fitted, footer, one_line, plural, unified_diff
+from agentfs.text import Shrink, first_names, fitted, footer, one_line, plural, unified_diff
 
 MAX_FILES = 10_000
 MAX_DIFF_CHARS = 16 * 1024 * 1024  # of all files together, as a permission callback is shown all of it
@@ -99,7 +99,7 @@ class ReplaceOptions(NamedTuple):
             path=self.path,
             glob=self.glob,
             output_mode="count",
-            multiline=has_line_feed(text) if self.regex else "\n" in text,
+            multiline=has_character(text, "\n") if self.regex else "\n" in text,
             limit=MAX_FILES,
             fixed_strings=not self.regex,
             word=self.word,
@@ -169,10 +169,10 @@ def _changed_files(
     changed: dict[str, _ChangedFile] = {}
     faults: dict[str, AgentFSError] = {}
     diff_chars = 0
-    for path, count in found.counts.items():
+    for path in found.counts:
         call_context.check()
         try:
-            file = _changed_file(root, tracker, limits, options, matcher, path, count.matches)
+            file = _changed_file(root, tracker, limits, options, matcher, path)
         except (NotFoundError, NoMatchError, NoChangeError):
             continue  # gone since, or the same afterwards
         except (AccessError, ContentError) as error:
@@ -198,7 +198,6 @@ def _changed_file(
     options: ReplaceOptions,
     matcher: LineSearch | None,
     path: str,
-    count: int,
 ) -> _ChangedFile:
     with root.open_file(path) as file:
         real_path = file.real_path
@@ -212,16 +211,16 @@ def _changed_file(
     else:
         view = LfView(draft.text)
         new = to_lf(options.new_string, lone=view.lone)
-        draft.replace(view, _replacements(draft, matcher, view.text, new, options), count)
+        draft.replace(view, _replacements(draft, matcher, view.text, new, options))
         edited = draft.result("exact")
     root.check_replaceable(real_path, path)
     external = None
     hunks = edited.hunks
     if tracker.knows(real_path):
-        external = external_changes(tracker, Current(path, real_path, before.data), before.text)
+        external = external_changes(tracker, Current(path, real_path, before.data, node.digest), before.text)
     after = edited.document
     diff = unified_diff(before.text, after.text, path, changes=hunks)
-    change = Change(real_path, node, FileNode.of(node.mode, after.data))
+    change = Change(real_path, node, FileNode.of(node.mode, after.data, node.metadata))
     return _ChangedFile(path, change, edited.replacements, diff, hunks, external)
 
 
@@ -392,4 +391,4 @@ def _result(
         text = Joined("\n", head, *_count_lines(files, most), *notes, *shown, left_out)
         return replace(result, text=text)
 
-    return fitted(limits, Step(len(files), render))
+    return fitted(limits, Shrink(len(files), render))

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
-from typing import Any, Final, Literal, NamedTuple, TypeAlias, TypeVar
+from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
 
 from agentfs import call_context
 from agentfs.errors import AgentFSError
@@ -21,9 +21,8 @@ from agentfs.tree.visit import Excluded
 from agentfs.tree.walk import Walk, path_order
 
 Skipping = SkipReason | Literal["timeout"]
-COUNTED: Final = "counted"  # of a kept text in which matches are only counted
 # What reading a file comes to: the content that may match, or why not.
-Reading = bytes | Skipping | Literal["counted"]
+Reading = bytes | Skipping
 # Given a descriptor or a kept text; None passes over a file without a match.
 ReadFile: TypeAlias = Callable[[Any], Reading | None]
 Outcome = Reading | OSError | AgentFSError
@@ -95,7 +94,7 @@ class FileSource:
         self._walk: Walk | None = None
         self.is_one_file = False  # whether one file was asked for: its error is that of the call
         self._seen: set[str] | None = None
-        if self._options.follow_symlinks or self._options.dialect.unique_files or len(self._paths) > 1:
+        if self._options.follow_symlinks or self._options.unique or len(self._paths) > 1:
             self._seen = set()
 
     @property
@@ -173,7 +172,7 @@ class FileSource:
                 with self._root.open_file(path):  # it leads outside, which this raises
                     pass
             if self._seen is not None:
-                found_as = self._real_path(shown) if self._options.dialect.unique_files else shown
+                found_as = self._real_path(shown) if self._options.unique else shown
                 if found_as in self._seen:
                     continue
                 self._seen.add(found_as)
@@ -247,7 +246,7 @@ class FileSource:
         first: dict[str, DirEntry] = {}
         prefix = with_slash(directory.path)
         for entry in entries:
-            unique = self._options.dialect.unique_files
+            unique = self._options.unique
             path = directory.real_path_of(entry) if unique else prefix + entry.name
             if path not in seen:
                 first.setdefault(path, entry)

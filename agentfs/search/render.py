@@ -14,7 +14,7 @@ from agentfs.results import FileCount, GlobResult, GrepResult, Match, Skipped
 from agentfs.search.collect import check_offset
 from agentfs.search.options import GrepOptions, SearchOptions, next_page, paths_of, seconds_of
 from agentfs.search.searcher import Finding
-from agentfs.text import Step, continuation, first_names, fitted, footer, visible
+from agentfs.text import Shrink, continuation, first_names, fitted, footer, visible
 from agentfs.visible import one_line
 
 OPEN_IGNORED = Retry({"include_ignored": True})  # searches hidden and ignored names in the same call
@@ -105,7 +105,7 @@ def report_of(options: SearchOptions, skipped: Skipped, tracker: ReadTracker | N
     """Return the skip report of a search, shorter if it found something and the last report was the same."""
     report = skip_report(skipped, can_open=not options.include_ignored, found=found)
     paths = paths_of(options.path)
-    if tracker is not None and tracker.is_repeated_report(options.method, paths, str(report)) and found:
+    if tracker is not None and tracker.was_said((options.method, *paths), str(report)) and found:
         return skip_report(skipped, can_open=False, found=True, repeated=True)
     return report
 
@@ -220,15 +220,15 @@ def render(
     def everything(_: int) -> GrepResult:
         return whole
 
-    steps = [Step(1, everything)]
+    steps = [Shrink(1, everything)]
     if by_line and matches:
         deepest = max(max(len(match.before), len(match.after)) for match in matches)
-        steps += [Step(deepest, with_context)] if deepest else []
-        steps += [Step(len(matches), with_matches), Step(len(counts), only_counts)]
+        steps += [Shrink(deepest, with_context)] if deepest else []
+        steps += [Shrink(len(matches), with_matches), Shrink(len(counts), only_counts)]
     elif counts:
-        steps.append(Step(len(counts), with_files))
+        steps.append(Shrink(len(counts), with_files))
     if found.total_lines:
-        steps.append(Step(1, only_totals))
+        steps.append(Shrink(1, only_totals))
     return fitted(limits, *steps)
 
 

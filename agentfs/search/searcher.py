@@ -5,18 +5,17 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from sys import getsizeof
-from typing import Any, get_args
+from typing import Any
 
 from agentfs import call_context
 from agentfs.errors import AccessError, AgentFSError
 from agentfs.fs import BINARY, KeptText, ReadBuffer, Root, display_name, too_large, typed
 from agentfs.limits import Limits
-from agentfs.patterns.bulk import BulkCount
 from agentfs.patterns.line_search import Counts, LineMatch, LineSearch
-from agentfs.patterns.prefilter import Literals, PlainKind, classifier, decode_content, is_plain, plain_kind
+from agentfs.patterns.prefilter import Literals, classifier, decode_content, is_plain
 from agentfs.results import FileCount, Match, Skipped
 from agentfs.search.collect import ENTRY_BYTES, Page, page_of
-from agentfs.search.files import COUNTED, Batch, FileSource, Outcome, Reading
+from agentfs.search.files import Batch, FileSource, Outcome, Reading
 from agentfs.search.options import GrepOptions, paths_of, seconds_of
 from agentfs.text import cut_line, cut_mark
 from agentfs.tree.visit import Excluded
@@ -25,8 +24,6 @@ from agentfs.tree.visit import Excluded
 _ADAPTIVE_CONTEXT = {1: 10, 2: 5, 3: 5}
 _MAX_WAITING = 500  # line matches of a file that wait to become matches
 _PLAIN = "plain"  # the content of a kept text in which a search for bytes finds what a match requires
-# The same, where it has been looked at.
-_PLAIN_KINDS = frozenset({_PLAIN, *get_args(PlainKind)})
 _FILES_PER_CHECK = 32  # files between two checks for cancellation
 _MATCH_BYTES, _SPAN_BYTES = 320, 120  # as measured
 _BLOCK_LINES = 10  # a match over several lines may be as long as this many lines
@@ -97,10 +94,7 @@ class _Searcher:
         # How far behind the first match of a line another can still be shown.
         window = limits.grep_line_chars * _BLOCK_LINES
         self.line_search = LineSearch(self.pattern, self.deadline, window=window)
-        self.bulk = BulkCount(self.pattern, self.literals, self.line_search)
-        self.only_counts = False  # whether nothing that is found from now on is shown
         self.stops_when_full = options.stops_when_full
-        self.may_count = self.bulk.is_possible and options.max_count is None and not self.stops_when_full
         self.by_line = options.by_line
         offset = 0 if options.output_mode == "total" else options.offset
         self.found = Finding(page_of(options.limit, offset, limits.grep_results, limits))
@@ -109,7 +103,7 @@ class _Searcher:
         # Where no context was asked for, that of the first matches depends on how many there are.
         self.adaptive = self.by_line and not options.has_context and options.offset == 0
         self.waiting: list[tuple[_Excerpts, list[LineMatch]]] = []
-        self.samples = options.dialect.summary_samples if options.output_mode == "summary" else 0
+        self.samples = options.samples if options.output_mode == "summary" else 0
 
     def search_kept_text(self, text: str) -> None:
         self.found.searched = 1
@@ -123,7 +117,6 @@ class _Searcher:
 
     def finish(self, reached: str | None) -> Finding:
         """Return what was found, with what was skipped."""
-        reached = self._count_rest() or reached
         if self.waiting:
             lines = min(_ADAPTIVE_CONTEXT.get(self.found.entries, 0), self.limits.context_lines)
             self._keep_waiting(lines, lines)
@@ -155,11 +148,7 @@ class _Searcher:
         texts.mark_used(entries)
         if (candidates := self.candidates) is None:
             self.candidates = candidates = texts.containing(self.literals.finders, self._check_time)
-        read = [
-            entry
-            for entry in entries
-            if getattr(entry, "content", "") not in _PLAIN_KINDS or entry in candidates
-        ]
+        read = [entry for entry in entries if getattr(entry, "content", "") != _PLAIN or entry in candidates]
         if not read or self.stops_when_full:  # then those behind the last file read do not count
             return read
         known = [entry for entry in read if getattr(entry, "content", "") != BINARY]
@@ -174,15 +163,8 @@ class _Searcher:
             return self.classify(self.buffer.fill(source))
         if source.content == BINARY:
             return "too_large" if source.stat().st_size > self.buffer.limit else BINARY
-        if self.candidates is not None and source in self.candidates and source.content in _PLAIN_KINDS:
-            if not self.only_counts:
-                return bytes(source.text)
-            if source.content == _PLAIN:
-                source.content = plain_kind(bytes(source.text))
-            is_counted = source.content == "ascii" or (
-                source.content == "utf-8" and not self.bulk.needs_ascii
-            )
-            return COUNTED if is_counted else bytes(source.text)
+        if self.candidates is not None and source in self.candidates and source.content == _PLAIN:
+            return bytes(source.text)
         found = self.classify(self.buffer.fill(source))
         if found == BINARY:
             source.keep_as_binary()
@@ -191,20 +173,6 @@ class _Searcher:
         if found is not None and self.candidates is not None:
             self.candidates.add(source)  # a link may lead to it once more
         return found
-
-    def _count_rest(self) -> str | None:
-        """Add what was counted in bulk; return what ended the search meanwhile."""
-        found, bulk = self.found, self.bulk
-        reached = None
-        try:
-            bulk.flush()
-        except TimeoutError:
-            reached = "timeout"
-        found.total_files += bulk.files
-        found.total_lines += bulk.counts.lines
-        found.total_matches += bulk.counts.matches
-        found.entries += bulk.counts.hits if self.by_line else bulk.files
-        return reached
 
     def _check_time(self) -> None:
         call_context.step(0)
@@ -217,13 +185,7 @@ class _Searcher:
             self.found.searched -= 1
             self.found.ended_in = display_name(prefix + entry.name)
             raise TimeoutError
-        if outcome == COUNTED:
-            try:
-                self.bulk.add(*entry.place)
-            except TimeoutError:
-                self.found.ended_in = display_name(prefix + entry.name)
-                raise
-        elif not isinstance(outcome, bytes):
+        if not isinstance(outcome, bytes):
             limit = self.buffer.limit
             if self.source.is_one_file and outcome == "too_large" and not self.options.wants_size(limit):
                 path = display_name(prefix + entry.name)
@@ -249,7 +211,7 @@ class _Searcher:
         counts, first = Counts(), found.entries
         samples = self.samples if page.first <= first < page.end else 0
         kept: list[LineMatch] = []
-        excerpts = _Excerpts(path, text, self.limits.grep_line_chars, self.options.dialect.whole_context)
+        excerpts = _Excerpts(path, text, self.limits.grep_line_chars, self.options.overlap)
         too_long = line_search.too_long
         try:
             if max_count is None and not samples and (not self.by_line or first >= page.end):
@@ -296,7 +258,6 @@ class _Searcher:
                 page.take(found.entries, ENTRY_BYTES + 2 * len(path))
             found.entries += 1
             found.full = self.stops_when_full and found.entries > page.end
-        self.only_counts = self.may_count and found.entries >= page.end
 
     def _keep_waiting(self, before: int, after: int) -> None:
         """Turn the line matches that wait for their context into matches."""
