@@ -21,6 +21,8 @@ class Limits(Value):
         read_lines: Lines that one read shows.
         read_bytes: Bytes of formatted text that one read returns.
         line_chars: Characters of one line that a read shows.
+        line_overhead: Bytes that `read_bytes` counts for each line beside its text, if a program formats the
+            lines itself; None counts what the text of the result shows.
         list_entries: Entries that one `ls` shows.
         glob_results: Files that one `glob` returns.
         grep_results: Entries (of its output mode) that one `grep` returns.
@@ -39,6 +41,7 @@ class Limits(Value):
     read_lines: int = 2000
     read_bytes: int = 51_200
     line_chars: int = 2000
+    line_overhead: int | None = None
     list_entries: int = 500
     glob_results: int = 200
     grep_results: int = 100
@@ -60,6 +63,8 @@ class Limits(Value):
                 if value is not None and not callable(value):
                     msg = f"Limits.count_tokens must be a callable or None, not {value!r}."
                     raise InvalidArgumentError(msg)
+                continue
+            if field.name == "line_overhead" and (value is None or (type(value) is int and value == 0)):
                 continue
             wanted = (int, float) if field.name == "timeout" else (int,)
             if isinstance(value, bool) or not isinstance(value, wanted) or not value > 0:

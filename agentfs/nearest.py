@@ -1,6 +1,7 @@
 """The names that are most like a misspelt one, found in bounded time."""
 
 from collections.abc import Iterable
+from difflib import SequenceMatcher
 from heapq import nlargest
 from operator import itemgetter
 
@@ -18,8 +19,6 @@ def closest(name: str, names: Iterable[str], most: int, cutoff: float) -> list[s
 
     At the deadline the names that are not compared yet are left out.
     """
-    from difflib import SequenceMatcher  # noqa: PLC0415 - only a misspelt name needs it
-
     matcher = SequenceMatcher(None, "", name[:_MOST_CHARACTERS], autojunk=False)
     likely: list[tuple[float, str]] = []  # with the greatest ratio that each may have
     try:

@@ -12,31 +12,16 @@ from agentfs.values import Value
 Overwrite = Literal["seen", "always", "never"]
 Overflow = Literal["cut", "keep"]
 Reread = Literal["full", "diff"]
+LineIds = Literal["lasting", "fresh"]
 Symlinks = Literal["inside", "never"]
 Matching = Literal["tolerant", "exact"]
 Hardlinks = Literal["break", "refuse"]
 Durability = Literal["data", "full", "fast"]
 
 # Policy fields that a view may override; all others confine or protect.
-VIEWED = frozenset({"overwrite", "match", "reread", "line_numbers", "overflow", "mode", "permission"})
-
-
-@dataclass(frozen=True)
-class DialectOptions:
-    """How the methods of a dialect's view differ; see `agentfs.workspace.view_for_dialect`."""
-
-    line_overhead: int | None = None  # bytes reserved for each line of a read, where the dialect formats them
-    fresh_line_ids: bool = False  # ids hold only of the present version, as read since the last change here
-    dot_all: bool = True  # with `multiline` a `.` matches line ends
-    whole_line: bool = False  # only whole lines match
-    inverted: bool = False  # only lines without a match are found
-    whole_context: bool = False  # each match has all lines around it, also those near another
-    summary_samples: int = 3  # matches of each file in a summary
-    unique_files: bool = False  # of a file that links lead to, only the first of its paths is found
-    plain_order: bool = False  # paths are sorted as plain strings: `a-b/x` before `a/x`
-
-
-NO_DIALECT = DialectOptions()
+VIEWED = frozenset(
+    {"overwrite", "match", "reread", "line_numbers", "line_ids", "overflow", "mode", "permission"}
+)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -126,6 +111,8 @@ class Policy(Value):
             which is one line where nothing changed.
         line_numbers: Whether `read` puts its number before each line. If not, a line above them says which
             there are, which takes about a fifth of the tokens less.
+        line_ids: How long line ids are valid: "lasting" ones while their line stays the same, "fresh" ones
+            until the file changes, so that it must be read again after each edit.
         overflow: Whether a text over `Limits.output_tokens` is only "cut", or also "keep" its full text under
             a name, which `read` and `grep` take for a path.
         hardlinks: What a change of a file with several hard links does: "break" gives this name its own
@@ -147,6 +134,7 @@ class Policy(Value):
     symlinks: Symlinks = "inside"
     reread: Reread = "full"
     line_numbers: bool = True
+    line_ids: LineIds = "lasting"
     overflow: Overflow = "cut"
     hardlinks: Hardlinks = "break"
     durability: Durability = "data"

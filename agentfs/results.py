@@ -38,22 +38,18 @@ class WatchReport(Value):
     """What `Workspace.watch` reports.
 
     Attributes:
-        current_by: How what is kept is kept current: by the system's "events", or by "status": each search
-            lists directories again and compares the status of each file.
-        directories: Directories that are kept.
-        watched: Those of them whose changes the system reports; the others are compared by status.
+        directories: Directories that are kept; the system reports their changes.
         names: Names that are kept in these directories.
         texts: Files whose text is kept.
         text_bytes: The size of these texts.
         kept_bytes: The memory that they take.
         max_bytes: The bound of that memory and of that of the names, `Limits.watch_bytes`.
         resets: How often all was dropped since the workspace was opened, as after a change of mounts.
-        not_watched: Why directories are not watched, each with their number.
+        not_watched: Why directories are not kept, so that searches read them from the disk, each with their
+            number. What is below them is not counted.
     """
 
-    current_by: Literal["events", "status"]
     directories: int
-    watched: int
     names: int
     texts: int
     text_bytes: int

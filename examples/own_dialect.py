@@ -8,10 +8,9 @@ replaces a file without asking whether it was read.
 import tempfile
 
 from agentfs import ToolResult, Workspace
-from agentfs.dialects import Dialect, as_json, problem_of, register
-from agentfs.messages import NextCall
+from agentfs.dialects import register
+from agentfs.dialects.toolkit import Dialect, NextCall, RenderContext, ToolSpec, as_json, problem_of
 from agentfs.results import GlobResult, ReadResult, WriteResult
-from agentfs.tools.spec import RenderContext, ToolSpec
 
 
 def specs(workspace: Workspace) -> list[ToolSpec]:

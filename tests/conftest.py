@@ -46,6 +46,15 @@ def needs(name: str) -> pytest.MarkDecorator:
     return pytest.mark.skipif(program(name) is None, reason=f"{name} is not installed")
 
 
+def part_or_all(every: int) -> pytest.MarkDecorator:
+    """Return the mark of tests with many cases: they get `every`, and take each case of that number.
+
+    The ordinary run takes a part of the cases; a run with `-m long` takes all.
+    """
+    both = [pytest.param(every, id="part"), pytest.param(1, id="all", marks=pytest.mark.long)]
+    return pytest.mark.parametrize("every", both)
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--connect", action="store_true", help="run the tests over `connect` to a pipe")
 

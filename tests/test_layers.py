@@ -1,15 +1,18 @@
 """Imports go down only: this reads them from the source and holds the line."""
 
 import ast
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from graphlib import TopologicalSorter
 from pathlib import Path
+
+import agentfs
 
 PACKAGE = Path(__file__).parents[1] / "agentfs"
 
 # From the bottom up; packages on one line are siblings and may not import one another.
 LAYERS = [
-    {"visible", "forks"},
+    {"visible", "forks", "lazy"},
     {"messages"},
     {"errors", "values"},
     {"call_context", "permissions"},
@@ -17,7 +20,8 @@ LAYERS = [
     {"fs", "text"},
     {"tree", "patterns"},
     {"read_tracker", "cache"},
-    {"reading", "search", "history"},
+    {"search", "history"},
+    {"reading"},
     {"editing"},
     {"events", "providers"},
     {"tools"},
@@ -28,8 +32,10 @@ LAYERS = [
     {"mcp_stdio"},
     {"mcp_server", "terminal"},
     {"cli"},
+    {"__init__", "__main__"},  # the public names, and the way in
 ]
-OUTER = {"__init__", "__main__"}  # the public names, and the way in
+# What a dialect may import beside other modules of its own.
+PUBLIC = {"agentfs", "agentfs.results", "agentfs.errors", "agentfs.dialects.toolkit"}
 
 
 def package(path: Path) -> str:
@@ -40,23 +46,37 @@ def package_of(parts: Sequence[str]) -> str:
     return parts[0]
 
 
-def imported_packages(path: Path) -> set[str]:
-    found = set()
+def imported_modules(path: Path) -> Iterator[str]:
+    """Yield the modules of the package that a file imports, those that it names for `import_module` too."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}: a relative import hides its layer"
-            parts = (node.module or "").split(".")
-            if parts[0] == "agentfs":
-                found |= {package_of([*parts[1:], alias.name]) for alias in node.names}
+            if node.module == "agentfs":
+                yield from (home_of(alias.name) for alias in node.names)
+            else:
+                yield node.module or ""
         elif isinstance(node, ast.Import):
-            names = [name.name.split(".") for name in node.names]
-            found |= {package_of(parts[1:]) for parts in names if parts[0] == "agentfs" and parts[1:]}
-    return found
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield from re.findall(r"\A(agentfs(?:\.\w+)+)\.?\Z", node.value)
+
+
+def home_of(name: str) -> str:
+    """Return the module of a public name of `agentfs`, or the submodule of that name."""
+    if name not in agentfs.__all__:
+        return f"agentfs.{name}"
+    return str(getattr(agentfs, name).__module__)
+
+
+def imported_packages(path: Path) -> set[str]:
+    known = set().union(*LAYERS)
+    parts = [module.split(".") for module in imported_modules(path)]
+    return {each[1] for each in parts if each[0] == "agentfs" and each[1:] and each[1] in known}
 
 
 def test_each_module_has_a_layer():
     packages = {package(path) for path in PACKAGE.rglob("*.py")}
-    assert packages - OUTER == set().union(*LAYERS)
+    assert packages == set().union(*LAYERS)
 
 
 def test_imports_go_down_only():
@@ -64,12 +84,40 @@ def test_imports_go_down_only():
     wrong = []
     for path in sorted(PACKAGE.rglob("*.py")):
         here = package(path)
-        if here in OUTER:
-            continue
         for there in imported_packages(path) - {here}:
             name = path.relative_to(PACKAGE)
-            if there not in height or height[there] >= height[here]:
+            if height[there] >= height[here]:
                 wrong.append(f"{name} imports {there}")
+    assert wrong == []
+
+
+def test_a_name_that_is_loaded_counts_as_an_import(tmp_path):
+    (tmp_path / "a.py").write_text(
+        'import_module("agentfs.dialects")\nTABLE = {"a": "agentfs.cli"}\n'
+        'load(f"agentfs.mcp_server.{name}")\n'
+        "from agentfs import Workspace, call_context\n"
+    )
+    found = {"dialects", "cli", "mcp_server", "workspace", "call_context"}
+    assert imported_packages(tmp_path / "a.py") == found
+
+
+def test_dialects_import_public_names_and_their_toolkit_only():
+    wrong = []
+    for path in sorted((PACKAGE / "dialects").rglob("*.py")):
+        if path.stem == "toolkit":
+            continue
+        own = PACKAGE / "dialects" / path.relative_to(PACKAGE / "dialects").parts[0]
+        own_names = f"agentfs.dialects.{own.stem}" if own.is_dir() else "agentfs.dialects.toolkit"
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            module = str(node.module) if isinstance(node, ast.ImportFrom) else ""
+            if module.startswith("agentfs") and module not in PUBLIC and not module.startswith(own_names):
+                wrong.append(f"{path.relative_to(PACKAGE)} imports {module}")
+            if module == "agentfs":
+                wrong += [
+                    f"{path.relative_to(PACKAGE)} imports {alias.name}"
+                    for alias in node.names
+                    if alias.name not in agentfs.__all__
+                ]
     assert wrong == []
 
 
@@ -102,8 +150,8 @@ def test_only_fs_touches_the_disk():
     calls = {"open", "scandir", "listdir", "stat", "lstat", "walk", "readlink", "unlink", "rename", "replace"}
     wrong = []
     for path in sorted(PACKAGE.rglob("*.py")):
-        # `install` runs by itself at a far side that has no package yet.
-        if package(path) == "fs" or path == PACKAGE / "remote" / "install.py":
+        # The far half of the bootstrap runs by itself at a far side that has no package yet.
+        if package(path) == "fs" or path == PACKAGE / "remote" / "bootstrap_far.py":
             continue
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call):

@@ -19,6 +19,7 @@ import yaml
 from agentfs import Limits, ToolResult, Toolset, Workspace, dialects
 from agentfs.dialects.tree_sitter_analyzer import in_language
 from agentfs.errors import AgentFSError
+from tests.conftest import part_or_all
 
 TWICE_THERE = "src/twice.txt"
 FILES: dict[str, Any] = {
@@ -272,12 +273,13 @@ def check(
             tools.call("undo", {})
 
 
+@part_or_all(4)
 @pytest.mark.parametrize("view", VIEWS)
-def test_what_is_advised_can_be_done(tmp_path, view):
+def test_what_is_advised_can_be_done(tmp_path, view, every):
     """With nothing read yet, and with files read of which one has changed since."""
     root = plant(tmp_path / "tree")
     with Workspace(root) as ws:
-        calls = list(cases(VIEWS[view](ws)))
+        calls = list(cases(VIEWS[view](ws)))[list(VIEWS).index(view) % every :: every]
     wrong: list[str] = []
     for known in (False,) if " only " in view else (False, True):
         for name, arguments in calls:

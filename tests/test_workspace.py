@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from agentfs import AgentFSError, Edit, Limits, Policy, Workspace, dialects
+from agentfs import AgentFSError, Edit, Limits, Policy, Workspace, dialects, workspace
 from agentfs.errors import ClosedError, InvalidPathError, NotDirectoryError, NotFoundError
 from agentfs.fs import Root, batch
 from agentfs.text import estimate_tokens
@@ -161,16 +161,14 @@ def test_a_transaction_that_has_ended_says_closed(tmp_path):
             changes.read("a.txt")
 
 
-@pytest.mark.parametrize("broken", ["keep_tree", "_open_history", "repair"])
+@pytest.mark.parametrize("broken", ["keep_tree", "open_history", "repair"])
 def test_a_workspace_that_cannot_be_opened_leaves_no_descriptor_open(tmp_path, monkeypatch, broken):
     def fail(*_, **__):
         raise OSError(errno.EMFILE, "no more")
 
     Workspace(tmp_path).close()
-    if broken == "repair":
-        monkeypatch.setattr(batch, "repair", fail)
-    else:
-        monkeypatch.setattr(Root if broken == "keep_tree" else Workspace, broken, fail)
+    homes = {"keep_tree": Root, "open_history": workspace, "repair": batch}
+    monkeypatch.setattr(homes[broken], broken, fail)
     before = len(os.listdir("/dev/fd"))
     with pytest.raises(OSError) as caught:
         Workspace(tmp_path, watch=True)

@@ -12,23 +12,21 @@ from dataclasses import dataclass, replace
 from itertools import groupby, takewhile
 from typing import Any, Literal, NamedTuple
 
-from agentfs import call_context
-from agentfs.dialects import Dialect
-from agentfs.editing.diagnostics import explain_ambiguous, explain_no_match
-from agentfs.editing.match import occurrences, tolerant_matches
-from agentfs.errors import (
-    AgentFSError,
-    AlreadyExistsError,
-    AmbiguousError,
-    InvalidArgumentError,
-    NoMatchError,
+from agentfs import AgentFSError, ToolResult, Workspace
+from agentfs.dialects.toolkit import (
+    Dialect,
+    ToolSpec,
+    check,
+    explain_ambiguous,
+    explain_no_match,
+    literal,
+    occurrences,
+    one_line,
+    plural,
+    quote,
+    tolerant_matches,
 )
-from agentfs.fs import quote
-from agentfs.results import ToolResult
-from agentfs.text import one_line, plural
-from agentfs.tools.spec import ToolSpec
-from agentfs.visible import literal
-from agentfs.workspace import Workspace
+from agentfs.errors import AlreadyExistsError, AmbiguousError, InvalidArgumentError, NoMatchError
 
 Span = tuple[int, int, str]
 
@@ -86,7 +84,7 @@ of the file. Paths are relative to the workspace root."""
 
 
 @dataclass(frozen=True)
-class Hunk:
+class PatchHunk:
     """One change of a file: its lines, each after " ", "-" or "+", somewhere below the lines of `anchors`."""
 
     anchors: tuple[str, ...]
@@ -112,7 +110,7 @@ class Operation:
     path: str
     content: str = ""
     to: str | None = None
-    hunks: tuple[Hunk, ...] = ()
+    hunks: tuple[PatchHunk, ...] = ()
 
 
 class Located(NamedTuple):
@@ -177,14 +175,14 @@ class _Parser:
         if moved := _MOVE.fullmatch(self._lines[self._position].strip()):
             to = moved[1].strip()
             self._position += 1
-        hunks: list[Hunk] = []
+        hunks: list[PatchHunk] = []
         while self._skip_blank_lines() and not self._lines[self._position].lstrip().startswith("***"):
             hunks.append(self._hunk(first=not hunks))
         if not hunks and to is None:
             raise self._wrong(f"the update of {literal(path)} is empty")
         return Operation("update", path, to=to, hunks=tuple(hunks))
 
-    def _hunk(self, *, first: bool) -> Hunk:
+    def _hunk(self, *, first: bool) -> PatchHunk:
         headers = self._take_while(lambda line: line.startswith("@@"))
         if not headers and not first:
             raise self._wrong(
@@ -198,7 +196,7 @@ class _Parser:
         self._position += at_end
         if not lines:
             raise self._wrong("a line of a hunk begins with ' ' (context), '+' (added) or '-' (removed)")
-        return Hunk(tuple(anchors), tuple(line or " " for line in lines), at_end=at_end)
+        return PatchHunk(tuple(anchors), tuple(line or " " for line in lines), at_end=at_end)
 
     def _take_while(self, condition: Callable[[str], bool]) -> list[str]:
         start = self._position
@@ -224,7 +222,7 @@ class _Location(NamedTuple):
     via: str = ""
 
 
-def locate_hunks(text: str, hunks: Sequence[Hunk], path: str) -> Located:
+def locate_hunks(text: str, hunks: Sequence[PatchHunk], path: str) -> Located:
     """Find where hunks go in a text, which has every line end as one line feed."""
     whole = text if text.endswith("\n") or not text else f"{text}\n"
     spans: list[Span] = []
@@ -232,7 +230,7 @@ def locate_hunks(text: str, hunks: Sequence[Hunk], path: str) -> Located:
     begin = 0
     previous_anchors: tuple[str, ...] = ()
     for number, hunk in enumerate(hunks, 1):
-        call_context.check()
+        check()
         location = _locate(whole, hunk, begin, previous_anchors, (number, path))
         if location.via:
             notes.append(f"hunk {number} was found by {location.via.replace('_', ' ')}")
@@ -257,7 +255,7 @@ def _without_final_newline(spans: list[Span], size: int) -> list[Span]:
 
 
 def _locate(
-    text: str, hunk: Hunk, begin: int, previous_anchors: tuple[str, ...], target: tuple[int, str]
+    text: str, hunk: PatchHunk, begin: int, previous_anchors: tuple[str, ...], target: tuple[int, str]
 ) -> _Location:
     """Return where a hunk goes below the one before, whose anchors it may repeat.
 
@@ -286,7 +284,7 @@ def _locate(
 def _after_anchor(text: str, anchor: str, start: int, target: tuple[int, str]) -> int:
     """Return where the line after the next line that an anchor names begins."""
     for normalize in (str, str.rstrip, str.strip):
-        call_context.check()
+        check()
         position = start
         while position < len(text):
             end = text.index("\n", position)
@@ -301,7 +299,7 @@ def _after_anchor(text: str, anchor: str, start: int, target: tuple[int, str]) -
     )
 
 
-def _locate_lines(text: str, hunk: Hunk, start: int, target: tuple[int, str]) -> _Location:
+def _locate_lines(text: str, hunk: PatchHunk, start: int, target: tuple[int, str]) -> _Location:
     """Return where the old lines of a hunk are below `start`."""
     if not hunk.old:
         at = start if hunk.anchors else len(text)
@@ -380,7 +378,7 @@ def _ambiguous(
     )
 
 
-def _no_match(text: str, hunk: Hunk, target: tuple[int, str]) -> NoMatchError:
+def _no_match(text: str, hunk: PatchHunk, target: tuple[int, str]) -> NoMatchError:
     number, path = target
     where = f"{' below the hunk before' if number > 1 else ''}{' at the end' if hunk.at_end else ''}"
     details = explain_no_match(text, "\n".join(hunk.old), "\n".join(hunk.new), path).details

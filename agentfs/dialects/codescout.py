@@ -8,36 +8,30 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
-from agentfs.dialects import Dialect, with_preset
-from agentfs.dialects.rendering import (
+from agentfs import Limits, ToolResult, Workspace
+from agentfs.dialects.toolkit import (
+    Dialect,
+    NextCall,
+    RenderContext,
+    ToolSpec,
     absolute_in,
     as_json,
     content_of,
     cut_lines,
     last_line,
     left_out_field,
+    newline_of,
     past_end_of_lines,
     problem_of,
+    with_preset,
 )
 from agentfs.errors import InvalidArgumentError, PastEndError
-from agentfs.limits import Limits
-from agentfs.messages import NextCall
-from agentfs.results import (
-    EditResult,
-    GlobResult,
-    GrepResult,
-    ListResult,
-    ReadResult,
-    ToolResult,
-    WriteResult,
-)
-from agentfs.text import newline_of
-from agentfs.tools.spec import RenderContext, ToolSpec
-from agentfs.workspace import Workspace
+from agentfs.results import EditResult, GlobResult, GrepResult, ListResult, ReadResult, WriteResult
 
 _LIMITS: Mapping[str, Any] = {
     "read_lines": 200,
     "line_chars": 51_200,
+    "line_overhead": 0,
     "list_entries": 200,
     "glob_results": 100,
     "grep_results": 50,
@@ -341,10 +335,5 @@ def _ok(context: RenderContext, path: str, notes: tuple[str, ...]) -> ToolResult
 
 
 DIALECT = Dialect(
-    "codescout",
-    specs,
-    limits=_LIMITS,
-    policy={"overwrite": "always", "match": "exact"},
-    options={"line_overhead": 0},
-    render=_render,
+    "codescout", specs, limits=_LIMITS, policy={"overwrite": "always", "match": "exact"}, render=_render
 )

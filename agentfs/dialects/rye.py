@@ -9,9 +9,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from agentfs.dialects import Dialect
-from agentfs.dialects.rendering import (
+from agentfs import Limits, LineChange, ToolResult, Workspace
+from agentfs.dialects.toolkit import (
+    Dialect,
     Problem,
+    RenderContext,
+    ToolSpec,
     as_json,
     content_of,
     left_out_field,
@@ -20,20 +23,7 @@ from agentfs.dialects.rendering import (
     without_empty,
 )
 from agentfs.errors import EncodingError, UnknownLineError
-from agentfs.limits import Limits
-from agentfs.results import (
-    EditResult,
-    Entry,
-    GlobResult,
-    GrepResult,
-    LineChange,
-    ListResult,
-    ReadResult,
-    ToolResult,
-    WriteResult,
-)
-from agentfs.tools.spec import RenderContext, ToolSpec
-from agentfs.workspace import Workspace
+from agentfs.results import EditResult, Entry, GlobResult, GrepResult, ListResult, ReadResult, WriteResult
 
 # The directories that glob, grep and ls leave out wherever they lie.
 IGNORED = (
@@ -46,6 +36,7 @@ _ID_CHARS = len("[LID:] ")  # added to each line, beside the id
 _IDS = ("line_id", "start_line_id", "end_line_id")
 _LINE_CHARS = 2000
 _ALWAYS_SKIPPED = ("vcs",)  # left out by this dialect in every call
+_MOST_SORTED = 100_000  # paths that glob puts in order
 _MAX_LISTED_IDS = 500  # in the details of an error
 _NUMBERED_LINE = re.compile(r"^ *[0-9]+ ([0-9a-f]{6,})\|", re.MULTILINE)
 
@@ -85,7 +76,10 @@ def specs(workspace: Workspace) -> Sequence[ToolSpec]:
             pattern: Glob pattern (e.g. `**/*.py`, `*.md`).
             path: Base directory to search from; by default the project root.
         """
-        return workspace.glob(pattern, path, include_ignored=True, exclude=_EXCLUDE)
+        found = workspace.glob(pattern, path, _MOST_SORTED, include_ignored=True, exclude=_EXCLUDE)
+        most = workspace.limits.glob_results
+        files = sorted(found.files, key=lambda entry: entry.path)[:most]
+        return replace(found, files=files, truncated=found.truncated or found.total > most)
 
     def grep(pattern: str, path: str = ".", glob: str | None = None) -> GrepResult:
         r"""Search file contents with a regex, at most 100 matches; what glob leaves out is left out here too.
@@ -251,6 +245,7 @@ DIALECT = Dialect(
     specs,
     limits={
         "line_chars": _LINE_CHARS,
+        "line_overhead": _ID_CHARS,
         "glob_results": 100,
         "grep_results": 100,
         "grep_line_chars": _LINE_CHARS,
@@ -258,7 +253,6 @@ DIALECT = Dialect(
         # The document bounds a read in lines and bytes alone, and no text has more tokens than bytes.
         "output_tokens": 200_000,
     },
-    policy={"overwrite": "always"},
-    options={"line_overhead": _ID_CHARS, "fresh_line_ids": True, "plain_order": True},
+    policy={"overwrite": "always", "line_ids": "fresh"},
     render=_render,
 )

@@ -9,10 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
-from agentfs.dialects import Dialect
-from agentfs.dialects.rendering import last_line
+from agentfs import AgentFSError, ToolResult, Workspace
+from agentfs.dialects.toolkit import Dialect, NextCall, RenderContext, ToolSpec, last_line, one_line, visible
 from agentfs.errors import (
-    AgentFSError,
     AlreadyExistsError,
     AmbiguousError,
     InvalidArgumentError,
@@ -22,11 +21,7 @@ from agentfs.errors import (
     StaleError,
     UnreadError,
 )
-from agentfs.messages import NextCall
-from agentfs.results import EditResult, ListResult, ReadResult, Result, ToolResult, WriteResult
-from agentfs.text import one_line, visible
-from agentfs.tools.spec import RenderContext, ToolSpec
-from agentfs.workspace import Workspace
+from agentfs.results import EditResult, ListResult, ReadResult, Result, WriteResult
 
 NAME = "str_replace_based_edit_tool"
 

@@ -11,17 +11,21 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence, Sized
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, TypeAlias, cast
 
-from agentfs.dialects import Dialect
-from agentfs.errors import AgentFSError, AlreadyExistsError, ClosedError, InvalidArgumentError
-from agentfs.permissions import Allow, Deny, Mode, Permission, PermissionAnswer, PermissionRequest
-from agentfs.policy import Policy
-from agentfs.results import Edit, EditResult, GrepResult, ListResult, ToolResult, WriteResult
-from agentfs.text import plural, visible
-from agentfs.tools.result import first_line
-from agentfs.tools.spec import RenderContext, ToolSpec
-from agentfs.tools.toolset import Toolset
-from agentfs.visible import literal
-from agentfs.workspace import Workspace
+from agentfs import AgentFSError, Allow, Deny, Edit, PermissionRequest, Policy, ToolResult, Toolset, Workspace
+from agentfs.dialects.toolkit import (
+    Dialect,
+    Mode,
+    Permission,
+    PermissionAnswer,
+    RenderContext,
+    ToolSpec,
+    first_line,
+    literal,
+    plural,
+    visible,
+)
+from agentfs.errors import AlreadyExistsError, ClosedError, InvalidArgumentError
+from agentfs.results import EditResult, GrepResult, ListResult, WriteResult
 
 _FILE = {"path": "file_path"}
 _FILE_DESCRIPTION = {"path": "File, absolute or relative to the working directory."}

@@ -7,12 +7,11 @@ the file's own text, with line numbers.
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import zip_longest
+from itertools import accumulate, pairwise, zip_longest
 
 from agentfs import call_context
 from agentfs.editing import causes
 from agentfs.editing.causes import Span
-from agentfs.editing.document import LineCounter
 from agentfs.editing.match import MOST_COUNTED, comparable
 from agentfs.errors import AmbiguousError, DeadlineExceededError, NoMatchError
 from agentfs.fs import quote
@@ -462,8 +461,8 @@ def explain_ambiguous(view: str, old: str, starts: Sequence[int], path: str) -> 
 
 def _line_numbers(view: str, offsets: Sequence[int]) -> list[int]:
     """Return the numbers of the lines that offsets, in order, lie in."""
-    counter = LineCounter(view)
-    return [counter.at(offset) + 1 for offset in offsets]
+    counts = (view.count("\n", start, end) for start, end in pairwise((0, *offsets)))
+    return [1 + lines for lines in accumulate(counts)]
 
 
 def _line_end(view: str, position: int) -> int:

@@ -142,7 +142,7 @@ def splice_file(
         wanted, notes = _with_notes(made)
         if not wanted:
             raise InvalidArgumentError("spans is empty.", details={"parameter": "spans"})
-        draft.replace(view, _ordered(view, wanted, draft.path), len(wanted))
+        draft.replace(view, _ordered(view, wanted, draft.path))
         return draft.result("offset")._replace(notes=tuple(notes))
 
     return change_file(target, compute, unit="replacement")
@@ -337,12 +337,12 @@ def _apply_edit(draft: Draft, edit: Edit, match: Matching, known: KnownTexts) ->
         if len(starts) > 1:
             raise _explained(draft, view.text, old, new, known)
         if starts:
-            draft.replace(view, [Replacement(starts[0], starts[0] + len(old), new)], 1)
+            draft.replace(view, [Replacement(starts[0], starts[0] + len(old), new)])
             return "exact"
     if match == "tolerant":
         via, found = tolerant_matches(view.text, old, new)
         if len(found) == 1 and not has_other_cause(view.text, old, new, known):
-            draft.replace(view, found, 1)
+            draft.replace(view, found)
             return via
     raise _explained(draft, view.text, old, new, known)
 

@@ -37,14 +37,14 @@ from agentfs.limits import Limits
 from agentfs.line_ranges import Hunk
 from agentfs.messages import FirstOf, Joined, Message, ParameterName, Retry
 from agentfs.patterns.line_search import LineSearch
-from agentfs.patterns.syntax import MAX_CHARACTERS, has_line_feed
+from agentfs.patterns.syntax import MAX_CHARACTERS, has_character
 from agentfs.read_tracker import ReadTracker
 from agentfs.results import Edit, ReplaceResult
 from agentfs.search.diagnose import diagnose, explain_glob_path
 from agentfs.search.options import GrepOptions, OneOrMore, as_list, paths_of
 from agentfs.search.render import skip_report
-from agentfs.search.searcher import Found, search
-from agentfs.text import Step, first_names, fitted, footer, one_line, plural, unified_diff
+from agentfs.search.searcher import Finding, search
+from agentfs.text import Shrink, first_names, fitted, footer, one_line, plural, unified_diff
 
 MAX_FILES = 10_000
 MAX_DIFF_CHARS = 16 * 1024 * 1024  # of all files together, as a permission callback is shown all of it
@@ -99,7 +99,7 @@ class ReplaceOptions(NamedTuple):
             path=self.path,
             glob=self.glob,
             output_mode="count",
-            multiline=has_line_feed(text) if self.regex else "\n" in text,
+            multiline=has_character(text, "\n") if self.regex else "\n" in text,
             limit=MAX_FILES,
             fixed_strings=not self.regex,
             word=self.word,
@@ -162,17 +162,17 @@ def _changed_files(
     limits: Limits,
     options: ReplaceOptions,
     matcher: LineSearch | None,
-    found: Found,
+    found: Finding,
 ) -> list[_ChangedFile]:
     """Return what becomes of each file; raise where one of them cannot be changed."""
     store = Store()  # what is changed need not fit in memory
     changed: dict[str, _ChangedFile] = {}
     faults: dict[str, AgentFSError] = {}
     diff_chars = 0
-    for path, count in found.counts.items():
+    for path in found.counts:
         call_context.check()
         try:
-            file = _changed_file(root, tracker, limits, options, matcher, path, count.matches)
+            file = _changed_file(root, tracker, limits, options, matcher, path)
         except (NotFoundError, NoMatchError, NoChangeError):
             continue  # gone since, or the same afterwards
         except (AccessError, ContentError) as error:
@@ -198,7 +198,6 @@ def _changed_file(
     options: ReplaceOptions,
     matcher: LineSearch | None,
     path: str,
-    count: int,
 ) -> _ChangedFile:
     with root.open_file(path) as file:
         real_path = file.real_path
@@ -212,16 +211,16 @@ def _changed_file(
     else:
         view = LfView(draft.text)
         new = to_lf(options.new_string, lone=view.lone)
-        draft.replace(view, _replacements(draft, matcher, view.text, new, options), count)
+        draft.replace(view, _replacements(draft, matcher, view.text, new, options))
         edited = draft.result("exact")
     root.check_replaceable(real_path, path)
     external = None
     hunks = edited.hunks
     if tracker.knows(real_path):
-        external = external_changes(tracker, Current(path, real_path, before.data), before.text)
+        external = external_changes(tracker, Current(path, real_path, before.data, node.digest), before.text)
     after = edited.document
     diff = unified_diff(before.text, after.text, path, changes=hunks)
-    change = Change(real_path, node, FileNode.of(node.mode, after.data))
+    change = Change(real_path, node, FileNode.of(node.mode, after.data, node.metadata))
     return _ChangedFile(path, change, edited.replacements, diff, hunks, external)
 
 
@@ -264,7 +263,7 @@ def _about_old_string(error: InvalidPatternError) -> InvalidPatternError:
     return InvalidPatternError(error.message, hint=hint or error.hint, details=error.details)
 
 
-def _check_complete(found: Found, limits: Limits) -> None:
+def _check_complete(found: Finding, limits: Limits) -> None:
     """Refuse to change a part of what there is, where the search did not come to its end."""
     if found.skipped.reached == "timeout":
         raise _timed_out(limits)
@@ -311,7 +310,7 @@ def _check_named(root: Root, limits: Limits, options: ReplaceOptions) -> None:
                 raise too_large(file.path, file.stat.st_size, limits.file_bytes)
 
 
-def _nothing_found(root: Root, limits: Limits, options: ReplaceOptions, found: Found) -> AgentFSError:
+def _nothing_found(root: Root, limits: Limits, options: ReplaceOptions, found: Finding) -> AgentFSError:
     if found.total_matches:
         return NoChangeError("The replacement would leave every file as it is; nothing was changed.")
     where = first_names([*map(quote, paths_of(options.path))], _MOST_NAMED)
@@ -367,7 +366,7 @@ def _result(
     options: ReplaceOptions,
     files: Sequence[_ChangedFile],
     total: int,
-    found: Found,
+    found: Finding,
     applied: Sequence[str],
 ) -> ReplaceResult:
     notes = [*applied]
@@ -392,4 +391,4 @@ def _result(
         text = Joined("\n", head, *_count_lines(files, most), *notes, *shown, left_out)
         return replace(result, text=text)
 
-    return fitted(limits, Step(len(files), render))
+    return fitted(limits, Shrink(len(files), render))

@@ -13,7 +13,7 @@ from agentfs.messages import Joined, Message, ToolName
 from agentfs.results import EditResult, WriteResult
 from agentfs.text import (
     CUT_MARK,
-    Step,
+    Shrink,
     around_changes,
     bounded_lines,
     carriage_return_note,
@@ -101,7 +101,7 @@ def with_diff(result: R, limits: Limits, diff: str, before: Sequence[str], after
         omitted = [footer("the diff is not shown")] if diff else []
         return replace(result, text=Joined("\n", *before, *omitted, *after))
 
-    return fitted(limits, Step(_DIFF_LINES, render), Step(1, render_without))
+    return fitted(limits, Shrink(_DIFF_LINES, render), Shrink(1, render_without))
 
 
 def _ends_of_run(run: re.Match[str]) -> str:

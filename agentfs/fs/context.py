@@ -41,7 +41,7 @@ class SharedHandle:
     handle: RootHandle
 
 
-class Access(Protocol):
+class FileAccess(Protocol):
     """The permission rules as they apply to the files of one call, by the real path of each."""
 
     def denies_reading(self, real_path: str) -> bool:
@@ -69,7 +69,7 @@ class RootContext:
     own: OwnDirectories  # those of agentfs, which are not changed
     workdir: str = ""  # where relative paths start
     only: tuple[str, ...] | None = None  # the directories outside of which nothing may be used or named
-    access: Access | None = None
+    access: FileAccess | None = None
     staged: StagedNodes | None = None  # by the transaction under way
     # The directories where stray temporaries were looked for.
     cleaned: set[tuple[int, int]] = field(default_factory=set[tuple[int, int]])

@@ -7,7 +7,7 @@ import sys
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
-from typing import NamedTuple, Protocol, Self, TypeVar
+from typing import Any, NamedTuple, Protocol, Self, TypeVar
 
 from agentfs.errors import (
     AccessError,
@@ -79,7 +79,7 @@ def node_in(context: RootContext, resolved: ResolvedPath, max_bytes: int) -> Nod
             if stat.S_ISDIR(status.st_mode):
                 return _directory_node(parent, name)
             if not stat.S_ISREG(status.st_mode):
-                raise oserrors.not_regular(real_path, status.st_mode)
+                raise oserrors.not_regular(resolved.display_path, status.st_mode)
             fd = syscalls.open_file(parent, name)
         except FileNotFoundError:
             return None
@@ -87,7 +87,7 @@ def node_in(context: RootContext, resolved: ResolvedPath, max_bytes: int) -> Nod
             if error.errno in {errno.ELOOP, errno.ENOTDIR, errno.EINVAL}:
                 continue  # swapped between lstat and open
             raise resolved.error(error) from None
-        with open_regular(context, fd, display_name(real_path), real_path) as file:
+        with open_regular(context, fd, resolved.display_path, real_path) as file:
             data = file.read_whole(max_bytes)
             return FileNode.of(file.stat.st_mode, data, metadata_of(file.fd, file.stat))
     raise RefusedError(f"{quote(real_path)} keeps changing.", details={"path": display_name(real_path)})
@@ -214,9 +214,9 @@ class Directory:
         return self._handle
 
     @property
-    def is_watched(self) -> bool:
-        """Whether every change of what is in the directory is noticed."""
-        return False
+    def derived(self) -> dict[Any, Any] | None:
+        """What walks have derived from the listing, until that changes; None if nobody tells of changes."""
+        return None
 
     def scan(self) -> list[DirEntry]:
         """Return what is in the directory, in the system's order."""
@@ -298,8 +298,8 @@ class Directory:
             raise oserrors.from_oserror(error, self._child(name)) from None
 
     def read_files(
-        self, names: Sequence[str], read: Callable[[int], Outcome | None], *, linked: bool = True
-    ) -> Iterator[tuple[str, Outcome | OSError | AccessError]]:
+        self, entries: Sequence[DirEntry], read: Callable[[int], Outcome | None], *, linked: bool = True
+    ) -> Iterator[tuple[DirEntry, Outcome | OSError | AccessError]]:
         """Read one regular file after the other, and yield each that is not passed over, or its error.
 
         `read`, given a descriptor, returns what is yielded, or None to pass the file over. What is yielded is
@@ -307,9 +307,10 @@ class Directory:
         may have a second name, so that each file is identified before; see `Root.has_linked_secrets`.
         """
         handle, open_file, close = self.handle, syscalls.open_file, os.close
-        protected = self._context.unreadable.covered(self.real_path, names)
+        protected = self._context.unreadable.covered(self.real_path, [entry.name for entry in entries])
         access = self._context.access
-        for name in names:
+        for entry in entries:
+            name = entry.name
             outcome: Outcome | OSError | AccessError | None
             try:
                 if name in protected:
@@ -330,7 +331,7 @@ class Directory:
             except (OSError, AccessError) as error:
                 outcome = error
             if outcome is not None:
-                yield name, outcome
+                yield entry, outcome
 
     def _check_readable(self, fd: int, name: str) -> os.stat_result:
         """Return the status; raise for what is no regular file, or a protected one under another name."""

@@ -10,11 +10,7 @@ import errno
 import os
 import re
 import stat
-from collections.abc import Generator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
-
-from agentfs.fs import syscalls
 
 RULE_FILES = (".gitignore", ".ignore")  # of a directory
 REPOSITORY = ("HEAD", "objects", "refs")  # names that a `.git` must have to be a repository
@@ -48,7 +44,7 @@ class OuterRules:
     def read(self, path: str) -> bytes | None:
         """Read a rule file, or count it as unreadable."""
         try:
-            return read_bounded(path, MAX_RULE_BYTES, follow=False)
+            return _read_bounded(path, MAX_RULE_BYTES, follow=False)
         except (FileNotFoundError, NotADirectoryError):
             return None
         except (OSError, ValueError):
@@ -77,71 +73,20 @@ def read_outer_rules(root: str) -> OuterRules:
         git = _if_outside(os.path.join(top, ".git"), root) or ""
         if os.path.isdir(git):
             rules.directories[0].exclude = rules.read(os.path.join(git, "info", "exclude"))
-        elif named := git_directory(top, _config(git) or b""):
-            rules.directories[0].exclude = worktree_exclude(root, top, named)
     return rules
 
 
-def worktree_exclude(root: str, top: str, named: str) -> bytes | None:
-    """Read the `info/exclude` of the repository outside of a root that the worktree at `top` belongs to.
-
-    None when the directory `named` in its `.git` file is in the root, is reached by a link or does not name
-    this worktree in turn: whoever writes in the tree must not be able to choose what is read.
-    """
-    try:
-        with _opened(named, root) as handle:
-            back = os.path.join(named, _name_in(handle, "gitdir"))
-            if os.path.realpath(back) != os.path.join(top, ".git"):
-                return None
-            try:
-                common = _name_in(handle, "commondir")
-            except FileNotFoundError:
-                common = "."
-        info = os.path.normpath(os.path.join(named, common, "info"))
-        with _opened(info, root) as handle:
-            return _content(syscalls.open_file(handle, "exclude"), MAX_RULE_BYTES)
-    except (OSError, ValueError):
-        return None
+def is_git_file(content: bytes) -> bool:
+    """Return True if a `.git` file is that of a worktree or a submodule."""
+    named = content[:8192].removeprefix(b"gitdir: ").rstrip(b"\r\n")
+    return content.startswith(b"gitdir: ") and named != b"" and b"\0" not in named
 
 
-def git_directory(top: str, pointer: bytes) -> str | None:
-    """Return the absolute path that a `.git` file names, without `..`; None where it names none."""
-    text = os.fsdecode(pointer[:8192])
-    named = text[8:].rstrip("\r\n") if text.startswith("gitdir: ") else ""
-    return os.path.normpath(os.path.join(top, named)) if named and "\0" not in named else None
-
-
-@contextmanager
-def _opened(path: str, root: str) -> Generator[int]:
-    """Open a directory outside of a root; OSError for one inside, and for a link on the way."""
-    root_status = os.stat(root)
-    handle = syscalls.open_root("/")
-    try:
-        for name in filter(None, path.split("/")):
-            parent, handle = handle, syscalls.enter(handle, name)
-            syscalls.close(parent)
-            # The root may have other names: those of a second mount, or in other case.
-            if os.path.samestat(syscalls.lstat(handle, "."), root_status):
-                raise OSError(errno.EXDEV, os.strerror(errno.EXDEV), path)
-        yield handle
-    finally:
-        syscalls.close(handle)
-
-
-def _name_in(handle: int, name: str) -> str:
-    return os.fsdecode(_content(syscalls.open_file(handle, name), _MAX_CONFIG_BYTES)).rstrip("\r\n")
-
-
-def read_bounded(path: str, limit: int, *, follow: bool) -> bytes:
+def _read_bounded(path: str, limit: int, *, follow: bool) -> bytes:
     """Read a small regular file by path."""
     flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | (0 if follow else os.O_NOFOLLOW)
-    return _content(os.open(path, flags), limit)
-
-
-def _content(fd: int, limit: int) -> bytes:
-    """Return the content of a small regular file, which is closed."""
-    with os.fdopen(fd, "rb") as opened:
-        if not stat.S_ISREG(os.fstat(fd).st_mode):
+    with open(path, "rb", opener=lambda name, _: os.open(name, flags)) as opened:
+        if not stat.S_ISREG(os.fstat(opened.fileno()).st_mode):
             raise ValueError("no regular file")
         content = opened.read(limit + 1)
     if len(content) > limit:
@@ -151,7 +96,7 @@ def _content(fd: int, limit: int) -> bytes:
 
 def _config(path: str, *, follow: bool = True) -> bytes | None:
     try:
-        return read_bounded(path, _MAX_CONFIG_BYTES, follow=follow)
+        return _read_bounded(path, _MAX_CONFIG_BYTES, follow=follow)
     except (OSError, ValueError):
         return None
 
@@ -177,7 +122,7 @@ def _is_top(directory: str, *, follow: bool = True) -> bool:
         return False
     if stat.S_ISDIR(mode):
         return all(os.path.lexists(os.path.join(git, name)) for name in REPOSITORY)
-    return git_directory(directory, _config(git, follow=follow) or b"") is not None
+    return is_git_file(_config(git, follow=follow) or b"")
 
 
 def _global_excludes(root: str) -> str | None:

@@ -11,36 +11,15 @@ from typing import cast
 
 from agentfs.errors import AccessError, ClosedError, NotFoundError
 from agentfs.fs import oserrors, syscalls
-from agentfs.fs.batch import Applied, check_may_change_at
+from agentfs.fs.batch import Applied
+from agentfs.fs.checks import check_may_change_at
 from agentfs.fs.context import RootContext
 from agentfs.fs.directory import Directory, DirEntry, Outcome
 from agentfs.fs.file import OpenFile, open_regular, write_all
-from agentfs.fs.node import Change, Conflict, DirectoryNode, FileNode, LinkNode, Node, Recorder, StagedNodes
+from agentfs.fs.node import Change, Conflict, DirectoryNode, FileNode, Node, Recorder, StagedNodes
 from agentfs.fs.path import ParsedPath
-from agentfs.fs.replace import Changed, Current, FileUpdate, new_mode
 from agentfs.fs.resolve import ResolvedPath, resolve_real
 from agentfs.fs.root import Root
-
-
-class StagedUpdate(FileUpdate):
-    """A file that is open for update in a transaction."""
-
-    def __init__(self, root: "OverlayRoot", path: str, current: Current, before: FileNode | None) -> None:
-        self._root = root
-        self._requested = path
-        self._before = before
-        self.current = current
-
-    def replace(self, after: bytes, *, preview: bool = False) -> Changed:
-        """Stage a new content of the file, or check only that it could be staged."""
-        real_path, before = self.current.real_path, self._before
-        if after != self.current.data:
-            self._root.check_replaceable(real_path, self._requested)
-            if not preview:
-                mode = new_mode() if before is None else before.mode
-                self._root.stage(Change(real_path, before, FileNode.of(mode, after)))
-        notes = oserrors.link_note(self.current.path, self._root.display_path(real_path))
-        return Changed.of(self.current, after, notes)
 
 
 class StagedEntry:
@@ -131,12 +110,13 @@ class OverlayDirectory(Directory):
         return super().open_file(name)
 
     def read_files(
-        self, names: Sequence[str], read: Callable[[int], Outcome | None], *, linked: bool = True
-    ) -> Iterator[tuple[str, Outcome | OSError | AccessError]]:
+        self, entries: Sequence[DirEntry], read: Callable[[int], Outcome | None], *, linked: bool = True
+    ) -> Iterator[tuple[DirEntry, Outcome | OSError | AccessError]]:
         """Read one regular file after the other, as they are staged."""
-        for name in names:
+        for entry in entries:
+            name = entry.name
             if self._real_child(name) not in self._staged.nodes:
-                yield from super().read_files([name], read, linked=linked)
+                yield from super().read_files([entry], read, linked=linked)
                 continue
             outcome: Outcome | OSError | AccessError | None
             try:
@@ -147,7 +127,7 @@ class OverlayDirectory(Directory):
             except (OSError, AccessError) as error:
                 outcome = error
             if outcome is not None:
-                yield name, outcome
+                yield entry, outcome
 
     def close(self) -> None:
         """Close the directory; again is harmless."""
@@ -236,26 +216,23 @@ class OverlayRoot(Root):
         return DirectoryNode() if found is None and staged.is_directory(real_path) else found
 
     @contextmanager
-    def open_for_update(self, path: str, *, max_bytes: int) -> Generator[StagedUpdate]:
-        """Open a file, as it is staged, to read and replace it."""
-        if self.policy.read_only:
-            raise oserrors.read_only(path)
-        displayed, real_path = self.resolve(path)
-        with self._alone():
-            node = self.node(real_path, max_bytes=max_bytes)
-            if isinstance(node, DirectoryNode | LinkNode):
-                raise oserrors.not_a_file(path)
-            check_may_change_at(self._context, real_path, path)
-            data = None if node is None else node.load()
-            yield StagedUpdate(self, path, Current(displayed, real_path, data), node)
+    def _locked(self, path: str, parsed: ParsedPath) -> Generator[ResolvedPath]:
+        with (
+            self._alone(),
+            ResolvedPath(self._context, path, parsed, follow_last=True, create_parents=True) as resolved,
+        ):
+            yield resolved
 
-    def check_replaceable(self, real_path: str, path: str) -> None:
+    def _node_in(self, resolved: ResolvedPath, max_bytes: int) -> Node | None:
+        return self.node(resolved.real_path, max_bytes=max_bytes)
+
+    def check_replaceable_at(self, resolved: ResolvedPath, path: str) -> None:
         """Refuse to give a file a new content where that would fail when the transaction ends."""
-        staged = self._staged.nodes.get(real_path)
+        staged = self._staged.nodes.get(resolved.real_path)
         if isinstance(staged, FileNode) and not staged.mode & 0o222:
             raise oserrors.write_protected(path, staged.mode)
-        if not self.is_staged(real_path):
-            super().check_replaceable(real_path, path)
+        if not self.is_staged(resolved.real_path):
+            super().check_replaceable_at(resolved, path)
 
     def apply(
         self,
@@ -265,6 +242,7 @@ class OverlayRoot(Root):
         conflict: Conflict,
         recorder: Recorder | None = None,
         undoing: bool = False,
+        held: ResolvedPath | None = None,
     ) -> Applied:
         """Stage several changes: all of them, or none; as `Root.apply`, which makes them at the end."""
         self.check_open()
@@ -275,7 +253,8 @@ class OverlayRoot(Root):
             for change in sorted(changes, key=lambda change: change.path, reverse=True):
                 if self.policy.read_only:
                     raise oserrors.read_only(change.path)
-                check_may_change_at(self._context, change.path)
+                if held is None:
+                    check_may_change_at(self._context, change.path)
                 present = self.node(change.path, max_bytes=max_bytes)
                 if change.of_directory and present == change.after:
                     continue  # it is made, or removed, already

@@ -11,6 +11,7 @@ import stat
 import unicodedata
 from collections.abc import Callable
 from contextlib import suppress
+from copy import copy
 from itertools import islice
 from typing import Self
 
@@ -72,7 +73,6 @@ class ResolvedPath:
         self._last_link = ""
         self._after_link = 0  # how many parts were pending behind the link that was followed last
         self._retries = 0
-        self._made: list[tuple[int, str]] = []
         self.parent = self._root.fd  # the parent directory, or the last directory above it that exists
         self.name = "."  # the last name, not followed; "." where the path ends in `parent` itself
         self.missing: list[str] = []  # the directories between them that do not exist yet
@@ -143,14 +143,24 @@ class ResolvedPath:
         return f"{here.st_dev}:{here.st_ino}:{'/'.join(fold(part) for part in [*self.missing, self.name])}"
 
     @property
-    def made_parents(self) -> list[str]:
-        """The real paths of the directories that `make_parents` made."""
-        return ["/".join([*self._real[:depth], name]) for depth, name in self._made]
+    def missing_directories(self) -> list[str]:
+        """The real paths of the directories on the way that do not exist yet, outermost first."""
+        return ["/".join([*self._real, *self.missing[:count]]) for count in range(1, len(self.missing) + 1)]
 
-    @property
-    def changed_directories(self) -> list[int]:
-        """The directories in which names have changed: the parent, and those above one that was made."""
-        return [self.parent, *(self._directory_at(depth) for depth, _ in self._made)]
+    def enter_made(self) -> None:
+        """Enter the outermost missing directory, which has just been made."""
+        self._push(syscalls.enter(self.parent, self.missing[0]), self.missing[0])
+        del self.missing[0]
+
+    def other(self, real_path: str) -> Self | None:
+        """Return the path of a name in a directory that is open here; None for any other path."""
+        *above, name = real_path.split("/")
+        if above != self._real[: len(above)]:
+            return None
+        other = copy(self)
+        other.parent, other.name = self._directory_at(len(above)), name
+        other.missing, other._real = [], above  # noqa: SLF001 - its own
+        return other
 
     def stat(self) -> os.stat_result | None:
         """Return the status of the last name, not followed; None where nothing exists."""
@@ -186,29 +196,6 @@ class ResolvedPath:
             return False
         protected = own | self._context.protected_identities(self._context.unwritable).keys()
         return any(own_directories.is_own(syscalls.lstat(fd, "."), protected, fd) for fd in self._directories)
-
-    def make_parents(self) -> None:
-        """Make the missing directories and enter them."""
-        missing, self.missing = self.missing, []
-        for name in missing:
-            try:
-                try:
-                    os.mkdir(name, dir_fd=self.parent)
-                    self._made.append((len(self._directories), name))
-                except FileExistsError:
-                    pass
-                directory = syscalls.enter(self.parent, name)
-            except OSError as error:
-                raise self.error(error, name) from None
-            self._push(directory, name)
-
-    def remove_made_parents(self) -> None:
-        """Remove the directories that were made, as far as they are empty."""
-        for depth, name in reversed(self._made):
-            try:
-                os.rmdir(name, dir_fd=self._directory_at(depth))
-            except OSError:
-                return
 
     def not_found(self, name: str | None = None) -> AgentFSError:
         """Return the error for a name that is not there."""

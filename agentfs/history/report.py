@@ -2,9 +2,8 @@
 
 import os
 import time
-import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Literal, NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from typing import Literal
 
 from agentfs import call_context
 from agentfs.errors import StaleError
@@ -12,16 +11,13 @@ from agentfs.fs import Change, DirectoryNode, FileNode, LinkNode, Node, display_
 from agentfs.history.timeline import Move, NetChanges, Step, moved_file
 from agentfs.messages import Message, call
 from agentfs.results import ChangesResult, FileChange, UndoResult
-from agentfs.text import bounded_lines, first_names, footer, hunks, plural
+from agentfs.text import Blob, bounded_lines, first_names, footer, git_patch, hunks, plural
 
 _PATCH_BYTES = 32 * 1024 * 1024
 _PATCH_LINES = 200
 _PATCH_CHARS = 10_000
 _FILES_SHOWN = 50
 _NAMES_SHOWN = 5
-
-_BASE85_LINE = 52
-_UNQUOTED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-+/@=,~#%()[]{}")
 
 MayShow = Callable[[str], bool]
 
@@ -89,7 +85,7 @@ def _bounded_patch(changes: Iterable[Change]) -> tuple[bytes, Sequence[Change]]:
     for number, change in enumerate(ordered):
         if len(patch) > _PATCH_BYTES or _is_late():
             return bytes(patch), ordered[number:]
-        patch += _git_patch(change)
+        patch += _patch_of(change)
     return bytes(patch), ()
 
 
@@ -177,7 +173,7 @@ def conflict_error(
     else:
         what = f"There is something else at {path} by now"
     shown = may_show(change.path)
-    diff = _git_patch(Change(change.path, change.before, found)) if shown else b""
+    diff = _patch_of(Change(change.path, change.before, found)) if shown else b""
     lines = patch_lines(diff)
     read, action = call("read", path=display_name(change.path)), "change what is to be different."
     return StaleError(
@@ -193,103 +189,25 @@ def conflict_error(
     )
 
 
-def _git_patch(change: Change) -> bytes:
-    """Return the patch of a change: nothing of a directory, as git has none, and of a mode only its x bit."""
-    before, after = _entry(change.before), _entry(change.after)
-    if before.mode and after.mode and before.mode[:3] != after.mode[:3]:
-        # A link in place of a file, or the other way round: to git a deletion and a creation.
-        return _part(change.path, before, _NOTHING) + _part(change.path, _NOTHING, after)
-    return b"" if before == after else _part(change.path, before, after)
+def _patch_of(change: Change) -> bytes:
+    return git_patch(change.path, _blob(change.before), _blob(change.after))
 
 
 def _line_counts(change: Change) -> tuple[int, int] | None:
-    """Return how many lines a change adds and removes; None where either content is binary."""
-    old, new = _entry(change.before).content, _entry(change.after).content
-    if _is_binary(old) or _is_binary(new):
+    """Return how many lines a change adds and removes; None if either content is binary."""
+    old, new = _blob(change.before), _blob(change.after)
+    if old.is_binary or new.is_binary:
         return None
     counts = {"+": 0, "-": 0}
-    for part in _hunks(old, new):
+    for part in hunks(old.text, new.text):
         if part[:1] in counts:
-            # A line that says of the last one that nothing ends it is none of either text.
+            # Do not count "\ No newline at end of file" as a line.
             counts[part[0]] += part.count("\n") - part.count("\n\\ ")
     return counts["+"], counts["-"]
 
 
-class _Entry(NamedTuple):
-    """Mode and content as git has them; no mode where there is nothing."""
-
-    mode: bytes
-    content: bytes
-
-    @property
-    def blob(self) -> bytes:
-        from hashlib import sha1  # noqa: PLC0415 - it loads OpenSSL, and only binary files need it
-
-        header = b"blob %d\0" % len(self.content)
-        digest = sha1(header + self.content, usedforsecurity=False).hexdigest()
-        return digest.encode() if self.mode else b"0" * 40
-
-
-_NOTHING = _Entry(b"", b"")
-
-
-def _entry(node: Node | None) -> _Entry:
+def _blob(node: Node | None) -> Blob:
+    """Return a node as git has it, which knows no directories and of a mode only its x bit."""
     if isinstance(node, FileNode):
-        return _Entry(b"100755" if node.mode & 0o100 else b"100644", node.load())
-    return _Entry(b"120000", os.fsencode(node.target)) if isinstance(node, LinkNode) else _NOTHING
-
-
-def _part(path: str, before: _Entry, after: _Entry) -> bytes:
-    old_name, new_name = _name("a/", path), _name("b/", path)
-    head = b"diff --git %s %s\n" % (old_name, new_name)
-    if not before.mode:
-        head += b"new file mode %s\n" % after.mode
-    elif not after.mode:
-        head += b"deleted file mode %s\n" % before.mode
-    elif before.mode != after.mode:
-        head += b"old mode %s\nnew mode %s\n" % (before.mode, after.mode)
-    if before.content == after.content:
-        return head
-    if _is_binary(before.content) or _is_binary(after.content):
-        # Without the names of the contents, which otherwise are left out, git applies no binary patch.
-        head += b"index %s..%s\nGIT binary patch\n" % (before.blob, after.blob)
-        return head + _literal(after.content) + _literal(before.content)
-    names = (old_name if before.mode else b"/dev/null", new_name if after.mode else b"/dev/null")
-    hunks_text = "".join(_hunks(before.content, after.content))
-    return head + b"--- %s\n+++ %s\n" % names + hunks_text.encode("latin-1")
-
-
-def _hunks(old: bytes, new: bytes) -> Iterator[str]:
-    # Latin-1 gives each byte a character and back, so that any encoding comes through.
-    return hunks(old.decode("latin-1"), new.decode("latin-1"))
-
-
-def _is_binary(data: bytes) -> bool:
-    return b"\0" in data
-
-
-def _literal(data: bytes) -> bytes:
-    import base64  # noqa: PLC0415 - only binary files need it
-
-    packed = zlib.compress(data)
-    lines = [b"literal %d" % len(data)]
-    for start in range(0, len(packed), _BASE85_LINE):
-        line = packed[start : start + _BASE85_LINE]
-        length = len(line) + (ord("A") - 1 if len(line) <= 26 else ord("a") - 27)
-        lines.append(bytes([length]) + base64.b85encode(line, pad=True))
-    return b"\n".join(lines) + b"\n\n"
-
-
-def _name(side: str, path: str) -> bytes:
-    name = os.fsencode(side + path)
-    if _UNQUOTED.issuperset(name):
-        return name
-    quoted = b"".join(
-        b"\\" + bytes([byte])
-        if byte in b'"\\'
-        else b"\\%03o" % byte
-        if not 32 <= byte < 127
-        else bytes([byte])
-        for byte in name
-    )
-    return b'"' + quoted + b'"'
+        return Blob("100755" if node.mode & 0o100 else "100644", node.load())
+    return Blob("120000", os.fsencode(node.target)) if isinstance(node, LinkNode) else Blob("", b"")

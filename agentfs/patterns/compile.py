@@ -124,12 +124,6 @@ def compile_pattern(
     )
 
 
-def compile_folded(literal: bytes) -> Any:
-    """Compile a literal for a search in either case, which at worst takes the product of both lengths."""
-    engine = regex_engine()
-    return engine.compile(engine.escape(literal), engine.V0 | engine.I, cache_pattern=False)
-
-
 def _compile(engine: Any, source: str, flags: int) -> CompiledRegex | Exception:
     try:
         # The engine's cache would keep every pattern that a model has ever sent.

@@ -13,9 +13,8 @@ from dataclasses import dataclass
 
 from agentfs import call_context
 from agentfs.patterns.compile import CompiledRegex, Pattern
-from agentfs.patterns.engine import engine_name, timeout_clock, untimed_steps
+from agentfs.patterns.engine import timeout_clock, untimed_steps
 from agentfs.patterns.literals import Plan
-from agentfs.patterns.prefilter import substring_finder
 
 _LINES_PER_CHECK = 64  # lines between two checks of the clock
 _MATCHES_PER_CHECK = 4096  # the same for the matches of one line
@@ -78,9 +77,6 @@ class LineSearch:
         # One character is in too many lines to find candidates by it.
         self._has_literals = bool(plan.literals) and min(map(len, plan.literals)) > 1
         self._untimed_length = untimed_length(plan)
-        self._ascii_regex: re.Pattern[str] | None = None
-        if plan.ascii_regex is not None and engine_name() != "re":
-            self._ascii_regex = _compile_for_ascii(plan.ascii_regex, ignore_case=pattern.ignore_case)
         self._rest_of_line: re.Pattern[str] | None = None
         if plan.is_literal and len(plan.literals) == 1:
             self._rest_of_line = re.compile(re.escape(plan.literals[0]) + "[^\\n]*")
@@ -115,33 +111,17 @@ class LineSearch:
         for start, end in _chunks(text):
             self._count_in(text if end - start == len(text) else text[start:end], counts)
 
-    @property
-    def is_exact(self) -> bool:
-        """Whether the matches of lines are those of a search through all lines at once."""
-        return self._plan.exact and self._line_regex is not None
-
-    def spans_in_lines(self, text: str, longest: int) -> Iterator[tuple[int, int]]:
-        """Yield the matches in lines, of which the longest has so many characters, where that `is_exact`."""
-        if self._line_regex is None:  # it has taken too long
-            return self._spans_of_each_line(text)
-        repeats = self._plan.repeats
-        untimed = repeats is not None and len(text) * longest**repeats <= untimed_steps() * _LINES_PER_CHECK
-        if untimed:
-            self._seconds_left()
-        return self._line_regex_spans(text, self._line_regex, untimed=untimed)
-
     def _hits_in(self, text: str) -> Iterator[LineMatch]:
-        if len(text) > self._max_length:
-            return self._confirmed(
-                text, self._candidates(text) if self._can_use_literals(text) else _lines(text)
-            )
-        if self._is_literal(text):
+        is_short = len(text) <= self._max_length
+        if is_short and self._is_literal(text):
             return self._grouped(text, self._literal_spans(text))
-        if not self._can_use_literals(text):
-            return self._by_line_regex(text)
-        if self._line_regex is None or not self._plan.exact:
+        if self._can_use_literals(text):
             return self._confirmed(text, self._candidates(text))
-        return self._in_candidates(text, list(self._candidates(text)), self._line_regex)
+        if is_short and self._line_regex is not None:
+            if self._plan.exact:
+                return self._grouped(text, self._line_regex_spans(text, self._line_regex))
+            return self._confirmed(text, self._lines_by_regex(text, self._line_regex))
+        return self._confirmed(text, _lines(text))
 
     def _count_in(self, text: str, counts: Counts) -> None:
         plan, line_regex = self._plan, self._line_regex
@@ -150,11 +130,9 @@ class LineSearch:
                 self._count_literals(text, counts)
                 return
             if plan.literals and plan.exact and line_regex is not None:
-                untimed = False
                 if self._can_use_literals(text):
-                    lines = list(self._candidates(text))
-                    text, untimed = _joined(text, lines), self._can_be_untimed(lines)
-                self._count_spans(text, self._line_regex_spans(text, line_regex, untimed=untimed), counts)
+                    text = "\n".join([text[start:end] for start, end in self._candidates(text)])
+                self._count_spans(text, self._line_regex_spans(text, line_regex), counts)
                 return
         for hit in self._hits_in(text):
             counts.add(hit, 0)
@@ -179,46 +157,15 @@ class LineSearch:
             lines = _lines_with(folded, extra, lines)
         return lines
 
-    def _in_candidates(
-        self, text: str, lines: list[tuple[int, int]], line_regex: CompiledRegex
-    ) -> Iterator[LineMatch]:
-        """Search candidate lines, none of which is empty, joined to one text."""
-        joined = _joined(text, lines)
-        spans = self._line_regex_spans(joined, line_regex, untimed=self._can_be_untimed(lines))
-        number = offset = 0  # of a line, and where it starts in the joined text
-        for hit in self._grouped(joined, spans):
-            start, end = lines[number]
-            while offset + end - start < hit.start:
-                offset += end - start + 1
-                number += 1
-                start, end = lines[number]
-            yield LineMatch(start, end, hit.spans, hit.matches)
-
-    def _can_be_untimed(self, lines: list[tuple[int, int]]) -> bool:
-        longest = self._untimed_length
-        return len(lines) <= _LINES_PER_CHECK and all([end - start <= longest for start, end in lines])  # noqa: C419 - faster for so few
-
-    def _by_line_regex(self, text: str) -> Iterator[LineMatch]:
-        if self._line_regex is None:
-            return self._confirmed(text, _lines(text))
-        if self._plan.exact:
-            return self._grouped(text, self._line_regex_spans(text, self._line_regex))
-        return self._confirmed(text, self._lines_by_regex(text, self._line_regex))
-
     def _timed(self, line_regex: CompiledRegex, text: str) -> Iterator[re.Match[str]]:
         seconds = min(self._seconds_left(), _FIRST_SLICE + len(text) / _CHARACTERS_PER_SECOND)
         return line_regex.finditer(text, timeout=seconds, concurrent=True)
 
-    def _line_regex_spans(
-        self, text: str, line_regex: CompiledRegex, *, untimed: bool = False
-    ) -> Iterator[tuple[int, int]]:
+    def _line_regex_spans(self, text: str, line_regex: CompiledRegex) -> Iterator[tuple[int, int]]:
         """Yield the matches of an exact line regex; when it takes too long, continue with each line alone."""
         span: tuple[int, int] | None = None
-        if untimed and self._ascii_regex is not None and text.isascii():
-            yield from [match.span() for match in self._ascii_regex.finditer(text)]
-            return
         try:
-            for match in line_regex.finditer(text) if untimed else self._timed(line_regex, text):
+            for match in self._timed(line_regex, text):
                 span = match.span()
                 yield span
         except TimeoutError:
@@ -371,13 +318,6 @@ def untimed_length(plan: Plan) -> int:
     return 0 if plan.repeats is None else int(untimed_steps() ** (1 / (plan.repeats + 1)))
 
 
-def _compile_for_ascii(source: str, *, ignore_case: bool) -> re.Pattern[str] | None:
-    try:
-        return re.compile(source, re.MULTILINE | re.IGNORECASE if ignore_case else re.MULTILINE)
-    except re.error:
-        return None
-
-
 def _spans(matches: Iterable[re.Match[str]]) -> Iterator[tuple[int, int]]:
     return (match.span() for match in matches)
 
@@ -414,20 +354,16 @@ def _chunks(text: str) -> Iterator[tuple[int, int]]:
         start = end
 
 
-def _joined(text: str, lines: Iterable[tuple[int, int]]) -> str:
-    return "\n".join([text[start:end] for start, end in lines])
-
-
 def _occurrences(text: str, literals: tuple[str, ...], *, lines: bool = False) -> Iterator[tuple[int, int]]:
     """Yield where one of some literals is, or the lines that have one; at one place the first given wins."""
-    find, end_of_text = substring_finder(text, literals), len(text) + 1
-    following = [find(text, each, 0) for each in literals]
+    end_of_text = len(text) + 1
+    following = [text.find(each) for each in literals]
     if len(literals) == 1:
         literal, at = literals[0], following[0]
         while at >= 0:
             start, end = _line_at(text, at) if lines else (at, at + len(literal))
             yield start, end
-            at = find(text, literal, end)
+            at = text.find(literal, end)
         return
     following = [end_of_text if at < 0 else at for at in following]
     while (at := min(following)) < end_of_text:
@@ -435,4 +371,4 @@ def _occurrences(text: str, literals: tuple[str, ...], *, lines: bool = False) -
         yield start, end
         for index, position in enumerate(following):
             if position < end:
-                following[index] = end_of_text if (at := find(text, literals[index], end)) < 0 else at
+                following[index] = end_of_text if (at := text.find(literals[index], end)) < 0 else at

@@ -21,20 +21,6 @@ _FREQUENT_WORD = re.compile(
     re.IGNORECASE,
 )
 _FREQUENT_LETTERS = frozenset(" etaoinsr")
-# Letters outside ASCII that equal an ASCII letter when case is ignored: I with a dot, the Kelvin sign, the
-# long s.
-_CASE_FOLD_EXTRAS = {"i": "\u0130", "k": "\u212a", "s": "\u017f"}
-# In ASCII, as `regex` has them. Python's own differ in the separators from 0x1C to 0x1F.
-_ASCII_CLASSES = {
-    ".": "[^\\n]",
-    "\\s": "[ \\t\\r\\f\\v]",
-    "\\S": "[^ \\t\\n\\r\\f\\v]",
-    "\\d": "[0-9]",
-    "\\D": "[^0-9\\n]",
-    "\\w": "\\w",
-    "\\W": "[^\\w\\n]",
-}
-_SIMPLE_SET = re.compile(r"\[\^?(?!.*--)(?:[\w .,:;/+*=!?@#$%'\"(){}<>-]|\\[\\wd.\-\[\]()/])+\]", re.ASCII)
 _WITHOUT_NEWLINE = {"\\s": "[^\\S\\n]", "\\D": "[^\\d\\n]", "\\W": "[^\\w\\n]"}
 
 
@@ -49,8 +35,6 @@ class Plan:
     exact: bool = False  # whether the matches of the line regex are those of each line alone
     # How many repeats of varying length may have to be tried again; None when nested or uncountable.
     repeats: int | None = None
-    ascii_regex: str | None = None  # the line regex for `re` where that is faster; the same in ASCII text
-    case_fold_extras: str = ""  # characters outside ASCII that may replace a letter of a literal
 
 
 def make_plan(syntax: Syntax, *, ignore_case: bool, matches: Callable[[str, str], bool]) -> Plan:
@@ -62,7 +46,6 @@ def make_plan(syntax: Syntax, *, ignore_case: bool, matches: Callable[[str, str]
     literals, extra = _LiteralReader(tokens, folded=folded).find()
     plain = "".join("\n" if token.kind == "or" else token.value for token in tokens)
     branches = tuple(dict.fromkeys((plain.lower() if folded else plain).split("\n")))
-    letters = "".join(literals) if folded else ""
     return Plan(
         literals=literals,
         extra_literals=extra,
@@ -70,9 +53,7 @@ def make_plan(syntax: Syntax, *, ignore_case: bool, matches: Callable[[str, str]
         line_regex="".join(_within_line(token, matches) for token in tokens),
         # A lookaround or an end of the text would see further than its line.
         exact=all(token.kind != "look" and token.text not in {"\\A", "\\Z", "\\z"} for token in tokens),
-        repeats=_varying_repeats(tokens, matches),
-        ascii_regex=_ascii_regex(tokens),
-        case_fold_extras="".join(extra for letter, extra in _CASE_FOLD_EXTRAS.items() if letter in letters),
+        repeats=_varying_repeats(tokens),
     )
 
 
@@ -97,41 +78,12 @@ def _within_line(token: Token, matches: Callable[[str, str], bool]) -> str:
             return token.text
 
 
-def _ascii_regex(tokens: list[Token]) -> str | None:
-    """Return the line regex for `re`, where it begins with one of several characters."""
-    if not tokens or tokens[0].kind not in {"class", "set"}:
-        return None
-    parts: list[str] = []
-    for token in tokens:
-        text = token.text
-        match token.kind:
-            case "character" if token.value.isascii() and token.value not in "\r\n":
-                text = re.escape(token.value)
-            case "any" | "class":
-                text = _ASCII_CLASSES[text]
-            case "set" if _SIMPLE_SET.fullmatch(text):
-                text = text.replace("[^", "[^\\n")
-            case "start" | "end" | "edge" if text in {"^", "$", "\\b"}:
-                pass
-            case "open" if text == "(?:":
-                pass
-            case "close" | "or" | "repeat":
-                pass
-            case _:
-                return None
-        parts.append(text)
-    return "".join(parts)
-
-
-def _varying_repeats(tokens: list[Token], matches: Callable[[str, str], bool]) -> int | None:
-    """Count the repetitions of varying length; None when one is in a group that is itself repeated.
-
-    Those whose end is certain, such as `[a-z]+` before `_`, count as one together.
-    """
-    count = certain = 0
+def _varying_repeats(tokens: list[Token]) -> int | None:
+    """Count the repetitions of varying length; None if one is in a group that is itself repeated."""
+    count = 0
     opened: list[int] = []  # the count at the opening of each open group
     closed: int | None = None  # the count at the opening of the group that has just been closed
-    for index, token in enumerate(tokens):
+    for token in tokens:
         if token.kind in {"open", "look"}:
             opened.append(count)
         elif token.kind == "close":
@@ -141,23 +93,10 @@ def _varying_repeats(tokens: list[Token], matches: Callable[[str, str], bool]) -
             if closed is not None and count > closed and token.high != 1:
                 return None
             count += token.low != token.high
-            certain += token.low != token.high and _ends_certainly(tokens, index, matches)
         elif token.kind == "or":
             count += 1
         closed = None
-    return count - max(certain - 1, 0)
-
-
-def _ends_certainly(tokens: list[Token], repeat: int, matches: Callable[[str, str], bool]) -> bool:
-    """Return whether a repeat is of one character, which is not the one that must follow."""
-    repeated, following = tokens[repeat - 1], tokens[repeat + 1 : repeat + 3]
-    return (
-        repeated.kind in {"character", "class", "set", "any"}
-        and bool(following)
-        and following[0].kind == "character"
-        and (len(following) == 1 or following[1].kind != "repeat" or following[1].low > 0)
-        and not matches(repeated.text, following[0].value)
-    )
+    return count
 
 
 class _LiteralReader:

@@ -4,27 +4,26 @@ A file without the literals that every match contains is not even copied.
 """
 
 from collections.abc import Callable
-from functools import cache
 from importlib import import_module
 from typing import Any, Literal, TypeAlias
 
 from agentfs.errors import BinaryError, EncodingError
 from agentfs.fs import ReadBuffer
-from agentfs.patterns.compile import Pattern, compile_folded
+from agentfs.patterns.compile import Pattern
 from agentfs.text import HEAD, codec_name, decode, is_binary, lf_view
+
+try:
+    stringzilla: Any = import_module("stringzilla")  # it has no type hints
+except ImportError:  # a platform for which it cannot be built, and the remote side of `connect`
+    stringzilla = None
 
 _UTF8_BOM = b"\xef\xbb\xbf"
 _WIDE_BOM_STARTS = (0xFF, 0xFE, 0x00)  # how the marks of UTF-16 and UTF-32 begin
-# A longer literal goes to `find`, which then skips most bytes, and takes linear time whatever the text.
+# A longer literal goes to `bytearray.find`, which then skips most bytes, and takes linear time on any text.
 _MAX_LITERAL = 64
-# The search of a literal in either case takes at worst the product of both lengths, and cannot be stopped.
-_MAX_FOLDED_LITERAL = 24
-_MAX_FOLDED_TEXT = 2 * 1024 * 1024
-_MIN_FOLDED_PART = 3
-_DOTTED_I = "\u0130".encode()
+_MAX_FOLDED_LITERAL = 24  # the search in any case takes at worst the product of both lengths
 
 SkipReason = Literal["binary", "too_large", "undecodable"]
-PlainKind = Literal["ascii", "utf-8", "mixed"]
 # Given the length of the buffer (-1: over its limit): the content that may match, why it is skipped, or None.
 Classify: TypeAlias = Callable[[int], bytes | SkipReason | None]
 Finder: TypeAlias = Callable[[bytearray, int, int], int]  # where it is between two positions, or -1
@@ -35,28 +34,22 @@ class Literals:
 
     def __init__(self, pattern: Pattern) -> None:
         literals = [literal.encode() for literal in pattern.plan.literals]
-        # Whether a literal was found in any case, or may be in what was not searched for it.
-        known = not pattern.ignore_case and literals and _stringzilla("utf8_uncased_search")
-        self.found_in_any_case = not known
-        self.finders: list[Finder] = []  # of which one finds something wherever there is a match
-        # Functions as `find`, and what to find by one of them in each line in ASCII with a match.
-        self.finds: list[tuple[Any, bytes]] = []
+        # False only if no searched file contains a literal in any case.
+        self.found_in_any_case = pattern.ignore_case or not literals or stringzilla is None
+        self.finders: list[Finder] = []  # one of them finds something in every file with a match
         if not pattern.ignore_case:
-            self.finds = [(_exact_find(literal), literal) for literal in literals]
-            self.finders = [self._find(literal) for literal in literals]
-        elif literals:
-            if (search := _stringzilla("utf8_uncased_search")) is not None:
-                self.finds = [(search, literal[:_MAX_FOLDED_LITERAL]) for literal in literals]
-            extras = pattern.plan.case_fold_extras
-            self.finders = [find for literal in literals for find in _find_folded(literal, extras)]
+            self.finders = [self._exact(literal) for literal in literals]
+        elif stringzilla is not None:
+            # It does not know that an I with a dot equals an i, so a part without an i is searched for.
+            parts = [max(literal.split(b"i"), key=len) for literal in literals]
+            self.finders = [_folded(part) for part in parts] if all(parts) else []
 
-    def _find(self, literal: bytes) -> Finder:
-        find, folded = _exact_find(literal), literal[:_MAX_FOLDED_LITERAL]
-        find_folded = _stringzilla("utf8_uncased_search")
+    def _exact(self, literal: bytes) -> Finder:
+        find, find_folded = _find_exact(literal), _folded(literal)
 
         def found(data: bytearray, start: int, end: int) -> int:
-            if not self.found_in_any_case and find_folded is not None:
-                start = find_folded(data, folded, start, end)
+            if not self.found_in_any_case:
+                start = find_folded(data, start, end)
                 if start < 0:
                     return -1
                 self.found_in_any_case = True
@@ -66,110 +59,49 @@ class Literals:
         return found
 
 
+def _find_exact(literal: bytes) -> Any:
+    is_short = len(literal) <= _MAX_LITERAL
+    return stringzilla.find if stringzilla is not None and is_short else bytearray.find
+
+
+def _folded(literal: bytes) -> Finder:
+    search: Any = stringzilla and stringzilla.utf8_uncased_search
+    part = literal[:_MAX_FOLDED_LITERAL]
+    return lambda data, start, end: search(data, part, start, end)
+
+
 def classifier(
     contents: ReadBuffer, pattern: Pattern, encoding: str | None = None, literals: Literals | None = None
 ) -> Classify:
-    """Return the test of the file in a buffer, of which an `encoding` is as in `decode_content`."""
+    """Return the test of the file in a buffer; `encoding` is the one of `decode_content`."""
     literals = literals or Literals(pattern)
-    if encoding is None or _is_strict(encoding):
-        classify = _by_literals(contents, literals) if literals.finders else _by_kind(contents)
-    else:  # bytes of any meaning, and its text may have NULs
-        literals.found_in_any_case = True
-        return lambda length: "too_large" if length < 0 else contents.copy()
-    if encoding is None:
-        return classify
-
-    def strict(length: int) -> bytes | SkipReason | None:
-        found = classify(length)
-        if found is None and decode_content(contents.copy(), encoding) is None:
-            return "undecodable"
-        return found
-
-    return strict
-
-
-def _by_literals(contents: ReadBuffer, literals: Literals) -> Classify:
     data, find_byte, finders = contents.data, contents.data.find, literals.finders
+    # In other encodings a text may contain NUL bytes, and a literal consists of other bytes.
+    is_utf8 = encoding is None or _is_strict(encoding)
+    if encoding is not None:
+        finders, literals.found_in_any_case = [], True
 
     def classify(length: int) -> bytes | SkipReason | None:
         if length < 0:
             return "too_large"
-        nul = find_byte(0, 0, length)
-        if 0 <= nul < HEAD and is_binary(_head(contents)):
+        if is_utf8 and 0 <= find_byte(0, 0, length) < HEAD and is_binary(_head(contents)):
             return "binary"
         for find in finders:
             if find(data, 0, length) >= 0:
                 return contents.copy()
-        if data[0] in _WIDE_BOM_STARTS and _is_wide(_head(contents)):
+        if finders:
+            if data[0] not in _WIDE_BOM_STARTS or not _is_wide(_head(contents)):
+                return None
             literals.found_in_any_case = True
-            return contents.copy()
-        return None
+        return contents.copy()
 
     return classify
-
-
-def _by_kind(contents: ReadBuffer) -> Classify:
-    def classify(length: int) -> bytes | SkipReason | None:
-        if length < 0:
-            return "too_large"
-        return "binary" if is_binary(_head(contents)) else contents.copy()
-
-    return classify
-
-
-def plain_kind(content: bytes) -> PlainKind:
-    r"""Return how the lines of a plain text can be found: "ascii" and "utf-8" have only `\n` as line ends."""
-    if b"\r" in content:
-        return "mixed"
-    if content.isascii():
-        return "ascii"
-    try:
-        content.decode()
-    except UnicodeDecodeError:
-        return "mixed"
-    return "mixed" if content.startswith(_UTF8_BOM) else "utf-8"
 
 
 def is_plain(contents: ReadBuffer) -> bool:
     """Return whether the bytes of a file show that it has no match: neither binary nor in a wide encoding."""
     head = _head(contents)
     return b"\0" not in head and not (head and head[0] in _WIDE_BOM_STARTS)
-
-
-def _exact_find(literal: bytes) -> Any:
-    return (_stringzilla("find") if len(literal) <= _MAX_LITERAL else None) or bytearray.find
-
-
-def _find_exact(literal: bytes) -> Finder:
-    find = _exact_find(literal)
-    return lambda data, start, end: find(data, literal, start, end)
-
-
-def _find_folded(literal: bytes, extras: str) -> list[Finder]:
-    """Return functions of which one finds something wherever a literal is, in either case."""
-    search = _stringzilla("utf8_uncased_search")
-    if search is None:
-        rare = [_find_exact(each.encode()) for each in extras]
-        return [_find_by_regex(literal[:_MAX_FOLDED_LITERAL]), *rare]
-    # It knows the Kelvin sign and the long s, but not the I with a dot: what is around an i may do.
-    part, found = max(literal.split(b"i"), key=len)[:_MAX_FOLDED_LITERAL], list[Finder]()
-    if len(part) < _MIN_FOLDED_PART and part != literal:
-        part, found = literal[:_MAX_FOLDED_LITERAL], [_find_exact(_DOTTED_I)]
-    return [lambda data, start, end: search(data, part, start, end), *found]
-
-
-def _find_by_regex(literal: bytes) -> Finder:
-    search = compile_folded(literal).search
-
-    def find(data: bytearray, start: int, end: int) -> int:
-        while start < end:
-            found = search(data, start, min(start + _MAX_FOLDED_TEXT, end))
-            if found is not None:
-                return int(found.start())
-            start += _MAX_FOLDED_TEXT - len(literal)
-        return -1
-
-    return find
 
 
 def decode_content(content: bytes, encoding: str | None = None) -> str | None:
@@ -197,20 +129,6 @@ def _is_strict(encoding: str) -> bool:
 def _is_wide(content: bytes) -> bool:
     """Return whether a file begins as UTF-16 or UTF-32 does; `decode` checks the rest."""
     return len(content) >= 2 and content[0] in _WIDE_BOM_STARTS and not is_binary(content[:4] + b"\x00")
-
-
-def substring_finder(text: str, literals: tuple[str, ...]) -> Callable[[str, str, int], int]:
-    """Return the fastest `find(text, literal, start)`: stringzilla's counts bytes, so in ASCII only."""
-    fast = _stringzilla("find") if text.isascii() and max(map(len, literals)) <= _MAX_LITERAL else None
-    return fast or str.find
-
-
-@cache
-def _stringzilla(name: str) -> Any:
-    try:
-        return getattr(import_module("stringzilla"), name)
-    except ImportError:  # a platform for which it could not be built
-        return None
 
 
 def _head(contents: ReadBuffer) -> bytes:

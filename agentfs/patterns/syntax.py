@@ -170,14 +170,9 @@ def is_call(token: Token) -> bool:
     return token.kind == "other" and _CALL.fullmatch(token.text) is not None
 
 
-def has_slash(pattern: str) -> bool:
-    """Return whether a pattern has a `/` among its characters."""
-    return any(token.value == "/" for token in _first_tokens(pattern) if token.kind == "character")
-
-
-def has_line_feed(pattern: str) -> bool:
-    """Return whether a pattern has a line feed among its characters."""
-    return any(token.value == "\n" for token in _first_tokens(pattern) if token.kind == "character")
+def has_character(pattern: str, character: str) -> bool:
+    """Return True if a character is among those that a pattern names."""
+    return any(token.value == character for token in _first_tokens(pattern) if token.kind == "character")
 
 
 def from_basic_syntax(pattern: str) -> list[str]:

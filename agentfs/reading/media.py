@@ -9,9 +9,9 @@ from agentfs.messages import Joined, Message, NextCall, Retry
 from agentfs.reading.images import MAX_PIXELS, ImageInfo, as_image, image_info, image_problem, scale_down
 from agentfs.reading.notebook import NotANotebookError, read_cell, read_cells
 from agentfs.reading.page import ReadRequest
-from agentfs.reading.sections import Document, Section, read_document
+from agentfs.reading.sections import Section, SectionedFile, read_document
 from agentfs.results import Image, ReadResult
-from agentfs.text import HEAD, Step, continuation, fitted, footer, is_binary
+from agentfs.text import HEAD, Shrink, continuation, fitted, footer, is_binary
 
 _HEX_ROWS = 32  # when no limit is given: a hex view is for a look at a header
 _PDF = b"%PDF-"
@@ -199,7 +199,7 @@ def _read_hex(file: OpenFile, limits: Limits, request: ReadRequest) -> ReadResul
             next=following,
         )
 
-    return fitted(limits, Step(max(len(rows), 1), result))
+    return fitted(limits, Shrink(max(len(rows), 1), result))
 
 
 def _hex_row(row: bytes, position: int) -> str:
@@ -244,7 +244,7 @@ def _read_pdf(file: OpenFile, limits: Limits, request: ReadRequest) -> ReadResul
         )
     data = file.read(limits.file_bytes)
     pdf = Pdf(data, file.path, limits.read_bytes)
-    document = Document("pdf", file.path, len(data), revision_of(data), "page", pdf.total, pdf.section)
+    document = SectionedFile("pdf", file.path, len(data), revision_of(data), "page", pdf.total, pdf.section)
     return read_document(document, limits, request)
 
 
@@ -259,7 +259,7 @@ def _read_notebook(file: OpenFile, limits: Limits, request: ReadRequest) -> tupl
         return read_cell(cells[number - 1], number, limits)
 
     revision = revision_of(data)
-    document = Document("notebook", file.path, len(data), revision, "cell", len(cells), section)
+    document = SectionedFile("notebook", file.path, len(data), revision, "cell", len(cells), section)
     return read_document(document, limits, request), ""
 
 

@@ -12,7 +12,7 @@ from agentfs.messages import Joined, Message, NextCall, Retry
 from agentfs.results import Newline, ReadResult
 from agentfs.text import (
     UNKNOWN_8BIT,
-    Step,
+    Shrink,
     carriage_return_note,
     continuation,
     cut_line,
@@ -33,7 +33,7 @@ _FULL = ", as many as one answer holds"
 
 # Named tuples in this package: a frozen dataclass takes eight times as long to import.
 class ReadRequest(NamedTuple):
-    """The arguments of one read; `line_overhead`: bytes that a caller adds to each line in its own format.
+    """The arguments of one read.
 
     What else is the footer is above lines that are not `numbered`, so that none can be taken for it.
     """
@@ -44,7 +44,6 @@ class ReadRequest(NamedTuple):
     raw: bool = False
     column: int = 1
     line_ids: bool = False
-    line_overhead: int | None = None
     numbered: bool = True
 
     def first(self, path: str, total: int, noun: str = "line") -> int:
@@ -112,15 +111,15 @@ class TextInfo(NamedTuple):
 class LineSlice(NamedTuple):
     """Consecutive lines of a file, without the character that ends them.
 
-    `ended` is whether the last one has a line end, and `not_loaded` what the only line has beyond what was
-    loaded of it, such as "12 bytes".
+    `ended` is whether the last one has a line end, and `not_loaded` how many characters the only line has
+    beyond those that were loaded.
     """
 
     first: int
     bodies: Sequence[str]
     end: str
     ended: bool = True
-    not_loaded: str = ""
+    not_loaded: int = 0
     ids: Sequence[str] = ()
 
     def content(self, count: int) -> str:
@@ -132,10 +131,10 @@ class LineSlice(NamedTuple):
         """Return the first `count` of the lines."""
         if count >= len(self.bodies):
             return self
-        return self._replace(bodies=self.bodies[:count], ended=True, not_loaded="")
+        return self._replace(bodies=self.bodies[:count], ended=True, not_loaded=0)
 
 
-class Page(NamedTuple):
+class _Page(NamedTuple):
     """The lines of a page: formatted for the model, their exact text, and the numbers of those cut short."""
 
     first: int
@@ -143,7 +142,7 @@ class Page(NamedTuple):
     formatted: Sequence[str]
     content: str
     cut: Sequence[int]
-    not_loaded: str
+    not_loaded: int
     ids: Sequence[str]
 
 
@@ -191,7 +190,9 @@ def render_page(
         page = _fit_bytes(lines.head(1), narrow, request)
         return _result(info, page, narrow, request, notes, by_tokens=len(whole.formatted) > 1)
 
-    return fitted(limits, Step(len(whole.formatted), fewer_lines), Step(limits.line_chars, fewer_characters))
+    return fitted(
+        limits, Shrink(len(whole.formatted), fewer_lines), Shrink(limits.line_chars, fewer_characters)
+    )
 
 
 def empty_result(info: TextInfo) -> ReadResult:
@@ -207,9 +208,9 @@ def empty_result(info: TextInfo) -> ReadResult:
     )
 
 
-def _fit_bytes(lines: LineSlice, limits: Limits, request: ReadRequest) -> Page:
+def _fit_bytes(lines: LineSlice, limits: Limits, request: ReadRequest) -> _Page:
     """Return as many lines as `read_bytes` of formatted text hold, and always the first."""
-    first, ids, overhead, numbered = lines.first, lines.ids, request.line_overhead, request.numbered
+    first, ids, overhead, numbered = lines.first, lines.ids, limits.line_overhead, request.numbered
     cut: list[int] = []
     bodies = _without_returns(lines)
     if overhead is not None:
@@ -236,7 +237,7 @@ def _fit_bytes(lines: LineSlice, limits: Limits, request: ReadRequest) -> Page:
         ]
     cut = [number for number in cut if number <= last]
     content = lines.content(len(formatted))
-    return Page(first, last, formatted, content, cut, lines.not_loaded, ids[: len(formatted)])
+    return _Page(first, last, formatted, content, cut, lines.not_loaded, ids[: len(formatted)])
 
 
 def _without_returns(lines: LineSlice) -> Sequence[str]:
@@ -288,7 +289,13 @@ def _fitting(
 
 
 def _result(
-    info: TextInfo, page: Page, limits: Limits, request: ReadRequest, notes: Sequence[str], *, by_tokens: bool
+    info: TextInfo,
+    page: _Page,
+    limits: Limits,
+    request: ReadRequest,
+    notes: Sequence[str],
+    *,
+    by_tokens: bool,
 ) -> ReadResult:
     truncated: Literal["lines", "bytes", "tokens", "line"] | None = "line" if page.cut else None
     following: NextCall | None = None
@@ -339,14 +346,14 @@ def _result(
     )
 
 
-def _range_note(page: Page, info: TextInfo, budget: str, request: ReadRequest) -> str:
+def _range_note(page: _Page, info: TextInfo, budget: str, request: ReadRequest) -> str:
     if request.numbered and page.first == 1 and page.last == info.total and info.exact:
         return ""
     lines = line_ranges([(page.first, page.last)])
     return f"{lines} of {info.total if info.exact else f'at least {info.total}'}{budget}"
 
 
-def _cut_note(page: Page, limit: int) -> str:
+def _cut_note(page: _Page, limit: int) -> str:
     if not page.cut:
         return ""
     numbers = first_names([str(number) for number in page.cut], _MAX_NAMED)

@@ -1,15 +1,18 @@
 """`read` and `read_many`: one page of a file, whatever it holds, and several files in one result."""
 
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Sequence
 from dataclasses import replace
 
-from agentfs.cache import NO_LINE_IDS, FileCache
+from agentfs import call_context, search
+from agentfs.cache import NO_LINE_IDS, OutputStore
 from agentfs.errors import (
     AgentFSError,
     BinaryError,
     DeadlineExceededError,
     EncodingError,
     InvalidArgumentError,
+    NotAFileError,
     NotFoundError,
     StaleError,
     must_be,
@@ -19,7 +22,7 @@ from agentfs.limits import Limits
 from agentfs.line_ranges import ReadRecord
 from agentfs.messages import Joined, Message, NextCall, ParameterName
 from agentfs.read_tracker import ReadTracker
-from agentfs.reading.large_file import LineIndex, build_index, read_lines
+from agentfs.reading.large_file import count_large_file, read_lines
 from agentfs.reading.media import binary_result, read_media
 from agentfs.reading.page import ReadRequest, TextInfo, empty_result, max_lines, render_page, slice_text
 from agentfs.results import ListResult, ReadManyResult, ReadResult
@@ -42,20 +45,28 @@ from agentfs.text import (
 )
 
 _COUNTING_SHARE = 0.5  # of the time of a call, to count the lines; the rest is for the page
+_MOST_MATCHES = 10_000  # of one glob; more than any budget holds
 _MIN_TOKENS = 40  # a file for which fewer are left is left to the next call
 _MAX_NAMED = 5  # of the files that are left; all are in the next call
 _NO_IDS = "no line ids: the file is too large to be remembered"
 
-IndexCache = FileCache[LineIndex | None]
+
+def read_path(
+    root: Root, tracker: ReadTracker, limits: Limits, path: str, request: ReadRequest, outputs: OutputStore
+) -> ReadResult:
+    """Return one page of a file or of a kept output; a directory is listed."""
+    kept = outputs.get(path)
+    if kept is not None and not kept.path:
+        return read_text(path, kept.text, limits, request)
+    try:
+        return read_file(root, tracker, limits, kept.path if kept else path, request)
+    except NotAFileError:
+        options = search.ListOptions(path, limit=request.limit, offset=max(request.offset - 1, 0))
+        return _directory_result(path, search.list_directory(root, limits, options))
 
 
 def read_file(
-    root: Root,
-    tracker: ReadTracker,
-    limits: Limits,
-    path: str,
-    request: ReadRequest,
-    indexes: IndexCache | None = None,
+    root: Root, tracker: ReadTracker, limits: Limits, path: str, request: ReadRequest
 ) -> ReadResult:
     """Return one page of a file, and record what of it was read; a binary file is described and not shown."""
     with root.open_file(path) as file:
@@ -69,7 +80,7 @@ def read_file(
             if len(data) <= limits.file_bytes:
                 shorten = root.policy.reread == "diff"
                 return _read_loaded(file, data, tracker, limits, request, notes, shorten=shorten)
-        return _read_large(file, head, tracker, limits, request, notes, indexes or FileCache())
+        return _read_large(file, head, tracker, limits, request, notes)
 
 
 def read_text(name: str, text: str, limits: Limits, request: ReadRequest) -> ReadResult:
@@ -93,7 +104,7 @@ def read_text(name: str, text: str, limits: Limits, request: ReadRequest) -> Rea
     return render_page(info, lines, limits, request, notes)
 
 
-def directory_result(path: str, listing: ListResult) -> ReadResult:
+def _directory_result(path: str, listing: ListResult) -> ReadResult:
     """Return the result for a directory: what is in it."""
     return ReadResult(
         path=path,
@@ -105,24 +116,13 @@ def directory_result(path: str, listing: ListResult) -> ReadResult:
     )
 
 
-def read_files(
-    root: Root,
-    tracker: ReadTracker,
-    limits: Limits,
-    paths: Sequence[str],
-    budget: int | None,
-    patterns: Sequence[str],
-    notes: Sequence[str],
-    indexes: IndexCache,
-    explain: Callable[[NotFoundError], None],
+def read_paths(
+    root: Root, tracker: ReadTracker, limits: Limits, paths: str | Sequence[str], budget: int | None
 ) -> ReadManyResult:
-    """Read files one after the other until the budget of tokens or the time is used up.
-
-    `patterns` are left to the next call, as there was no time to find the files that match them; `explain`
-    adds to an error what a missing path may mean.
-    """
+    """Read files one after the other until the budget of tokens or the time is used up."""
     if budget is not None and budget < 1:
         raise must_be("budget", "a number of tokens from 1", budget, "Leave it out for the usual number.")
+    paths, patterns, notes = _expand_globs(root, limits, [paths] if isinstance(paths, str) else paths)
     count = limits.count_tokens or estimate_tokens
     left = total = budget or limits.output_tokens
     results: list[ReadResult] = []
@@ -135,7 +135,7 @@ def read_files(
         head = f"== {one_line(path)} =="
         within = replace(limits, output_tokens=max(left - count(head) - 1, 1))
         try:
-            page = read_file(root, tracker, within, path, ReadRequest(), indexes)
+            page = read_file(root, tracker, within, path, ReadRequest())
         except DeadlineExceededError:
             if not parts:
                 raise
@@ -143,7 +143,7 @@ def read_files(
             break
         except AgentFSError as error:
             if isinstance(error, NotFoundError):
-                explain(error)
+                search.explain_missing(root, limits, "read_many", error)
             failed[path] = error.code
             part = Joined("\n", head, error.text)
         else:
@@ -166,6 +166,24 @@ def read_files(
         parts.append(footer(f"not read, as {reason}: {names}" if rest else "", *notes))
     text = Joined("\n", *parts) if parts else footer("no files")
     return ReadManyResult(tuple(results), failed, tuple(rest), text=text, next=following)
+
+
+def _expand_globs(root: Root, limits: Limits, paths: Sequence[str]) -> tuple[list[str], list[str], list[str]]:
+    """Return the files that paths and globs name, the paths that time left no room for, and notes."""
+    until = call_context.deadline(limits.timeout / 2)  # the rest is for reading
+    files: list[str] = []
+    notes: list[str] = []
+    for number, path in enumerate(paths):
+        if time.monotonic() > until:
+            return list(dict.fromkeys(files)), list(paths[number:]), notes
+        if search.is_glob(root, path):
+            found = search.glob_files(root, limits, search.GlobOptions(path, limit=_MOST_MATCHES))
+            files += [entry.path for entry in found.files]
+            if found.truncated or not found.exact:
+                notes.append(f"{quote(path)} matches more files; narrow it")
+        else:
+            files.append(path)
+    return list(dict.fromkeys(files)), [], notes
 
 
 def _record_media(tracker: ReadTracker, file: OpenFile, result: ReadResult) -> ReadResult:
@@ -213,42 +231,34 @@ def _read_loaded(
 
 
 def _read_large(
-    file: OpenFile,
-    head: bytes,
-    tracker: ReadTracker,
-    limits: Limits,
-    request: ReadRequest,
-    notes: list[str],
-    indexes: IndexCache,
+    file: OpenFile, head: bytes, tracker: ReadTracker, limits: Limits, request: ReadRequest, notes: list[str]
 ) -> ReadResult:
     revision = revision_of_stat(file.stat)
-    key = (file.real_path, request.encoding)
     seconds = limits.timeout * _COUNTING_SHARE
-    index = indexes.get(key, revision, lambda: build_index(file, head, request.encoding, seconds))
-    if index is None and request.encoding is None:
+    counted = count_large_file(file, head, request.encoding, seconds)
+    if counted is None and request.encoding is None:
         return _record_media(tracker, file, binary_result(file, head, limits))
-    if index is None:
+    if counted is None:
         raise EncodingError(f"{quote(file.path)} is not text in {request.encoding}.")
-    if not index.exact:
-        indexes.drop(key)  # another time may get further
-        if not 0 < request.offset <= index.total:
+    if not counted.exact:
+        if not 0 < request.offset <= counted.total:
             raise DeadlineExceededError(
                 f"{quote(file.path)} could not be counted to its end in {seconds:g} seconds.",
                 hint=Message(
-                    "Pass an ", ParameterName("offset"), f" from 1 to {index.total}: so far it was counted."
+                    "Pass an ", ParameterName("offset"), f" from 1 to {counted.total}: so far it was counted."
                 ),
-                details={"path": file.path, "total_lines": index.total},
+                details={"path": file.path, "total_lines": counted.total},
             )
         notes = [*notes, f"no more was counted in {seconds:g} s, and the file goes on"]
-    size = max(index.size, file.stat.st_size)
-    facts = (index.total, index.encoding, index.newline, index.bom, index.exact)
+    size = max(counted.size, file.stat.st_size)
+    facts = (counted.total, counted.encoding, counted.newline, counted.bom, counted.exact)
     info = TextInfo(file.path, revision, size, *facts)
-    first = request.first(file.path, index.total)
-    if index.total == 0:
+    first = request.first(file.path, counted.total)
+    if counted.total == 0:
         return empty_result(info)
-    count = min(max_lines(request.limit, limits), index.total - first + 1)
+    count = min(max_lines(request.limit, limits), counted.total - first + 1)
     try:
-        lines = read_lines(file, index, first, count, limits, request.column)
+        lines = read_lines(file, counted, first, count, request.column)
     except UnicodeError:
         raise StaleError(
             f"{quote(file.path)} was changed while it was read.", hint="Read it again."
@@ -257,13 +267,12 @@ def _read_large(
         raise StaleError(f"{quote(file.path)} was made shorter while it was read.", hint="Read it again.")
     changed = file.changed()
     if changed:
-        indexes.drop(key)
         notes = [*notes, "the file changed while it was read"]
     if request.line_ids:
         notes = [*notes, _NO_IDS]
     result = render_page(info, lines, limits, request, notes)
     if request.column == 1 and not changed:
-        tracker.record_read(file.real_path, revision, None, result.start_line, result.end_line, index.total)
+        tracker.record_read(file.real_path, revision, None, result.start_line, result.end_line, counted.total)
     return result
 
 

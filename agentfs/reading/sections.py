@@ -9,7 +9,7 @@ from agentfs.limits import Limits
 from agentfs.messages import FirstOf, Joined, Message, NextCall, ToolName
 from agentfs.reading.page import ReadRequest
 from agentfs.results import Image, ReadResult
-from agentfs.text import Step, continuation, cut_line, fitted, footer, lf_view, visible_lines
+from agentfs.text import Shrink, continuation, cut_line, fitted, footer, lf_view, visible_lines
 
 _MAX_IMAGES = 10
 _AS_JSON = Message(ToolName("edit"), " works on its JSON")
@@ -25,7 +25,7 @@ class Section(NamedTuple):
     more: int = 0
 
 
-class Document(NamedTuple):
+class SectionedFile(NamedTuple):
     """A file of cells or pages: what they are called, how many there are, and a function for one, from 1."""
 
     kind: Literal["notebook", "pdf"]
@@ -37,19 +37,19 @@ class Document(NamedTuple):
     section: Callable[[int], Section]
 
 
-def read_document(document: Document, limits: Limits, request: ReadRequest) -> ReadResult:
+def read_document(file: SectionedFile, limits: Limits, request: ReadRequest) -> ReadResult:
     """Return as many sections as the budgets hold, and at least a part of one."""
-    first = request.first(document.path, document.total, document.noun)
+    first = request.first(file.path, file.total, file.noun)
     if not first:
-        return _result(document, [], 0, request)
+        return _result(file, [], 0, request)
     sections: list[Section] = []
     used = 0
-    most = min(request.limit or document.total, document.total - first + 1)
+    most = min(request.limit or file.total, file.total - first + 1)
     late = False
     while len(sections) < most:
         try:
             call_context.check()
-            section = _cut(document.section(first + len(sections)), limits)
+            section = _cut(file.section(first + len(sections)), limits)
         except DeadlineExceededError:
             if not sections:
                 raise
@@ -61,14 +61,14 @@ def read_document(document: Document, limits: Limits, request: ReadRequest) -> R
         sections.append(section)
 
     def fewer_sections(count: int) -> ReadResult:
-        return _result(document, sections[:count], first, request, late=late and count == len(sections))
+        return _result(file, sections[:count], first, request, late=late and count == len(sections))
 
     def fewer_lines(count: int) -> ReadResult:
         only = sections[0]
-        return _result(document, [only._replace(lines=_head(only.lines, count))], first, request)
+        return _result(file, [only._replace(lines=_head(only.lines, count))], first, request)
 
     return fitted(
-        limits, Step(len(sections), fewer_sections), Step(max(len(sections[0].lines), 1), fewer_lines)
+        limits, Shrink(len(sections), fewer_sections), Shrink(max(len(sections[0].lines), 1), fewer_lines)
     )
 
 
@@ -104,33 +104,33 @@ def _cut(section: Section, limits: Limits) -> Section:
 
 
 def _result(
-    document: Document, sections: Sequence[Section], first: int, request: ReadRequest, *, late: bool = False
+    file: SectionedFile, sections: Sequence[Section], first: int, request: ReadRequest, *, late: bool = False
 ) -> ReadResult:
     last = first + len(sections) - 1 if sections else 0
     following: NextCall | None = None
-    if last < document.total:
-        following = request.next_call(document.path, last + 1, shown=len(sections))
+    if last < file.total:
+        following = request.next_call(file.path, last + 1, shown=len(sections))
     images = [image for section in sections for image in section.images]
     body = [line for section in sections for line in (section.title, *section.lines)]
-    noun = document.noun
+    noun = file.noun
     shown = f"{noun} {first}" if first == last else f"{noun}s {first}-{last}"
     below = footer(
-        f"{shown} of {document.total}" if sections and (first > 1 or following) else "",
-        *((f"{noun}s of a {document.kind}", _EDITED_AS_JSON) if document.kind == "notebook" else ()),
+        f"{shown} of {file.total}" if sections and (first > 1 or following) else "",
+        *((f"{noun}s of a {file.kind}", _EDITED_AS_JSON) if file.kind == "notebook" else ()),
         f"{len(images) - _MAX_IMAGES} more images are not shown" if len(images) > _MAX_IMAGES else "",
         "" if sections else f"no {noun}s",
         "there was no time for more" if late else "",
         continuation(following),
     )
     return ReadResult(
-        path=document.path,
-        kind=document.kind,
+        path=file.path,
+        kind=file.kind,
         content="".join(f"{line}\n" for section in sections for line in section.lines),
         start_line=first,
         end_line=last,
-        total_lines=document.total,
-        total_bytes=document.size,
-        revision=document.revision,
+        total_lines=file.total,
+        total_bytes=file.size,
+        revision=file.revision,
         truncated_by="time" if late else "bytes" if following is not None and request.limit is None else None,
         images=tuple(images[:_MAX_IMAGES]),
         text=Joined("\n", "\n".join(body), below),

@@ -10,7 +10,7 @@ from typing import Any, TypedDict
 from agentfs import call_context
 from agentfs.errors import AgentFSError, DisconnectedError
 from agentfs.remote import protocol
-from agentfs.remote.connection import Call, Connection, Lost, Prepare
+from agentfs.remote.connection import Connection, Exchange, Lost, Prepare
 from agentfs.remote.transport import Stream
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 2.0  # between two attempts to connect
@@ -61,7 +61,7 @@ class Link:
             self._connection.lose("the workspace was dropped")  # which ends the threads, and the far side
 
     def call(
-        self, request: Mapping[str, Any], call: Call, bound: Connection | None
+        self, request: Mapping[str, Any], exchange: Exchange, bound: Connection | None
     ) -> tuple[Mapping[str, Any], Connection]:
         """Send a request until it is answered; return the answer, and the connection that it came over.
 
@@ -69,29 +69,31 @@ class Link:
         """
         if os.getpid() != self._process:  # after a fork, where the stream and its threads are the parent's
             raise disconnected("This workspace is another process's; connect in this one.", made=False)
-        call.until = time.monotonic() + call.seconds + self._patience
+        exchange.until = time.monotonic() + exchange.seconds + self._patience
         until, pause = 0.0, _FIRST_PAUSE
         while True:
             try:
                 connection = bound or self._connect(until or time.monotonic() + self._patience)
-                return connection.call(request, call), connection
+                return connection.call(request, exchange), connection
             except Lost as lost:
                 reason = str(lost)
-            if call.raised is not None:
-                raise call.raised
-            if bound is not None and not (call.sent and request["method"] == "commit"):
+            if exchange.raised is not None:
+                raise exchange.raised
+            if bound is not None and not (exchange.sent and request["method"] == "commit"):
                 raise disconnected(
                     "The transaction was lost with the connection; nothing of it was made.", made=False
                 )
             bound = None
-            undecided = call.sent and call.changes
-            if call.cancelled and not undecided:
+            undecided = exchange.sent and exchange.changes
+            if exchange.cancelled and not undecided:
                 raise call_context.Cancelled
             now = time.monotonic()
-            until = until or min(now + self._patience, call.until)
+            until = until or min(now + self._patience, exchange.until)
             if self._ended or now + pause > until:
                 made = None if undecided else False
-                if call.sent and not call.changes:  # the far side may have noted as read what never came here
+                if (
+                    exchange.sent and not exchange.changes
+                ):  # the far side may have noted as read what never came here
                     self._hello["forget"] = True
                 raise _unreachable(self._ended or reason, made=made)
             time.sleep(pause)

@@ -23,7 +23,7 @@ from agentfs.errors import AgentFSError, InvalidArgumentError, TooLargeError, Un
 from agentfs.limits import MIB, Limits
 from agentfs.messages import FirstOf, Joined, Message, NextCall, ParameterName, Part, Retry, ToolName
 from agentfs.permissions import Allow, Deny, PermissionRequest
-from agentfs.policy import DialectOptions, Policy, Protect
+from agentfs.policy import Policy, Protect
 from agentfs.tools.checking import ArgumentChecker
 from agentfs.tools.declaration import declared_tools
 from agentfs.tools.kinds import (
@@ -67,8 +67,6 @@ _EXACT_OF: dict[type[Any], frozenset[str]] = {
     PermissionRequest: _EXACT - {"diff"},  # which a person reads
     ParameterName: frozenset(),
 }
-# The largest numbers of some fields of classes.
-_MOST = {"line_overhead": 1000, "summary_samples": 100}
 # Bytes of memory, at most, for each token of JSON: an object takes more than an array.
 _MEMORY_OF = {b"{": 500, b"[": 160, b":": 70, b",": 60, b'"': 50}
 _TOKENS = re.compile(rb'"[^"]*"|[{\[:,]')
@@ -79,11 +77,11 @@ _CLASSES: dict[str, type[Any]] = {
     each.__name__: each
     for each in (
         *(each for each in vars(results).values() if isinstance(each, type) and is_dataclass(each)),
-        *(PermissionRequest, Allow, Deny, Policy, Protect, Limits, DialectOptions),
+        *(PermissionRequest, Allow, Deny, Policy, Protect, Limits),
         *(ToolName, ParameterName, Retry, Message, Joined, FirstOf),
     )
 }
-_SETTINGS = {Policy, Protect, Limits, DialectOptions, Allow, Deny}
+_SETTINGS = {Policy, Protect, Limits, Allow, Deny}
 _ANSWERS = {name: each for name, each in _CLASSES.items() if each not in _SETTINGS}
 # Classes of which the fields besides the exact ones are shown to people and models.
 _SHOWN: set[type[Any]] = {
@@ -161,7 +159,6 @@ class Request(TypedDict):
     method: _Short
     arguments: dict[str, Any]
     views: _ShortList | None
-    dialect: dict[str, Any] | None
     transaction: _Identifier | None
     key: _Identifier | None
     tool: _Short | None
@@ -405,14 +402,7 @@ def _defaults(cls: Any) -> dict[str, Any]:
 @functools.cache
 def _kinds(cls: Any) -> dict[str, Kind]:
     """Return the kinds of the fields that make a dataclass or a named tuple."""
-    kinds = {name: _kind(hint) for name, hint in get_type_hints(cls).items() if name in _defaults(cls)}
-    for name in _MOST.keys() & kinds.keys():
-        kinds[name] = _Limited(kinds[name], _at_most(_MOST[name]))
-    return kinds
-
-
-def _at_most(most: int) -> _Test:
-    return lambda value: value is None or value <= most
+    return {name: _kind(hint) for name, hint in get_type_hints(cls).items() if name in _defaults(cls)}
 
 
 def is_instance(value: Any, hint: Any) -> bool:

@@ -35,14 +35,13 @@ from agentfs.errors import (
     RefusedError,
     TooLargeError,
 )
-from agentfs.fs.session_directory import SessionDirectory
 from agentfs.limits import Limits
 from agentfs.patterns.engine import engine_name
 from agentfs.policy import Policy, Protect
 from agentfs.remote import protocol
-from agentfs.remote.outcomes import Outcomes, not_known
+from agentfs.remote.session import Outcomes, SessionDirectory, current_key, not_known
 from agentfs.remote.transport import line_reader
-from agentfs.workspace import Workspace, view_for_dialect
+from agentfs.workspace import Workspace
 
 _THREADS = 64  # calls that wait for an answer keep theirs
 _MAX_CALLS = 1024
@@ -138,6 +137,12 @@ def serve(options: Options) -> int:
 
 
 class _ServedWorkspace(Workspace):
+    """A workspace whose journal notes what becomes of each change of its client."""
+
+    _make_ledger = Outcomes
+
+
+class _SessionWorkspace(_ServedWorkspace):
     """A workspace whose state only its client continues: it outlives this process, and not the machine."""
 
     _state_durability = "fast"
@@ -249,12 +254,12 @@ class Server:
             return kind(path, policy=policy, limits=limits, state=state, watch=watch)
 
         if policy.read_only or not os.path.isdir(real) or hello.get("kept") is False:
-            workspace = opened(Workspace, state)
+            workspace = opened(_ServedWorkspace, state)
         else:
             workspace = self._open_in_session(real, hello, opened, state)
-        kept = workspace._state  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - it has the database
-        if kept is not None:
-            self._outcomes = Outcomes(kept.database)
+        kept = workspace._state  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - it has the ledger
+        ledger = None if kept is None else kept.journal.store.ledger
+        self._outcomes = ledger if isinstance(ledger, Outcomes) else None
         if hello.get("forget") is True:
             workspace.forget()
         if workspace.root != real and not self._options.any_policy:
@@ -273,7 +278,7 @@ class Server:
         if only is not None and name not in (None, only):
             raise RefusedError("The command line of the far side does not allow this session.")
         name, again = name or only, hello.get("again") is True
-        kind = _ServedWorkspace if name is None and state is None else Workspace
+        kind = _SessionWorkspace if name is None and state is None else _ServedWorkspace
         try:
             self.session = SessionDirectory(root, name, client, again=again)
             return opened(kind, state or self.session.state)
@@ -281,7 +286,7 @@ class Server:
             if name is not None or again:
                 raise
             self._notes.append(f"the session is lost with its connection: {error.message}")
-        return opened(Workspace, state)
+        return opened(_ServedWorkspace, state)
 
     def _narrowed(self, policy: Policy) -> Policy:
         return replace(policy, read_only=policy.read_only or self._options.read_only)
@@ -317,9 +322,7 @@ class Server:
             self._send({"progress": number, "entries": entries})
 
         call = call_context.Call(
-            message.get("tool"),
-            key=message.get("key"),
-            on_progress=progress if message.get("progress") is True else None,
+            message.get("tool"), on_progress=progress if message.get("progress") is True else None
         )
         request = self._requests[number] = _Request(number, message, call, queue.SimpleQueue())
         self._workers.submit(self._answer, request)
@@ -327,7 +330,8 @@ class Server:
     def _answer(self, request: _Request) -> None:
         call_context.current.set(request.call)
         _current.set((self, request))
-        key, outcomes = request.call.key, self._outcomes
+        key, outcomes = request.message.get("key"), self._outcomes
+        current_key.set(key)
         try:
             answer = self._earlier_answer(request)
             if answer is None:
@@ -348,10 +352,11 @@ class Server:
 
     def _earlier_answer(self, request: _Request) -> Mapping[str, Any] | None:
         """Return the answer to a change that was begun before; None where it may be made now."""
-        if request.call.key is None:
+        key = request.message.get("key")
+        if key is None:
             return None
         if self._outcomes is not None:
-            return self._outcomes.find(request.call.key)
+            return self._outcomes.find(key)
         may_change = self._workspace is not None and not self._workspace.policy.read_only
         if may_change and request.message.get("again") is True:
             raise not_known()
@@ -424,20 +429,17 @@ class Server:
 
     def _view(self, message: Mapping[str, Any], workspace: Workspace) -> Workspace:
         """Return a workspace with the views that a call names."""
-        views, options = message.get("views"), message.get("dialect")
-        if not views and options is None:
-            return workspace
-        return self._made_view(workspace, json.dumps(views or []), json.dumps(options))
+        views = message.get("views")
+        return self._made_view(workspace, json.dumps(views)) if views else workspace
 
-    def _make_view(self, workspace: Workspace, views: str, options: str) -> Workspace:
+    def _make_view(self, workspace: Workspace, views: str) -> Workspace:
         for each in json.loads(views):
             given = _decode(each)
             if "policy" in given:
                 given["policy"] = self._narrowed(given["policy"])
             workspace = workspace.view(**given)
             self._check(workspace.policy, workspace.limits)
-        dialect = _decode(json.loads(options))
-        return workspace if dialect is None else view_for_dialect(workspace, **vars(dialect))
+        return workspace
 
     def ask(self, request: _Request, function: int, arguments: tuple[Any, ...]) -> Any:
         """Call a function of the client and return what it returns."""

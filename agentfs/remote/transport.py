@@ -111,7 +111,7 @@ class CommandStream:
         if status is not None:
             self._error_reader.join(_EXIT_SECONDS)
         text = escape_controls(bytes(self._errors).decode("utf-8", "backslashreplace").strip())
-        text = text.removeprefix(">>> ")  # the prompt of the interpreter that `bootstrap` asks for
+        text = text.removeprefix(">>> ")  # the prompt of the interpreter of the bootstrap
         return ": ".join(filter(None, ("" if status is None else f"exit status {status}", text)))
 
     def _keep_errors(self) -> None:

@@ -4,8 +4,9 @@ import os
 import re
 import stat
 import time
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from typing import Any, TypeAlias, TypeVar
 
 from agentfs import call_context
@@ -16,7 +17,7 @@ from agentfs.messages import Message, ParameterName
 from agentfs.results import Entry, Skipped
 from agentfs.search.options import FindOptions, GlobOptions
 from agentfs.tree.ignore_sources import with_slash
-from agentfs.tree.walk import MAX_BATCH, KeptWalk, Visit, Walk, path_order
+from agentfs.tree.walk import MAX_BATCH, Visit, Walk, path_order
 from agentfs.visible import literal
 
 PAGE_BYTES = 64 * 1024 * 1024  # of the typed data of one page
@@ -190,7 +191,6 @@ class Query:
     ignored: bool
     enter: Callable[[str], bool] | None
     exclude: Callable[[str, bool], bool] | None  # the second argument says whether it is a directory
-    key: tuple[Hashable, ...] | None = None  # what `matches` is made of, where a key can hold it
 
 
 @dataclass
@@ -252,13 +252,8 @@ def collect(root: Root, query: Query, page: Page, *, max_entries: int, deadline:
         exclude=query.exclude,
         select=collector.select,
         keep=page.end if collector.in_order else None,
-        stops=collector.unique,  # which of several names is visited first is then as the system has it
     )
-    kept = walk.whole() if collector.in_order and collector.plain_files and collector.min_depth == 1 else None
-    if kept is not None and kept.direct:
-        names = [(root.kept_entry, collector.kept_files(root, kept), 0)]
-        found = collect_in_order(names, page, deadline)
-    elif collector.in_order:
+    if collector.in_order:
         found = collect_in_order(collector.names(walk), page, deadline)
     else:
         found = collector.collect_sorted(root, walk, deadline)
@@ -272,14 +267,9 @@ class _Collector:
     def __init__(self, query: Query, page: Page) -> None:
         self.query = query
         self.page = page
-        self.unique = query.options.dialect.unique_files
+        self.unique = query.options.unique
         # One walk in path order meets the page in its order; otherwise all is collected, then sorted.
-        self.in_order = (
-            query.options.sort == "path"
-            and len(query.paths) == 1
-            and not self.unique
-            and not query.options.dialect.plain_order
-        )
+        self.in_order = query.options.sort == "path" and len(query.paths) == 1 and not self.unique
         self.links = self.special = self.total = self.vanished = 0
         self.keyed: list[tuple[Any, str]] = []
         self.seen: set[str] = set()
@@ -298,21 +288,6 @@ class _Collector:
             return taken
         self._keep(directory, taken)
         return []
-
-    def kept_files(self, root: Root, kept: KeptWalk) -> list[Any]:
-        """Return the wanted files of a kept walk; the same globs have the same ones."""
-        key, matches, found = self.query.key, self.query.matches, kept.entries
-        if matches is not None:
-
-            def choose(below: str, names: list[Any]) -> list[Any]:
-                return [each for each in names if matches(below + each.name)]
-
-            found = kept.once(root, key, lambda: kept.choose(choose))
-        of_others = key and ("others", key)
-        others = kept.once(root, of_others, lambda: [each for each in found if each.type != "f"])
-        # Whether a link is wanted depends on where it leads now.
-        unwanted = {each for each in others if not self._takes(root.kept_directory(each.directory, ""), each)}
-        return [each for each in found if each not in unwanted] if unwanted else found
 
     def _takes(self, directory: Directory, listed: DirEntry) -> bool:
         """Return whether an entry passes the filter; count a link or special file that is no file."""
@@ -358,12 +333,12 @@ class _Collector:
     def _keep(self, directory: Directory, found: list[DirEntry], *, files: bool = True) -> None:
         """Keep the paths of what was found in a directory, each with its sort key."""
         sort, unique = self.query.options.sort, self.unique
-        plain_order = self.query.options.dialect.plain_order
         may_repeat = unique or len(self.query.paths) > 1
         prefix, real_prefix = with_slash(directory.path), with_slash(directory.real_path)
-        for listed in found:
+        # Of several names of one file the first counts, whatever the order of the system.
+        for listed in sorted(found, key=attrgetter("name")) if unique else found:
             path = prefix + display_name(listed.name)
-            key: Any = path if plain_order else path_order(path)
+            key: Any = path_order(path)
             if may_repeat:
                 real_path = real_prefix + listed.name
                 if unique and files:

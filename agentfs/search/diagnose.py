@@ -13,10 +13,10 @@ from agentfs.errors import AgentFSError, NotFoundError
 from agentfs.fs import Root, display_name
 from agentfs.limits import Limits
 from agentfs.messages import FirstOf, Message, Retry, plural
-from agentfs.patterns.syntax import MAX_CHARACTERS, escape, from_basic_syntax, has_line_feed
+from agentfs.patterns.syntax import MAX_CHARACTERS, escape, from_basic_syntax, has_character
 from agentfs.search.options import GrepOptions, has_wildcard
 from agentfs.search.render import OPEN_IGNORED, RULE_CHARS
-from agentfs.search.searcher import Found, search
+from agentfs.search.searcher import Finding, search
 from agentfs.tree.ignore_sources import RuleReader, with_slash
 from agentfs.tree.walk import MAX_EXCLUDED, VCS_NAMES, Excluded
 from agentfs.visible import one_line
@@ -33,7 +33,7 @@ class _Probe:
     limits: Limits
     ends: float = field(default_factory=lambda: time.monotonic() + PROBE_SECONDS)
 
-    def search(self, options: GrepOptions, among: Sequence[Excluded] | None = None) -> Found | None:
+    def search(self, options: GrepOptions, among: Sequence[Excluded] | None = None) -> Finding | None:
         """Return what a search finds, or None for an error or no time."""
         seconds = self.ends - time.monotonic()
         if seconds <= 0:
@@ -47,7 +47,7 @@ class _Probe:
             return None
 
 
-def diagnose(root: Root, limits: Limits, options: GrepOptions, nothing: Found) -> list[str]:
+def diagnose(root: Root, limits: Limits, options: GrepOptions, nothing: Finding) -> list[str]:
     """Return a hint where a search without a match would have had one, if a short search shows one.
 
     First the hidden and ignored names that it skipped are searched, then all with other readings of the
@@ -69,7 +69,7 @@ def diagnose(root: Root, limits: Limits, options: GrepOptions, nothing: Found) -
     return []
 
 
-def _other_readings(options: GrepOptions, nothing: Found) -> Iterator[tuple[str, dict[str, Any]]]:
+def _other_readings(options: GrepOptions, nothing: Finding) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield what may have been meant, with the arguments to change."""
     pattern = options.pattern
     if not nothing.searched:
@@ -86,7 +86,7 @@ def _other_readings(options: GrepOptions, nothing: Found) -> Iterator[tuple[str,
         escaped = escape(pattern)
         if "\\" not in pattern and escaped != pattern and len(escaped) <= MAX_CHARACTERS:
             yield "As plain text it", {"pattern": escaped}
-    if not options.multiline and ("\n" in pattern if options.fixed_strings else has_line_feed(pattern)):
+    if not options.multiline and ("\n" in pattern if options.fixed_strings else has_character(pattern, "\n")):
         yield "Over several lines it", {"multiline": True}
     if not options.ignore_case and nothing.in_other_case and pattern.lower() != pattern.upper():
         yield "In another case it", {"ignore_case": True}
@@ -127,7 +127,7 @@ def _hint(fact: str, retry: Retry) -> str:
     return FirstOf(Message(f"{fact}: ", retry, "."), f"{fact}.")
 
 
-def _lines(found: Found, noun: str = "line", *, exact: bool = True) -> str:
+def _lines(found: Finding, noun: str = "line", *, exact: bool = True) -> str:
     least = "" if exact and found.skipped.reached is None else "at least "
     return f"{least}{plural(found.total_lines, noun)}"
 

@@ -1,7 +1,7 @@
 """`ls`, `glob` and `find`: entries by name, type, size and time, a page at a time."""
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import fields, replace
 from functools import partial
@@ -14,7 +14,7 @@ from agentfs.limits import Limits
 from agentfs.messages import FirstOf, Joined, Message, ParameterName, Retry, plural
 from agentfs.patterns.compile import compile_pattern
 from agentfs.patterns.line_search import untimed_length
-from agentfs.patterns.syntax import has_slash
+from agentfs.patterns.syntax import has_character
 from agentfs.read_tracker import ReadTracker
 from agentfs.results import Entry, GlobResult, ListResult
 from agentfs.search.collect import (
@@ -46,7 +46,7 @@ from agentfs.search.options import (
     seconds_of,
 )
 from agentfs.search.render import OPEN_IGNORED, path_lines, report_of, stop_report
-from agentfs.text import Step, continuation, fitted, footer
+from agentfs.text import Shrink, continuation, fitted, footer
 from agentfs.tree.globs import compile_descent, compile_exclude, compile_globs, hidden_names
 from agentfs.tree.ignore_sources import with_slash
 from agentfs.tree.walk import Walk, entry_name
@@ -87,11 +87,7 @@ def list_directory(
         keep=page.end if len(paths) == 1 else None,
         key=_SORT_KEYS[options.sort],
     )
-    if (kept := walk.whole()) is not None and kept.direct:
-        names: Iterable[Names] = [(root.kept_entry, kept.entries, 0)]
-    else:
-        names = _listed_names(walk, several=len(paths) > 1)
-    found = collect_in_order(names, page, deadline)
+    found = collect_in_order(_listed_names(walk, several=len(paths) > 1), page, deadline)
     found.add_skipped(walk.skipped)
     skipped, entries = found.skipped, found.entries
     least = 0 if options.depth == 1 else _LEAST_SIZE
@@ -211,7 +207,7 @@ def find_files(
 ) -> GlobResult:
     """Find entries by name, type, size and time, as fd does."""
     pattern, hint = options.pattern, ""
-    if pattern and not options.full_path and has_slash(pattern):
+    if pattern and not options.full_path and has_character(pattern, "/"):
         retry = Message(Retry({"full_path": True}), " to look in paths, or use ", ParameterName("glob"))
         hint = Joined(": ", "no name has a '/' in it", retry)
     patterns = [*as_list(options.glob), *as_list(pattern)]
@@ -324,7 +320,6 @@ def _search(
             ignored=everything or asked.include_ignored,
             enter=enter,
             exclude=compile_exclude(exclude) if exclude else None,
-            key=None if by_name else ("glob", *wanted, asked.anchored, any_case),
         )
 
     page = page_of(options.limit, options.offset, limits.glob_results, limits)
@@ -424,4 +419,4 @@ def _fitted_page(
         text = Joined("\n", "\n".join(lines[:count]) if lines else nothing, notes)
         return replace(result, truncated=following is not None, next=following, text=text)
 
-    return fitted(limits, Step(max(min(len(lines), limits.output_tokens), 1), answer))
+    return fitted(limits, Shrink(max(min(len(lines), limits.output_tokens), 1), answer))

@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
+from os import PathLike, fspath
 from typing import Any, ClassVar, Literal
 
 from agentfs import call_context
@@ -14,7 +15,6 @@ from agentfs.limits import HARD_FILE_BYTES, Limits
 from agentfs.messages import NextCall
 from agentfs.patterns.compile import Pattern, compile_pattern
 from agentfs.patterns.syntax import escape, has_capital
-from agentfs.policy import NO_DIALECT, DialectOptions
 from agentfs.results import GlobResult
 from agentfs.text import codec_name
 from agentfs.visible import literal
@@ -26,7 +26,6 @@ OutputMode = Literal["content", "files_with_matches", "count", "summary", "total
 ENTRY_TYPES = {"f": "file", "d": "directory", "l": "symlink", "x": "executable", "e": "empty"}
 
 _MOST_PATHS = 5000  # of one search, which opens each
-_NOT_REPEATED = ("offset", "dialect")  # fields that the call for the next page does not take from this one
 _WORD, _LINE = ("(?<!\\w)", "(?!\\w)"), ("^", "$")  # what is put around a pattern
 _SIZE = re.compile(r"([+-]?)(\d{1,18})(?:b|([kmgt])(i?)b?)?", re.IGNORECASE)
 _FILESIZE = re.compile(r"(\d{1,18})([KMG]?)", re.IGNORECASE)
@@ -74,6 +73,7 @@ class GlobOptions:
 
     method: ClassVar[str] = "glob"
     follow_symlinks: ClassVar[bool] = False
+    unique: ClassVar[bool] = False
     min_depth: ClassVar[None] = None
     max_depth: ClassVar[None] = None
     pattern: OneOrMore
@@ -87,7 +87,6 @@ class GlobOptions:
     anchored: bool = False
     types: OneOrMore = "f"
     timeout: float | None = None
-    dialect: DialectOptions = NO_DIALECT
 
     def __post_init__(self) -> None:
         _check_page_and_time(self)
@@ -119,7 +118,7 @@ class FindOptions:
     case: Case = "smart"
     sort: Literal["path", "modified", "size"] = "path"
     timeout: float | None = None
-    dialect: DialectOptions = NO_DIALECT
+    unique: bool = False
 
     def __post_init__(self) -> None:
         _check_page_and_time(self)
@@ -134,7 +133,7 @@ class FindOptions:
 
 @dataclass(frozen=True)
 class GrepOptions:
-    """The arguments of `Workspace.grep`, and what a dialect asks for besides."""
+    """The arguments of `Workspace.grep`."""
 
     method: ClassVar[str] = "grep"
     pattern: str
@@ -165,14 +164,25 @@ class GrepOptions:
     sort: Literal["path", "modified", "oldest", "size"] = "path"
     timeout: float | None = None
     line_ids: bool = False
-    dialect: DialectOptions = NO_DIALECT
+    whole_line: bool = False
+    invert: bool = False
+    dot_all: bool = True
+    samples: int = 3
+    overlap: bool = False
+    unique: bool = False
 
     def __post_init__(self) -> None:
         _check_page_and_time(self)
         for name in ("context", "before", "after"):
             _check_least(name, getattr(self, name), 0, "Leave it out for the usual number of lines.")
-        for name in ("max_depth", "max_count"):
+        for name in ("max_depth", "max_count", "samples"):
             _check_least(name, getattr(self, name), 1, "Leave it out for no such bound.")
+        if self.invert and self.multiline:
+            raise InvalidArgumentError(
+                "`invert` finds single lines, so it does not go with `multiline`.",
+                hint="Leave out one of them.",
+                details={"argument": "invert"},
+            )
         if self.max_filesize is not None:
             parse_filesize(self.max_filesize)
         if self.encoding is not None:
@@ -219,8 +229,8 @@ class GrepOptions:
     def compile(self, *, captures: bool = False) -> Pattern:
         """Compile the pattern; its matches have groups only with `captures`."""
         pattern = escape(self.pattern) if self.fixed_strings else self.pattern
-        before, after = _LINE if self.dialect.whole_line else _WORD if self.word else ("", "")
-        if self.dialect.inverted:
+        before, after = _LINE if self.whole_line else _WORD if self.word else ("", "")
+        if self.invert:
             before, after = f"^(?!.*{before}", f"{after})"
         return compile_pattern(
             self.pattern,
@@ -229,7 +239,7 @@ class GrepOptions:
             captures=captures,
             ignore_case=self.ignore_case or ignores_case(pattern, smart=self.smart_case),
             multiline=self.multiline,
-            dot_all=self.dialect.dot_all,
+            dot_all=self.dot_all,
         )
 
 
@@ -245,7 +255,7 @@ def next_page(options: SearchOptions, offset: int) -> NextCall:
             value = value or "."
         elif field.name == "files" and isinstance(options, GrepOptions):
             value = options.listed
-        if field.name not in _NOT_REPEATED and value != field.default:
+        if field.name != "offset" and value != field.default:
             arguments[field.name] = (
                 value if value is None or isinstance(value, (str, int, float)) else list(value)
             )
@@ -270,6 +280,11 @@ def ignores_case(pattern: str, *, smart: bool) -> bool:
 def opens_hidden(options: SearchOptions) -> bool:
     """Return whether hidden names are searched."""
     return options.include_ignored if options.hidden is None else options.hidden
+
+
+def texts(path: str | PathLike[str] | Sequence[str | PathLike[str]]) -> OneOrMore:
+    """Return one path or several as text."""
+    return fspath(path) if isinstance(path, (str, PathLike)) else [fspath(each) for each in path]
 
 
 def paths_of(path: OneOrMore) -> list[str]:

@@ -13,8 +13,8 @@ from agentfs.read_tracker import ReadTracker
 from agentfs.results import FileCount, GlobResult, GrepResult, Match, Skipped
 from agentfs.search.collect import check_offset
 from agentfs.search.options import GrepOptions, SearchOptions, next_page, paths_of, seconds_of
-from agentfs.search.searcher import Found
-from agentfs.text import Step, continuation, first_names, fitted, footer, visible
+from agentfs.search.searcher import Finding
+from agentfs.text import Shrink, continuation, first_names, fitted, footer, visible
 from agentfs.visible import one_line
 
 OPEN_IGNORED = Retry({"include_ignored": True})  # searches hidden and ignored names in the same call
@@ -129,7 +129,7 @@ def stop_report(skipped: Skipped, timeout: float) -> str:
 def render(
     limits: Limits,
     options: GrepOptions,
-    found: Found,
+    found: Finding,
     hints: Sequence[str],
     tracker: ReadTracker | None,
     elapsed_ms: int,
@@ -220,21 +220,21 @@ def render(
     def everything(_: int) -> GrepResult:
         return whole
 
-    steps = [Step(1, everything)]
+    steps = [Shrink(1, everything)]
     if by_line and matches:
         deepest = max(max(len(match.before), len(match.after)) for match in matches)
-        steps += [Step(deepest, with_context)] if deepest else []
-        steps += [Step(len(matches), with_matches), Step(len(counts), only_counts)]
+        steps += [Shrink(deepest, with_context)] if deepest else []
+        steps += [Shrink(len(matches), with_matches), Shrink(len(counts), only_counts)]
     elif counts:
-        steps.append(Step(len(counts), with_files))
+        steps.append(Shrink(len(counts), with_files))
     if found.total_lines:
-        steps.append(Step(1, only_totals))
+        steps.append(Shrink(1, only_totals))
     return fitted(limits, *steps)
 
 
 def _body(
     options: GrepOptions,
-    found: Found,
+    found: Finding,
     matches: Sequence[Match],
     counts: Mapping[str, FileCount],
     hints: Sequence[str],
@@ -274,7 +274,7 @@ def _with_context(match: Match, lines: int) -> Match:
     return replace(match, before=before, after=match.after[:lines]) if match.before or match.after else match
 
 
-def _stop(limits: Limits, options: GrepOptions, found: Found) -> str:
+def _stop(limits: Limits, options: GrepOptions, found: Finding) -> str:
     report = stop_report(found.skipped, seconds_of(options.timeout, limits))
     if not found.ended_in:
         return report
@@ -362,7 +362,7 @@ def _count_lines(counts: Mapping[str, FileCount], of: int = 0) -> list[str]:
     return path_lines(list(zip(counts, tails, strict=True)), of)
 
 
-def _totals(found: Found) -> str:
+def _totals(found: Finding) -> str:
     """Return the totals of a search in one phrase."""
     matches, lines = found.total_matches, found.total_lines
     where = f"in {plural(found.total_files, 'file')}"

@@ -1,99 +1,57 @@
 """Pure text: decode, split lines, make visible, number, cut, diff, estimate tokens."""
 
-from agentfs.messages import plural
-from agentfs.text.decoding import (
-    HEAD,
-    UNKNOWN_8BIT,
-    Decoded,
-    bom_of,
-    codec_name,
-    codec_of,
-    declared_encoding,
-    decode,
-    decode_as,
-    decode_in,
-    encode,
-    is_binary,
-)
-from agentfs.text.diff import (
-    MOST_LINES,
-    around_changes,
-    bounded_lines,
-    changed_lines,
-    common_prefix,
-    common_suffix,
-    hunks,
-    unified_diff,
-)
-from agentfs.text.line_ids import carry_line_ids, new_line_ids
-from agentfs.text.lines import bodies_of, count_lines, end_of, lf_view, line_start, newline_of, without_end
-from agentfs.text.render import (
-    CUT_MARK,
-    carriage_return_note,
-    continuation,
-    cut_line,
-    cut_mark,
-    first_names,
-    footer,
-    line_ranges,
-    number_lines,
-    numbered,
-    visible_lines,
-)
-from agentfs.text.tokens import Step, estimate_tokens, fits, fitted, most_that_fit
-from agentfs.visible import escape_controls, one_line, quoted, to_json, unvisible, visible
-
-__all__ = [
-    "CUT_MARK",
-    "HEAD",
-    "MOST_LINES",
-    "UNKNOWN_8BIT",
-    "Decoded",
-    "Step",
-    "around_changes",
-    "bodies_of",
-    "bom_of",
-    "bounded_lines",
-    "carriage_return_note",
-    "carry_line_ids",
-    "changed_lines",
-    "codec_name",
-    "codec_of",
-    "common_prefix",
-    "common_suffix",
-    "continuation",
-    "count_lines",
-    "cut_line",
-    "cut_mark",
-    "declared_encoding",
-    "decode",
-    "decode_as",
-    "decode_in",
-    "encode",
-    "end_of",
-    "escape_controls",
-    "estimate_tokens",
-    "first_names",
-    "fits",
-    "fitted",
-    "footer",
-    "hunks",
-    "is_binary",
-    "lf_view",
-    "line_ranges",
-    "line_start",
-    "most_that_fit",
-    "new_line_ids",
-    "newline_of",
-    "number_lines",
-    "numbered",
-    "one_line",
-    "plural",
-    "quoted",
-    "to_json",
-    "unified_diff",
-    "unvisible",
-    "visible",
-    "visible_lines",
-    "without_end",
-]
+from agentfs.messages import plural as plural
+from agentfs.text.decoding import HEAD as HEAD
+from agentfs.text.decoding import UNKNOWN_8BIT as UNKNOWN_8BIT
+from agentfs.text.decoding import Decoded as Decoded
+from agentfs.text.decoding import bom_of as bom_of
+from agentfs.text.decoding import codec_name as codec_name
+from agentfs.text.decoding import codec_of as codec_of
+from agentfs.text.decoding import declared_encoding as declared_encoding
+from agentfs.text.decoding import decode as decode
+from agentfs.text.decoding import decode_as as decode_as
+from agentfs.text.decoding import decode_in as decode_in
+from agentfs.text.decoding import encode as encode
+from agentfs.text.decoding import is_binary as is_binary
+from agentfs.text.diff import MOST_LINES as MOST_LINES
+from agentfs.text.diff import Blob as Blob
+from agentfs.text.diff import around_changes as around_changes
+from agentfs.text.diff import bounded_lines as bounded_lines
+from agentfs.text.diff import changed_lines as changed_lines
+from agentfs.text.diff import common_prefix as common_prefix
+from agentfs.text.diff import common_suffix as common_suffix
+from agentfs.text.diff import git_patch as git_patch
+from agentfs.text.diff import hunks as hunks
+from agentfs.text.diff import line_changes as line_changes
+from agentfs.text.diff import unified_diff as unified_diff
+from agentfs.text.display import CUT_MARK as CUT_MARK
+from agentfs.text.display import carriage_return_note as carriage_return_note
+from agentfs.text.display import continuation as continuation
+from agentfs.text.display import cut_line as cut_line
+from agentfs.text.display import cut_mark as cut_mark
+from agentfs.text.display import first_names as first_names
+from agentfs.text.display import footer as footer
+from agentfs.text.display import line_ranges as line_ranges
+from agentfs.text.display import number_lines as number_lines
+from agentfs.text.display import numbered as numbered
+from agentfs.text.display import visible_lines as visible_lines
+from agentfs.text.line_ids import carry_line_ids as carry_line_ids
+from agentfs.text.line_ids import new_line_ids as new_line_ids
+from agentfs.text.lines import bodies_of as bodies_of
+from agentfs.text.lines import count_lines as count_lines
+from agentfs.text.lines import end_of as end_of
+from agentfs.text.lines import lf_view as lf_view
+from agentfs.text.lines import line_start as line_start
+from agentfs.text.lines import newline_of as newline_of
+from agentfs.text.lines import without_end as without_end
+from agentfs.text.tokens import Shrink as Shrink
+from agentfs.text.tokens import estimate_tokens as estimate_tokens
+from agentfs.text.tokens import fits as fits
+from agentfs.text.tokens import fitted as fitted
+from agentfs.text.tokens import most_that_fit as most_that_fit
+from agentfs.visible import escape_controls as escape_controls
+from agentfs.visible import one_line as one_line
+from agentfs.visible import quoted as quoted
+from agentfs.visible import to_json as to_json
+from agentfs.visible import unvisible as unvisible
+from agentfs.visible import visible as visible

@@ -1,12 +1,17 @@
-"""Which lines differ between two texts, and unified diffs that `git apply` takes."""
+"""Which lines differ between two texts, and the one writer of patches that `git apply` takes."""
 
+import base64
+import zlib
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from difflib import SequenceMatcher
+from hashlib import sha1
 from itertools import accumulate
+from typing import NamedTuple
 
+from agentfs.text.display import cut_line, cut_mark
 from agentfs.text.lines import lf_view
-from agentfs.text.render import cut_line, cut_mark
 from agentfs.visible import visible
 
 Change = tuple[int, int, int, int]  # start and end in old, start and end in new
@@ -20,7 +25,51 @@ _MAX_COMPARISONS = 10_000_000
 # Lines further ahead than this are counted in steps of so many characters, nearer ones one by one.
 _NEAR = 64
 _STEP = 4096
+_ANCHOR_CHARS = 400
 _LINE_CHARS = 400
+_BASE85_LINE = 52
+
+
+class Blob(NamedTuple):
+    """Mode and content of a file or link as git has them; an empty mode if there is nothing."""
+
+    mode: str
+    content: bytes
+
+    @property
+    def name(self) -> str:
+        """The hash by which git names the content."""
+        digest = sha1(b"blob %d\0" % len(self.content) + self.content, usedforsecurity=False).hexdigest()
+        return digest if self.mode else "0" * 40
+
+    @property
+    def is_binary(self) -> bool:
+        """Whether git shows no lines of the content."""
+        return b"\0" in self.content
+
+    @property
+    def text(self) -> str:
+        """The content with a character for each byte, so that any encoding comes through."""
+        return self.content.decode("latin-1")
+
+
+def git_patch(path: str, before: Blob, after: Blob) -> bytes:
+    """Return the patch of one file or link that `git apply` takes."""
+    if before.mode and after.mode and before.mode[:3] != after.mode[:3]:
+        # To git, a link in place of a file is a deletion and a creation.
+        nothing = Blob("", b"")
+        return git_patch(path, before, nothing) + git_patch(path, nothing, after)
+    if before == after:
+        return b""
+    head = _git_header(path, before.mode, after.mode)
+    if before.content == after.content:
+        return head.encode()
+    if before.is_binary or after.is_binary:
+        # Without the names of the contents git applies no binary patch.
+        head += f"index {before.name}..{after.name}\nGIT binary patch\n"
+        return head.encode() + _literal(after.content) + _literal(before.content)
+    head += _names(path, created=not before.mode, deleted=not after.mode)
+    return head.encode() + "".join(hunks(before.text, after.text)).encode("latin-1")
 
 
 def unified_diff(
@@ -33,51 +82,75 @@ def unified_diff(
 ) -> str:
     r"""Return the change of one file as git writes it; None is no file.
 
-    A text whose lines end at a lone `\r` is compared in its LF view, since git knows no such lines. Texts
-    that are too long to be compared line by line differ in `changes`, the lines replaced.
+    A text whose lines end at a lone `\r` is compared in its LF view, since git knows no such lines. A caller
+    that knows the `line_changes` passes them.
     """
     if before == after:
         return ""
     old, new = before or "", after or ""
     if old == new:  # an empty file has no hunk, so git names it in the extended header alone
-        done = "new" if before is None else "deleted"
-        return f"diff --git {_quoted('a/' + path)} {_quoted('b/' + path)}\n{done} file mode 100644\n"
-    viewed = tuple(text if "\n" in text else lf_view(text) for text in (old, new))
-    if viewed[0] != viewed[1]:
-        old, new = viewed
-    old_name = "/dev/null" if before is None else _header_name("a/" + path)
-    new_name = "/dev/null" if after is None else _header_name("b/" + path)
-    return "".join([f"--- {old_name}\n+++ {new_name}\n", *hunks(old, new, context, changes)])
+        return _git_header(path, "" if before is None else "100644", "" if after is None else "100644")
+    old, new = _as_git_reads(old, new)
+    names = _names(path, created=before is None, deleted=after is None)
+    return "".join([names, *hunks(old, new, context, changes)])
 
 
-def _header_name(name: str) -> str:
-    quoted = _quoted(name)
+def line_changes(before: str, after: str) -> list[Change]:
+    """Return which lines of a text were replaced, in order and apart, whatever the length of the texts."""
+    return _line_changes(*_as_git_reads(before, after))
+
+
+def _as_git_reads(old: str, new: str) -> tuple[str, str]:
+    views = tuple(text if "\n" in text else lf_view(text) for text in (old, new))
+    return (old, new) if views[0] == views[1] else (views[0], views[1])
+
+
+def _git_header(path: str, old_mode: str, new_mode: str) -> str:
+    head = f"diff --git {_quoted('a/' + path)} {_quoted('b/' + path)}\n"
+    if not old_mode:
+        return f"{head}new file mode {new_mode}\n"
+    if not new_mode:
+        return f"{head}deleted file mode {old_mode}\n"
+    return head if old_mode == new_mode else f"{head}old mode {old_mode}\nnew mode {new_mode}\n"
+
+
+def _names(path: str, *, created: bool, deleted: bool) -> str:
+    """Return the two lines with names before the hunks."""
+    names = [
+        "/dev/null" if created else _quoted("a/" + path),
+        "/dev/null" if deleted else _quoted("b/" + path),
+    ]
     # A tab ends a name with a space in it, for readers that would stop at the space.
-    return quoted + "\t" if quoted == name and " " in name else quoted
+    old, new = (name + "\t" if " " in name and name[0] != '"' else name for name in names)
+    return f"--- {old}\n+++ {new}\n"
 
 
 def _quoted(name: str) -> str:
-    if not any(character in '"\\' or character < " " or character == "\x7f" for character in name):
-        return name
-    escaped = name.replace("\\", "\\\\").replace('"', '\\"')
-    return '"' + "".join(f"\\{ord(c):03o}" if c < " " or c == "\x7f" else c for c in escaped) + '"'
+    """Return a name in quotes, with escapes, if it holds a quote, a backslash, a control or no UTF-8."""
+    escapes: dict[str, int | str | None] = {
+        each: f"\\{each}"
+        if each in '"\\'
+        else "".join(f"\\{byte:03o}" for byte in each.encode("utf-8", "surrogateescape"))
+        for each in name
+        if each in '"\\\x7f' or each < " " or "\ud800" <= each <= "\udfff"
+    }
+    return f'"{name.translate(str.maketrans(escapes))}"' if escapes else name
+
+
+def _literal(data: bytes) -> bytes:
+    packed = zlib.compress(data)
+    lines = [b"literal %d" % len(data)]
+    for start in range(0, len(packed), _BASE85_LINE):
+        line = packed[start : start + _BASE85_LINE]
+        length = len(line) + (ord("A") - 1 if len(line) <= 26 else ord("a") - 27)
+        lines.append(bytes([length]) + base64.b85encode(line, pad=True))
+    return b"\n".join(lines) + b"\n\n"
 
 
 def hunks(old: str, new: str, context: int = 3, changes: Sequence[Change] | None = None) -> Iterator[str]:
     r"""Yield the hunks of a unified diff in pieces; lines end at `\n` and nowhere else."""
-    start, old_end, new_end = _changed_part(old, new)
-    first = old.count("\n", 0, start)
-    if old.count("\n", start, old_end) + new.count("\n", start, new_end) <= MOST_LINES:
-        found = changed_lines(_lines(old[start:old_end]), _lines(new[start:new_end]))
-        changes = [(first + a, first + b, first + c, first + d) for a, b, c, d in found]
-    elif not changes:
-        old_last, new_last = first + _count(old[start:old_end]), first + _count(new[start:new_end])
-        changes = [(first, old_last, first, new_last)]
-    # Both texts are the same up to `start`; the lines of context before it are found from there.
-    line, offset = first, start
-    while line and changes and line > changes[0][0] - context:
-        line, offset = line - 1, old.rfind("\n", 0, offset - 1) + 1
-    before, after = _LineRanges(old, line, offset), _LineRanges(new, line, offset)
+    changes = _line_changes(old, new) if changes is None else changes
+    before, after = _LineRanges(old), _LineRanges(new)
     for group in _grouped(changes, context):
         (first_old, _, first_new, _), (_, last_old, _, last_new) = group[0], group[-1]
         lead = min(context, first_old)
@@ -94,6 +167,44 @@ def hunks(old: str, new: str, context: int = 3, changes: Sequence[Change] | None
         yield f"@@ -{old_range} +{_range(first_new - lead, last_new + trail)} @@\n"
         yield from body
         yield _marked(" ", following)
+
+
+def _line_changes(old: str, new: str) -> list[Change]:
+    changes: list[Change] = []
+    left = MOST_LINES
+    for old_line, new_line, old_part, new_part in _differing_parts(old, new, 0, 0):
+        old_count, new_count = _count(old_part), _count(new_part)
+        left -= old_count + new_count
+        found = [(0, old_count, 0, new_count)]
+        if left >= 0:
+            found = changed_lines(_lines(old_part), _lines(new_part))
+        changes += [(old_line + a, old_line + b, new_line + c, new_line + d) for a, b, c, d in found]
+    return changes
+
+
+def _differing_parts(old: str, new: str, old_line: int, new_line: int) -> Iterator[tuple[int, int, str, str]]:
+    """Yield the parts in which two texts differ, each with the indexes of its first lines.
+
+    A part that is too long to be compared is divided at lines that both texts have exactly once.
+    """
+    start, old_end, new_end = _changed_part(old, new)
+    above = old.count("\n", 0, start)
+    old_line, new_line = old_line + above, new_line + above
+    old, new = old[start:old_end], new[start:new_end]
+    if old.count("\n") + new.count("\n") > MOST_LINES:
+        middle = old.find("\n", len(old) // 2)
+        anchor = old[middle : middle + _ANCHOR_CHARS]
+        if middle >= 0 and old.count(anchor) == new.count(anchor) == 1:
+            old_middle, new_middle = middle + 1, new.index(anchor) + 1
+            yield from _differing_parts(old[:old_middle], new[:new_middle], old_line, new_line)
+            old_line, new_line = (
+                old_line + old.count("\n", 0, old_middle),
+                new_line + new.count("\n", 0, new_middle),
+            )
+            yield from _differing_parts(old[old_middle:], new[new_middle:], old_line, new_line)
+            return
+    if old or new:
+        yield old_line, new_line, old, new
 
 
 def changed_lines(
@@ -187,10 +298,11 @@ def common_suffix(one: str, other: str, most: int) -> int:
 
 
 class _LineRanges:
-    """Ranges of the lines of a text, taken in order from a line and its offset without splitting it."""
+    """Ranges of the lines of a text, taken in order without splitting it."""
 
-    def __init__(self, text: str, line: int, offset: int) -> None:
-        self._text, self._line, self._offset = text, line, offset
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._line = self._offset = 0
 
     def text(self, start: int, end: int) -> str:
         """Return the lines from one index up to another; they do not lie before those taken last."""
@@ -273,9 +385,7 @@ def _difflib_changes(old: Sequence[str], new: Sequence[str], part: Change) -> It
     old_start, old_end, new_start, new_end = part
     if old_start == old_end and new_start == new_end:
         return
-    import difflib  # noqa: PLC0415 - loaded when first needed
-
-    matcher = difflib.SequenceMatcher(None, old[old_start:old_end], new[new_start:new_end], autojunk=False)
+    matcher = SequenceMatcher(None, old[old_start:old_end], new[new_start:new_end], autojunk=False)
     for tag, a, b, c, d in matcher.get_opcodes():
         if tag != "equal":
             yield old_start + a, old_start + b, new_start + c, new_start + d

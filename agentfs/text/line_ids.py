@@ -5,6 +5,7 @@ that is still there keeps its id, and a new one gets an id that no line had, so 
 """
 
 from collections.abc import Iterable, Sequence
+from hashlib import blake2b
 
 from agentfs.text.diff import Change, changed_lines
 
@@ -13,8 +14,6 @@ MIN_DIGITS = 6
 
 def new_line_ids(lines: Iterable[str], taken: set[str], salt: str = "") -> list[str]:
     """Return an id of six or more hex digits for each line, none of those taken; they are added to these."""
-    from hashlib import blake2b  # noqa: PLC0415 - it loads OpenSSL, which an import of agentfs should not
-
     ids: list[str] = []
     above: dict[str, int] = {}
     for line in lines:

@@ -16,7 +16,7 @@ _FIRST_BYTES = bytes(range(0xC0, 0x100))  # that a character outside of ASCII be
 _LETTER, _DIGIT, _SPACE, _LINE, _OTHER, _WIDE, _WIDER = 21, 79, 9, 21, 63, 58, 16
 
 
-class Step(NamedTuple, Generic[R]):
+class Shrink(NamedTuple, Generic[R]):
     """One way to make a result smaller: `render` makes it with 1 to `most` of something.
 
     The result reports what it left out, and its `next` continues there; with fewer its text is not longer.
@@ -51,7 +51,7 @@ def fits(text: str, limits: Limits) -> bool:
     return len(text) * 4 <= limits.output_tokens or _count(text, limits) <= limits.output_tokens
 
 
-def fitted(limits: Limits, *steps: Step[R]) -> R:
+def fitted(limits: Limits, *steps: Shrink[R]) -> R:
     """Return the largest result that fits the budget, by the first step that makes one.
 
     The first step with all that it has is the whole result; a smaller one has the whole text in `whole`.
@@ -88,7 +88,7 @@ def _count(text: str, limits: Limits) -> int:
     return (limits.count_tokens or estimate_tokens)(text)
 
 
-def _largest(limits: Limits, step: Step[R], result: R) -> tuple[R | None, R]:
+def _largest(limits: Limits, step: Shrink[R], result: R) -> tuple[R | None, R]:
     """Return the largest result of a step that fits, if one does, and the smallest that was tried.
 
     Parts of a result mostly cost alike, so each try is where the budget would end if all did. This is the

@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import Any, NamedTuple, TypeAlias, cast
+from typing import Any, NamedTuple, TypeAlias
 
 from agentfs.errors import InvalidArgumentError
 from agentfs.messages import Joined, Message, call
@@ -136,7 +136,9 @@ def _edits(edits: Any, given: _Arguments) -> _Arguments:
     several: Any = edits
     with suppress(ValueError):
         several = json.loads(edits) if isinstance(edits, str) else edits
-    maps = cast("list[Any]", several) if isinstance(several, list) else []
+    if not isinstance(several, list):
+        return {"edits": edits}
+    maps: list[Any] = several
     if not maps or not all(isinstance(edit, Mapping) for edit in maps):
         return {"edits": edits}
     path = given["path"] if isinstance(given.get("path"), str) else None

@@ -11,7 +11,7 @@ from string import Formatter
 from typing import Any, Self
 
 from agentfs import call_context
-from agentfs.errors import AgentFSError, InvalidArgumentError
+from agentfs.errors import AgentFSError, InvalidArgumentError, UnknownToolError
 from agentfs.events import EventEmitter, OnEvent
 from agentfs.messages import METHODS, Names
 from agentfs.permissions import READING
@@ -20,7 +20,7 @@ from agentfs.providers.provider import Message, ToolCall
 from agentfs.results import Coercion, Result, ToolResult
 from agentfs.tools.checking import ArgumentChecker
 from agentfs.tools.coerce import parse_arguments, refusal
-from agentfs.tools.declaration import declaration_of
+from agentfs.tools.declaration import declaration_of, declared_tools
 from agentfs.tools.interpret import bind_call, find_meant
 from agentfs.tools.kinds import short_repr
 from agentfs.tools.naming import ToolNames
@@ -361,3 +361,33 @@ def _constructor() -> ArgumentChecker:
 
 def _fields(text: str) -> set[str]:
     return {field for _, field, _, _ in Formatter().parse(text) if field}
+
+
+def toolset_of(
+    workspace: Any, names: str | Sequence[str] | None, expose: Mapping[str, Sequence[str]], prefix: str
+) -> Toolset:
+    """Return methods of a workspace as tools: the default ones, "all", or those that are named."""
+    kind: type[Any] = type(workspace)
+    declared = declared_tools(kind)
+    defaults = [name for name, each in declared.items() if each.default]
+    chosen = defaults if names is None else list(declared) if isinstance(names, str) else names
+    for name in chosen:
+        if name not in declared:
+            raise UnknownToolError(
+                f"A workspace has no tool {name!r}.", hint=f"Its tools are {', '.join(declared)}."
+            )
+    exposed = {name: tuple(parameters) for name, parameters in expose.items()}
+    for name in chosen:
+        needs = declared[name].needs
+        if needs and needs.keys().isdisjoint(chosen):
+            raise InvalidArgumentError(
+                f"The tool {name} takes what only {' and '.join(needs)} show.", hint="Offer one of them too."
+            )
+        for other in needs.keys() & {*chosen}:
+            exposed[other] = (*exposed.get(other, ()), *needs[other])
+    methods = [getattr(workspace, name) for name in chosen]
+    if not workspace.policy.line_numbers:
+        plain = "Read a file; a line above its text says which lines are shown."
+        methods = [ToolSpec(each, description=plain) if each == workspace.read else each for each in methods]
+    timeout = workspace.limits.timeout
+    return Toolset(methods, expose=exposed, prefix=prefix, on_event=workspace.on_event, timeout=timeout)

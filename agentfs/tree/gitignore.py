@@ -12,7 +12,7 @@ knows is decided exactly, from the last rule of the nearest file upwards.
 import math
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 
 from agentfs.fs import DirEntry
@@ -54,7 +54,7 @@ OUTSIDE = "a rule outside the workspace"
 
 
 @dataclass(eq=False, slots=True)
-class Rule:
+class IgnoreRule:
     """One line of a rule file."""
 
     index: int  # its position in the file; a later rule outranks an earlier one
@@ -121,13 +121,13 @@ class TooManyRulesError(ValueError):
     """A rule file has more rules or wildcards than are taken."""
 
 
-def read_rules(content: bytes, source: str, deadline: float = math.inf) -> list[Rule]:
+def read_rules(content: bytes, source: str, deadline: float = math.inf) -> list[IgnoreRule]:
     """Read a rule file as git does, leaving out what can never match; `source` is "" outside the root.
 
     Raises `TooManyRulesError`, and `TimeoutError` when the deadline has passed.
     """
     text = content.removeprefix(_BOM).decode("latin-1")
-    rules: list[Rule] = []
+    rules: list[IgnoreRule] = []
     wildcards = 0
     for number, line in enumerate(text.split("\n"), 1):
         if line and line[0] != "#":
@@ -148,7 +148,7 @@ def _check(deadline: float) -> None:
         raise TimeoutError
 
 
-def _read_rule(line: str, index: int, source: str) -> Rule | None:
+def _read_rule(line: str, index: int, source: str) -> IgnoreRule | None:
     written = _strip_spaces(line.removesuffix("\r").partition("\0")[0])
     negated = written.startswith("!")
     glob = written[1:] if negated else written
@@ -160,7 +160,7 @@ def _read_rule(line: str, index: int, source: str) -> Rule | None:
     if not glob:
         return None
     pattern = written.encode("latin-1").decode("utf-8", "backslashreplace")
-    rule = Rule(index, source, pattern, negated, directory_only, by_name, glob)
+    rule = IgnoreRule(index, source, pattern, negated, directory_only, by_name, glob)
     if wild := _WILD.search(glob):
         start = wild.start()
         try:
@@ -193,7 +193,7 @@ class _NameTest:
 
     __slots__ = ("_rules", "fullmatch", "required")
 
-    def __init__(self, rules: list[Rule], texts: list[str]) -> None:
+    def __init__(self, rules: list[IgnoreRule], texts: list[str]) -> None:
         self._rules = rules
         self.fullmatch: Callable[[str], object] | None = None  # the test, once it is compiled
         # Texts of which one is in each name that passes, which `\n` begins and ends; None when unknown.
@@ -212,17 +212,19 @@ class RuleFile:
 
     __slots__ = ("above", "any_name", "base", "extensions", "names", "others", "required", "size", "tests")
 
-    def __init__(self, rules: list[Rule], base: str, above: str = "", deadline: float = math.inf) -> None:
+    def __init__(
+        self, rules: list[IgnoreRule], base: str, above: str = "", deadline: float = math.inf
+    ) -> None:
         wildcards = sum(len(rule.glob) for rule in rules if rule.parts)
         self.size = (len(rules), sum(len(rule.pattern) for rule in rules), wildcards)
         self.base = _bytewise(base)  # the directory of the file with a `/` at its end, or "" from the root up
         self.above = _bytewise(above)  # for a file above the root, the path from there with a `/` at its end
-        self.names: dict[str, list[Rule]] = {}
-        self.extensions: dict[str, list[Rule]] = {}
-        self.others: list[Rule] = []
+        self.names: dict[str, list[IgnoreRule]] = {}
+        self.extensions: dict[str, list[IgnoreRule]] = {}
+        self.others: list[IgnoreRule] = []
         self.any_name = False  # whether some rule says nothing about the name, as `out/**` does
         self.tests: list[_NameTest] = []  # whether one of `others` may match a name
-        pending: list[Rule] = []
+        pending: list[IgnoreRule] = []
         texts: list[str] = []
         for number, rule in enumerate(reversed(rules)):
             if number % _RULES_PER_CHECK == 0:
@@ -255,9 +257,9 @@ class RuleFile:
         if not self.any_name and None not in required:
             self.required = tuple(dict.fromkeys(text for texts in required for text in texts or ()))
 
-    def last_match(self, name: str, path: str, *, is_dir: bool) -> Rule | None:
+    def last_match(self, name: str, path: str, *, is_dir: bool) -> IgnoreRule | None:
         """Return the last rule that matches this name (one character for each byte), negated or not."""
-        best: Rule | None = None
+        best: IgnoreRule | None = None
         relative = self.above + path[len(self.base) :] if self.above else path[len(self.base) :]
         dot = name.rfind(".")
         for rules in (
@@ -297,13 +299,15 @@ class IgnoreRules:
         self,
         ignore: tuple[RuleFile, ...] = (),
         git: tuple[RuleFile, ...] = (),
-        global_excludes: Sequence[Rule] = (),
+        global_excludes: Sequence[IgnoreRule] = (),
         refused: tuple[str, ...] = (),
     ) -> None:
         self._ignore = ignore
         self._git = git
         self._global_excludes = list(global_excludes)
         self.refused = refused  # the rule files of this directory that have too many rules to be taken
+        # The rules in directories below, each with its sources, for the next walk of a watched tree.
+        self.entered: dict[str, tuple[Hashable, IgnoreRules]] = {}
         files = ignore + git
         self.active = bool(files)
         self._any_name = any(each.any_name for each in files)
@@ -312,7 +316,7 @@ class IgnoreRules:
         self._extensions = frozenset[str]().union(*(each.extensions for each in files))
 
     @classmethod
-    def from_global_excludes(cls, rules: list[Rule], deadline: float = math.inf) -> "IgnoreRules":
+    def from_global_excludes(cls, rules: list[IgnoreRule], deadline: float = math.inf) -> "IgnoreRules":
         """Return the rules that apply where no rule file has been read yet."""
         return cls(git=(RuleFile(rules, "", deadline=deadline),) if rules else (), global_excludes=rules)
 
@@ -324,7 +328,6 @@ class IgnoreRules:
         ignore: bytes | None = None,
         repository: bool = False,  # whether one begins here; to git, no `.gitignore` above it counts
         exclude: bytes | None = None,  # its `info/exclude`
-        quote_exclude: bool = True,  # whether that file is in the root, so that its rules may be quoted
         above: str = "",  # for a directory above the root, the path from it to the root with a `/` at its end
         deadline: float = math.inf,
     ) -> "IgnoreRules":
@@ -336,7 +339,7 @@ class IgnoreRules:
         quoted = not above
         refused: list[str] = []
         for content, name in (
-            (exclude, f"{directory}.git/info/exclude" if quoted and quote_exclude else ""),
+            (exclude, f"{directory}.git/info/exclude" if quoted else ""),
             (gitignore, f"{directory}.gitignore" if quoted else ""),
             (ignore, f"{directory}.ignore" if quoted else ""),
         ):
@@ -359,7 +362,7 @@ class IgnoreRules:
 
     def partition(
         self, directory: str, entries: list[DirEntry], deadline: float = math.inf
-    ) -> tuple[list[DirEntry], list[Rule], int]:
+    ) -> tuple[list[DirEntry], list[IgnoreRule], int]:
         """Split the entries of a directory, whose path relative to the root has a `/` at its end.
 
         Returns those that are not ignored, in their order; the rule of each that is; and how many were
@@ -383,7 +386,7 @@ class IgnoreRules:
         ):
             return entries, [], len(entries)
         kept: list[DirEntry] = []
-        rules: list[Rule] = []
+        rules: list[IgnoreRule] = []
         for number, entry in enumerate(entries):
             if number % _NAMES_PER_CHECK == 0 and time.monotonic() > deadline:
                 return kept, rules, number
@@ -402,7 +405,7 @@ class IgnoreRules:
             kept.append(entry)
         return kept, rules, len(entries)
 
-    def match(self, directory: str, name: str, *, is_dir: bool) -> Rule | None:
+    def match(self, directory: str, name: str, *, is_dir: bool) -> IgnoreRule | None:
         """Return the rule that decides about one name, or None; a negated one keeps the name."""
         name = _bytewise(name)
         path = _bytewise(directory) + name

@@ -1,10 +1,7 @@
 """Where ignore rules come from: the rule files of the tree and those around it."""
 
 import math
-import os
-from collections.abc import Container
 from contextlib import ExitStack
-from typing import NamedTuple
 
 from agentfs.errors import AgentFSError, NotDirectoryError, NotFoundError
 from agentfs.fs import Directory, Root
@@ -13,45 +10,49 @@ from agentfs.fs.ignore_files import (
     REPOSITORY,
     RULE_FILES,
     OuterRules,
-    git_directory,
+    is_git_file,
     read_outer_rules,
-    worktree_exclude,
 )
-from agentfs.tree.gitignore import IgnoreRules, Rule, TooManyRulesError, read_rules
+from agentfs.tree.gitignore import IgnoreRule, IgnoreRules, TooManyRulesError, read_rules
 
-MAX_UNREAD = 20  # rule files that could not be read, of which the names are kept
-
-
-class _Repository(NamedTuple):
-    """What a directory says about a repository that begins in it."""
-
-    exists: bool
-    exclude: bytes | None = None  # its `info/exclude`
-    quoted: bool = True  # whether that file is in the root, so that its rules may be quoted
+DECIDING = frozenset({*RULE_FILES, ".git"})  # names that decide about the rules in a directory
+_MAX_UNREAD = 20  # rule files that could not be read, whose names are kept
 
 
 class RuleReader:
-    """Reads the rule files of directories, until a deadline, and counts those that it cannot read."""
+    """Reads the rule files of directories, until a deadline, and counts those that it cannot read.
+
+    It reads them for every search, also in a watched tree. There, equal files give the same `IgnoreRules`
+    object again, which shows a walk that what it has kept still holds.
+    """
 
     def __init__(self, root: Root, deadline: float = math.inf) -> None:
         self._root = root.unrestricted
         self._deadline = deadline
         self.unreadable = 0
         self.unread: list[str] = []  # the first of these, relative to the root; "" for one outside
-        # What was read from where no event comes, and whether that is all.
-        self._outer: OuterRules | None = None
-        self._repositories: dict[str, _Repository] = {}
-        self._linked = False
 
     def _refuse(self, *files: str) -> None:
         self.unreadable += len(files)
-        self.unread += files[: MAX_UNREAD - len(self.unread)]
+        self.unread += files[: _MAX_UNREAD - len(self.unread)]
 
     def outside_root(self) -> IgnoreRules:
         """Return the rules that apply in the root from outside: global excludes, and directories above it."""
-        self._outer = found = read_outer_rules(self._root.path)
+        found = read_outer_rules(self._root.path)
         self._refuse(*[""] * found.unreadable)
-        global_excludes: list[Rule] = []
+        derived = self._root.derived
+        if derived is None:
+            return self._outer_rules(found)
+        before, rules = derived.get("outer rules", (None, None))
+        if before != found:
+            unread = len(self.unread)
+            rules = self._outer_rules(found)
+            if unread == len(self.unread):
+                derived["outer rules"] = found, rules
+        return rules
+
+    def _outer_rules(self, found: OuterRules) -> IgnoreRules:
+        global_excludes: list[IgnoreRule] = []
         try:
             global_excludes = read_rules(found.excludes or b"", "", self._deadline)
         except TooManyRulesError:
@@ -90,61 +91,38 @@ class RuleReader:
         return rules
 
     def inside(
-        self, directory: Directory, rules: IgnoreRules, dotted: Container[str] | None = None
+        self, directory: Directory, rules: IgnoreRules, deciding: frozenset[str] | None = None
     ) -> IgnoreRules:
-        """Return the rules that apply in a directory, given those of its parent and the names with a dot."""
-        gitignore, ignore = (
-            self._content(directory, name) if dotted is None or name in dotted else None
-            for name in RULE_FILES
-        )
-        repository = _Repository(False)
-        if dotted is None or ".git" in dotted:
-            repository = self._repositories[directory.real_path] = self._repository(directory)
-        if gitignore is None and ignore is None and not repository.exists:
+        """Return the rules that apply in a directory, given those of its parent.
+
+        `deciding` are the names of `DECIDING` that are in it; None if they are not known.
+        """
+        names = DECIDING if deciding is None else deciding
+        gitignore, ignore = (self._content(directory, name) if name in names else None for name in RULE_FILES)
+        is_repository, exclude = self._repository(directory) if ".git" in names else (False, None)
+        if gitignore is None and ignore is None and not is_repository:
             return rules
-        entered = rules.enter(
-            with_slash(directory.real_path),
-            gitignore=gitignore,
-            ignore=ignore,
-            repository=repository.exists,
-            exclude=repository.exclude,
-            quote_exclude=repository.quoted,
-            deadline=self._deadline,
-        )
+        sources, real_path = (gitignore, ignore, is_repository, exclude), directory.real_path
+        before, entered = rules.entered.get(real_path, (None, rules))
+        if before != sources:
+            entered = rules.enter(
+                with_slash(real_path),
+                gitignore=gitignore,
+                ignore=ignore,
+                repository=is_repository,
+                exclude=exclude,
+                deadline=self._deadline,
+            )
+            if self._root.derived is not None:
+                rules.entered[real_path] = sources, entered
         if entered is not rules:
             self._refuse(*entered.refused)
         return entered
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether all rule files were read, and those that no event is about can be compared."""
-        return not self.unreadable and not self._linked
-
-    def add(self, other: "RuleReader") -> None:
-        """Add what another reader has read in other directories."""
-        self.unreadable += other.unreadable
-        self._repositories.update(other._repositories)  # noqa: SLF001 - its own
-        self._linked |= other._linked  # noqa: SLF001 - its own
-
-    def is_current(self) -> bool:
-        """Return whether what no event is about is as it was read: rules outside, and of repositories."""
-        if self._outer is not None and read_outer_rules(self._root.path) != self._outer:
-            return False
-        reader = RuleReader(self._root)
-        for real_path, before in self._repositories.items():
-            directory = self._root.tree and self._root.open_kept(real_path)
-            if not directory or reader._repository(directory) != before:
-                return False
-        return reader.is_complete
 
     def _content(self, directory: Directory, name: str) -> bytes | None:
         """Return a rule file; a link, a FIFO or a giant is none and counts as unreadable."""
         try:
             with directory.open_file(name) as opened:
-                tree, real_path = self._root.tree, with_slash(directory.real_path) + name
-                if tree is not None:
-                    tree.keep_rule_file(real_path, opened.stat)
-                    self._linked |= opened.stat.st_nlink > 1 or tree.has_no_events(real_path)
                 content = opened.read(MAX_RULE_BYTES + 1)
         except NotFoundError:
             return None
@@ -155,66 +133,21 @@ class RuleReader:
             return None
         return content
 
-    def _repository(self, directory: Directory) -> _Repository:
+    def _repository(self, directory: Directory) -> tuple[bool, bytes | None]:
+        """Return whether a repository begins in a directory, and its `info/exclude`."""
         try:
             with directory.open_directory(".git") as git:
                 if not all(map(git.has, REPOSITORY)):
-                    return _Repository(False)
+                    return False, None
                 with git.open_directory("info") as info:
-                    return _Repository(True, self._content(info, "exclude"))
+                    return True, self._content(info, "exclude")
         except NotFoundError:  # of `.git`, or of its `info`
-            return _Repository(_has_git(directory))
-        except NotDirectoryError:
-            return self._linked_repository(directory)
+            return directory.has(".git"), None
+        except NotDirectoryError:  # the `.git` file of a worktree or a submodule
+            return is_git_file(self._content(directory, ".git") or b""), None
         except (AgentFSError, OSError):
             self.unreadable += 1
-            return _Repository(True)
-
-    def _linked_repository(self, directory: Directory) -> _Repository:
-        """Follow the `.git` file of a worktree or a submodule."""
-        pointer = self._content(directory, ".git")
-        top = os.path.normpath(os.path.join(self._root.path, directory.real_path))
-        git_path = git_directory(top, pointer) if pointer else None
-        if git_path is None:
-            return _Repository(False)
-        if self._below_root(git_path) is None:
-            return _Repository(True, worktree_exclude(self._root.path, top, git_path), quoted=False)
-        try:
-            with self._open(git_path) as git:
-                common = self._content(git, "commondir") or b"."
-            info_path = os.path.normpath(os.path.join(git_path, os.fsdecode(common).rstrip("\r\n"), "info"))
-            with self._open(info_path) as info:
-                return _Repository(True, self._content(info, "exclude"))
-        except NotFoundError:
-            return _Repository(True)
-        except (AgentFSError, OSError, ValueError):
-            # A directory in the tree leads outside, is none, or is reached by a link.
-            self.unreadable += 1
-            return _Repository(True)
-
-    def _below_root(self, path: str) -> list[str] | None:
-        """Return the names that lead from the root to an absolute path; None where it is outside."""
-        root, names = ([name for name in each.split(os.sep) if name] for each in (self._root.path, path))
-        return names[len(root) :] if names[: len(root)] == root else None
-
-    def _open(self, path: str) -> Directory:
-        """Open a directory by its absolute path, no link on the way; ValueError where it is outside."""
-        names = self._below_root(path)
-        if names is None:
-            raise ValueError(path)
-        directory = self._root.open_directory("")
-        for name in names:
-            with directory:
-                directory = directory.open_directory(name)
-        return directory
-
-
-def _has_git(directory: Directory) -> bool:
-    try:
-        directory.open_directory(".git").close()
-    except (AgentFSError, OSError):
-        return False
-    return True
+            return True, None
 
 
 def with_slash(path: str) -> str:

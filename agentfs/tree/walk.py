@@ -2,11 +2,11 @@
 
 import math
 import time
+from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator, Sequence
-from dataclasses import KW_ONLY, dataclass, field, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import KW_ONLY, dataclass, field
 from heapq import nsmallest
-from itertools import groupby
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -14,41 +14,71 @@ from agentfs import call_context
 from agentfs.errors import AgentFSError
 from agentfs.fs import MAX_NAME_BYTES, MAX_PARTS, MAX_PATH_BYTES, Directory, DirEntry, Root, display_name
 from agentfs.results import Skipped
-from agentfs.tree.gitignore import OUTSIDE, IgnoreRules, Rule
-from agentfs.tree.ignore_sources import RuleReader, with_slash
+from agentfs.tree.gitignore import OUTSIDE, IgnoreRule, IgnoreRules
+from agentfs.tree.ignore_sources import DECIDING, RuleReader, with_slash
 
 VCS_NAMES = frozenset({".git", ".hg", ".svn", ".jj", ".bzr"})
 MAX_OPEN = 64  # directories that are open at a time
 MAX_BATCH = 1000  # entries of one directory that are taken at a time
-MAX_EXCLUDED = 1000  # of what was left out that is kept by name
+MAX_EXCLUDED = 1000  # excluded names that are kept
+_MAX_KEYS = 8  # sets of options for which a directory keeps its contents
 _MAX_MEMORY = 192 * 1024 * 1024  # bytes of the names of all directories that a walk is inside of
 _ENTRY_BYTES, _NAME_BYTES = 160, 32  # of an entry without its name, and of a usual name
-_WALK_SHARE = 0.9  # of the time left, for a walk that is made as a whole before its entries are used
 _SAFE_LENGTH = min(2 * (MAX_PARTS - 3), MAX_PATH_BYTES // 4 - 2 * MAX_NAME_BYTES)
 
 Select = Callable[[Directory, str, list[DirEntry]], list[DirEntry]]
 
 entry_name = attrgetter("name")
-_directory_of = attrgetter("directory")
 
 
-@dataclass(slots=True)
 class Visit:
-    """A run of files of one directory, with no directory between them in the order of the walk."""
+    """A directory that a walk is inside of, and a run of its files with no directory between them.
 
-    directory: Directory  # open for as long as this visit is the current one
-    path: str  # of the directory, relative to the root; "" for the root
-    below: str  # the same relative to the start of the walk, with a `/` at its end; "" for the start
-    depth: int  # 1 for the start of the walk, 2 for the directories in it
-    files: list[DirEntry]  # in order; with links and special files where the walk has `others`
-    child: DirEntry | None = None  # the directory in it that comes next, where the walk has `directories`
-    more: int = 0  # files behind these that were not kept
+    There is one for each directory. The walk yields it again for each run: `files`, `child` and `more`
+    change then.
+    """
+
+    __slots__ = (
+        *("all_files", "below", "child", "closed", "deciding", "depth", "directories", "directory"),
+        *("files", "first_file", "memory", "more", "next_directory", "path", "rules", "unkept"),
+    )
+
+    def __init__(self, directory: Directory, below: str, depth: int, rules: IgnoreRules) -> None:
+        self.directory = directory  # open while this visit is the current one
+        self.path = directory.path  # relative to the root; "" for the root
+        self.below = below  # relative to the start of the walk, with a `/` at its end; "" for the start
+        self.depth = depth  # 1 for the start of the walk, 2 for the directories in it
+        self.rules = rules  # those of its parent, until it is scanned
+        self.deciding: frozenset[str] | None = frozenset()  # names that decide about the rules; None: unknown
+        self.files: list[DirEntry] = []  # of the run; with links and special files if the walk has `others`
+        self.child: DirEntry | None = None  # the directory behind the run, if the walk has `directories`
+        self.more = 0  # files behind the run that were not kept
+        self.all_files: list[DirEntry] = []
+        self.directories: list[DirEntry] = []
+        self.unkept = 0  # files beyond `keep`
+        self.first_file = self.next_directory = 0  # what comes next
+        self.memory = 0
+        self.closed = False
 
     def entries(self, *, directories_first: bool) -> list[DirEntry]:
         """Return the files and the directory in the order of the walk."""
         if self.child is None:
             return self.files
         return [self.child, *self.files] if directories_first else [*self.files, self.child]
+
+    def advance(self, *, descends: bool, directories_first: bool) -> DirEntry | None:
+        """Take the next directory and the files before it, or all other files."""
+        first, files = self.first_file, self.all_files
+        child: DirEntry | None = None
+        end = len(files)
+        if descends and self.next_directory < len(self.directories):
+            child = self.directories[self.next_directory]
+            self.next_directory += 1
+            end = first if directories_first else bisect_left(files, child.name, first, key=entry_name)
+        self.files = files if end - first == len(files) else files[first:end]
+        self.more = self.unkept if child is None else 0
+        self.first_file = end
+        return child
 
 
 class Excluded(NamedTuple):
@@ -61,146 +91,33 @@ class Excluded(NamedTuple):
 
 @dataclass(slots=True)
 class _LeftOut:
-    """Counts of the names that were left out, and the names that need a second look."""
+    """Counts of the names that were left out, and the first names that are hidden or ignored."""
 
     counts: Counter[str] = field(default_factory=Counter[str])
-    rules: Counter[Rule] = field(default_factory=Counter["Rule"])
-    excluded: list[Excluded] = field(default_factory=list[Excluded])  # the first that are hidden or ignored
-    # Whether each link leads to a directory, which decides about the order of a listing.
-    links: list[tuple[DirEntry, bool]] = field(default_factory=list[tuple[DirEntry, bool]])
-
-    room: int = MAX_EXCLUDED  # how many excluded names there may be
-    is_cut: bool = False  # whether there were more
-
-    def __bool__(self) -> bool:
-        return bool(self.counts or self.rules or self.excluded or self.links or self.is_cut)
-
-    def add(self, other: "_LeftOut") -> None:
-        """Add what was left out in another part of the walk."""
-        self.counts.update(other.counts)
-        self.rules.update(other.rules)
-        self.excluded += other.excluded[: self.room - len(self.excluded)]
-        self.links += other.links
-
-
-class _Piece(NamedTuple):
-    """The part of a kept walk that lies in one directory."""
-
-    rules: IgnoreRules  # that apply in it
-    entries: list[Any]  # in the order of the walk
-    has_directories: bool
-    left_out: _LeftOut
+    rules: Counter[IgnoreRule] = field(default_factory=Counter["IgnoreRule"])
+    excluded: list[Excluded] = field(default_factory=list[Excluded])
 
 
 _NOTHING = _LeftOut()
-_PIECE_SIZE = 10  # names in a list that take as much memory as a usual piece
+_NO_RULES = IgnoreRules()
 
 
-@dataclass(slots=True)
-class KeptWalk:
-    """A whole walk of a watched tree; after a change only pieces are made again."""
+class _Contents(NamedTuple):
+    """What a walk takes from a directory, kept with a listing for as long as that does not change."""
 
-    key: tuple[Any, ...]
-    reader: RuleReader
-    checked: int  # the call in which it was last known to hold
-    _: KW_ONLY
-    path: str  # of the start
-    start: int  # characters of a real path that come before the part below the start
-    direct: bool  # whether paths are displayed as they are
-    # By kept directory: a piece, or where its entries begin if these are all, and the rules are its parent's.
-    pieces: dict[Any, _Piece | int] = field(default_factory=dict[Any, "_Piece | int"])
-    entries: list[Any] = field(default_factory=list[Any])  # of the kept tree, in the order of the walk
-    looked_at: int = 0  # how many names
-    left_out: _LeftOut = field(default_factory=_LeftOut)
-    lacks_excluded: bool = False  # whether a piece has more excluded names, which were not kept
-    changes: int = 0  # of listings, before it was made
-    reached: str | None = None  # what ended it early; then it is not kept
-
-    @property
-    def size(self) -> int:
-        """How many names in a list take as much memory."""
-        return len(self.entries) + _PIECE_SIZE * len(self.pieces)
-
-    def add(self, directory: Any, piece: _Piece, rules: IgnoreRules | None) -> None:
-        """Add the piece of a directory, without its entries, given the rules of its parent."""
-        is_plain = piece.rules is rules and piece.left_out is _NOTHING and not piece.has_directories
-        self.pieces[directory] = len(self.entries) if is_plain else piece
-        self.looked_at += len(directory.entries)
-        if piece.left_out:
-            self.left_out.add(piece.left_out)
-            self.lacks_excluded |= piece.left_out.is_cut and len(self.left_out.excluded) < MAX_EXCLUDED
-
-    def add_plain(self, directory: Any, before: "KeptWalk") -> bool:
-        """Add a directory of an earlier walk with its entries, if it was plain and has not changed."""
-        first = before.pieces.get(directory)
-        if not isinstance(first, int) or directory.entries is None or directory.changed > before.changes:
-            return False
-        count = len(directory.entries)
-        self.pieces[directory] = len(self.entries)
-        self.looked_at += count
-        self.entries += before.entries[first : first + count]
-        return True
-
-    def paths_of(self, directory: Any) -> tuple[str, str]:
-        """Return the path of a kept directory below the start, with a `/` at its end, and its path."""
-        below = directory.prefix[self.start :]
-        return below, (with_slash(self.path) + display_name(below)).removesuffix("/")
-
-    def once(self, root: Root, key: Hashable, make: Callable[[], list[Any]]) -> list[Any]:
-        """Return what is made of the entries, which is kept under a key if there is one."""
-        tree = root.tree
-        if tree is None or key is None or self.reached:
-            return make()
-        made: list[Any] | None = tree.memo.get((self.key, key))
-        if made is None:
-            made = make()
-            tree.keep((self.key, key), made, len(made))
-        return made
-
-    def choose(self, choose: Callable[[str, list[Any]], list[Any]]) -> list[Any]:
-        """Return what is chosen of the entries of each directory, given its path below the start."""
-        groups = groupby(self.entries, _directory_of)
-        return [each for top, names in groups for each in choose(top.prefix[self.start :], [*names])]
-
-
-@dataclass(slots=True)
-class _Frame:
-    """A directory that the walk is inside of."""
-
-    directory: Directory | None
-    path: str
-    below: str
-    real_path: str
     rules: IgnoreRules
-    directories: list[DirEntry]
+    deciding: frozenset[str] | None
     files: list[DirEntry]
-    more: int = 0
-    memory: int = 0
-    next_directory: int = 0
-    next_file: int = 0
-
-    @property
-    def remaining(self) -> list[DirEntry]:
-        """What has not been visited yet."""
-        return self.files[self.next_file :] + self.directories[self.next_directory :]
-
-    def files_before(self, child: DirEntry | None, *, directories_first: bool) -> list[DirEntry]:
-        """Take the files that come before a directory, or the rest."""
-        first, files = self.next_file, self.files
-        end = len(files)
-        if child is not None:
-            end = first
-            while not directories_first and end < len(files) and files[end].name < child.name:
-                end += 1
-        self.next_file = end
-        return files if end - first == len(files) else files[first:end]
+    directories: list[DirEntry]
+    count: int  # of all names
+    left_out: _LeftOut
 
 
 @dataclass(eq=False)
 class Walk:
     """One walk below a directory, or below several: iterate it once, then ask what it left out.
 
-    Where several starts overlap, a file is visited from each, and what is left out counts once. A start that
+    If several starts overlap, a file is visited from each, and what is left out counts once. A start that
     cannot be opened as a directory raises when the iteration begins.
     """
 
@@ -215,12 +132,11 @@ class Walk:
     others: bool = False  # whether visits have links and special files; otherwise they count as skipped
     directories: bool = False  # whether visits have directories
     listing: bool = False  # directories, and links to them, before files; else all in the order of paths
-    follow: bool = False  # whether links are followed where they lead inside, and not in a circle
+    follow: bool = False  # whether links are followed if they lead inside, and not in a circle
     enter: Callable[[str], bool] | None = None  # which directories to enter, by the path below the start
     exclude: Callable[[str, bool], bool] | None = None  # what is left out uncounted: path below, is_dir
     select: Select | None = None  # which files of a directory (and its path below the start) to keep
     keep: int | None = None  # the most files to keep of one directory; the others are only counted
-    stops: bool = False  # whether what it leaves out counts only as far as it is iterated
     key: Callable[[DirEntry], Any] = entry_name  # the order of the names of a directory, with `listing`
 
     def __post_init__(self) -> None:
@@ -232,11 +148,10 @@ class Walk:
         self._reader = RuleReader(self.root, self.deadline)
         self._reached: str | None = None
         self._memory = 0
-        self._pieces: dict[Any, _Piece] = {}  # of the directories that were visited, by kept directory
-        # Whether the walk can be kept, as it is before `select`, and whether this one still may be.
-        filtered = self.enter or self.exclude or self.follow or callable(self.hidden)
-        self._keepable = not (filtered or self.stops or len(self._starts) > 1) and self.key is entry_name
-        self._recording = self._keepable and not self.select and not self.keep
+        self._depends_on_target = False  # whether a link was followed to take the names of a directory
+        options = self.hidden, self.ignored, self.others, self.listing
+        is_plain = not (self.exclude or self.follow or callable(self.hidden)) and self.key is entry_name
+        self._options = options if is_plain else None
 
     @property
     def excluded(self) -> list[Excluded]:
@@ -256,244 +171,71 @@ class Walk:
         return Skipped(**counts, rules=dict(rules), unread_rules=unread, reached=self._reached)
 
     def __iter__(self) -> Iterator[Visit]:
-        if (kept := self.whole() if self.select or self.keep else self.kept()) is not None:
-            yield from self._replay(kept)
-            return
-        stack: list[_Frame] = []
+        stack: list[Visit] = []
         try:
             for start in self._starts:
                 yield from self._visits(stack, start)
-            if self.root.tree is not None and self._keepable and not self.select and not self.keep:
-                counts = self._left_out.counts
-                failed = not self._recording or counts["unreadable"] or counts["too_deep"]
-                self._keep(None if failed else self.assembled())
         finally:
-            for frame in stack:
-                if frame.directory is not None:
-                    frame.directory.close()
+            for visit in stack:
+                visit.directory.close()
 
-    def _replay(self, kept: KeptWalk) -> Iterator[Visit]:
-        for kept_directory, entries in groupby(kept.entries, _directory_of):
-            below, path = kept.paths_of(kept_directory)
-            directory = self.root.kept_directory(kept_directory, path)
-            files: list[DirEntry] = []
-            for entry in (*entries, None):
-                if entry is not None and (self.listing or entry.type != "d"):
-                    files.append(entry)
-                    continue
-                if self.select is not None and files:
-                    files = self.select(directory, below, files)
-                if files or entry is not None:
-                    yield Visit(directory, path, below, below.count("/") + 1, files, entry)
-                files = []
-
-    def kept(self) -> KeptWalk | None:
-        """Return this walk as it was kept before `select`, if it is and still holds."""
-        tree = self.root.tree
-        if tree is None or not self._keepable:
-            return None
-        kept = tree.memo.get(self._key())
-        if not isinstance(kept, KeptWalk) or kept.looked_at > self.max_entries:
-            return None
-        if kept.checked != tree.calls:
-            if not kept.reader.is_current() or not all(map(self._is_same, kept.left_out.links)):
-                tree.memo.clear()
-                return None
-            kept.checked = tree.calls
-        if kept.changes != tree.changes:
-            tree.memo.drop_made_of(kept.key)
-            changed = replace(self, select=None, keep=None)
-            kept = changed.assembled(kept)
-            if kept is None or kept.reached or kept.looked_at > self.max_entries:
-                return None
-            self._keep(kept)
-        self._left_out = kept.left_out
-        call_context.step(kept.looked_at)
-        return kept
-
-    def _is_same(self, link: tuple[Any, bool]) -> bool:
-        try:
-            return self.root.kept_entry(link[0]).is_dir == link[1]
-        except (AgentFSError, OSError):
-            return False
-
-    def whole(self, *, only_again: bool = False) -> KeptWalk | None:
-        """Return the kept walk, made now if it can be; if the time runs out, as far as it came.
-
-        With `only_again` it is made if it was kept before: most of what it needs then still is.
-        """
-        kept = self.kept()
-        tree = self.root.tree
-        if kept is not None or tree is None or not self._keepable:
-            return kept
-        key = self._key()
-        if tree.memo.get(key) != tree.changes and (tree.memo.had(key) or not only_again):
-            now, share = time.monotonic(), 0.5 if only_again else _WALK_SHARE
-            whole = replace(self, select=None, keep=None, deadline=now + (self.deadline - now) * share)
-            kept = whole.assembled()
-            self._keep(kept)
-            if kept is None or (only_again and kept.reached):
-                return None
-            self._left_out, self._reached, self._reader = kept.left_out, kept.reached, kept.reader
-        return kept
-
-    def _keep(self, kept: KeptWalk | None) -> None:
-        """Keep a walk, or that it cannot be kept until a listing changes."""
-        tree = self.root.tree
-        if tree is not None and self._reached is None and (kept is None or not kept.reached):
-            tree.keep(self._key(), tree.changes if kept is None else kept, kept.size if kept else 1)
-
-    def assembled(self, before: KeptWalk | None = None) -> KeptWalk | None:
-        """Put a kept walk together; make the pieces that are missing or have changed since `before`.
-
-        Returns None if the walk cannot be kept because a directory is not watched or cannot be read.
-        """
-        tree = self.root.tree
-        key = self._key()
-        _, path, real_path, display_path, *_ = key
-        with self.root.enter_directory(self._starts[0]) as start:
-            top: Any = getattr(start, "kept", None)
-        if tree is None or top is None:
-            return None
-        is_direct = path == ("" if display_path == "." else display_path)
-        start_length = len(with_slash(real_path))
-        kept = KeptWalk(key, self._reader, tree.calls, path=path, start=start_length, direct=is_direct)
-        stack: list[tuple[Any, _Piece, Iterator[Any]]] = []
-        directory, piece = top, self._piece_of(kept, top, before)
-        while piece is not None:
-            kept.add(directory, piece, stack[-1][1].rules if stack else None)
-            if piece.has_directories:
-                stack.append((directory, piece, iter(piece.entries)))
-            else:
-                kept.entries += piece.entries
-            child: Any = None
-            while stack and child is None:
-                goes_below = self._reached is None and (self.depth == 0 or len(stack) < self.depth)
-                for entry in stack[-1][2]:
-                    is_directory = entry.type == "d"
-                    if self.directories or not is_directory:
-                        kept.entries.append(entry)
-                    if is_directory and goes_below and (before is None or not kept.add_plain(entry, before)):
-                        child = entry
-                        break
-                else:
-                    stack.pop()
-            if child is None:
-                break
-            directory, piece = child, self._piece_of(kept, child, before, stack[-1])
-        if before is not None:
-            kept.reader = before.reader
-            kept.reader.add(self._reader)
-        if piece is None or not kept.reader.is_complete or kept.lacks_excluded:
-            return None
-        kept.changes, kept.reached = tree.changes, self._reached
-        return kept
-
-    def _piece_of(
-        self,
-        kept: KeptWalk,
-        directory: Any,
-        before: KeptWalk | None,
-        parent: tuple[Any, _Piece, Iterator[Any]] | None = None,
-    ) -> _Piece | None:
-        """Return the piece of a directory, made again if it has changed; None if there can be none."""
-        if before is None and (made := self._pieces.get(directory)) is not None:
-            return made
-        self._memory = 0
-        old = None if before is None else before.pieces.get(directory)
-        is_listed = directory.entries is not None
-        if before is not None and old is not None and is_listed and directory.entered <= before.changes:
-            if isinstance(old, int):  # its listing has changed
-                old = _Piece(parent[1].rules if parent else IgnoreRules(), [], False, _NOTHING)
-            elif directory.changed <= before.changes:
-                return old
-            self._fill(self._kept_frame(kept, directory, old.rules), rules_known=True)
-        elif parent is not None:
-            above, around, _ = parent
-            frame = self._kept_frame(kept, above, around.rules)
-            self._enter([frame], self.root.kept_directory(above, frame.path), directory)
-        else:
-            rules = IgnoreRules() if self.ignored else self._rules_above(directory.real_path)
-            self._fill(self._kept_frame(kept, directory, rules))
-        return self._pieces.get(directory) if self._recording else None
-
-    def _kept_frame(self, kept: KeptWalk, directory: Any, rules: IgnoreRules) -> _Frame:
-        below, path = kept.paths_of(directory)
-        opened = self.root.kept_directory(directory, path)
-        return _Frame(opened, path, below, directory.real_path, rules, [], [])
-
-    def _key(self) -> tuple[Any, ...]:
-        with self.root.enter_directory(self._starts[0]) as start:
-            paths = start.path, start.real_path, self.root.display_path(start.real_path)
-        flags = self.hidden, self.ignored, self.others, self.directories, self.listing
-        return "walk", *paths, self.depth, *flags
-
-    def _visits(self, stack: list[_Frame], path: str) -> Iterator[Visit]:
+    def _visits(self, stack: list[Visit], path: str) -> Iterator[Visit]:
         start = self.root.enter_directory(path)
-        stack.append(_Frame(start, start.path, "", start.real_path, IgnoreRules(), [], []))
+        stack.append(Visit(start, "", 1, _NO_RULES))
         if not self.ignored:
             stack[0].rules = self._rules_above(start.real_path)
         self._fill(stack[0])
-        self._recording &= start.is_watched
         while stack:
-            frame = stack[-1]
-            directory = frame.directory or self._reopened(frame)
-            if directory is None:
+            visit = stack[-1]
+            if visit.closed and not self._reopen(visit):
                 self._memory -= stack.pop().memory
                 continue
-            depth = len(stack)
-            goes_below = self._reached is None and (self.depth == 0 or depth < self.depth)
-            child: DirEntry | None = None
-            if frame.next_directory < len(frame.directories) and (self.directories or goes_below):
-                child = frame.directories[frame.next_directory]
-            files = frame.files_before(child, directories_first=self.listing)
-            visible = child if self.directories else None
-            if files or visible is not None or (child is None and frame.more):
-                more = 0 if child else frame.more
-                yield Visit(directory, frame.path, frame.below, depth, files, visible, more)
+            goes_below = self._reached is None and (self.depth == 0 or visit.depth < self.depth)
+            child = visit.advance(descends=self.directories or goes_below, directories_first=self.listing)
+            visit.child = child if self.directories else None
+            if visit.files or visit.child is not None or visit.more:
+                yield visit
             if child is None:
                 self._memory -= stack.pop().memory
-                directory.close()
-                continue
-            frame.next_directory += 1
-            entered = self._enter(stack, directory, child) if goes_below else None
-            if entered is not None:
+                visit.directory.close()
+            elif goes_below and (entered := self._enter(stack, child)) is not None:
                 stack.append(entered)
-                if len(stack) > MAX_OPEN and (farthest := stack[-1 - MAX_OPEN]).directory is not None:
+                if len(stack) > MAX_OPEN:
+                    farthest = stack[-1 - MAX_OPEN]
                     farthest.directory.close()
-                    farthest.directory = None
+                    farthest.closed = True
 
     def _skip(self, reason: str, count: int = 1) -> None:
         """Count names that are left out."""
         if self._counting:
             self._left_out.counts[reason] += count
 
-    def _enter(self, stack: list[_Frame], directory: Directory, child: DirEntry) -> _Frame | None:
-        frame, name = stack[-1], child.name
-        if self.enter is not None and not self.enter(frame.below + name):
+    def _enter(self, stack: list[Visit], child: DirEntry) -> Visit | None:
+        visit, name = stack[-1], child.name
+        directory, is_link = visit.directory, child.is_symlink()
+        if self.enter is not None and not self.enter(visit.below + name):
             return None
-        if len(frame.path) + len(frame.real_path) > _SAFE_LENGTH and _too_deep(frame, name):
+        if len(visit.path) + len(directory.real_path) > _SAFE_LENGTH and _too_deep(directory, name):
             self._skip("too_deep")
             return None
         try:
-            if not child.is_symlink():
+            if not is_link:
                 opened = directory.enter(child)
             elif not self.follow:
                 return None
             else:
-                opened = self.root.enter_directory(with_slash(frame.path) + display_name(name))
-                if any(each.real_path == opened.real_path for each in stack):
+                opened = self.root.enter_directory(with_slash(visit.path) + display_name(name))
+                if any(each.directory.real_path == opened.real_path for each in stack):
                     opened.close()
                     self._skip("symlink")
                     return None
         except (AgentFSError, OSError):
             self._skip("unreadable")
             return None
-        entered = _Frame(opened, opened.path, f"{frame.below}{name}/", opened.real_path, frame.rules, [], [])
-        if child.is_symlink() and not self.ignored:
+        entered = Visit(opened, f"{visit.below}{name}/", visit.depth + 1, visit.rules)
+        if is_link and not self.ignored:
             entered.rules = self._rules_above(opened.real_path)
         self._fill(entered)
-        self._recording &= opened.is_watched
         return entered
 
     def _rules_above(self, real_path: str) -> IgnoreRules:
@@ -502,124 +244,163 @@ class Walk:
             return self._reader.above(real_path)
         except TimeoutError:
             self._reached = "timeout"
-            return IgnoreRules()
+            return _NO_RULES
 
-    def _reopened(self, frame: _Frame) -> Directory | None:
-        """Return the directory of a frame, opened again where it was closed; None when nothing is left."""
-        if frame.directory is None:
-            remaining = {each.name for each in frame.remaining}
-            if not remaining and not frame.more:
-                return None
-            try:
-                frame.directory = self.root.enter_directory(frame.path)
-                self._recording &= frame.directory.is_watched
-                # An entry is looked up where it was scanned from, so what is left is scanned again.
-                found = {
-                    each.name: each
-                    for part in frame.directory.scan_parts(MAX_BATCH)
-                    for each in part
-                    if each.name in remaining
-                }
-            except (AgentFSError, OSError):
-                self._left_out.counts["unreadable"] += len(remaining) + frame.more
-            else:
-                self._left_out.counts["unreadable"] += len(remaining) - len(found)
-                for entries, start in (
-                    (frame.files, frame.next_file),
-                    (frame.directories, frame.next_directory),
-                ):
-                    entries[start:] = [found[each.name] for each in entries[start:] if each.name in found]
-        return frame.directory
+    def _reopen(self, visit: Visit) -> bool:
+        """Open the directory of a visit again; return False if nothing is left to visit in it."""
+        files = visit.all_files[visit.first_file :]
+        directories = visit.directories[visit.next_directory :]
+        remaining = {each.name for each in (*files, *directories)}
+        if not remaining and not visit.unkept:
+            return False
+        try:
+            visit.directory = self.root.enter_directory(visit.path)
+            # An entry is looked up where it was scanned from, so what is left is scanned again.
+            found = {
+                each.name: each
+                for part in visit.directory.scan_parts(MAX_BATCH)
+                for each in part
+                if each.name in remaining
+            }
+        except (AgentFSError, OSError):
+            visit.directory.close()
+            self._left_out.counts["unreadable"] += len(remaining) + visit.unkept
+            return False
+        self._left_out.counts["unreadable"] += len(remaining) - len(found)
+        visit.all_files = [found[each.name] for each in files if each.name in found]
+        visit.directories = [found[each.name] for each in directories if each.name in found]
+        visit.first_file = visit.next_directory = 0
+        visit.closed = False
+        return True
 
-    def _fill(self, frame: _Frame, *, rules_known: bool = False) -> None:
-        """Scan the directory of a frame and leave out what the walk leaves out."""
-        directory = frame.directory
-        if self._reached is not None or directory is None:
+    def _fill(self, visit: Visit) -> None:
+        """Take the names of a directory, from what an earlier walk has kept or by a scan."""
+        directory = visit.directory
+        if self._reached is not None:
             return
-        if not self._recording or not directory.is_watched:
-            self._scan(frame, directory, rules_known=rules_known)
-            return
-        around = self._left_out
-        self._left_out = own = _LeftOut(room=around.room - len(around.excluded))
-        self._scan(frame, directory, rules_known=rules_known)
-        around.add(own)
-        self._left_out = around
-        if own.counts["unreadable"]:
-            self._recording = False
-            return
-        directories, entries = frame.directories, [*frame.files]
-        if directories:
-            entries = (
-                [*directories, *entries] if self.listing else sorted(directories + entries, key=entry_name)
-            )
-        kept: Any = getattr(directory, "kept", None)
-        self._pieces[kept] = _Piece(frame.rules, entries, bool(directories), own or _NOTHING)
-
-    def _scan(self, frame: _Frame, directory: Directory, *, rules_known: bool) -> None:
         if len(self._starts) > 1:
             self._counting = directory.real_path not in self._counted
             self._counted.add(directory.real_path)
-        first = not rules_known
+        derived = directory.derived if self._options is not None and self._counting else None
+        contents: _Contents | None = derived.get(self._options) if derived is not None else None
+        try:
+            if contents is not None and (contents.deciding is None or contents.deciding):
+                visit.rules = self._reader.inside(directory, visit.rules, contents.deciding)
+                visit.deciding = contents.deciding
+            if contents is None or visit.rules is not contents.rules or contents.count > self._entries_left:
+                self._scan(visit, derived, rules_known=contents is not None)
+            else:
+                self._take_kept(visit, contents)
+        except TimeoutError:  # of a test of names, or of reading rules
+            self._reached = "timeout"
+        except (AgentFSError, OSError):
+            self._skip("unreadable")
+
+    def _take_kept(self, visit: Visit, contents: _Contents) -> None:
+        """Take what an earlier walk has kept of a directory."""
+        call_context.step(contents.count)
+        if time.monotonic() > self.deadline:
+            raise TimeoutError
+        self._entries_left -= contents.count
+        visit.directories = contents.directories
+        if contents.left_out is not _NOTHING:
+            self._add_left_out(visit, contents.left_out)
+        self._choose(visit, contents.files)
+        self._keep_first(visit, 0)
+
+    def _scan(self, visit: Visit, derived: dict[Any, Any] | None, *, rules_known: bool) -> None:
+        """Take the names of a directory; keep them with the listing if only that and the rules decide."""
+        if derived is None:
+            self._scan_parts(visit, [], rules_known=rules_known)
+            return
+        files: list[DirEntry] = []
+        around, before = self._left_out, self._entries_left
+        self._left_out = own = _LeftOut()
+        self._depends_on_target = False
+        try:
+            self._scan_parts(visit, files, rules_known=rules_known)
+        finally:
+            self._left_out = around
+            self._add_left_out(visit, own)
+        if self._reached is None and not self._depends_on_target and not own.counts["unreadable"]:
+            files.sort(key=entry_name)
+            if len(derived) >= _MAX_KEYS:
+                derived.clear()
+            derived[self._options] = _Contents(
+                visit.rules,
+                visit.deciding,
+                files,
+                visit.directories,
+                before - self._entries_left,
+                own if any(own.counts.values()) else _NOTHING,
+            )
+
+    def _scan_parts(self, visit: Visit, taken: list[DirEntry], *, rules_known: bool) -> None:
+        """Take the names of a directory part by part, and add the files to `taken` before any is chosen."""
+        directory, decides = visit.directory, not (self.ignored or rules_known)
         try:
             for part in directory.scan_parts(MAX_BATCH):
                 call_context.step(len(part))
                 if time.monotonic() > self.deadline:
-                    self._reached = "timeout"
-                    break
+                    raise TimeoutError
                 entries = part
                 if len(part) > self._entries_left:
                     self._reached = "walk_entries"
                     entries = sorted(part, key=entry_name)[: self._entries_left]
                 self._entries_left -= len(entries)
-                before = len(frame.files) + len(frame.directories)
-                self._take(frame, directory, entries, first=first)
-                taken = len(frame.files) + len(frame.directories) - before
+                before = len(visit.all_files) + len(visit.directories)
+                files = self._take(visit, entries, decides=decides)
+                taken += files
+                self._choose(visit, files)
+                added = len(visit.all_files) + len(visit.directories) - before
                 name_bytes = _NAME_BYTES
                 if len(entries) > 1000:  # the memory of less is little, whatever its names
                     name_bytes = sum([len(entry.name) for entry in entries]) // len(entries)
-                frame.memory += taken * (_ENTRY_BYTES + name_bytes)
-                self._memory += taken * (_ENTRY_BYTES + name_bytes)
+                visit.memory += added * (_ENTRY_BYTES + name_bytes)
+                self._memory += added * (_ENTRY_BYTES + name_bytes)
                 if self._memory > _MAX_MEMORY:
                     self._reached = "memory"
                 if self._reached is not None:
                     break
-                first = False
-        except TimeoutError:  # of a test of names, or of reading rules
-            self._reached = "timeout"
-        except (AgentFSError, OSError):
-            self._skip("unreadable")
-        frame.directories.sort(key=self.key)
-        frame.files.sort(key=self.key)
-        self._keep_first(frame)
+                decides = False
+        finally:
+            visit.directories.sort(key=self.key)
+            visit.all_files.sort(key=self.key)
+            self._keep_first(visit, 0)
 
-    def _take(self, frame: _Frame, directory: Directory, entries: list[DirEntry], *, first: bool) -> None:
-        """Take what the walk is to visit of a part of a directory's entries."""
+    def _take(self, visit: Visit, entries: list[DirEntry], *, decides: bool) -> list[DirEntry]:
+        """Take the directories of a part of a directory's entries, and return the files to visit."""
         kept = [entry for entry in entries if entry.name[0] != "."]
         dotted: dict[str, DirEntry] = {}
         if len(kept) != len(entries):
             dotted = {entry.name: entry for entry in entries if entry.name[0] == "."}
-        if not self.ignored and first:
+        if decides:
             if len(entries) == MAX_BATCH:  # the rule files may be among what comes later
-                frame.rules = self._reader.inside(directory, frame.rules)
+                visit.deciding = None
             elif dotted:
-                frame.rules = self._reader.inside(directory, frame.rules, dotted)
+                visit.deciding = DECIDING & dotted.keys()
+            if visit.deciding is None or visit.deciding:
+                visit.rules = self._reader.inside(visit.directory, visit.rules, visit.deciding)
         if dotted:
-            kept += self._visible_dotted(frame, dotted)
-        if kept and frame.rules.active and not self.ignored:
-            kept = self._unignored(frame, directory, kept)
-        files = self._divide(frame, directory, kept)
+            kept += self._visible_dotted(visit, dotted)
+        if kept and visit.rules.active and not self.ignored:
+            kept = self._unignored(visit, kept)
+        return self._divide(visit, kept)
+
+    def _choose(self, visit: Visit, files: list[DirEntry]) -> None:
+        """Add the files of a directory that are selected; of a giant one, keep those that come first."""
         if self.select is not None and files:
-            files = self.select(directory, frame.below, files)
-        frame.files += files
-        if self.keep is not None and len(frame.files) > self.keep + MAX_BATCH:
-            self._keep_first(frame)
+            files = self.select(visit.directory, visit.below, files)
+        visit.all_files += files
+        self._keep_first(visit, MAX_BATCH)
 
-    def _keep_first(self, frame: _Frame) -> None:
-        if self.keep is not None and len(frame.files) > self.keep:
-            frame.more += len(frame.files) - self.keep
-            frame.files = nsmallest(self.keep, frame.files, key=self.key)
+    def _keep_first(self, visit: Visit, spare: int) -> None:
+        keep = self.keep
+        if keep is not None and len(visit.all_files) > keep + spare:
+            visit.unkept += len(visit.all_files) - keep
+            visit.all_files = nsmallest(keep, visit.all_files, key=self.key)
 
-    def _visible_dotted(self, frame: _Frame, dotted: dict[str, DirEntry]) -> list[DirEntry]:
+    def _visible_dotted(self, visit: Visit, dotted: dict[str, DirEntry]) -> list[DirEntry]:
         visible: list[DirEntry] = []
         for name, entry in dotted.items():
             if name.lower() in VCS_NAMES:
@@ -628,33 +409,38 @@ class Walk:
                 visible.append(entry)
             else:
                 self._skip("hidden")
-                self._add_excluded(frame, [entry])
+                self._exclude(visit, [entry])
         return visible
 
-    def _unignored(self, frame: _Frame, directory: Directory, entries: list[DirEntry]) -> list[DirEntry]:
-        kept, rules, decided = frame.rules.partition(with_slash(directory.real_path), entries, self.deadline)
+    def _unignored(self, visit: Visit, entries: list[DirEntry]) -> list[DirEntry]:
+        base = with_slash(visit.directory.real_path)
+        kept, rules, decided = visit.rules.partition(base, entries, self.deadline)
         if decided < len(entries):
             self._reached = "timeout"
         if rules:
             stay = set(map(id, kept))
-            self._add_excluded(frame, [entry for entry in entries[:decided] if id(entry) not in stay])
+            self._exclude(visit, [entry for entry in entries[:decided] if id(entry) not in stay])
             self._skip("ignored", len(rules))
             if self._counting:
                 self._left_out.rules.update(rules)
         return kept
 
-    def _add_excluded(self, frame: _Frame, entries: list[DirEntry]) -> None:
+    def _exclude(self, visit: Visit, entries: list[DirEntry]) -> None:
+        """Note hidden or ignored names, for a second look at them."""
         if self._counting:
-            path, below = with_slash(frame.path), frame.below
-            left_out = self._left_out
-            room = left_out.room - len(left_out.excluded)
-            left_out.is_cut |= len(entries) > room
-            for entry in entries[:room]:
-                left_out.excluded.append(Excluded(path + entry.name, below + entry.name, entry))
+            path, below, excluded = with_slash(visit.path), visit.below, self._left_out.excluded
+            for entry in entries[: MAX_EXCLUDED - len(excluded)]:
+                excluded.append(Excluded(path + entry.name, below + entry.name, entry))
 
-    def _divide(self, frame: _Frame, directory: Directory, entries: list[DirEntry]) -> list[DirEntry]:
-        """Add the directories to the frame and return the files."""
-        exclude, below = self.exclude, frame.below
+    def _add_left_out(self, visit: Visit, left_out: _LeftOut) -> None:
+        """Add what was left out in one directory."""
+        self._left_out.counts.update(left_out.counts)
+        self._left_out.rules.update(left_out.rules)
+        self._exclude(visit, [each.entry for each in left_out.excluded])
+
+    def _divide(self, visit: Visit, entries: list[DirEntry]) -> list[DirEntry]:
+        """Add the directories to the visit and return the files."""
+        exclude, below = self.exclude, visit.below
         files: list[DirEntry] = []
         if exclude is None:
             try:
@@ -675,12 +461,13 @@ class Walk:
                     continue
                 is_link = not is_dir and entry.is_symlink()
                 if is_link and (self.listing or self.follow):
-                    is_dir = directory.entry(entry).is_dir
-                    if self._recording:
-                        self._left_out.links.append((entry, is_dir))
+                    is_dir = visit.directory.entry(entry).is_dir
+                    self._depends_on_target = True
                 if is_dir:
-                    frame.directories.append(entry)
-                elif self.others or (is_link and self.follow and directory.target_status(entry) is not None):
+                    visit.directories.append(entry)
+                elif self.others or (
+                    is_link and self.follow and visit.directory.target_status(entry) is not None
+                ):
                     files.append(entry)
                 else:
                     self._skip("symlink" if is_link else "special")
@@ -689,9 +476,9 @@ class Walk:
         return files
 
 
-def _too_deep(frame: _Frame, name: str) -> bool:
-    """Return whether what is in a directory could not be named by a path."""
-    paths = [path.encode("utf-8", "surrogatepass") for path in (frame.path, frame.real_path)]
+def _too_deep(directory: Directory, name: str) -> bool:
+    """Return True if what is in a directory could not be named by a path."""
+    paths = [path.encode("utf-8", "surrogatepass") for path in (directory.path, directory.real_path)]
     parts = 2 + max(path.count(b"/") for path in paths)
     size = len(name.encode("utf-8", "surrogatepass")) + max(map(len, paths))
     return parts >= MAX_PARTS or size + MAX_NAME_BYTES + 2 > MAX_PATH_BYTES

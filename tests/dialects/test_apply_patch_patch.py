@@ -7,7 +7,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from agentfs.dialects.apply_patch import Hunk, Operation, locate_hunks, read_patch
+from agentfs.dialects.apply_patch import Operation, PatchHunk, locate_hunks, read_patch
 from agentfs.errors import AmbiguousError, InvalidArgumentError, NoMatchError
 
 
@@ -34,7 +34,7 @@ def test_every_operation_of_the_format_is_read():
         Operation("delete", "path/delete.py"),
         Operation(
             "update", "path/update.py", to="path/update2.py",
-            hunks=(Hunk(("def f():",), ("-    pass", "+    return 1"), at_end=False),),
+            hunks=(PatchHunk(("def f():",), ("-    pass", "+    return 1"), at_end=False),),
         ),
     ]  # fmt: skip
 

@@ -12,7 +12,8 @@ from types import ModuleType
 import pytest
 
 from agentfs import AgentFSError, Limits, Policy, Toolset, Workspace, dialects
-from agentfs.dialects import Dialect, problem_of
+from agentfs.dialects import Dialect
+from agentfs.dialects.toolkit import problem_of
 from agentfs.errors import NoMatchError, NotFoundError, OutsideWorkspaceError
 from agentfs.messages import Joined, Message, ParameterName, Retry, ToolName, call
 from agentfs.policy import VIEWED

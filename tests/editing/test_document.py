@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentfs.editing.document import Replacement, Segment, changed_ranges, hunks_of, splice_segments
+from agentfs.editing.document import Replacement, changed_ranges
 from agentfs.line_ranges import Hunk
-from agentfs.text import count_lines
+from agentfs.text import count_lines, line_changes
 from tests.conftest import lines_of
 
 
@@ -31,31 +31,15 @@ def rounds(draw):
     return before, present, made
 
 
-def segments_of(before, made):
-    segments = [Segment(len(before), 0)] if before else []
-    for splices in made:
-        segments = splice_segments(segments, splices)
-    return segments
-
-
-@given(rounds())
-def test_segments_say_where_every_kept_character_comes_from(case):
-    before, after, made = case
-    segments = segments_of(before, made)
-    assert sum(segment.length for segment in segments) == len(after)
-    position = 0
-    for segment in segments:
-        if segment.origin is not None:
-            kept = before[segment.origin : segment.origin + segment.length]
-            assert after[position : position + segment.length] == kept
-        position += segment.length
+def hunks_of(before, after):
+    return [Hunk(*change) for change in line_changes(before, after)]
 
 
 @given(rounds())
 def test_lines_outside_the_hunks_are_the_same_lines(case):
-    before, after, made = case
+    before, after, _ = case
     old, new = lines_of(before), lines_of(after)
-    found = hunks_of(before, after, segments_of(before, made))
+    found = hunks_of(before, after)
     rebuilt, position = [], 0
     for hunk in found:
         assert position <= hunk.old_start <= hunk.old_end <= len(old)
@@ -70,7 +54,7 @@ def test_lines_outside_the_hunks_are_the_same_lines(case):
 def test_changed_ranges_lie_in_the_file_and_cover_what_a_diff_finds_changed(case):
     before, after, made = case
     total = count_lines(after)
-    ranges = changed_ranges(hunks_of(before, after, segments_of(before, made)), total)
+    ranges = changed_ranges(hunks_of(before, after), total)
     assert all((1 <= first <= last <= total) or (first, last) == (0, 0) for first, last in ranges)
     lines = {line for first, last in ranges for line in range(first, last + 1)}
     differing = {
@@ -102,6 +86,6 @@ def test_changed_ranges_lie_in_the_file_and_cover_what_a_diff_finds_changed(case
 )
 def test_one_splice_in_lines(before, splice, expected, ranges):
     after = apply(before, [splice])
-    found = hunks_of(before, after, splice_segments([Segment(len(before), 0)], [splice]))
+    found = hunks_of(before, after)
     assert found == [expected]
     assert changed_ranges(found, count_lines(after)) == ranges

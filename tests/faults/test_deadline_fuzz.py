@@ -293,7 +293,7 @@ def peak():
 @pytest.mark.parametrize(
     "seconds",
     [
-        pytest.param(8, id="short"),
+        pytest.param(4, id="short"),
         pytest.param(
             float(os.environ.get("AGENTFS_FUZZ_SECONDS", "3600")), id="long", marks=pytest.mark.long
         ),

@@ -136,12 +136,12 @@ def snapshot(path: Path) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("mechanism", ["openat2", "walk"])
-def test_20000_calls_during_swaps_lead_nowhere_outside(arena, monkeypatch, mechanism):
+def test_5000_calls_during_swaps_lead_nowhere_outside(arena, monkeypatch, mechanism):
     force(monkeypatch, mechanism)
-    outcomes = hammer(arena, 20_000)
+    outcomes = hammer(arena, 5000)
     assert set(outcomes) <= ALLOWED, outcomes
-    assert outcomes["inside"] > 1000
-    assert outcomes["outside_workspace"] + outcomes["link_loop"] > 1000, "the attack was none"
+    assert outcomes["inside"] > 250
+    assert outcomes["outside_workspace"] + outcomes["link_loop"] > 250, "the attack was none"
 
 
 @pytest.mark.long
@@ -177,7 +177,7 @@ def test_deletes_moves_and_transactions_during_swaps_change_nothing_outside(aren
     force(monkeypatch, mechanism)
     (arena / "moving").write_text("inside")
     mix = ["make", "delete", "move", "move back", "move out", "move in", "edit", "transaction", "undo"]
-    outcomes = hammer(arena, 9000, mix, names=False)
+    outcomes = hammer(arena, 3000, mix, names=False)
     others = {"already_exists", "refused", "stale", "no_change", "invalid_argument", "no_match"}
     assert set(outcomes) <= ALLOWED | others, outcomes
     assert outcomes["inside"] > 20

@@ -59,8 +59,8 @@ def change(tmp_path):
     )
 
 
-def test_a_kill_before_every_third_call_leaves_all_old_or_all_new(change, both, monkeypatch):
-    check_kills(change, both, monkeypatch, 3)
+def test_a_kill_before_some_calls_leaves_all_old_or_all_new(change, both, monkeypatch):
+    check_kills(change, both, monkeypatch, 13)
 
 
 @pytest.mark.long
@@ -113,7 +113,7 @@ def kill_at(tmp_path, both, step):
 
 @needs_tracing
 def test_a_kill_at_some_system_calls_leaves_all_old_or_all_new(tmp_path, both):
-    kill_at(tmp_path, both, 61)
+    kill_at(tmp_path, both, 97)
 
 
 @pytest.mark.long

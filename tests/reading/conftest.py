@@ -9,7 +9,8 @@ from agentfs.fs import Root, revision_of
 from agentfs.limits import Limits
 from agentfs.policy import Policy
 from agentfs.read_tracker import ReadTracker
-from agentfs.reading import ReadRequest, read_file
+from agentfs.reading.page import ReadRequest
+from agentfs.reading.read import read_file
 
 
 class Reader:
@@ -25,9 +26,9 @@ class Reader:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content if isinstance(content, bytes) else content.encode())
 
-    def read(self, offset=1, limit=None, *, path="f", limits=None, indexes=None, **more):
+    def read(self, offset=1, limit=None, *, path="f", limits=None, **more):
         request = ReadRequest(offset, limit, **more)
-        return read_file(self.root, self.tracker, limits or Limits(), path, request, indexes)
+        return read_file(self.root, self.tracker, limits or Limits(), path, request)
 
     def error(self, offset=1, limit=None, **more):
         with pytest.raises(AgentFSError) as caught:

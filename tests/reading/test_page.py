@@ -1,4 +1,5 @@
 import codecs
+from dataclasses import replace
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -8,7 +9,6 @@ from agentfs import Workspace
 from agentfs.limits import Limits
 from agentfs.reading import large_file
 from agentfs.text import fits
-from agentfs.workspace import view_for_dialect
 
 LOADED = Limits()
 STREAMED = Limits(file_bytes=1)
@@ -206,21 +206,22 @@ def test_a_line_over_the_budget_of_tokens_is_cut_shorter_and_counts_as_read(read
 
 def test_a_caller_that_formats_lines_passes_its_overhead(tmp_path):
     (tmp_path / "a").write_text("é23456789\n" * 100 + "x" * 50 + "\x1b\u202e\n" * 3)
-    with Workspace(tmp_path, limits=Limits(read_bytes=200, line_chars=20)) as ws:
-        reserving = view_for_dialect(ws, line_overhead=9)
+    limits = Limits(read_bytes=200, line_chars=20)
+    with Workspace(tmp_path) as ws:
+        reserving = ws.view(limits=replace(limits, line_overhead=9))
         lines = reserving.read("a").content.splitlines()
         # 10 bytes, 9 beside them, and a line feed that the last does not need.
         assert len(lines) == 10
         assert reserving.read("a", limit=3).truncated_by is None
         assert reserving.read("a", limit=50).truncated_by == "bytes"
         assert len(reserving.read("a", line_ids=True).line_ids) == 7
-        unnumbered = view_for_dialect(ws, line_overhead=0)
+        unnumbered = ws.view(limits=replace(limits, line_overhead=0))
         assert unnumbered.read("a", 102).end_line == 103, "counted as it is, not as it would be shown"
-        reserving = view_for_dialect(ws, line_overhead=500)
+        reserving = ws.view(limits=replace(limits, line_overhead=500))
         assert reserving.read("a", 101, limit=1).content.startswith("x" * 50), "always one line, whole"
     (tmp_path / "b").write_text("0123456789\n" * 100)
-    with Workspace(tmp_path, limits=Limits(read_bytes=200, file_bytes=500)) as ws:
-        streamed = view_for_dialect(ws, line_overhead=9).read("b")
+    with Workspace(tmp_path, limits=Limits(read_bytes=200, file_bytes=500, line_overhead=9)) as ws:
+        streamed = ws.read("b")
         assert streamed.revision.startswith("~")
         assert streamed.end_line == 10
         assert streamed.next == {"name": "read", "arguments": {"path": "b", "offset": 11}}

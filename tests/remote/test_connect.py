@@ -406,7 +406,7 @@ def test_the_class_has_each_method_of_a_workspace():
 
 def test_the_public_tests_pass_over_a_pipe():
     """A representative part; all of them: `pytest --connect`."""
-    files = ["test_workspace.py", "editing/test_line_ids.py", "history/test_transactions.py"]
+    files = ["test_workspace.py", "editing/test_edit_lines.py", "history/test_transactions.py"]
     command = [sys.executable, "-m", "pytest", "--connect", "-q", "-n0", "-p", "no:cacheprovider"]
     done = subprocess.run([*command, *files], cwd=ROOT / "tests", capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-3000:]

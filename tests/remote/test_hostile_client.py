@@ -2,7 +2,6 @@
 
 import contextlib
 import copy
-import dataclasses
 import functools
 import json
 import os
@@ -13,7 +12,6 @@ import pytest
 
 from agentfs import Limits, Policy, Protect
 from agentfs.errors import AgentFSError
-from agentfs.policy import DialectOptions
 from agentfs.remote import protocol
 from agentfs.remote.server import Options, Server
 from agentfs.remote.transport import line_reader
@@ -263,8 +261,6 @@ def test_no_path_leads_out(start, path):
         {"method": "abort"},
         {"method": "begin", "arguments": {}},
         {"method": "read", "transaction": "other", "arguments": {"path": "a.txt"}},
-        {"method": "read", "dialect": {"$": "DialectOptions", "nothing": 1}, "arguments": {"path": "a.txt"}},
-        {"method": "read", "dialect": {"root": "/"}, "arguments": {"path": "a.txt"}},
         {"method": "read", "views": "x" * 100, "arguments": {"path": "a.txt"}},
         {"method": "write", "arguments": {"path": "x", "content": "x", "\ud800": 1}},
         {
@@ -384,7 +380,6 @@ WRONG = [
     "\u202e",
 ]
 NOT_FINITE = [b"NaN", b"Infinity", b"-Infinity", b"1e999"]
-OPTION_NAMES = [each.name for each in dataclasses.fields(DialectOptions)]
 
 
 def lines_with(message, *place):
@@ -400,14 +395,13 @@ def lines_with(message, *place):
         yield json.dumps(changed).encode().replace(b'"HERE"', value) + b"\n"
 
 
-@pytest.mark.parametrize("name", OPTION_NAMES)
-def test_no_option_of_a_dialect_widens_an_answer(tree, start, name):
+def test_no_limit_of_a_view_widens_an_answer(tree, start):
     """Attack: `line_overhead=-10**9` leaves out the limit of the bytes that a read returns."""
     (tree / "long.txt").write_text(f"{'one line of a text ' * 15}\n" * 2000)
     client = start()
-    call = {"method": "read", "arguments": {"path": "long.txt"}}
-    call["dialect"] = {"$": "DialectOptions"}
-    for number, line in enumerate(lines_with({"call": 1, **call}, "dialect", name)):
+    call = {"call": 1, "method": "read", "arguments": {"path": "long.txt"}}
+    call["views"] = [{"limits": {"$": "Limits", "read_lines": 1000}}]
+    for number, line in enumerate(lines_with(call, "views", 0, "limits", "line_overhead")):
         client.send(line.replace(b'"call": 1', b'"call": %d' % number))
         answer = next(protocol.messages(client.input.readline))
         assert len(json.dumps(answer)) < 300_000, line[-80:]
@@ -415,18 +409,7 @@ def test_no_option_of_a_dialect_widens_an_answer(tree, start, name):
     (tree / "long.txt").unlink()
 
 
-CALL_FIELDS = [
-    "method",
-    "arguments",
-    "views",
-    "dialect",
-    "transaction",
-    "key",
-    "tool",
-    "progress",
-    "seconds",
-    "again",
-]
+CALL_FIELDS = ["method", "arguments", "views", "transaction", "key", "tool", "progress", "seconds", "again"]
 
 
 @pytest.mark.parametrize("name", CALL_FIELDS)

@@ -26,7 +26,6 @@ def memory_of(root: Path, call: str) -> int:
     code = f"""
 import re, resource, sys
 from agentfs import Workspace
-from agentfs.workspace import view_for_dialect
 def most():
     if sys.platform == "linux":  # where `ru_maxrss` begins with what the parent of the process has taken
         return int(re.search(r"VmHWM:\\s*(\\d+)", open("/proc/self/status").read())[1]) // 1024
@@ -125,17 +124,17 @@ def test_regression_a_line_of_a_million_matches_does_not_keep_a_million_spans(
     ("arguments", "options"),
     [
         ("context=20", ""),
-        ("context=20", "whole_context=True"),
+        ("context=20", "overlap=True"),
         ("", ""),
-        ("output_mode='summary'", "summary_samples=10**9"),
+        ("output_mode='summary'", "samples=10**9"),
     ],
 )
 def test_regression_a_search_without_a_limit_stops_keeping_matches_at_its_memory(
     tmp_path: Path, arguments: str, options: str
 ) -> None:
     (tmp_path / "f.txt").write_bytes(b"ab\n" * 1_500_000)
-    view = f"view_for_dialect(ws, {options})"
-    assert memory_of(tmp_path, f"{view}.grep('b', limit=10**9, timeout=30, {arguments})") < 256
+    given = ", ".join(filter(None, (arguments, options)))
+    assert memory_of(tmp_path, f"ws.grep('b', limit=10**9, timeout=30, {given})") < 256
 
 
 def test_a_search_whose_page_ends_with_its_memory_goes_on_where_it_stopped(

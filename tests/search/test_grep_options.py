@@ -3,6 +3,7 @@
 import gc
 import os
 import re
+from functools import partial
 
 import pytest
 
@@ -10,7 +11,6 @@ from agentfs import AgentFSError, Limits, Policy, Workspace
 from agentfs.errors import InvalidArgumentError, NotFoundError, OutsideWorkspaceError, RefusedError
 from agentfs.fs import ReadBuffer
 from agentfs.search.searcher import without_marks
-from agentfs.workspace import view_for_dialect
 
 FILES = {
     "a.py": "import os\nvalue = a.b(x)\nVALUE = 2\n",
@@ -51,7 +51,7 @@ def test_each_match_has_its_whole_context_when_that_is_asked_for(tree):
     assert [(m.line, m.before, m.after) for m in apart.matches] == [
         (2, ("one",), ()), (3, (), ("four",)), (5, (), ())
     ]  # fmt: skip
-    whole = view_for_dialect(tree, whole_context=True).grep("value", "b.txt", context=1)
+    whole = tree.grep("value", "b.txt", context=1, overlap=True)
     assert [(m.line, m.before, m.after) for m in whole.matches] == [
         (2, ("one",), ("three values",)), (3, ("two value",), ("four",)), (5, ("four",), ())
     ]  # fmt: skip
@@ -127,18 +127,16 @@ def test_a_rule_for_paths_looks_at_where_was_searched_not_at_what_was_found(tmp_
 
 def test_a_dot_matches_line_ends_unless_it_is_told_not_to(tree):
     assert [m.text for m in tree.grep("four.value", multiline=True).matches] == ["four\nvalue value"]
-    view = view_for_dialect(tree, dot_all=False)
-    assert view.grep("four.value", multiline=True).total_matches == 0
-    assert view.grep(r"four\nvalue$", multiline=True).total_matches == 0
-    assert view.grep(r"^four\nvalue", multiline=True).matches[0].line == 4
+    search = partial(tree.grep, multiline=True, dot_all=False)
+    assert search("four.value").total_matches == 0
+    assert search(r"four\nvalue$").total_matches == 0
+    assert search(r"^four\nvalue").matches[0].line == 4
 
 
 def test_a_summary_shows_as_many_samples_and_lines_around_as_asked(tree):
-    view = view_for_dialect(tree, summary_samples=1)
-    shown = view.grep("value", "deep", output_mode="summary", before=1)
+    shown = tree.grep("value", "deep", output_mode="summary", before=1, samples=1)
     assert lines(shown) == [("deep/c.py", 1), ("deep/er/d.py", 1)]
-    view = view_for_dialect(tree, summary_samples=5)
-    shown = view.grep("value", "deep", output_mode="summary")
+    shown = tree.grep("value", "deep", output_mode="summary", samples=5)
     assert len(shown.matches) == 6
     shown = tree.grep("four", output_mode="summary", context=1)
     assert (shown.matches[0].before, shown.matches[0].after) == (("three values",), ("value value",))
@@ -208,11 +206,11 @@ def test_a_size_may_be_written_as_ripgrep_takes_it(tree, tmp_path, size, found):
 
 
 def test_a_dot_stops_at_line_ends_when_that_is_asked_for(tree):
-    view = view_for_dialect(tree, dot_all=False)
+    search = partial(tree.grep, multiline=True, dot_all=False)
     assert tree.grep("one.two", "b.txt", multiline=True).total_lines == 2
-    assert view.grep("one.two", "b.txt", multiline=True).total_lines == 0
-    assert view.grep("one\ntwo", "b.txt", multiline=True).total_lines == 2
-    assert view.grep("one\ntwo", "b.txt", multiline=True, word=True).total_lines == 2
+    assert search("one.two", "b.txt").total_lines == 0
+    assert search("one\ntwo", "b.txt").total_lines == 2
+    assert search("one\ntwo", "b.txt", word=True).total_lines == 2
 
 
 def test_a_codec_is_for_files_that_are_nothing_else(tree, tmp_path):
@@ -415,3 +413,23 @@ def test_the_length_of_a_plain_text_is_counted_as_it_was_given(tree):
     with pytest.raises(AgentFSError, match="has 1001 characters") as caught:
         tree.grep("(" * 1001, fixed_strings=True)
     assert caught.value.details == {"characters": 1001, "limit": 1000}
+
+
+def test_only_whole_lines_and_only_lines_without_a_match(tree):
+    assert [m.line for m in tree.grep("four|value", "b.txt", whole_line=True).matches] == [4]
+    assert [m.line for m in tree.grep("value", "b.txt", invert=True).matches] == [1, 4]
+    assert [m.line for m in tree.grep("value", "b.txt", invert=True, word=True).matches] == [1, 3, 4]
+    with pytest.raises(InvalidArgumentError, match="multiline"):
+        tree.grep("value", invert=True, multiline=True)
+    with pytest.raises(InvalidArgumentError, match="samples"):
+        tree.grep("value", samples=0)
+
+
+def test_a_file_that_several_links_lead_to_is_searched_once_if_asked(tree, tmp_path):
+    (tmp_path / "deep" / "link.py").symlink_to("c.py")
+    assert list(tree.grep("value", "deep", follow_symlinks=True, unique=True).counts) == [
+        "deep/c.py",
+        "deep/er/d.py",
+    ]
+    found = tree.find("deep", types="f", follow_symlinks=True, unique=True).files
+    assert [each.path for each in found] == ["deep/c.py", "deep/er/d.py"]

@@ -6,7 +6,6 @@ from dataclasses import MISSING, fields, replace
 import pytest
 
 from agentfs import Workspace
-from agentfs.policy import DialectOptions
 from agentfs.search import FindOptions, GlobOptions, GrepOptions, ListOptions
 from agentfs.search.options import next_page
 
@@ -35,11 +34,6 @@ def test_the_call_for_the_next_page_repeats_what_is_not_at_its_default(options, 
     arguments = next_page(given, 7)["arguments"]
     added = {"path": ["a", "b"], "limit": 3, "include_ignored": True, "hidden": False, "offset": 7}
     assert arguments == {**required, **added}
-
-
-def test_what_a_dialect_asks_for_is_no_argument_of_the_next_call():
-    options = GrepOptions("x", dialect=DialectOptions(dot_all=False))
-    assert next_page(options, 1) == next_page(GrepOptions("x"), 1)
 
 
 def test_regression_the_next_page_of_a_search_for_line_ids_has_them_too(tmp_path):

@@ -21,10 +21,10 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from agentfs.fs.kept import WatchedDirectory
 
 from agentfs import Limits, Policy, Workspace
 from agentfs.fs import Directory, ReadBuffer, inotify, mounts, syscalls, texts, watch
-from agentfs.fs.kept import WatchedDirectory
 from agentfs.tree.walk import Walk
 from tests.search.watched import answer, check_same
 

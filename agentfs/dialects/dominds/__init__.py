@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Literal
 
-from agentfs.dialects import Dialect
+from agentfs import Limits, Workspace
 from agentfs.dialects.dominds.documents import (
     Document,
     counts,
@@ -24,14 +24,21 @@ from agentfs.dialects.dominds.documents import (
     with_document,
 )
 from agentfs.dialects.dominds.rg_args import ALLOWED, read_arguments, vary
-from agentfs.dialects.rendering import case_options, last_line, past_end_of_lines
+from agentfs.dialects.toolkit import (
+    Dialect,
+    Message,
+    NextCall,
+    RenderContext,
+    ToolSpec,
+    call,
+    case_options,
+    last_line,
+    literal,
+    past_end_of_lines,
+    to_json,
+)
 from agentfs.errors import InvalidArgumentError, NotAFileError, PastEndError, must_be
-from agentfs.limits import Limits
-from agentfs.messages import Message, NextCall, call
 from agentfs.results import GrepResult, ListResult, ReadResult
-from agentfs.tools.spec import RenderContext, ToolSpec
-from agentfs.visible import literal, to_json
-from agentfs.workspace import Workspace, view_for_dialect
 
 Case = Literal["smart", "sensitive", "insensitive"]
 
@@ -89,7 +96,9 @@ def specs(workspace: Workspace) -> Sequence[ToolSpec]:
         pattern: str, path: str = ".", context_before: int = 0, context_after: int = 0, case: Case = "smart"
     ) -> GrepResult:
         """Search and display matching snippets: one for each matching line."""
-        return workspace.grep(pattern, path, before=context_before, after=context_after, **case_options(case))
+        return workspace.grep(
+            pattern, path, before=context_before, after=context_after, overlap=True, **case_options(case)
+        )
 
     def ripgrep_count(pattern: str, path: str = ".", case: Case = "smart") -> GrepResult:
         """Count matches in each file, and in all."""
@@ -105,9 +114,8 @@ def specs(workspace: Workspace) -> Sequence[ToolSpec]:
     def grep(pattern: str, path: str = ".", rg_args: list[str] | str | None = None) -> GrepResult:
         """Advanced rg search, with some of ripgrep's own arguments."""
         given = read_arguments(rg_args)
-        view = view_for_dialect(workspace, **given.dialect_options)
         try:
-            return view.grep(path=path, **given.grep(pattern))
+            return workspace.grep(path=path, overlap=True, dot_all=False, **given.grep(pattern))
         except InvalidArgumentError as error:
             if "types" in error.details:
                 near = error.details["nearest"] or ("py", "js", "rust")
@@ -216,7 +224,12 @@ DIALECT = Dialect(
     "dominds",
     specs,
     # `max_lines` bounds the lines, and the size of a reply the bytes.
-    limits={"read_lines": 1_000_000, "read_bytes": 100_000, "output_tokens": 40_000, "context_lines": 100},
-    options={"line_overhead": _NUMBER_CHARS, "whole_context": True, "dot_all": False},
+    limits={
+        "read_lines": 1_000_000,
+        "read_bytes": 100_000,
+        "line_overhead": _NUMBER_CHARS,
+        "output_tokens": 40_000,
+        "context_lines": 100,
+    },
     render=render_yaml,
 )

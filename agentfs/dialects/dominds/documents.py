@@ -14,15 +14,20 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, cast
 
+from agentfs import Limits, ToolResult, Workspace
 from agentfs.dialects.dominds.rg_args import read_arguments
-from agentfs.dialects.rendering import cut_lines, left_out, lines_of, problem_of, without_empty
-from agentfs.limits import Limits
-from agentfs.results import Entry, GrepResult, ListResult, Match, ReadResult, Skipped, ToolResult
-from agentfs.search.searcher import without_marks
-from agentfs.text import most_that_fit
-from agentfs.tools.spec import RenderContext
-from agentfs.visible import visible
-from agentfs.workspace import Workspace
+from agentfs.dialects.toolkit import (
+    RenderContext,
+    cut_lines,
+    left_out,
+    lines_of,
+    most_that_fit,
+    problem_of,
+    visible,
+    without_empty,
+    without_marks,
+)
+from agentfs.results import Entry, GrepResult, ListResult, Match, ReadResult, Skipped
 
 Document = dict[str, Any]
 

@@ -8,11 +8,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal
 
-from agentfs.dialects.rendering import case_options
+from agentfs.dialects.toolkit import Retry, case_options, literal, parse_filesize
 from agentfs.errors import InvalidArgumentError
-from agentfs.messages import Retry
-from agentfs.search.options import parse_filesize
-from agentfs.visible import literal
 
 _SORTS = {"path": "path", "modified": "oldest", "none": "path"}
 _MAX_CHARS = 50_000  # the time of `getopt` grows with their square
@@ -48,11 +45,6 @@ class RgArguments:
         """What the results are."""
         return self.files or ("matches" if self.only_matching and not self.inverted else "lines")
 
-    @property
-    def dialect_options(self) -> dict[str, bool]:
-        """The fields of `DialectOptions` for what `grep` has no argument for."""
-        return {"whole_line": self.match == "line", "inverted": self.inverted}
-
     def grep(self, pattern: str) -> dict[str, Any]:
         """Return the arguments of `grep` for a pattern."""
         if self.inverted and self.options.get("multiline"):
@@ -73,7 +65,9 @@ class RgArguments:
         if self.files:
             arguments["output_mode"] = {"files": "files_with_matches", "counts": "count"}[self.files]
         arguments |= {"fixed_strings": True} if self.fixed else {}
-        arguments |= {"word": True} if self.match == "word" else {}
+        if self.match:
+            arguments["word" if self.match == "word" else "whole_line"] = True
+        arguments |= {"invert": True} if self.inverted else {}
         return {**arguments, **self.options}
 
 

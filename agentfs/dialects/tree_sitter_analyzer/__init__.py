@@ -9,16 +9,30 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, TypeVar, get_type_hints
 
-from agentfs.dialects import Dialect
-from agentfs.dialects.rendering import as_json, case_options, problem_of
+from agentfs import AgentFSError, ToolResult, Workspace
+from agentfs.dialects.toolkit import (
+    HARD_FILE_BYTES,
+    Dialect,
+    Message,
+    RenderContext,
+    Retry,
+    ToolSpec,
+    as_json,
+    case_options,
+    compile_globs,
+    first_line,
+    parse_filesize,
+    parse_types,
+    problem_of,
+)
 from agentfs.dialects.tree_sitter_analyzer.contract import (
     MAX_LIMIT,
     MAX_TIMEOUT_MS,
+    ContentQuery,
     FileFilter,
     FindAndGrep,
     Format,
     Language,
-    Query,
     SearchContent,
     language_of_environment,
     own_error,
@@ -32,15 +46,8 @@ from agentfs.dialects.tree_sitter_analyzer.replies import (
     list_reply,
     search_reply,
 )
-from agentfs.errors import AgentFSError, InvalidPatternError, OutsideWorkspaceError, UnknownToolError
-from agentfs.limits import HARD_FILE_BYTES
-from agentfs.messages import Message, Retry
-from agentfs.results import GlobResult, GrepResult, ToolResult
-from agentfs.search.options import parse_filesize, parse_types
-from agentfs.tools.result import first_line
-from agentfs.tools.spec import RenderContext, ToolSpec
-from agentfs.tree.globs import compile_globs
-from agentfs.workspace import Workspace, view_for_dialect
+from agentfs.errors import InvalidPatternError, OutsideWorkspaceError, UnknownToolError
+from agentfs.results import GlobResult, GrepResult
 
 NAME = "tree-sitter-analyzer"
 
@@ -89,7 +96,6 @@ def in_language(language: Language | None = None) -> Dialect:
         NAME,
         specs,
         limits={"grep_line_chars": 2000, "output_tokens": UNBOUNDED, "timeout": MAX_TIMEOUT_MS / 1000},
-        options={"dot_all": False, "summary_samples": SAMPLES},
         render=render,
     )
 
@@ -114,7 +120,7 @@ def _tool(
 
 def _list_files(workspace: Workspace, given: FileFilter) -> ToolResult:
     notes = _check_numbers(workspace, given)
-    found = _find(view_for_dialect(workspace, unique_files=given.follow_symlinks), given)
+    found = _find(workspace, given, unique=given.follow_symlinks)
     return list_reply(workspace, found, notes, given)
 
 
@@ -126,7 +132,7 @@ def _search_content(workspace: Workspace, given: SearchContent) -> ToolResult:
     options = _grep_options(given)
     notes = _check_numbers(workspace, given)
     found = _grep(
-        view_for_dialect(workspace, unique_files=given.follow_symlinks or bool(given.files)),
+        workspace,
         {"include_globs": given.include_globs, "exclude_globs": given.exclude_globs},
         {
             **options,
@@ -135,6 +141,7 @@ def _search_content(workspace: Workspace, given: SearchContent) -> ToolResult:
             "glob": given.include_globs,
             "exclude": _excluded(given) or None,
             "follow_symlinks": given.follow_symlinks,
+            "unique": given.follow_symlinks or bool(given.files),
             "hidden": given.hidden,
             "include_ignored": given.no_ignore,
         },
@@ -146,14 +153,14 @@ def _find_and_grep(workspace: Workspace, given: FindAndGrep) -> ToolResult:
     options = _grep_options(given)
     notes = _check_numbers(workspace, given)
     filtered = replace(given, types=_searchable_types(given.types))
-    files = _find(view_for_dialect(workspace, unique_files=True), filtered, sort=_SORT[given.sort])
+    files = _find(workspace, filtered, sort=_SORT[given.sort], unique=True)
     # `find` takes one list of globs: where `pattern` is a glob, the search takes the others.
     globs = given.include_globs if given.glob and given.pattern else None
     options |= {"path": given.roots, "files": files, "glob": globs}
     return search_reply(workspace, _grep(workspace, {"include_globs": globs}, options), files, notes, given)
 
 
-def _check_numbers(workspace: Workspace, given: FileFilter | Query) -> list[str]:
+def _check_numbers(workspace: Workspace, given: FileFilter | ContentQuery) -> list[str]:
     """Check the numbers of a call, and return a note for each that is over its maximum and so lowered."""
     notes: list[str] = []
     for field, (least, most) in _BOUNDS.items():
@@ -163,7 +170,7 @@ def _check_numbers(workspace: Workspace, given: FileFilter | Query) -> list[str]
             raise own_error("least", name, name=name, least=str(least), value=str(value))
         if value is not None and most is not None and value > most:
             notes.append(f"{name} was lowered from {value:,} to {most:,}, the most there is")
-    if isinstance(given, Query):
+    if isinstance(given, ContentQuery):
         most = workspace.limits.context_lines
         if max(given.context_before or 0, given.context_after or 0) > most:
             notes.append(f"context was lowered to {most} lines on either side")
@@ -173,7 +180,9 @@ def _check_numbers(workspace: Workspace, given: FileFilter | Query) -> list[str]
 
 
 def _find(workspace: Workspace, given: FileFilter, **options: Any) -> GlobResult:
-    includes, excludes = (given.include_globs, _excluded(given)) if isinstance(given, Query) else (None, [])
+    includes, excludes = None, list[str]()
+    if isinstance(given, ContentQuery):
+        includes, excludes = given.include_globs, _excluded(given)
     try:
         return workspace.find(
             given.roots,
@@ -199,7 +208,7 @@ def _find(workspace: Workspace, given: FileFilter, **options: Any) -> GlobResult
         raise
 
 
-def _grep_options(given: Query) -> dict[str, Any]:
+def _grep_options(given: ContentQuery) -> dict[str, Any]:
     """Return arguments of `grep` for those of the tools."""
     output_format = given.format
     if not given.query:
@@ -211,6 +220,8 @@ def _grep_options(given: Query) -> dict[str, Any]:
         "word": given.word,
         **case_options(given.case),
         "multiline": given.multiline,
+        "dot_all": False,
+        "samples": SAMPLES,
         "context": 0,
         "before": given.context_before,
         "after": given.context_after,
@@ -236,7 +247,7 @@ def _grep(workspace: Workspace, globs: _Globs, arguments: Mapping[str, Any]) -> 
         ) from None
 
 
-def _excluded(given: Query) -> list[str]:
+def _excluded(given: ContentQuery) -> list[str]:
     """Return the globs to leave out, without the `!` that rg has before them."""
     return [glob.removeprefix("!") for glob in given.exclude_globs or ()]
 

@@ -7,9 +7,8 @@ from dataclasses import dataclass, fields
 from functools import partial
 from typing import Any, Literal
 
-from agentfs.dialects.rendering import Problem
+from agentfs.dialects.toolkit import FirstOf, Message, Names, NextCall, Problem, Retry, ToolName, say
 from agentfs.errors import InvalidArgumentError
-from agentfs.messages import FirstOf, Message, Names, NextCall, Retry, ToolName, say
 
 Language = Literal["en", "ja"]
 Format = Literal["total_only", "count_only_matches", "summary_only", "group_by_file", "full"]
@@ -41,7 +40,7 @@ class FileFilter:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Query:
+class ContentQuery:
     """The parameters that both searches of contents have."""
 
     query: str
@@ -74,7 +73,7 @@ class Query:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SearchContent(Query):
+class SearchContent(ContentQuery):
     """The parameters of search_content."""
 
     roots: list[str] | None = None
@@ -85,7 +84,7 @@ class SearchContent(Query):
 
 
 @dataclass(frozen=True, kw_only=True)
-class FindAndGrep(Query, FileFilter):
+class FindAndGrep(ContentQuery, FileFilter):
     """The parameters of find_and_grep."""
 
     sort: Literal["path", "mtime", "size"] = "path"
@@ -341,7 +340,7 @@ _OPTIONS: Mapping[str, Mapping[str, Any]] = {
 }
 
 
-def tool_options(tool: str, parameters: type[FileFilter | Query]) -> dict[str, Any]:
+def tool_options(tool: str, parameters: type[FileFilter | ContentQuery]) -> dict[str, Any]:
     """Return the options of a tool's `ToolSpec`, whose parameters are the fields of a dataclass."""
     texts = {**_PARAMETERS, **(_FIND_AND_GREP_PARAMETERS if tool == "find_and_grep" else {})}
     names = [each.name for each in fields(parameters)]

@@ -5,7 +5,16 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, fields
 from typing import Any, cast
 
-from agentfs.dialects.rendering import absolute_in, without_empty
+from agentfs import ToolResult, Workspace
+from agentfs.dialects.toolkit import (
+    absolute_in,
+    estimate_tokens,
+    say,
+    skip_report,
+    to_json,
+    without_empty,
+    without_marks,
+)
 from agentfs.dialects.tree_sitter_analyzer.contract import (
     FIND_NAMES,
     GREP_NAMES,
@@ -16,12 +25,7 @@ from agentfs.dialects.tree_sitter_analyzer.contract import (
     Format,
     SearchContent,
 )
-from agentfs.messages import say
-from agentfs.results import Entry, GlobResult, GrepResult, Match, Skipped, ToolResult
-from agentfs.search.render import skip_report
-from agentfs.search.searcher import without_marks
-from agentfs.text import estimate_tokens, to_json
-from agentfs.workspace import Workspace
+from agentfs.results import Entry, GlobResult, GrepResult, Match, Skipped
 
 # The budget of a format in tokens; `total_only` is one number, and `full` is bounded by `Limits` alone.
 _BUDGETS: Mapping[Format, int] = {"count_only_matches": 200, "summary_only": 2000, "group_by_file": 10_000}

@@ -43,8 +43,8 @@ class _Lines:
         return {"path": self.path, "changes": self.changes, "line_ids": list(self.ids[:_MOST_LISTED])}
 
 
-def edit_lines_file(target: EditTarget, changes: Sequence[LineChange], *, fresh: bool = False) -> EditResult:
-    """Replace lines named by their ids, in one write; with `fresh` only ids that `_check_fresh` lets pass."""
+def edit_lines_file(target: EditTarget, changes: Sequence[LineChange]) -> EditResult:
+    """Replace lines named by their ids, in one write."""
     tracker = target.tracker
     if not changes:
         raise InvalidArgumentError(
@@ -55,7 +55,7 @@ def edit_lines_file(target: EditTarget, changes: Sequence[LineChange], *, fresh:
 
     def compute(draft: Draft, current: Current) -> Edited:
         revision = current.revision or ""
-        if fresh:
+        if target.root.policy.line_ids == "fresh":
             _check_fresh(tracker, current, revision)
         versions = tracker.versions_with_ids(current.real_path)
         if not versions:
@@ -70,7 +70,7 @@ def edit_lines_file(target: EditTarget, changes: Sequence[LineChange], *, fresh:
         lines = _Lines(current.path, bodies_of(view.text), ids, len(changes))
         ranges = _ranges(lines, versions, changes)
         texts = [to_lf(change.new_content, lone=view.lone) for change in changes]
-        draft.replace(view, _replacements(view, lines, ranges, texts), len(changes))
+        draft.replace(view, _replacements(view, lines, ranges, texts))
         given = [text.removesuffix("\n").count("\n") + 1 if text else 0 for text in texts]
         counts = zip(ranges, given, strict=True)
         return draft.result("line_id", sum(max(last + 1 - first, count) for (first, last), count in counts))

@@ -38,18 +38,14 @@ def number_lines(bodies: Sequence[str], first: int, *, width: int | None = None)
     return lines
 
 
-def cut_line(line: str, limit: int, *, beyond: str = "") -> str:
+def cut_line(line: str, limit: int, *, beyond: int = 0) -> str:
     """Cut a long line and say by how much: `⟦+123 characters⟧`; a line end is kept and not counted.
 
-    `beyond` is what the line has beyond what was loaded of it, such as "12 bytes".
+    `beyond` is how many characters the line has beyond those that were loaded.
     """
     body = without_end(line, lone=True) if len(line) > limit else line
-    over = max(len(body) - limit, 0)
-    if not over and not beyond:
-        return line
-    counted = plural(over, "character") if over else ""
-    more = " and ".join(part for part in (counted, beyond) if part)
-    return f"{body[:limit]}⟦+{more}⟧{line[len(body) :]}"
+    over = max(len(body) - limit, 0) + beyond
+    return f"{body[:limit]}{cut_mark(over)}{line[len(body) :]}" if over else line
 
 
 def cut_mark(count: int) -> str:

@@ -4,7 +4,6 @@ import pytest
 
 from agentfs import AgentFSError, LineChange, Policy, Workspace
 from agentfs.errors import InvalidArgumentError
-from agentfs.workspace import view_for_dialect
 
 FILE = b"one\ntwo\r\n}\nthree\n}\nlast"
 
@@ -320,7 +319,7 @@ def test_a_function_that_returns_no_ranges_is_an_error_and_nothing_is_changed(ws
 
 def test_fresh_ids_are_those_of_the_version_that_was_read_and_not_changed_since(ws, file):
     first, second, *_ = ids_of(ws)
-    fresh = view_for_dialect(ws, fresh_line_ids=True)
+    fresh = ws.view(policy=Policy(line_ids="fresh"))
     assert fresh.edit_lines("f.txt", [one(first, "1")]).lines_changed == 1
     error = failure(fresh, file, one(second, "2"))
     assert error.code == "unread"
@@ -339,7 +338,7 @@ def test_fresh_ids_are_those_of_the_version_that_was_read_and_not_changed_since(
 
 
 def test_grep_gives_fresh_ids_only(ws, file, tmp_path):
-    fresh = view_for_dialect(ws, fresh_line_ids=True)
+    fresh = ws.view(policy=Policy(line_ids="fresh"))
 
     def found():
         return fresh.grep("three", line_ids=True).matches[0].line_id

@@ -12,6 +12,19 @@ _DEAD_SHARE = 8  # a block is copied when one part of so many is of texts that w
 Find = Callable[[bytearray, int, int], int]  # where something is between two positions; -1 for nowhere
 
 
+class KeptText(Protocol):
+    """A file whose text may be in a block."""
+
+    block: "Block | None"
+    index: int  # in the block
+    content: str  # what its reader has found it to be; "" for nothing, and when it is dropped
+
+    @property
+    def text(self) -> memoryview:
+        """The kept text."""
+        ...
+
+
 class Block:
     """Texts one after the other, each followed by a NUL."""
 
@@ -22,19 +35,28 @@ class Block:
         self.end = 0
         self.dead = 0  # bytes of texts that were dropped
         self.starts = array("q")
-        self.owners: list[Text | None] = []
+        self.owners: list[KeptText | None] = []
         self.used = 0  # the last search that a text of it took part in
 
+    def place(self, index: int) -> tuple[bytearray, int, int]:
+        """Return a text as a buffer, a start and an end."""
+        return self.data, self.starts[index], self._end(index) - 1
 
-class Text(Protocol):
-    """What a kept text is of."""
+    def drop(self, index: int) -> None:
+        """Drop a text."""
+        self.owners[index] = None
+        self.dead += self._end(index) - self.starts[index]
+        while self.owners and self.owners[-1] is None:
+            self.owners.pop()
+            start = self.starts.pop()
+            self.dead -= self.end - start
+            self.end = start
 
-    block: Block | None
-    index: int  # in the block
-    content: str  # what its reader has found it to be; "" for nothing, and when it is dropped
+    def _end(self, index: int) -> int:
+        return self.starts[index + 1] if index + 1 < len(self.starts) else self.end
 
 
-class TextStore:
+class TextBlocks:
     """Texts, up to a number of bytes."""
 
     def __init__(self, max_bytes: int) -> None:
@@ -97,7 +119,7 @@ class TextStore:
         blocks.insert(0 if needed == length else len(blocks), block)
         return block
 
-    def add(self, owner: Text, block: Block, size: int) -> None:
+    def add(self, owner: KeptText, block: Block, size: int) -> None:
         """Keep a text that was written to where the block ends."""
         owner.block, owner.index = block, len(block.owners)
         block.starts.append(block.end)
@@ -106,38 +128,11 @@ class TextStore:
         block.data[block.end - 1] = 0
         block.used = self.search
 
-    def view(self, owner: Text) -> memoryview:
-        """Return the bytes of a kept text."""
-        data, start, end = self.place(owner)
-        return memoryview(data)[start:end]
-
-    def place(self, owner: Text) -> tuple[bytearray, int, int]:
-        """Return where a kept text is: in what, from where, and to where."""
-        block, index = owner.block, owner.index
-        if block is None:
-            return bytearray(), 0, 0
-        return block.data, block.starts[index], self._end(block, index) - 1
-
-    def discard(self, owner: Text) -> None:
-        """Drop a text, if it is kept."""
-        block, index = owner.block, owner.index
-        owner.content = ""
-        if block is None:
-            return
-        owner.block = None
-        block.owners[index] = None
-        block.dead += self._end(block, index) - block.starts[index]
-        while block.owners and block.owners[-1] is None:
-            block.owners.pop()
-            start = block.starts.pop()
-            block.dead -= block.end - start
-            block.end = start
-
     def compact(self) -> None:
         """Give back the memory of dropped texts."""
         for block in self._blocks[:]:
             if block in self._blocks and (not block.end or block.dead * _DEAD_SHARE > block.end):
-                kept = [(owner, owner.content, self.view(owner)) for owner in block.owners if owner]
+                kept = [(owner, owner.content, owner.text) for owner in block.owners if owner]
                 self._remove(block)
                 for owner, content, text in kept:
                     target = self.reserve(len(text))
@@ -146,11 +141,11 @@ class TextStore:
                         self.add(owner, target, len(text))
                         owner.content = content
 
-    def mark_used(self, owners: Iterable[Any]) -> None:
+    def mark_used(self, owners: Iterable[object]) -> None:
         """Note that the search under way takes the texts of some owners, if it may come to dropping some."""
         if self._allocated < self.max_bytes - 2 * self._block_size:
             return
-        for block in {owner.block for owner in owners}:
+        for block in {getattr(owner, "block", None) for owner in owners}:
             if block is not None:
                 block.used = self.search
 
@@ -170,9 +165,6 @@ class TextStore:
                     owners.add(block.owners[index - 1])
                     at = find(data, starts[index], end) if index < len(starts) else -1
         return owners
-
-    def _end(self, block: Block, index: int) -> int:
-        return block.starts[index + 1] if index + 1 < len(block.starts) else block.end
 
     def _remove(self, block: Block) -> None:
         """Drop a block with its texts."""

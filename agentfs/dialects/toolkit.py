@@ -1,0 +1,258 @@
+"""What a dialect is made of: the `Dialect` itself, helpers for its renderer, and terms of its messages.
+
+A dialect imports this module, `agentfs`, `agentfs.results` and `agentfs.errors`, and nothing else of agentfs.
+"""
+
+import os
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Literal, NamedTuple, TypeVar
+
+from agentfs import Limits, Policy, Toolset, Workspace
+from agentfs.call_context import check
+from agentfs.editing.diagnostics import explain_ambiguous, explain_no_match
+from agentfs.editing.match import occurrences, tolerant_matches
+from agentfs.errors import AgentFSError, PastEndError, UnknownToolError
+from agentfs.fs import quote
+from agentfs.limits import HARD_FILE_BYTES
+from agentfs.messages import FirstOf, Message, Names, NextCall, Retry, ToolName, call, say
+from agentfs.nearest import nearest
+from agentfs.permissions import Mode, Permission, PermissionAnswer
+from agentfs.results import Match, ReadResult, Skipped, ToolResult
+from agentfs.search.options import parse_filesize, parse_types
+from agentfs.search.render import skip_report
+from agentfs.search.searcher import without_marks
+from agentfs.text import estimate_tokens, most_that_fit, newline_of, plural
+from agentfs.tools.result import first_line
+from agentfs.tools.spec import RenderContext, ToolSpec
+from agentfs.tree.globs import compile_globs
+from agentfs.visible import literal, one_line, to_json, visible
+
+__all__ = [
+    "HARD_FILE_BYTES",
+    "Dialect",
+    "FirstOf",
+    "Message",
+    "Mode",
+    "Names",
+    "NextCall",
+    "Permission",
+    "PermissionAnswer",
+    "Problem",
+    "RenderContext",
+    "Retry",
+    "ToolName",
+    "ToolSpec",
+    "absolute_in",
+    "as_json",
+    "call",
+    "case_options",
+    "check",
+    "compile_globs",
+    "content_of",
+    "cut_lines",
+    "estimate_tokens",
+    "explain_ambiguous",
+    "explain_no_match",
+    "first_line",
+    "last_line",
+    "left_out",
+    "left_out_field",
+    "lines_of",
+    "literal",
+    "most_that_fit",
+    "nearest",
+    "newline_of",
+    "occurrences",
+    "one_line",
+    "parse_filesize",
+    "parse_types",
+    "past_end_of_lines",
+    "plural",
+    "problem_of",
+    "quote",
+    "say",
+    "skip_report",
+    "to_json",
+    "tolerant_matches",
+    "visible",
+    "with_preset",
+    "without_empty",
+    "without_marks",
+]
+
+_Settings = TypeVar("_Settings", Limits, Policy)
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """The tools of another contract over a workspace.
+
+    Attributes:
+        name: The name that `Workspace.tools(dialect=…)` takes.
+        specs: Returns the tools over a workspace, in order: methods under other names, or functions that call
+            methods.
+        limits: Fields of `Limits` that replace the defaults.
+        policy: Fields of `Policy` that replace the defaults; never those that confine or protect.
+        render: Makes the final result of each call, after the tool's own `render`, given the workspace with
+            the preset: of successes, refusals and failures, also where there is no such tool.
+    """
+
+    name: str
+    specs: Callable[[Workspace], Sequence[ToolSpec]]
+    limits: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    policy: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    render: Callable[[RenderContext, Workspace], ToolResult] | None = None
+
+    def tools(
+        self,
+        workspace: Workspace,
+        names: Sequence[str] | None = None,
+        *,
+        expose: Mapping[str, Sequence[str]] | None = None,
+        prefix: str = "",
+    ) -> Toolset:
+        """Make the tools of this dialect over a workspace.
+
+        Args:
+            workspace: The workspace; its root and read history are shared. The preset replaces only settings
+                that are at their default.
+            names: The tools to include; by default all.
+            expose: For a method, by its name, parameters after the `*` that the model sees too.
+            prefix: Put before the name of each tool.
+
+        Raises:
+            AgentFSError: `unknown_tool` for a name that is none of its tools.
+        """
+        view = self.view(workspace)
+        specs = {spec.name or spec.target.__name__: spec for spec in self.specs(view)}
+        for name in names or ():
+            if name not in specs:
+                hint = f"Its tools are {', '.join(specs)}."
+                raise UnknownToolError(f"The dialect {self.name} has no tool {name!r}.", hint=hint)
+        render = self.render
+        return Toolset(
+            [specs[name] for name in (specs if names is None else names)],
+            expose=expose,
+            prefix=prefix,
+            on_event=workspace.on_event,
+            render=None if render is None else lambda context: render(context, view),
+            timeout=view.limits.timeout,
+        )
+
+    def view(self, workspace: Workspace) -> Workspace:
+        """Return a view of a workspace with the preset of this dialect."""
+        limits = with_preset(workspace.limits, self.limits, Limits())
+        # Whether lines have numbers is a part of the contract.
+        policy = replace(with_preset(workspace.policy, self.policy, Policy()), line_numbers=True)
+        return workspace.view(limits=limits, policy=policy)
+
+
+class Problem(NamedTuple):
+    """Why a call failed.
+
+    Attributes:
+        code: A stable name; "internal" for an unexpected exception.
+        message: What was wrong, and the places that it names, one a line.
+        hint: What to do or call next, or "".
+    """
+
+    code: str
+    message: str
+    hint: str
+
+
+def problem_of(context: RenderContext) -> Problem | None:
+    """Return why a call failed, or None for one that succeeded."""
+    error = context.outcome
+    if isinstance(error, AgentFSError):
+        return Problem(error.code, "\n".join([error.message, *error.places()]), error.hint)
+    if context.result.error is None:
+        return None
+    message, _, hint = context.result.content.partition("\n")
+    return Problem(context.result.error["code"], message, hint)
+
+
+def as_json(context: RenderContext, value: Any) -> ToolResult:
+    """Return the result of a call with a value as its data, and as JSON for its text."""
+    return replace(context.result, content=to_json(value), data=value)
+
+
+def absolute_in(workspace: Workspace) -> Callable[[str], str]:
+    """Return a function that makes displayed paths absolute, with the separator of the system."""
+    root = workspace.root.rstrip("/\\")
+    return lambda path: f"{root}{os.sep}{path.replace('/', os.sep)}"
+
+
+def left_out(skipped: Skipped, *, without: Collection[str] = ()) -> dict[str, Any]:
+    """Return what a search left out: a count for each reason, and `reached` where it ended early."""
+    counts = {each.name: getattr(skipped, each.name) for each in fields(skipped)}
+    return {
+        name: value for name, value in counts.items() if value and name != "rules" and name not in without
+    }
+
+
+def left_out_field(skipped: Skipped, *, without: Collection[str] = ()) -> dict[str, Any]:
+    """Return the field `left_out` of a JSON reply; no field where nothing was left out."""
+    return without_empty(left_out=left_out(skipped, without=without))
+
+
+def lines_of(read: ReadResult) -> list[str]:
+    """Return the lines of a page exactly as they are, without their ends."""
+    end = "\r" if read.newline == "\r" else "\n"
+    *ended, rest = read.content.split(end)
+    lines = [line.removesuffix("\r") for line in ended] if end == "\n" else ended
+    return [*lines, rest] if rest else lines
+
+
+def cut_lines(read: ReadResult, line_chars: int) -> tuple[str, list[int]]:
+    """Return the text of a page with long lines cut after `line_chars`, and the numbers of the lines cut."""
+    content, parts, position = read.content, list[str](), 0
+    lines = lines_of(read)
+    numbers = [number for number, line in enumerate(lines, read.start_line) if len(line) > line_chars]
+    if not numbers:
+        return content, numbers
+    for line in lines:
+        end = position + len(line)
+        position = end + (2 if content.startswith("\r\n", end) else 1)
+        parts += [line[:line_chars], content[end:position]]
+    return "".join(parts), numbers
+
+
+def content_of(match: Match) -> dict[str, Any]:
+    """Return as `content` the line of a match as it is, and as `cut` how much is omitted at either end."""
+    return {"content": without_marks(match)[0], **({"cut": list(match.cut)} if any(match.cut) else {})}
+
+
+def case_options(case: Literal["sensitive", "insensitive", "smart"]) -> dict[str, Any]:
+    """Return the arguments of `grep` for how letters match."""
+    return {"ignore_case": case == "insensitive", "smart_case": case == "smart"}
+
+
+def last_line(arguments: Mapping[str, Any]) -> int | None:
+    """Return the last line that a call of `read` asks for; None for all."""
+    limit = arguments.get("limit")
+    return None if limit is None else arguments.get("offset", 1) + limit - 1
+
+
+def past_end_of_lines(error: PastEndError, requested: str, valid: str) -> PastEndError:
+    """Return a `past_end` of a read in the terms of a tool; one about a directory is returned unchanged."""
+    total = error.details.get("total_lines")
+    if total is None:
+        return error
+    return PastEndError(
+        f"{quote(error.details['path'])} has {plural(total, 'line')}; {requested} is past its end.",
+        hint=f"Pass {valid} {total}." if total else "It is empty: there is nothing to read.",
+        details=error.details,
+    )
+
+
+def without_empty(**fields: Any) -> dict[str, Any]:
+    """Return the fields of a reply that have a value: neither None nor empty nor false."""
+    return {name: value for name, value in fields.items() if value}
+
+
+def with_preset(settings: _Settings, preset: Mapping[str, Any], default: _Settings) -> _Settings:
+    """Return the settings with the preset in place of the fields that are at their default."""
+    unset = [name for name in preset if getattr(settings, name) == getattr(default, name)]
+    return replace(settings, **{name: preset[name] for name in unset}) if unset else settings

@@ -1,0 +1,147 @@
+"""The entries of a kept tree: its directories, the names in them, and what is known of their content."""
+
+import errno
+import os
+from collections.abc import Iterator
+from typing import Any, Protocol
+
+from agentfs.fs import BINARY, syscalls
+from agentfs.watch.text_blocks import Block
+
+
+class Tree(Protocol):
+    """The kept tree, as its entries take it."""
+
+    def handle(self, directory: "KeptDirectory") -> int:
+        """Return a descriptor of a directory, until the end of the call. Raises OSError."""
+        ...
+
+    def enter(self, directory: "KeptDirectory") -> bool:
+        """Watch a directory, then list it; return False if it cannot be kept. Raises OSError."""
+        ...
+
+
+class KeptEntry:
+    """A name in a kept directory, as `os.DirEntry`."""
+
+    __slots__ = ("directory", "name")
+
+    type: str  # one of "fdlo", or "?" if the system did not tell
+
+    def __init__(self, name: str, directory: "KeptDirectory") -> None:
+        self.name = name
+        self.directory = directory
+
+    @property
+    def real_path(self) -> str:
+        """Its real path."""
+        return self.directory.prefix + self.name
+
+    def is_file(self, **_: bool) -> bool:
+        """Return whether it is a regular file."""
+        return self._known_type() == "f"
+
+    def is_dir(self, **_: bool) -> bool:
+        """Return whether it is a directory."""
+        return self._known_type() == "d"
+
+    def is_symlink(self) -> bool:
+        """Return whether it is a link."""
+        return self._known_type() == "l"
+
+    def stat(self, **_: bool) -> os.stat_result:
+        """Return its status as it is now."""
+        return syscalls.lstat(self.directory.tree.handle(self.directory), self.name)
+
+    def _known_type(self) -> str:
+        if self.type == "?":
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), self.name)
+        return self.type
+
+
+class KeptFile(KeptEntry):
+    """A regular file, and what is kept of its content."""
+
+    __slots__ = ("block", "content", "index", "signature", "watch")
+
+    type = "f"
+
+    def __init__(self, name: str, directory: "KeptDirectory") -> None:
+        super().__init__(name, directory)
+        self.block: Block | None = None  # the block that holds its text
+        self.index = 0
+        self.content = ""  # what a search has found its text to be
+        self.signature = 0  # of the status with which it was read; 0 when nothing is kept
+        self.watch = -1  # the number of its own watch; -1 for none
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether its text is kept, or that it is binary."""
+        return self.block is not None or self.content == BINARY
+
+    def keep_as_binary(self) -> None:
+        """Drop the text, and keep that it is binary."""
+        self.drop_text()
+        self.content = BINARY
+
+    def drop_text(self) -> None:
+        """Drop the text, and what is known of it."""
+        block, self.block, self.content = self.block, None, ""
+        if block is not None:
+            block.drop(self.index)
+
+    @property
+    def text(self) -> memoryview:
+        """The kept text."""
+        data, start, end = self.place
+        return memoryview(data)[start:end]
+
+    @property
+    def place(self) -> tuple[bytearray, int, int]:
+        """The kept text as a buffer, a start and an end."""
+        return (bytearray(), 0, 0) if self.block is None else self.block.place(self.index)
+
+
+class KeptOther(KeptEntry):
+    """A link, a special file, or a name of unknown type."""
+
+    __slots__ = ("type",)
+
+    def __init__(self, name: str, directory: "KeptDirectory", type_: str) -> None:
+        super().__init__(name, directory)
+        self.type = type_
+
+
+class KeptDirectory(KeptEntry):
+    """A directory, and what is in it once it is watched."""
+
+    __slots__ = ("derived", "device", "entries", "inode", "prefix", "reason", "tree", "watch")
+
+    type = "d"
+
+    def __init__(self, name: str, parent: "KeptDirectory | None", tree: Tree) -> None:
+        super().__init__(name, parent or self)
+        self.tree = tree
+        self.prefix: str = f"{parent.prefix}{name}/" if parent else ""  # its real path
+        self.entries: list[KeptEntry] | None = None  # in the system's order; None before it is listed
+        self.derived: dict[Any, Any] = {}  # by walks from the entries
+        self.watch = -1  # the number of its watch; -1 for none
+        self.reason = ""  # why it cannot be kept
+        self.device = self.inode = 0  # once it is watched
+
+    @property
+    def real_path(self) -> str:
+        """Its real path; "" is the root."""
+        return self.prefix[:-1]
+
+    def find(self, name: str) -> KeptEntry | None:
+        """Return the entry of a name."""
+        return next((entry for entry in self.entries or () if entry.name == name), None)
+
+    def below(self) -> Iterator["KeptDirectory"]:
+        """Yield the directory and all below it."""
+        pending = [self]
+        while pending:
+            each = pending.pop()
+            yield each
+            pending += [entry for entry in each.entries or () if isinstance(entry, KeptDirectory)]

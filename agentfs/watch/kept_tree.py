@@ -1,0 +1,400 @@
+"""The kept tree of a watched root: listings and texts, brought up to date at the beginning of each search.
+
+A directory is watched before it is listed, and listed before its files are read, so that what changes after
+that is among the events of a later search. A directory for which no event can come is not kept: a search
+takes it from the disk.
+"""
+
+import errno
+import os
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from itertools import islice
+from typing import Any
+
+from agentfs import call_context
+from agentfs.errors import AgentFSError
+from agentfs.forks import watch_forks
+from agentfs.fs import inotify, syscalls
+from agentfs.fs.context import RootContext
+from agentfs.fs.mounts import Mounts, without_events
+from agentfs.fs.path import ParsedPath
+from agentfs.fs.resolve import ResolvedPath
+from agentfs.results import WatchReport
+from agentfs.watch.kept_entries import KeptDirectory, KeptEntry, KeptFile, KeptOther
+from agentfs.watch.kept_texts import KeptTexts
+from agentfs.watch.watched_directory import WatchedDirectory
+
+_NAME_BYTES = 384  # of memory, for a name and what is known of its content
+_MAX_PATH = 1024  # characters of a directory's, which are kept too
+_MAX_HANDLES = 32  # directories that are open at a time
+_WAIT_SECONDS = 0.05  # for another thread's search, between two checks
+_TOO_MANY = "too many names"
+
+
+class Watch:
+    """The kept tree of a root. Its methods are called within `call`."""
+
+    def __init__(self, context: RootContext, max_bytes: int, max_file: int) -> None:
+        self._context = context
+        self._max_file = max_file
+        self._lock = threading.RLock()
+        self._depth = 0
+        self._closed = self._broken = self._ready = False
+        self._resets = -1
+        self._max_bytes = max_bytes
+        self._max_names = max_bytes // (2 * _NAME_BYTES)
+        self._inotify: inotify.Inotify | None = None
+        self._mounts: Mounts | None = None
+        self._handles: dict[KeptDirectory, int] = {}
+        self._reset()
+        watch_forks(self)
+
+    @contextmanager
+    def call(self) -> Generator[bool]:
+        """Bring the tree up to date and keep other threads out; yield False if there is no time for it."""
+        lock = self._lock
+        until = time.monotonic() + _half_of_time_left()
+        while not lock.acquire(timeout=_WAIT_SECONDS):
+            call_context.step(0)
+            if time.monotonic() > until:
+                yield False
+                return
+        depth = self._depth
+        try:
+            if not depth:
+                self._ready = not self._closed and self._refresh()
+            self._depth = depth + 1
+            yield self._ready
+        except BaseException as error:
+            # It may have come in the middle of a change of the tree.
+            harmless = isinstance(error, (Exception, call_context.Cancelled))
+            self._broken |= self._depth == depth or not harmless or isinstance(error, MemoryError)
+            raise
+        finally:
+            self._depth = depth
+            if not depth:
+                self._close_handles()
+            lock.release()
+            if self._closed or self._broken:  # perhaps meanwhile, by another thread
+                self.forget()
+
+    def after_fork(self) -> None:
+        """Begin anew in a forked process, in which the thread that has the lock may not be.
+
+        Both queues of events belong to the parent.
+        """
+        self._lock = threading.RLock()
+        self._depth = 0
+        self._broken = True
+        self._close_queues()
+
+    def close(self) -> None:
+        """Give everything back; a call under way ends in peace."""
+        self._closed = True
+        self.forget()
+
+    def forget(self) -> None:
+        """Drop all that is kept; it is read again when it is needed."""
+        self._broken = True
+        if self._lock.acquire(blocking=False):
+            try:
+                if not self._depth:
+                    self._drop_all()
+            finally:
+                self._lock.release()
+
+    def _close_queues(self) -> None:
+        for queue in (self._inotify, self._mounts):
+            if queue is not None:
+                queue.close()
+
+    def _drop_all(self) -> None:
+        self._close_handles()
+        self._close_queues()
+        self._inotify = self._mounts = None
+        self._by_watch: dict[int, KeptDirectory] = {}
+        self._stale: set[KeptDirectory] = set()
+        self._suspect: set[KeptDirectory] = set()  # may have become inaccessible
+        self._without_events: dict[int, str] = {}  # why a device cannot be watched; "" if it can
+        self._names = 0
+        self._top = KeptDirectory("", None, self)
+        self.texts = KeptTexts(self._context, self._max_bytes, self._max_file, None, None)
+        self.derived: dict[Any, Any] = {}
+
+    def _reset(self) -> None:
+        """Begin anew."""
+        self._broken = False
+        self._drop_all()
+        self._resets += 1
+        self._user = _user()
+        self._cause = ""
+        try:
+            self._mounts = Mounts(self._context.handle.fd)
+            self._inotify = inotify.Inotify()
+        except OSError as error:
+            on_linux = sys.platform == "linux"
+            self._cause = f"no events: {error.strerror}" if on_linux else "no events on this system"
+        self.texts = KeptTexts(self._context, self._max_bytes, self._max_file, self._inotify, self._mounts)
+
+    @property
+    def report(self) -> WatchReport:
+        """What is kept, and why the rest is not."""
+        known = list(self._top.below())  # while another thread searches: no lists of the tree are changed
+        blocks = self.texts.blocks
+        return WatchReport(
+            directories=sum(each.watch >= 0 for each in known),
+            names=self._names,
+            texts=blocks.count,
+            text_bytes=blocks.text_bytes,
+            kept_bytes=blocks.kept_bytes,
+            max_bytes=self._max_bytes,
+            resets=self._resets,
+            not_watched=dict(Counter(each.reason for each in known if each.reason)),
+        )
+
+    # Bringing the tree up to date
+
+    def _refresh(self) -> bool:
+        if self._broken or self._user != _user() or (self._mounts is not None and self._mounts.changed()):
+            self._reset()
+        self.texts.blocks.search += 1
+        until = time.monotonic() + _half_of_time_left()
+        if self._inotify is not None:
+            self._take_events(*self._inotify.drain())
+        for directory in self._suspect:
+            if self._is_listed(directory) and not self._is_accessible(directory):
+                self._drop(directory)
+        self._suspect.clear()
+        while self._stale:
+            if time.monotonic() > until:
+                return False
+            directory = next(iter(self._stale))
+            if self._is_listed(directory):
+                try:
+                    self._list(directory)
+                except OSError:
+                    self._drop(directory)
+            self._stale.discard(directory)
+        self.texts.compare(self._files)
+        self.texts.blocks.compact()
+        return True
+
+    def _take_events(self, changes: inotify.Changes, lost: bool) -> None:
+        """Drop what has changed; `lost` is whether there were more events."""
+        if lost:  # list every directory again, and compare every file
+            self.texts.events_lost = True
+            self._stale.update(self._by_watch.values())
+            self._suspect.update(self._by_watch.values())
+        for watch, names in changes.items():
+            if (directory := self._by_watch.get(watch)) is not None:
+                self._apply(directory, names)
+            else:
+                self.texts.changed(watch)
+
+    def _apply(self, directory: KeptDirectory, names: inotify.Names) -> None:
+        """Drop what has changed in a directory."""
+        by_name = {entry.name: entry for entry in directory.entries or ()}
+        for raw_name, events in names.items():
+            name = os.fsdecode(raw_name)
+            if not name:
+                if events & inotify.ENDS:
+                    self._drop(directory)
+                else:
+                    self._suspect.add(directory)
+                continue
+            renamed = events & inotify.RENAMES
+            if renamed:
+                self.texts.names_changed = True
+                self._stale.add(directory)
+            if (entry := by_name.get(name)) is not None:
+                if renamed or isinstance(entry, KeptFile):
+                    self._drop_entry(entry)
+            elif not renamed and not events & inotify.IS_DIRECTORY:
+                # The system may know the name in another case, or it was removed from a file that is open.
+                self.texts.events_lost = True
+
+    def _is_listed(self, directory: KeptDirectory) -> bool:
+        """Return whether a directory is still in the tree."""
+        return self._by_watch.get(directory.watch) is directory
+
+    def _is_accessible(self, directory: KeptDirectory) -> bool:
+        try:
+            status = syscalls.lstat(self.handle(directory), ".")  # both permissions are needed for that
+        except OSError:
+            return False
+        return (status.st_dev, status.st_ino) == (directory.device, directory.inode)
+
+    def _files(self) -> Iterator[KeptFile]:
+        """Yield the files of the tree."""
+        for directory in self._top.below():
+            for entry in directory.entries or ():
+                if isinstance(entry, KeptFile):
+                    yield entry
+
+    def _drop(self, directory: KeptDirectory) -> None:
+        """Drop what is in a directory, and all below it; it is entered again when it is needed."""
+        for each in list(directory.below()):
+            for entry in each.entries or ():
+                if isinstance(entry, KeptFile):
+                    self.texts.discard(entry)
+            self._names -= len(each.entries or ())
+            each.entries = None
+            each.derived.clear()
+            if each.watch >= 0 and self._by_watch.pop(each.watch, None) is not None and self._inotify:
+                self._inotify.remove(each.watch)
+            each.watch, each.reason = -1, ""
+            self._stale.discard(each)
+            if each in self._handles:
+                syscalls.close(self._handles.pop(each))
+
+    def _drop_entry(self, entry: KeptEntry) -> None:
+        """Drop what is kept of a name, but keep the name."""
+        if isinstance(entry, KeptDirectory):
+            self._drop(entry)
+        elif isinstance(entry, KeptFile):
+            self.texts.discard(entry)
+
+    # Listings
+
+    def open(self, context: RootContext, path: str, real_path: str) -> WatchedDirectory | None:
+        """Return the directory at a real path, to be displayed by `path`; None if it cannot be kept."""
+        directory: KeptEntry | None = self._top
+        try:
+            for name in real_path.split("/") if real_path else ():
+                if not isinstance(directory, KeptDirectory) or not self.enter(directory):
+                    return None
+                directory = directory.find(name)
+            if not isinstance(directory, KeptDirectory) or not self.enter(directory):
+                return None
+        except OSError:
+            return None
+        return WatchedDirectory(context, path, directory, self.texts)
+
+    def enter(self, directory: KeptDirectory) -> bool:
+        """Watch a directory, then list it; return False if it cannot be kept. Raises OSError."""
+        if directory.watch >= 0:
+            return True
+        if self._names > self._max_names:
+            directory.reason = _TOO_MANY
+        elif len(directory.prefix) > _MAX_PATH:
+            directory.reason = "a long path"
+        elif not directory.reason:
+            directory.reason = self._watch(directory)
+        if directory.reason:
+            return False
+        try:
+            return self._list(directory)
+        except OSError:
+            self._drop(directory)
+            raise
+
+    def _watch(self, directory: KeptDirectory) -> str:
+        """Add a watch, or return why there is none. Raises OSError."""
+        handle = self.handle(directory)
+        status = os.fstat(handle)
+        reason = self._cause or self._without_events.get(status.st_dev)
+        if reason is None:
+            reason = self._without_events[status.st_dev] = without_events(handle)
+        if reason:
+            return reason
+        try:
+            watch = self._add_watch(handle)
+        except OSError as error:
+            return "no watches left" if error.errno == errno.ENOSPC else f"no watch: {error.strerror}"
+        if self._by_watch.setdefault(watch, directory) is not directory:
+            return "the same directory under two paths"
+        directory.watch, directory.device, directory.inode = watch, status.st_dev, status.st_ino
+        return ""
+
+    def _add_watch(self, handle: int) -> int:
+        """Watch a directory; watches of files give way if none is left. Raises OSError."""
+        if self._inotify is None:
+            return -1
+        try:
+            return self._inotify.add(handle)
+        except OSError as error:
+            if error.errno != errno.ENOSPC or not self.texts.give_watches_back():
+                raise
+        return self._inotify.add(handle)
+
+    def _list(self, directory: KeptDirectory) -> bool:
+        """List a directory; entries of the same name and type stay the same. Return False for too many."""
+        handle = self.handle(directory)
+        status = os.fstat(handle)
+        same = (status.st_dev, status.st_ino) == (directory.device, directory.inode)
+        # One that was deleted and made again may have the same inode, but not the same watch.
+        if not same or (directory.entries is not None and self._add_watch(handle) != directory.watch):
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+        before = directory.entries or []
+        old = {(entry.name, entry.type): entry for entry in before}
+        room = self._max_names + len(before) - self._names
+        listed = list(islice(syscalls.typed_names(handle), max(room, 0) + 1))
+        if len(listed) > room:
+            self._drop(directory)
+            directory.reason = _TOO_MANY
+            return False
+        entries = [old.get(each) or _new_entry(*each, directory) for each in listed]
+        if before != entries:
+            directory.derived.clear()
+            for entry in set(before).difference(entries):
+                self._drop_entry(entry)
+        directory.entries = entries
+        self._names += len(entries) - len(before)
+        self.texts.blocks.resize(self._max_bytes - self._names * _NAME_BYTES)
+        return True
+
+    def handle(self, directory: KeptDirectory) -> int:
+        """Return a descriptor of a directory, until the end of the call. Raises OSError."""
+        handles = self._handles
+        handle = handles.get(directory, -1)
+        if handle < 0:
+            parent = handles.pop(directory.directory, -1)
+            if parent >= 0:
+                handles[directory.directory] = parent  # now the last to be closed
+                handle = syscalls.open_directory(parent, directory.name)
+            else:
+                handle = self._open(directory.real_path)
+            if len(handles) >= _MAX_HANDLES:
+                syscalls.close(handles.pop(next(iter(handles))))
+            handles[directory] = handle
+        return handle
+
+    def _open(self, real_path: str) -> int:
+        root = self._context.handle
+        handle = syscalls.open_beneath(root.fd, real_path or ".", directory=True)
+        if handle >= 0:
+            return handle
+        parsed = ParsedPath(tuple(real_path.split("/")) if real_path else ())
+        try:
+            with ResolvedPath(self._context, real_path or ".", parsed, follow=False) as resolved:
+                return resolved.open(syscalls.open_directory)
+        except OSError:
+            raise
+        except AgentFSError as error:
+            raise OSError(errno.EIO, str(error)) from None
+
+    def _close_handles(self) -> None:
+        while self._handles:
+            syscalls.close(self._handles.popitem()[1])
+
+
+def _user() -> tuple[int, int, int, list[int]]:
+    """Return the process, whose events are its own, and what decides what may be read."""
+    return os.getpid(), os.geteuid(), os.getegid(), os.getgroups()
+
+
+def _half_of_time_left() -> float:
+    return max(call_context.deadline(10.0) - time.monotonic(), 0) / 2
+
+
+def _new_entry(name: str, type_: str, directory: KeptDirectory) -> KeptEntry:
+    if type_ == "f":
+        return KeptFile(name, directory)
+    if type_ == "d":
+        return KeptDirectory(name, directory, directory.tree)
+    return KeptOther(name, directory, type_)

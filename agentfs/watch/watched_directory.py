@@ -1,0 +1,86 @@
+"""The directories that a search takes from a kept tree."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeVar
+
+from agentfs.errors import AccessError
+from agentfs.fs import Directory, DirEntry, syscalls
+from agentfs.fs.context import RootContext
+from agentfs.watch.kept_entries import KeptDirectory, KeptFile
+from agentfs.watch.kept_texts import KeptTexts
+
+_O = TypeVar("_O")
+
+
+class WatchedDirectory(Directory):
+    """A directory whose listing and texts are taken from a kept tree, during one call."""
+
+    __slots__ = ("_kept", "_texts")
+
+    def __init__(self, context: RootContext, path: str, kept: KeptDirectory, texts: KeptTexts) -> None:
+        super().__init__(context, -1, path, kept.real_path)
+        self._kept = kept
+        self._texts = texts
+
+    @property
+    def handle(self) -> int:
+        """A descriptor of the directory, which the tree closes."""
+        return self._kept.tree.handle(self._kept)
+
+    @property
+    def derived(self) -> dict[Any, Any]:
+        """What walks have derived from the listing."""
+        return self._kept.derived
+
+    def scan_parts(self, size: int) -> Iterator[list[Any]]:
+        """Yield what is in the directory in parts."""
+        entries = self._kept.entries or []
+        for first in range(0, len(entries), size):
+            yield entries[first : first + size]
+
+    def enter(self, listed: DirEntry) -> Directory:
+        """Open a directory in this one to walk through it; a link is not followed."""
+        if isinstance(listed, KeptDirectory) and listed.tree.enter(listed):
+            return WatchedDirectory(self._context, self._child(listed.name), listed, self._texts)
+        return self.open_directory(listed.name)
+
+    def read_files(
+        self, entries: Sequence[Any], read: Callable[[Any], _O | None], *, linked: bool = True
+    ) -> Iterator[tuple[Any, _O | OSError | AccessError]]:
+        """Read one regular file after the other; `read` is given a kept text, or a descriptor."""
+        del linked  # a file whose text is kept is none of the protected ones, and others are identified
+        for entry in entries:
+            try:
+                outcome = self._read_file(entry, read)
+            except (OSError, AccessError) as error:
+                yield entry, error
+            else:
+                if outcome is not None:
+                    yield entry, outcome
+
+    def _read_file(self, file: KeptFile, read: Callable[[Any], _O | None]) -> _O | None:
+        """Read a file; what was found in a kept text holds only if the file has the status of that text."""
+        access, texts = self._context.access, self._texts
+        if file.is_kept:
+            if access is not None:
+                access.check_read(file.real_path)
+            outcome = read(file)
+            if outcome is None or file.block is None or texts.is_current(file):
+                return outcome
+        texts.discard(file)
+        if self._context.unreadable.covers(file.real_path):
+            raise self._protected(file.name)
+        if access is not None:
+            access.check_read(file.real_path)
+        fd = syscalls.open_file(self.handle, file.name)
+        try:
+            status = self._check_readable(fd, file.name)
+            outcome = read(file if texts.load(file, fd, status) else fd)
+            if outcome is not None:
+                self._check_readable(fd, file.name)
+        finally:
+            syscalls.close(fd)
+        return outcome
+
+    def close(self) -> None:
+        """Leave the directory open for the rest of the call."""
