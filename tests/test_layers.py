@@ -19,7 +19,7 @@ LAYERS = [
     {"limits", "policy", "results", "line_ranges", "nearest"},
     {"fs", "text"},
     {"tree", "patterns"},
-    {"read_tracker", "cache"},
+    {"watch", "read_tracker", "cache"},
     {"search", "history"},
     {"reading"},
     {"editing"},
