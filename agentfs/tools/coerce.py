@@ -14,10 +14,10 @@ from agentfs.errors import InvalidArgumentError
 from agentfs.nearest import nearest
 from agentfs.tools.aliases import ALIASES, snake_case
 from agentfs.tools.kinds import (
+    ArgumentProblem,
     ArgumentReader,
     Kind,
     Parameter,
-    ArgumentProblem,
     String,
     UnionOf,
     describe_names,
