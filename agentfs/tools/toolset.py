@@ -251,14 +251,11 @@ class Toolset:
         Raises:
             InvalidArgumentError: As `run`.
         """
-        import asyncio  # noqa: PLC0415 - most programs that import agentfs never await it
-
         sent = [read_call(call) for call in calls]
         results: list[ToolResult] = []
         for group in self._groups(sent):
-            async with asyncio.TaskGroup() as tasks:
-                running = [tasks.create_task(self.acall(each.name, self._arguments(each))) for each in group]
-            results += [task.result() for task in running]
+            work = [(each.name, self._arguments(each)) for each in group]
+            results += await self._runner.run_tasks(self.acall, work)
         return replies(list(zip(sent, results, strict=True)))
 
     def functions(self) -> list[Callable[..., str]]:
