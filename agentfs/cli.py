@@ -448,7 +448,7 @@ def _mcp(arguments: argparse.Namespace) -> int:
     import asyncio  # noqa: PLC0415 - only the server needs it
 
     try:
-        from agentfs.mcp_server import WATCH_BYTES, WorkspaceServer  # noqa: PLC0415 - needs the extra
+        from agentfs.mcp import WATCH_BYTES, WorkspaceServer  # noqa: PLC0415 - needs the extra
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] != "mcp":
             raise

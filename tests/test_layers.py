@@ -29,8 +29,7 @@ LAYERS = [
     {"workspace"},
     {"remote"},
     {"dialects"},
-    {"mcp_stdio"},
-    {"mcp_server", "terminal"},
+    {"mcp", "terminal"},
     {"cli"},
     {"__init__", "__main__"},  # the public names, and the way in
 ]
