@@ -928,7 +928,8 @@ class Workspace:
         if line_ids and text is not None:
             from agentfs.cache import NO_LINE_IDS
 
-            found = replace(found, text=Joined("\n", found.text, f"[{NO_LINE_IDS}]"))
+            text = Joined("\n", found.text, f"[{NO_LINE_IDS}]")
+            found = replace(found, text=text, notes=(*found.notes, NO_LINE_IDS))
         return self._with_full_text(found)
 
     @tool(effect="change")
@@ -1143,8 +1144,9 @@ class Workspace:
         """Name the full text of a result that was cut, if the policy keeps it."""
         if result.whole is None or self.policy.overflow != "keep":
             return result
-        whole = Message("[whole: ", call("read", path=self.keep(result)), "]")
-        return replace(result, text=Joined("\n", result.text, whole))
+        whole = Message("whole: ", call("read", path=self.keep(result)))
+        notes = (*result.notes, whole)
+        return replace(result, text=Joined("\n", result.text, Message("[", whole, "]")), notes=notes)
 
 
 def _given(arguments: Mapping[str, Any]) -> dict[str, Any]:

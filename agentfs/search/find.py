@@ -46,7 +46,7 @@ from agentfs.search.options import (
     seconds_of,
 )
 from agentfs.search.render import OPEN_IGNORED, path_lines, report_of, stop_report
-from agentfs.text import Shrink, continuation, fitted, footer
+from agentfs.text import Shrink, continuation, fitted, footer, notes_of
 from agentfs.tree.globs import compile_descent, compile_exclude, compile_globs, hidden_names
 from agentfs.tree.ignore_sources import with_slash
 from agentfs.tree.walk import Walk, entry_name
@@ -348,6 +348,7 @@ def _search(
         found.skipped,
         exact=found.skipped.reached is None,
         elapsed_ms=int((time.monotonic() - began) * 1000),
+        nothing=() if found.total else (nothing,),
     )
     return _fitted_page(limits, options, page, result, lines, nothing, noun, tracker)
 
@@ -409,14 +410,14 @@ def _fitted_page(
     def answer(count: int) -> _R:
         end = min(page.end, total) if count >= len(lines) else first + count
         following = next_page(options, end) if end < total else None
-        notes = footer(
+        notes = notes_of(
             f"{noun} {first + 1}-{end} of {counted}" if total and (first or following or reached) else "",
             continuation(following),
             skipped_report,
             stop_report(skipped, seconds_of(options.timeout, limits)),
             note,
         )
-        text = Joined("\n", "\n".join(lines[:count]) if lines else nothing, notes)
-        return replace(result, truncated=following is not None, next=following, text=text)
+        text = Joined("\n", "\n".join(lines[:count]) if lines else nothing, footer(*notes))
+        return replace(result, truncated=following is not None, next=following, text=text, notes=notes)
 
     return fitted(limits, Shrink(max(min(len(lines), limits.output_tokens), 1), answer))

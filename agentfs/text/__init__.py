@@ -32,6 +32,7 @@ from agentfs.text.display import cut_mark as cut_mark
 from agentfs.text.display import first_names as first_names
 from agentfs.text.display import footer as footer
 from agentfs.text.display import line_ranges as line_ranges
+from agentfs.text.display import notes_of as notes_of
 from agentfs.text.display import number_lines as number_lines
 from agentfs.text.display import numbered as numbered
 from agentfs.text.display import visible_lines as visible_lines
