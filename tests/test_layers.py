@@ -12,15 +12,16 @@ PACKAGE = Path(__file__).parents[1] / "agentfs"
 
 # From the bottom up; packages on one line are siblings and may not import one another.
 LAYERS = [
-    {"visible", "forks"},
+    {"visible", "forks", "lazy"},
     {"messages"},
     {"errors", "values"},
     {"call_context", "permissions"},
     {"limits", "policy", "results", "line_ranges", "nearest"},
     {"fs", "text"},
     {"tree", "patterns"},
-    {"read_tracker", "cache"},
-    {"reading", "search", "history"},
+    {"watch", "read_tracker", "cache"},
+    {"search", "history"},
+    {"reading"},
     {"editing"},
     {"events", "providers"},
     {"tools"},
@@ -28,8 +29,7 @@ LAYERS = [
     {"workspace"},
     {"remote"},
     {"dialects"},
-    {"mcp_stdio"},
-    {"mcp_server", "terminal"},
+    {"mcp", "terminal"},
     {"cli"},
     {"__init__", "__main__"},  # the public names, and the way in
 ]
@@ -93,10 +93,10 @@ def test_imports_go_down_only():
 def test_a_name_that_is_loaded_counts_as_an_import(tmp_path):
     (tmp_path / "a.py").write_text(
         'import_module("agentfs.dialects")\nTABLE = {"a": "agentfs.cli"}\n'
-        'load(f"agentfs.mcp_server.{name}")\n'
+        'load(f"agentfs.remote.{name}")\n'
         "from agentfs import Workspace, call_context\n"
     )
-    found = {"dialects", "cli", "mcp_server", "workspace", "call_context"}
+    found = {"dialects", "cli", "remote", "workspace", "call_context"}
     assert imported_packages(tmp_path / "a.py") == found
 
 

@@ -15,6 +15,7 @@ from agentfs.history.report import name_paths
 from agentfs.history.state_directory import FILE, StateDirectory
 from agentfs.history.store import Ledger, Loaded, Store
 from agentfs.history.timeline import Step
+from agentfs.read_tracker import ReadTracker
 
 _MOVE_ROOT = "UPDATE meta SET value = '{}' WHERE key = 'root'"
 
@@ -37,6 +38,22 @@ class State(NamedTuple):
         self.read_tracker.close()
         self.database.close()
         self.directory.close()
+
+
+def open_history(
+    state: str | os.PathLike[str] | None,
+    root: Root,
+    durability: Durability,
+    make_ledger: MakeLedger | None = None,
+) -> tuple[Journal, ReadTracker, State | None]:
+    """Return the journal and the read history of a root: new ones, or those of a state directory."""
+    if state is None:
+        root.recorder = journal = Journal(read_node=node_reader(root))
+        return journal, ReadTracker(), None
+    opened = open_state(state, root, durability, make_ledger)
+    root.recovery_notes += opened.messages
+    root.recorder = opened.journal
+    return opened.journal, opened.read_tracker, opened
 
 
 def open_state(

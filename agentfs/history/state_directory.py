@@ -6,8 +6,8 @@ import stat
 
 from agentfs.errors import AgentFSError, BusyError, FileIOError, InvalidArgumentError, RefusedError
 from agentfs.forks import watch_forks
-from agentfs.fs import oserrors, quote
-from agentfs.fs.lock import hold, let_go, try_lock
+from agentfs.fs import oserrors, quote, syscalls
+from agentfs.fs.lock import hold, let_go
 from agentfs.fs.own_directories import STATE_MARK, OwnDirectory, is_below
 
 FILE = "history.db"
@@ -108,7 +108,7 @@ class StateDirectory:
     def _lock(self) -> int:
         fd = self._directory.open(STATE_MARK)
         try:
-            if try_lock(fd):
+            if syscalls.try_lock(fd):
                 os.ftruncate(fd, 0)
                 os.write(fd, str(os.getpid()).encode())
                 return fd

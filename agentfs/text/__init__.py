@@ -50,6 +50,7 @@ from agentfs.text.tokens import estimate_tokens as estimate_tokens
 from agentfs.text.tokens import fits as fits
 from agentfs.text.tokens import fitted as fitted
 from agentfs.text.tokens import most_that_fit as most_that_fit
+from agentfs.text.tokens import with_note as with_note
 from agentfs.visible import escape_controls as escape_controls
 from agentfs.visible import one_line as one_line
 from agentfs.visible import quoted as quoted
