@@ -33,9 +33,6 @@ from agentfs.tools.declaration import declaration_of
 from agentfs.values import Value
 from agentfs.workspace import Workspace
 
-# Methods that are no call of the far side, or one of another form.
-_OWN = {"tools", "tool_names", "view", "transaction", "close"}
-
 Opener = Callable[[list[str]], Stream]
 
 
@@ -251,9 +248,8 @@ async def _coroutine(awaitable: Any) -> Any:
 
 def _remote_methods(cls: type[RemoteWorkspace]) -> None:
     """Give the class each method of `Workspace` as a call of the far side, as it is declared there."""
-    for name, method in vars(Workspace).items():
-        if inspect.isfunction(method) and not name.startswith("_") and name not in _OWN:
-            setattr(cls, name, check_arguments(_remote_method(name, method)))
+    for name in protocol.REMOTE_METHODS:
+        setattr(cls, name, check_arguments(_remote_method(name, vars(Workspace)[name])))
 
 
 def _remote_method(name: str, method: Callable[..., Any]) -> Callable[..., Any]:

@@ -8,7 +8,6 @@ default limits, and never widen them.
 
 import contextlib
 import functools
-import inspect
 import itertools
 import json
 import os
@@ -87,9 +86,6 @@ class _Transaction(NamedTuple):
     workspace: Workspace
 
 
-METHODS = {
-    name for name, each in vars(Workspace).items() if inspect.isfunction(each) and not name.startswith("_")
-} - {"tools", "tool_names", "view", "transaction", "close"}
 _current: ContextVar[tuple["Server", _Request]] = ContextVar("agentfs_request")
 
 
@@ -380,7 +376,7 @@ class Server:
                     transaction = self._transactions.pop(name)
                     transaction.context.__exit__(None, None, None)
                     return transaction.workspace.commit_notes
-                case str() if method in METHODS:
+                case str() if method in protocol.REMOTE_METHODS:
                     return getattr(workspace, method)(**arguments)
                 case _:
                     raise protocol.ProtocolError("There is no such method.")
