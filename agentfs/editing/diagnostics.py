@@ -81,6 +81,7 @@ def explain_no_match(
                 diagnosis.other_white_space,
                 diagnosis.other_case,
                 diagnosis.applied_with_few_changes,
+                diagnosis.in_other_file,
                 diagnosis.near,
             ):
                 call_context.check()
@@ -252,10 +253,6 @@ class _Diagnosis:
         blocks = causes.closest_blocks(lines, old_lines)
         if not blocks:
             return None
-        stripped = {line.strip() for line in old_lines if line.strip()}
-        shared = [len(stripped & {line.strip() for line in lines[start:end]}) for start, end in blocks]
-        if max(shared) * 2 <= len(stripped) and (error := self.in_other_file()):
-            return error
         elided = any(_ELIDED.match(line) and line not in lines for line in old_lines)
         if elided:
             blocks = [self._with_elided_end(lines, block) for block in blocks]
