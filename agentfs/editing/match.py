@@ -78,9 +78,8 @@ def tolerant_matches(view: str, old: str, new: str) -> tuple[str, list[Replaceme
 
 
 def _trailing(view: str, old: str, new: str) -> list[Replacement]:
-    wanted = _LINE_BLANKS.sub("", old)
-    stripped = View(view, _LINE_BLANKS, lambda _: "")
-    text = stripped.text
+    wanted, text = ("\n".join(line.rstrip(BLANK) for line in each.split("\n")) for each in (old, view))
+    stripped = View(view, _LINE_BLANKS, lambda _: "", text)
     # The last line may lack the end that old_string gives it.
     added = "" if text.endswith("\n") or not text else "\n"
     matches: list[Replacement] = []
